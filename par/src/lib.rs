@@ -1,0 +1,44 @@
+//! Worker threads, parallel regions and scratch memory.
+//!
+//! - [`Pool`] is a persistent team of threads.
+//! - [`Pool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
+//!   region never starts other work.
+//! - [`Pool::submit`] hands over a [`Job`] that nobody waits for.
+//! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
+//! - [`FlushDenormals`] makes decaying fields as fast as others.
+//!
+//! ```
+//! use anabranch_par::{Pool, Schedule};
+//! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//!
+//! let pool = Pool::new(2)?;
+//! let squares: Vec<AtomicU64> = (0..100).map(|_| AtomicU64::new(0)).collect();
+//! pool.region(squares.len())
+//!     .schedule(Schedule::Static)
+//!     .run(|i| squares[i].store((i * i) as u64, Relaxed));
+//! assert_eq!(squares[9].load(Relaxed), 81);
+//! # Ok::<(), anabranch_par::PoolError>(())
+//! ```
+//!
+//! # Safety
+//! `unsafe` is in four files: `slot` (the region's body is shared with the threads that have joined), `region` (the
+//! body's types are erased), `scratch/bump` (slices of raw memory) and `denormals` (the processor's control word).
+
+mod claims;
+mod denormals;
+mod jobs;
+mod pool;
+mod region;
+pub mod scratch;
+mod sleep;
+mod slot;
+mod sync;
+
+#[cfg(all(test, loom))]
+mod models;
+
+pub use claims::Schedule;
+pub use denormals::FlushDenormals;
+pub use jobs::Job;
+pub use pool::{Builder, MAX_WORKERS, Pool, PoolError};
+pub use region::{Region, RegionPanic};

@@ -1,0 +1,197 @@
+//! Models of the lock-free parts, checked by loom over every interleaving (up to a bound on preemptions):
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test --release -p anabranch-par --lib models
+//! ```
+
+use crate::{
+    claims::{Claims, Schedule},
+    sleep::Sleep,
+    slot::Slot,
+    sync::{
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        thread,
+    },
+};
+use loom::{cell::UnsafeCell, sync::Arc};
+
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(f);
+}
+
+/// What a region's body points to in these models: a cell that must not be read once the opener has closed.
+type Target = Arc<UnsafeCell<usize>>;
+
+/// The body is a copyable pointer, as in the pool.
+#[derive(Clone, Copy)]
+struct Pointer(*const UnsafeCell<usize>);
+// SAFETY: the models keep the target alive, and loom checks every access to it.
+unsafe impl Send for Pointer {}
+// SAFETY: as above.
+unsafe impl Sync for Pointer {}
+
+impl Pointer {
+    fn read(self) -> usize {
+        // SAFETY: the target is alive as long as the model runs; loom reports a read that races with a write.
+        unsafe { (*self.0).with(|v| *v) }
+    }
+}
+
+fn target() -> Target {
+    Arc::new(UnsafeCell::new(0))
+}
+
+/// Opens a region whose body points to a cell, closes it, and overwrites the cell: whatever a joiner reads must have
+/// been read before the close.
+fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, seats: usize) {
+    assert!(slot.try_claim());
+    // SAFETY: nobody is inside: the slot was free.
+    target.with_mut(|v| unsafe { *v = value });
+    slot.open(Pointer(&**target), seats);
+    slot.close();
+    // SAFETY: everyone has left. If one had not, loom would report the race.
+    target.with_mut(|v| unsafe { *v = usize::MAX });
+}
+
+#[test]
+fn a_joiner_is_out_before_close_returns() {
+    model(|| {
+        let slot = Arc::new(Slot::<Pointer>::new());
+        let target = target();
+        let joiner = {
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || {
+                if let Some(seat) = slot.join() {
+                    assert_eq!(seat.body().read(), 7);
+                }
+            })
+        };
+        open_and_close(&slot, &target, 7, 1);
+        joiner.join().unwrap();
+    });
+}
+
+#[test]
+fn two_joiners_and_one_seat() {
+    model(|| {
+        let slot = Arc::new(Slot::<Pointer>::new());
+        let target = target();
+        let inside = Arc::new(AtomicUsize::new(0));
+        let joiners: Vec<_> = (0..2)
+            .map(|_| {
+                let (slot, inside) = (Arc::clone(&slot), Arc::clone(&inside));
+                thread::spawn(move || {
+                    if let Some(seat) = slot.join() {
+                        assert_eq!(inside.fetch_add(1, Relaxed), 0, "one seat, one participant ever");
+                        assert_eq!(seat.body().read(), 3);
+                        slot.shut();
+                    }
+                })
+            })
+            .collect();
+        open_and_close(&slot, &target, 3, 1);
+        joiners.into_iter().for_each(|j| j.join().unwrap());
+    });
+}
+
+#[test]
+fn a_reused_slot_shows_the_new_body() {
+    model(|| {
+        let slot = Arc::new(Slot::<Pointer>::new());
+        let target = target();
+        let joiner = {
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || {
+                if let Some(seat) = slot.join() {
+                    let seen = seat.body().read();
+                    assert!(seen == 1 || seen == 2);
+                }
+            })
+        };
+        open_and_close(&slot, &target, 1, 1);
+        open_and_close(&slot, &target, 2, 1);
+        joiner.join().unwrap();
+    });
+}
+
+#[test]
+fn every_item_is_claimed_once() {
+    for schedule in [Schedule::Cursor, Schedule::Static] {
+        model(move || {
+            let claims = Arc::new(Claims::new(2));
+            let deal = claims.deal(3, schedule, 2, 1);
+            let taken: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
+            let take = |home: usize| {
+                let (claims, taken) = (Arc::clone(&claims), Arc::clone(&taken));
+                move || {
+                    let mut claim = claims.of(deal, home);
+                    while let Some(range) = claim() {
+                        range.for_each(|i| assert_eq!(taken[i].fetch_add(1, Relaxed), 0));
+                    }
+                }
+            };
+            let other = thread::spawn(take(0));
+            take(1)();
+            other.join().unwrap();
+            assert!(taken.iter().all(|t| t.load(Relaxed) == 1));
+        });
+    }
+}
+
+/// A worker that finds no work sleeps; the publisher wakes it. If a wake-up were lost, loom would report a deadlock.
+#[test]
+fn no_wake_up_is_lost() {
+    model(|| {
+        let sleep = Arc::new(Sleep::new(1));
+        let work = Arc::new(AtomicBool::new(false));
+        let worker = {
+            let (sleep, work) = (Arc::clone(&sleep), Arc::clone(&work));
+            thread::spawn(move || {
+                sleep.register(0);
+                sleep.start_search();
+                while !work.load(Acquire) {
+                    sleep.sleep(0, || work.load(Acquire));
+                }
+                sleep.end_search(|| false);
+            })
+        };
+        work.store(true, Release);
+        sleep.wake_one();
+        worker.join().unwrap();
+    });
+}
+
+/// Two pieces of work, two workers, one wake-up each at most: both pieces are done although a publisher that sees a
+/// searcher wakes nobody.
+#[test]
+fn what_a_searcher_leaves_is_found_by_another() {
+    model(|| {
+        let sleep = Arc::new(Sleep::new(1));
+        let work = Arc::new(AtomicUsize::new(0));
+        let worker = {
+            let (sleep, work) = (Arc::clone(&sleep), Arc::clone(&work));
+            thread::spawn(move || {
+                sleep.register(0);
+                sleep.start_search();
+                let mut done = 0;
+                while done < 2 {
+                    if work.load(Acquire) > done {
+                        done += 1;
+                        sleep.end_search(|| work.load(Acquire) > done);
+                        sleep.start_search();
+                    } else {
+                        sleep.sleep(0, || work.load(Acquire) > done);
+                    }
+                }
+                sleep.end_search(|| false);
+            })
+        };
+        for _ in 0..2 {
+            work.fetch_add(1, Release);
+            sleep.wake_one();
+        }
+        worker.join().unwrap();
+    });
+}

@@ -1,0 +1,410 @@
+//! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
+
+use crate::{
+    Region,
+    claims::Claims,
+    jobs::{Job, Jobs},
+    region::Body,
+    sleep::Sleep,
+    slot::Slot,
+    sync::{
+        Padded,
+        atomic::{AtomicBool, AtomicU64, Ordering::*},
+    },
+};
+use std::{
+    cell::Cell,
+    fmt, io,
+    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
+    ptr,
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+/// The most workers that a pool may have.
+pub const MAX_WORKERS: usize = 1024;
+
+/// How many regions can be open at a time; more are run by their callers alone. One bit each in a word.
+const SLOTS: usize = 32;
+
+/// A persistent team of threads for parallel regions and jobs.
+///
+/// `Pool::new(n)` is for programs that call regions from outside: the caller takes part, so `n` threads work in a
+/// region on `n - 1` workers. Idle workers spin for a moment, then sleep; a pool with nothing to do uses no processor.
+///
+/// Dropping the pool runs the jobs that are still queued, then ends the workers.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+/// Settings of a [`Pool`]: see [`Pool::builder`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    workers: usize,
+    name: String,
+    pin: bool,
+    spin: Duration,
+}
+
+/// A pool that could not be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// More threads than [`MAX_WORKERS`] were asked for, or none.
+    Threads {
+        /// The number that was asked for.
+        asked: usize,
+    },
+    /// The operating system refused a thread.
+    Spawn {
+        /// How many workers had been started.
+        started: usize,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads { asked } => {
+                write!(f, "a pool of {asked} threads was asked for; choose between 1 and {MAX_WORKERS}")
+            }
+            Self::Spawn { started, source } => {
+                write!(f, "the system refused worker thread {started}: {source}; ask for fewer threads")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PoolError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Threads { .. } => None,
+            Self::Spawn { source, .. } => Some(source),
+        }
+    }
+}
+
+impl Builder {
+    /// The number of worker threads (0 is allowed: then callers work alone). A thread that opens a region from
+    /// outside the pool takes part beside them.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// The beginning of the workers' thread names; the index follows.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Binds each worker to a processor of its own, where the system can.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.pin = pin;
+        self
+    }
+
+    /// How long a worker looks for work before it sleeps (50 µs by default).
+    pub fn spin(mut self, spin: Duration) -> Self {
+        self.spin = spin;
+        self
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// See [`PoolError`]; no thread is left behind.
+    pub fn build(self) -> Result<Pool, PoolError> {
+        if self.workers > MAX_WORKERS {
+            return Err(PoolError::Threads { asked: self.workers });
+        }
+        let processors =
+            if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
+        let shared = Arc::new(Shared::new(self.workers, self.spin));
+        let mut pool = Pool { shared: Arc::clone(&shared), workers: Vec::with_capacity(self.workers) };
+        for index in 0..self.workers {
+            let shared = Arc::clone(&shared);
+            let processor = (!processors.is_empty()).then(|| processors[index % processors.len()]);
+            let thread = std::thread::Builder::new().name(format!("{}{index}", self.name)).spawn(move || {
+                if let Some(processor) = processor {
+                    // Where the system refuses, the worker runs unbound.
+                    core_affinity::set_for_current(processor);
+                }
+                shared.work(index);
+            });
+            match thread {
+                Ok(thread) => pool.workers.push(thread),
+                Err(source) => return Err(PoolError::Spawn { started: index, source }),
+            }
+        }
+        Ok(pool)
+    }
+}
+
+impl Pool {
+    /// A pool whose regions have `threads` participants when they are opened from outside: `threads - 1` workers.
+    ///
+    /// # Errors
+    /// See [`PoolError`].
+    pub fn new(threads: usize) -> Result<Self, PoolError> {
+        match threads.checked_sub(1) {
+            Some(workers) => Self::builder().workers(workers).build(),
+            None => Err(PoolError::Threads { asked: 0 }),
+        }
+    }
+
+    /// Settings, with one worker for each processor that this process may use, less the caller.
+    pub fn builder() -> Builder {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Builder {
+            workers: processors - 1,
+            name: "anabranch-".into(),
+            pin: false,
+            spin: Duration::from_micros(50),
+        }
+    }
+
+    /// The number of threads that a region can have when it is opened by the calling thread.
+    pub fn threads(&self) -> usize {
+        self.shared.workers + usize::from(self.worker_index().is_none())
+    }
+
+    /// The number of worker threads.
+    pub fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
+    /// The calling thread's index among this pool's workers, if it is one.
+    pub fn worker_index(&self) -> Option<usize> {
+        self.shared.current()
+    }
+
+    /// A parallel loop over `0..items`, to be run on this pool.
+    pub fn region(&self, items: usize) -> Region<'_> {
+        Region::new(self, items)
+    }
+
+    /// Hands a job to the workers. It runs later, on one of them.
+    ///
+    /// A pool without workers runs it here and now.
+    pub fn submit(&self, job: Arc<dyn Job>) {
+        if self.shared.workers == 0 {
+            run_job(job);
+        } else {
+            self.shared.jobs.push(job);
+            self.shared.sleep.wake_one();
+        }
+    }
+
+    /// Takes the oldest job that no worker has taken yet, for the caller to run.
+    pub fn steal(&self) -> Option<Arc<dyn Job>> {
+        self.shared.jobs.pop()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+// A panic in a region or a job is caught and leaves the pool as it was.
+impl UnwindSafe for Pool {}
+impl RefUnwindSafe for Pool {}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, SeqCst);
+        self.shared.sleep.wake_all();
+        let me = std::thread::current().id();
+        for worker in self.workers.drain(..) {
+            // The last owner may be a job on one of our own workers: that thread ends by itself.
+            if worker.thread().id() != me {
+                // A worker catches everything that its work throws; there is nothing to hear from it.
+                let _ = worker.join();
+            }
+        }
+    }
+}
+
+fn run_job(job: Arc<dyn Job>) {
+    // The panic hook has printed the message; the worker lives on.
+    let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
+}
+
+thread_local! {
+    /// Which pool's worker this thread is: the address of its shared state (null for other threads), and the index.
+    static WORKER: Cell<(*const Shared, usize)> = const { Cell::new((ptr::null(), 0)) };
+}
+
+/// Where one region at a time is open.
+#[derive(Debug)]
+struct Gate {
+    slot: Slot<Body>,
+    claims: Claims,
+}
+
+/// What the workers and the pool's users share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    workers: usize,
+    spin: Duration,
+    stop: AtomicBool,
+    /// A bit for every slot that may be joined: all that an idle worker looks at.
+    open: Padded<AtomicU64>,
+    gates: Box<[Padded<Gate>]>,
+    jobs: Jobs,
+    sleep: Sleep,
+}
+
+impl Shared {
+    fn new(workers: usize, spin: Duration) -> Self {
+        let slots = if workers == 0 { 0 } else { SLOTS };
+        Self {
+            workers,
+            spin,
+            stop: AtomicBool::new(false),
+            open: Padded(AtomicU64::new(0)),
+            gates: (0..slots)
+                .map(|_| Padded(Gate { slot: Slot::new(), claims: Claims::new(workers + 1) }))
+                .collect(),
+            jobs: Jobs::default(),
+            sleep: Sleep::new(workers),
+        }
+    }
+
+    fn current(&self) -> Option<usize> {
+        let (pool, index) = WORKER.get();
+        ptr::eq(pool, self).then_some(index)
+    }
+
+    /// The block that the calling thread works on first in a static schedule.
+    pub(crate) fn home(&self) -> usize {
+        self.current().unwrap_or(self.workers)
+    }
+
+    /// Calls `f` with a free slot, claimed for the caller; `false` where all are taken (and `f` was not called).
+    pub(crate) fn with_slot(&self, f: impl FnOnce(&Self, usize)) -> bool {
+        let free = self.gates.iter().position(|gate| gate.slot.try_claim());
+        if let Some(slot) = free {
+            f(self, slot);
+        }
+        free.is_some()
+    }
+
+    pub(crate) fn claims(&self, slot: usize) -> &Claims {
+        &self.gates[slot].claims
+    }
+
+    /// Opens a claimed slot for up to `seats` threads; it is closed, and free, when the returned value is dropped.
+    pub(crate) fn open(&self, slot: usize, body: Body, seats: usize) -> Open<'_> {
+        self.gates[slot].slot.open(body, seats);
+        // Release: whoever sees the bit sees the slot open.
+        self.open.fetch_or(1 << slot, Release);
+        self.sleep.wake_one();
+        Open { shared: self, slot }
+    }
+
+    /// Nobody needs to look at the slot any more.
+    fn hide(&self, slot: usize) {
+        if self.open.load(Relaxed) & 1 << slot != 0 {
+            self.open.fetch_and(!(1 << slot), Relaxed);
+        }
+    }
+
+    /// Whether there is anything that an idle worker could do.
+    fn has_work(&self) -> bool {
+        self.has_work_outside(0)
+    }
+
+    /// The same, leaving out the slots whose bits are set in `except`.
+    fn has_work_outside(&self, except: u64) -> bool {
+        let mut open = self.open.load(Acquire) & !except;
+        while open != 0 {
+            let slot = open.trailing_zeros() as usize;
+            if self.gates[slot].slot.joinable() {
+                return true;
+            }
+            open &= open - 1;
+        }
+        !self.jobs.is_empty()
+    }
+
+    /// A worker's life.
+    fn work(&self, index: usize) {
+        WORKER.set((self, index));
+        self.sleep.register(index);
+        self.sleep.start_search();
+        let mut idle_since = None;
+        loop {
+            if self.help(index) || self.run_next_job() {
+                idle_since = None;
+            } else if self.stop.load(SeqCst) {
+                break;
+            } else {
+                self.idle(index, &mut idle_since);
+            }
+        }
+        self.sleep.end_search(|| self.has_work());
+    }
+
+    /// Joins an open region, if there is one, and works in it until nothing is left to claim.
+    fn help(&self, index: usize) -> bool {
+        let mut open = self.open.load(Acquire);
+        while open != 0 {
+            let slot = open.trailing_zeros() as usize;
+            open &= open - 1;
+            let Gate { slot: door, claims } = &*self.gates[slot];
+            let Some(seat) = door.join() else { continue };
+            let body = seat.body();
+            let surplus = || door.joinable() && claims.surplus(body.deal);
+            self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
+            // SAFETY: `seat` counts this thread as inside the region.
+            unsafe { body.participate(claims.of(body.deal, index)) };
+            // Everything is claimed: spare the others the way.
+            door.shut();
+            self.hide(slot);
+            drop(seat);
+            self.sleep.start_search();
+            return true;
+        }
+        false
+    }
+
+    fn run_next_job(&self) -> bool {
+        let Some(job) = self.jobs.pop() else { return false };
+        self.sleep.end_search(|| self.has_work());
+        run_job(job);
+        self.sleep.start_search();
+        true
+    }
+
+    /// Spins for a while; then sleeps until there is work.
+    fn idle(&self, index: usize, since: &mut Option<Instant>) {
+        let since = since.get_or_insert_with(Instant::now);
+        for _ in 0..16 {
+            crate::sync::pause();
+        }
+        if since.elapsed() >= self.spin {
+            self.sleep.sleep(index, || self.has_work() || self.stop.load(SeqCst));
+            *since = Instant::now();
+        }
+    }
+}
+
+/// An open region. Dropping it closes the slot and waits until everyone has left.
+#[derive(Debug)]
+pub(crate) struct Open<'a> {
+    shared: &'a Shared,
+    slot: usize,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.shared.hide(self.slot);
+        self.shared.gates[self.slot].slot.close();
+    }
+}

@@ -1,0 +1,285 @@
+//! The bump allocator behind [`scratch`](super).
+
+use bytemuck::Pod;
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    cell::{Cell, RefCell},
+    fmt,
+    marker::PhantomData,
+    ptr::NonNull,
+};
+
+/// Every slice begins on a cache line of its own: no false sharing, whole vectors.
+const ALIGN: usize = 64;
+/// The smallest piece of memory that is asked of the system.
+const MIN_CHUNK: usize = 64 << 10;
+
+/// Memory from which scopes take slices. It grows to what the deepest use needs and keeps that until dropped.
+///
+/// All of its memory is initialised when it is allocated, and only plain data ([`Pod`]: any bytes are a value, and no
+/// byte is padding) is ever stored in it; so a slice with *unspecified* contents is still a slice of valid values.
+pub struct Bump {
+    /// The free part of the newest chunk: from here …
+    next: Cell<usize>,
+    /// … to here, as addresses inside that chunk.
+    end: Cell<usize>,
+    chunks: RefCell<Vec<Chunk>>,
+}
+
+// SAFETY: the memory belongs to this value alone; nothing is tied to the thread that made it.
+unsafe impl Send for Bump {}
+
+struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+/// An open scope of a [`Bump`]: takes slices that live until the scope ends.
+///
+/// The lifetime `'s` is chosen by the call that opens the scope and exists only inside it.
+pub struct Scope<'s> {
+    bump: &'s Bump,
+    /// Invariant, so that slices of an inner scope cannot pass for slices of an outer one.
+    _invariant: PhantomData<Cell<&'s ()>>,
+}
+
+/// Gives back everything that was taken since it was made.
+struct Reset<'a> {
+    bump: &'a Bump,
+    next: usize,
+    end: usize,
+    chunks: usize,
+}
+
+impl Drop for Reset<'_> {
+    fn drop(&mut self) {
+        self.bump.next.set(self.next);
+        self.bump.end.set(self.end);
+        if self.bump.chunks.borrow().len() > self.chunks {
+            self.bump.merge(self.chunks);
+        }
+    }
+}
+
+impl Default for Bump {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Bump {
+    /// No memory yet.
+    pub const fn new() -> Self {
+        Self { next: Cell::new(0), end: Cell::new(0), chunks: RefCell::new(Vec::new()) }
+    }
+
+    /// Opens a scope; everything taken from it is given back when `f` ends or panics.
+    #[inline]
+    pub fn scope<R>(&mut self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
+        self.enter(f)
+    }
+
+    /// The number of bytes that this holds from the system.
+    pub fn capacity(&self) -> usize {
+        self.chunks.borrow().iter().map(|c| c.layout.size()).sum()
+    }
+
+    #[inline]
+    fn enter<R>(&self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
+        let chunks = self.chunks.borrow().len();
+        let _reset = Reset { bump: self, next: self.next.get(), end: self.end.get(), chunks };
+        f(&mut Scope { bump: self, _invariant: PhantomData })
+    }
+
+    /// A fresh block of `bytes` bytes, aligned.
+    #[inline]
+    fn take(&self, bytes: usize) -> NonNull<u8> {
+        let start = self.next.get();
+        // Sizes are rounded up, so `next` stays aligned. No chunk is at address 0, so `start` is 0 only before the first.
+        let rounded = bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX);
+        if start != 0 && rounded <= self.end.get() - start {
+            self.next.set(start + rounded);
+            return self.locate(start);
+        }
+        self.grow(rounded)
+    }
+
+    /// The pointer for an address in the newest chunk, derived from that chunk's own pointer.
+    #[inline]
+    fn locate(&self, address: usize) -> NonNull<u8> {
+        let chunks = self.chunks.borrow();
+        let chunk = chunks.last().expect("an address exists only in a chunk");
+        // SAFETY: `next` and `end`, between which `address` lies, are addresses within the newest chunk.
+        unsafe { chunk.start.add(address - chunk.start.addr().get()) }
+    }
+
+    /// A new chunk, of which the first `bytes` are taken.
+    #[cold]
+    fn grow(&self, bytes: usize) -> NonNull<u8> {
+        let size = bytes.max(MIN_CHUNK).max(self.chunks.borrow().last().map_or(0, |c| c.layout.size() * 2));
+        let chunk = Chunk::new(size);
+        let start = chunk.start;
+        self.next.set(start.addr().get() + bytes);
+        self.end.set(start.addr().get() + size);
+        self.chunks.borrow_mut().push(chunk);
+        start
+    }
+
+    /// After a scope that needed more than one chunk: the outermost keeps one that would have sufficed.
+    #[cold]
+    fn merge(&self, keep: usize) {
+        let total = self.capacity();
+        let mut chunks = self.chunks.borrow_mut();
+        if keep == 0 {
+            if chunks.len() > 1 {
+                chunks.clear();
+                chunks.push(Chunk::new(total));
+            }
+            self.next.set(chunks[0].start.addr().get());
+            self.end.set(self.next.get() + chunks[0].layout.size());
+        } else {
+            chunks.truncate(keep);
+        }
+    }
+}
+
+impl Chunk {
+    fn new(size: usize) -> Self {
+        let layout = Layout::from_size_align(size, ALIGN).expect("scratch of less than isize::MAX bytes");
+        // SAFETY: the size is not zero: at least MIN_CHUNK.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, layout }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, and freed only here.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+impl<'s> Scope<'s> {
+    /// A slice of `len` values, 64-byte aligned. Its contents are unspecified: whatever was there before.
+    ///
+    /// # Panics
+    /// If the slice would have more than `isize::MAX` bytes. Aborts like `Vec` when memory runs out.
+    #[inline]
+    pub fn slice<T: Pod>(&self, len: usize) -> &'s mut [T] {
+        const { assert!(align_of::<T>() <= ALIGN) };
+        let bytes = len.checked_mul(size_of::<T>()).expect("scratch of less than isize::MAX bytes");
+        let start = self.bump.take(bytes).cast::<T>();
+        // SAFETY: the block is aligned, of this size, inside a live chunk and given to nobody else until the scope
+        // ends, which 's does not outlive. Its bytes are initialised (chunks are allocated zeroed, and only `Pod`
+        // values, which have no uninitialised bytes, are stored), and any bytes are a valid `T`.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+    }
+
+    /// A slice of `len` copies of `value`, 64-byte aligned.
+    ///
+    /// # Panics
+    /// As [`slice`](Self::slice).
+    #[inline]
+    pub fn filled<T: Pod>(&self, len: usize, value: T) -> &'s mut [T] {
+        let slice = self.slice(len);
+        slice.fill(value);
+        slice
+    }
+
+    /// Opens a scope inside this one. Slices of this scope stay usable, but nothing is taken from it meanwhile.
+    #[inline]
+    pub fn scope<R>(&mut self, f: impl for<'t> FnOnce(&mut Scope<'t>) -> R) -> R {
+        self.bump.enter(f)
+    }
+}
+
+impl fmt::Debug for Bump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bump").field("capacity", &self.capacity()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_aligned_disjoint_and_filled() {
+        let mut bump = Bump::new();
+        bump.scope(|s| {
+            let a = s.filled(3, 7u8);
+            let b = s.filled(100, 2.5f64);
+            assert_eq!(a.as_ptr() as usize % ALIGN, 0);
+            assert_eq!(b.as_ptr() as usize % ALIGN, 0);
+            b.fill(0.0);
+            assert_eq!(a, [7, 7, 7]);
+        });
+    }
+
+    #[test]
+    fn a_scope_gives_back_what_it_took() {
+        let mut bump = Bump::new();
+        let first = bump.scope(|s| s.slice::<u64>(10).as_ptr().addr());
+        let again = bump.scope(|s| s.slice::<u64>(10).as_ptr().addr());
+        assert_eq!(first, again);
+    }
+
+    #[test]
+    fn outer_slices_survive_an_inner_scope_that_grows() {
+        let mut bump = Bump::new();
+        bump.scope(|outer| {
+            let kept = outer.filled(100, 42u32);
+            for _ in 0..3 {
+                outer.scope(|inner| inner.filled(1 << 20, 1u8).len());
+            }
+            let more = outer.filled(100, 43u32);
+            assert!(kept.iter().all(|&x| x == 42) && more.iter().all(|&x| x == 43));
+        });
+    }
+
+    #[test]
+    fn memory_is_given_back_on_panic() {
+        let mut bump = Bump::new();
+        let first = bump.scope(|s| s.slice::<u64>(10).as_ptr().addr());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            bump.scope(|s| {
+                s.filled(1000, 1u64);
+                panic!("on purpose");
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(bump.scope(|s| s.slice::<u64>(10).as_ptr().addr()), first);
+    }
+
+    #[test]
+    fn a_scope_that_needed_many_chunks_needs_one_the_next_time() {
+        let mut bump = Bump::new();
+        let use_it = |s: &mut Scope<'_>| (0..10).map(|_| s.filled(100_000, 0u8).len()).sum::<usize>();
+        bump.scope(use_it);
+        let capacity = bump.capacity();
+        bump.scope(use_it);
+        assert_eq!(bump.capacity(), capacity);
+        assert_eq!(bump.chunks.borrow().len(), 1);
+    }
+
+    #[test]
+    fn a_nested_thread_scope_has_memory_of_its_own() {
+        super::super::scope(|a| {
+            let x = a.filled(64, 1u8);
+            super::super::scope(|b| b.filled(64, 2u8).fill(3));
+            assert!(x.iter().all(|&v| v == 1));
+        });
+    }
+
+    #[test]
+    fn empty_slices_are_fine() {
+        Bump::new().scope(|s| assert!(s.slice::<u64>(0).is_empty() && s.filled(0, 1u8).is_empty()));
+    }
+}

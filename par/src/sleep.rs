@@ -1,0 +1,123 @@
+//! How idle workers fall asleep and are woken: no wake-up is lost, and none is made that is not needed.
+//!
+//! A worker that runs out of work first *searches* (spins) for a while and then *sleeps* (parks). Whoever publishes
+//! work wakes one sleeper, and only if nobody is searching. The two sides meet like this (fences sequentially
+//! consistent, so at least one side sees the other):
+//!
+//! ```text
+//! publisher                      worker
+//! publish the work               searchers -= 1; sleepers += 1
+//! fence                          fence
+//! searchers > 0?  done           work to be seen?  get up again
+//! sleepers > 0?   wake one       park
+//! ```
+//!
+//! A worker that takes one piece of work and sees that more is left wakes the next one; so a single wake-up by the
+//! publisher is enough, and the publisher never pays for more than one.
+
+use crate::sync::{
+    Padded, Thread,
+    atomic::{AtomicBool, AtomicUsize, Ordering::*, fence},
+    thread,
+};
+use std::sync::OnceLock;
+
+#[derive(Debug)]
+pub(crate) struct Sleep {
+    searchers: Padded<AtomicUsize>,
+    sleepers: Padded<AtomicUsize>,
+    beds: Box<[Padded<Bed>]>,
+}
+
+#[derive(Debug, Default)]
+struct Bed {
+    asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Sleep {
+    /// For `workers` workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            searchers: Padded(AtomicUsize::new(0)),
+            sleepers: Padded(AtomicUsize::new(0)),
+            beds: (0..workers).map(|_| Padded::default()).collect(),
+        }
+    }
+
+    /// To be called by each worker on its own thread before anything else.
+    pub(crate) fn register(&self, worker: usize) {
+        self.beds[worker].thread.set(thread::current()).expect("a worker registers once");
+    }
+
+    /// The calling worker begins to look for work.
+    pub(crate) fn start_search(&self) {
+        self.searchers.fetch_add(1, Relaxed);
+    }
+
+    /// The calling worker has found work. If `more()` is there, somebody else is woken for it: its publisher may have
+    /// relied on this worker's search.
+    pub(crate) fn end_search(&self, more: impl Fn() -> bool) {
+        self.searchers.fetch_sub(1, Relaxed);
+        // Pairs with the fence in `wake_one`: either the publisher sees that we search no longer, or we see its work.
+        fence(SeqCst);
+        if more() {
+            self.wake_one();
+        }
+    }
+
+    /// The searching worker sleeps until it is woken, unless `work()` is there. It is searching again afterwards.
+    pub(crate) fn sleep(&self, worker: usize, work: impl Fn() -> bool) {
+        let bed = &self.beds[worker];
+        // A swap and not a store: a read-modify-write has one place in the order of what wakers do to the same flag.
+        bed.asleep.swap(true, Relaxed);
+        self.sleepers.fetch_add(1, Relaxed);
+        self.searchers.fetch_sub(1, Relaxed);
+        // Pairs with the fence in `wake_one`: either we see the work below, or the publisher sees that we sleep.
+        fence(SeqCst);
+        if work() {
+            // A waker may have taken us out already; then the counter is his.
+            if bed.asleep.swap(false, Relaxed) {
+                self.sleepers.fetch_sub(1, Relaxed);
+            }
+        } else {
+            while bed.asleep.load(Acquire) {
+                thread::park();
+            }
+        }
+        self.searchers.fetch_add(1, Relaxed);
+    }
+
+    /// To be called after work was published: wakes one sleeping worker if none is searching.
+    #[inline]
+    pub(crate) fn wake_one(&self) {
+        // Pairs with the fence in `sleep`.
+        fence(SeqCst);
+        if self.sleepers.load(Relaxed) > 0 && self.searchers.load(Relaxed) == 0 {
+            self.rouse(1);
+        }
+    }
+
+    /// Wakes every sleeping worker.
+    pub(crate) fn wake_all(&self) {
+        fence(SeqCst);
+        self.rouse(usize::MAX);
+    }
+
+    #[cold]
+    fn rouse(&self, mut count: usize) {
+        for bed in &self.beds {
+            if count == 0 {
+                return;
+            }
+            // AcqRel: who gets up sees the work that it was woken for.
+            if bed.asleep.load(Relaxed) && bed.asleep.swap(false, AcqRel) {
+                self.sleepers.fetch_sub(1, Relaxed);
+                if let Some(thread) = bed.thread.get() {
+                    thread.unpark();
+                }
+                count -= 1;
+            }
+        }
+    }
+}

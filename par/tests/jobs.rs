@@ -1,0 +1,86 @@
+//! Jobs: submitted, run once, and never lost.
+
+use anabranch_par::{Job, Pool};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::*},
+    mpsc,
+};
+
+struct Count(AtomicUsize);
+
+impl Job for Count {
+    fn run(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn every_job_is_run_before_the_pool_is_gone() {
+    for workers in [0, 1, 2, 3, 8] {
+        let pool = Pool::builder().workers(workers).build().unwrap();
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        for _ in 0..1000 {
+            pool.submit(Arc::clone(&count) as Arc<dyn Job>);
+        }
+        drop(pool);
+        assert_eq!(count.0.load(Relaxed), 1000);
+    }
+}
+
+struct Send(mpsc::Sender<()>);
+
+impl Job for Send {
+    fn run(self: Arc<Self>) {
+        self.0.send(()).unwrap();
+    }
+}
+
+#[test]
+fn a_sleeping_worker_is_woken_for_a_job() {
+    let pool = Pool::builder().workers(1).build().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    for _ in 0..5 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        pool.submit(Arc::new(Send(sender.clone())));
+        receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    }
+}
+
+struct Panics;
+
+impl Job for Panics {
+    fn run(self: Arc<Self>) {
+        panic!("a job that panics");
+    }
+}
+
+#[test]
+fn a_job_that_panics_leaves_the_worker_alive() {
+    let pool = Pool::builder().workers(1).build().unwrap();
+    pool.submit(Arc::new(Panics));
+    let (sender, receiver) = mpsc::channel();
+    pool.submit(Arc::new(Send(sender)));
+    receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+}
+
+struct InnerRegion(Pool, mpsc::Sender<usize>);
+
+impl Job for InnerRegion {
+    fn run(self: Arc<Self>) {
+        let sum = AtomicUsize::new(0);
+        self.0.region(100).run(|i| {
+            sum.fetch_add(i, Relaxed);
+        });
+        self.1.send(sum.into_inner()).unwrap();
+    }
+}
+
+/// The job owns the last handle to a pool and drops it on another pool's worker.
+#[test]
+fn a_job_opens_regions_and_drops_a_pool() {
+    let outer = Pool::builder().workers(1).build().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    outer.submit(Arc::new(InnerRegion(Pool::new(3).unwrap(), sender)));
+    assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 4950);
+}

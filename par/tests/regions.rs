@@ -1,0 +1,295 @@
+//! What a parallel region promises, on 1 to 8 threads.
+
+use anabranch_par::{FlushDenormals, Pool, Schedule};
+use std::{
+    cell::{Cell, RefCell},
+    hint::black_box,
+    sync::atomic::{AtomicUsize, Ordering::*},
+    time::{Duration, Instant},
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+const SCHEDULES: [Schedule; 2] = [Schedule::Cursor, Schedule::Static];
+
+/// Gives other threads time to join, so that regions really are shared on a busy machine.
+fn linger() {
+    std::thread::sleep(Duration::from_micros(20));
+}
+
+#[test]
+fn every_item_is_run_exactly_once() {
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        for schedule in SCHEDULES {
+            for (items, grain) in [(0, 1), (1, 1), (2, 1), (7, 3), (100, 1), (1000, 64), (10, 100)] {
+                let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
+                pool.region(items).schedule(schedule).grain(grain).run(|i| {
+                    counts[i].fetch_add(1, Relaxed);
+                });
+                assert!(counts.iter().all(|c| c.load(Relaxed) == 1), "{threads} threads, {items} items");
+            }
+        }
+    }
+}
+
+#[test]
+fn regions_back_to_back_keep_apart() {
+    let pool = Pool::new(3).unwrap();
+    for round in 0..20_000 {
+        let sum = AtomicUsize::new(0);
+        pool.region(4).run(|i| {
+            sum.fetch_add(i + round, Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 6 + 4 * round);
+    }
+}
+
+#[test]
+fn nested_regions_finish_at_any_depth() {
+    fn descend(pool: &Pool, depth: usize, leaves: &AtomicUsize) {
+        if depth == 0 {
+            leaves.fetch_add(1, Relaxed);
+        } else {
+            pool.region(2).run(|_| descend(pool, depth - 1, leaves));
+        }
+    }
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        let leaves = AtomicUsize::new(0);
+        descend(&pool, 10, &leaves);
+        assert_eq!(leaves.into_inner(), 1024);
+    }
+}
+
+/// Scratch in a `RefCell`, borrowed across an inner loop: a pool whose waiting threads take other work would borrow
+/// it twice.
+#[test]
+fn waiting_never_re_enters() {
+    thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        for _ in 0..20 {
+            pool.region(16).run(|_| {
+                SCRATCH.with(|scratch| {
+                    let mut scratch = scratch.borrow_mut();
+                    pool.region(8).run(|_| linger());
+                    *scratch += 1;
+                });
+            });
+        }
+    }
+}
+
+/// A lock held around an inner loop deadlocks where a waiting thread takes work that wants the lock.
+#[test]
+fn a_lock_held_around_an_inner_region_does_not_deadlock() {
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        let lock = std::sync::Mutex::new(0);
+        pool.region(16).run(|_| {
+            let mut count = lock.lock().unwrap();
+            pool.region(4).run(|_| linger());
+            *count += 1;
+        });
+        assert_eq!(lock.into_inner().unwrap(), 16);
+    }
+}
+
+#[test]
+fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        for schedule in SCHEDULES {
+            for _ in 0..20 {
+                let panic = pool
+                    .region(64)
+                    .schedule(schedule)
+                    .try_run(|i| {
+                        if i % 20 == 13 {
+                            panic!("no item {i}")
+                        }
+                    })
+                    .unwrap_err();
+                assert_eq!((panic.index(), panic.message()), (13, Some("no item 13")));
+                assert_eq!(panic.to_string(), "item 13 panicked: no item 13");
+            }
+        }
+        // The pool is as good as before.
+        let sum = AtomicUsize::new(0);
+        pool.region(10).run(|i| {
+            sum.fetch_add(i, Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 45);
+    }
+}
+
+#[test]
+fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        for schedule in SCHEDULES {
+            let done: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
+            let result = pool.region(100).schedule(schedule).grain(7).try_run(|i| {
+                if i == 50 {
+                    panic!("fifty");
+                }
+                done[i].fetch_add(1, Relaxed);
+            });
+            assert_eq!(result.unwrap_err().index(), 50);
+            assert!(done[..50].iter().all(|d| d.load(Relaxed) == 1));
+            assert!(done.iter().all(|d| d.load(Relaxed) <= 1));
+        }
+    }
+}
+
+#[test]
+fn run_panics_on_the_caller_with_index_and_message() {
+    let pool = Pool::new(2).unwrap();
+    let payload = std::panic::catch_unwind(|| pool.region(3).run(|i| assert!(i != 1, "one"))).unwrap_err();
+    assert_eq!(payload.downcast_ref::<String>().unwrap(), "item 1 panicked: one");
+}
+
+#[test]
+fn scratch_is_made_once_per_participant() {
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        let made = AtomicUsize::new(0);
+        pool.region(768).run_with(
+            || {
+                made.fetch_add(1, Relaxed);
+                vec![0u8; 100]
+            },
+            |scratch, i| {
+                scratch.fill(i as u8);
+                if i % 64 == 0 {
+                    linger();
+                }
+            },
+        );
+        assert!((1..=threads).contains(&made.into_inner()));
+    }
+}
+
+#[test]
+fn a_panic_makes_new_scratch() {
+    let pool = Pool::new(1).unwrap();
+    let seen = AtomicUsize::new(0);
+    let result = pool.region(4).try_run_with(
+        || Cell::new(0),
+        |scratch, i| {
+            scratch.set(scratch.get() + 1);
+            seen.fetch_add(1, Relaxed);
+            assert!(i != 2, "two");
+        },
+    );
+    assert_eq!((result.unwrap_err().index(), seen.into_inner()), (2, 3));
+}
+
+#[test]
+fn at_most_the_asked_number_of_threads_take_part() {
+    let pool = Pool::new(8).unwrap();
+    for limit in [1, 2, 3] {
+        let threads = std::sync::Mutex::new(std::collections::HashSet::new());
+        pool.region(200).participants(limit).run(|_| {
+            threads.lock().unwrap().insert(std::thread::current().id());
+            linger();
+        });
+        assert!(threads.into_inner().unwrap().len() <= limit);
+    }
+}
+
+/// A quarter of the smallest normal number: zero where denormals are flushed.
+fn denormal() -> f32 {
+    black_box(f32::MIN_POSITIVE) * black_box(0.25)
+}
+
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn denormals_are_flushed_on_all_participants_and_restored_after() {
+    for threads in THREADS {
+        let pool = Pool::new(threads).unwrap();
+        pool.region(64).flush_denormals(true).run(|_| {
+            linger();
+            assert_eq!(denormal(), 0.0);
+            // A region inside, without the option, works in whatever mode its participants have.
+            pool.region(2).flush_denormals(true).run(|_| assert_eq!(denormal(), 0.0));
+            assert_eq!(denormal(), 0.0);
+        });
+        assert!(denormal() > 0.0);
+        pool.region(64).run(|_| {
+            linger();
+            assert!(denormal() > 0.0);
+        });
+        let panicked = pool.region(8).flush_denormals(true).try_run(|_| panic!("in the mode"));
+        assert!(panicked.is_err() && denormal() > 0.0);
+    }
+}
+
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn nested_modes_restore_the_outer_one() {
+    let _outer = FlushDenormals::new();
+    drop(FlushDenormals::new());
+    assert_eq!(denormal(), 0.0);
+}
+
+#[test]
+fn many_foreign_threads_use_one_pool() {
+    let pool = Pool::new(3).unwrap();
+    std::thread::scope(|s| {
+        for _ in 0..8 {
+            s.spawn(|| {
+                for _ in 0..200 {
+                    let sum = AtomicUsize::new(0);
+                    pool.region(50).run(|i| {
+                        sum.fetch_add(i, Relaxed);
+                    });
+                    assert_eq!(sum.into_inner(), 1225);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn sleeping_workers_are_woken_for_a_region() {
+    let pool = Pool::new(2).unwrap();
+    std::thread::sleep(Duration::from_millis(20)); // the worker is parked now
+    let caller = std::thread::current().id();
+    let others = AtomicUsize::new(0);
+    let begin = Instant::now();
+    // The caller lingers in its items until the worker has come: without a wake-up it would never end.
+    pool.region(2).run(|_| {
+        if std::thread::current().id() == caller {
+            while others.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
+                std::thread::yield_now();
+            }
+        } else {
+            others.fetch_add(1, Release);
+        }
+    });
+    assert_eq!(others.into_inner(), 1);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_idle_pool_uses_no_processor() {
+    /// User and system time of this process's threads named `idle-test…`, in clock ticks.
+    fn ticks() -> u64 {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        tasks
+            .filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("stat")).ok())
+            .filter(|stat| stat.contains("(idle-test"))
+            .map(|stat| {
+                let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+                fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+            })
+            .sum()
+    }
+    let pool = Pool::builder().workers(8).name("idle-test").build().unwrap();
+    pool.region(100).run(|_| linger());
+    std::thread::sleep(Duration::from_millis(50));
+    let before = ticks();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(ticks(), before);
+}
