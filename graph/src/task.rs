@@ -1,0 +1,182 @@
+//! What is told to the graph about a task, and what it answers.
+
+use anabranch_grid::{GridBox, Region};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// A task, by the order of submission; [`TaskId::EPOCH`] is the root of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u64);
+
+impl TaskId {
+    /// The epoch that precedes every task.
+    pub const EPOCH: Self = Self(0);
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "T{}", self.0)
+    }
+}
+
+/// A buffer that the graph tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BufferId(pub u32);
+
+/// A host object that the graph tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u32);
+
+/// What a task does with a region of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Its current contents are read.
+    Read,
+    /// All of it is overwritten; what it held before is not needed.
+    Write,
+    /// Its current contents are read and changed.
+    Update,
+}
+
+impl Mode {
+    /// Whether the current contents are needed.
+    pub fn reads(self) -> bool {
+        self != Self::Write
+    }
+
+    /// Whether the contents change.
+    pub fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
+/// A declared access: the union over all chunks of the task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The region of it.
+    pub region: Region<3>,
+    /// What is done there.
+    pub mode: Mode,
+}
+
+impl Access {
+    /// A read of a box.
+    pub fn read(buffer: BufferId, range: GridBox<3>) -> Self {
+        Self { buffer, region: range.into(), mode: Mode::Read }
+    }
+
+    /// An overwrite of a box.
+    pub fn write(buffer: BufferId, range: GridBox<3>) -> Self {
+        Self { buffer, region: range.into(), mode: Mode::Write }
+    }
+
+    /// A change of a box.
+    pub fn update(buffer: BufferId, range: GridBox<3>) -> Self {
+        Self { buffer, region: range.into(), mode: Mode::Update }
+    }
+}
+
+/// How an effect on a host object is ordered against others on the same object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// In the order of submission, never at the same time.
+    Sequential,
+}
+
+/// A declared side effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// The object that is touched.
+    pub object: ObjectId,
+    /// In which order.
+    pub order: Order,
+}
+
+/// Why one task comes after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// It reads what the other has written.
+    True,
+    /// Both touch a host object, or the other is an epoch.
+    Serial,
+    /// It overwrites what the other still reads.
+    Anti,
+    /// It overwrites what the other has written.
+    Output,
+}
+
+/// What a dependency is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A buffer that both access.
+    Buffer(BufferId),
+    /// A host object that both touch.
+    Object(ObjectId),
+    /// The graph's own structure: the root epoch.
+    Graph,
+}
+
+/// An edge to an earlier task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    /// The earlier task.
+    pub on: TaskId,
+    /// The strongest reason: true before serial before anti before output.
+    pub kind: Kind,
+    /// What the reason is about.
+    pub origin: Origin,
+}
+
+/// The graph's answer to a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// The new task.
+    pub id: TaskId,
+    /// The tasks that it comes after: at most one edge each, ascending; at least the epoch.
+    pub dependencies: SmallVec<[Dependency; 4]>,
+    /// For each access, in order: which version of the buffer it uses (0 unless the buffer has several).
+    pub versions: SmallVec<[u32; 8]>,
+}
+
+/// A submission that makes no sense. Nothing has changed in the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// A part of what an access reads was never written.
+    NeverWritten {
+        /// Which access of the submission.
+        access: usize,
+        /// The part that was never written.
+        missing: Region<3>,
+    },
+    /// An access leaves its buffer.
+    Outside {
+        /// Which access of the submission.
+        access: usize,
+    },
+    /// Two accesses of one task touch a common part of a buffer, and at least one of them writes it.
+    Overlap {
+        /// Which accesses of the submission.
+        accesses: [usize; 2],
+        /// The common part.
+        common: Region<3>,
+    },
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverWritten { access, missing } => {
+                write!(f, "access {access} reads {missing}, never written")
+            }
+            Self::Outside { access } => write!(f, "access {access} leaves its buffer"),
+            Self::Overlap { accesses: [a, b], common } => {
+                write!(f, "accesses {a} and {b} overlap in {common}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for GraphError {}

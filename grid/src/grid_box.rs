@@ -1,0 +1,278 @@
+//! Boxes: half-open intervals of points.
+
+use crate::{Extent, Point};
+use std::fmt;
+
+/// The half-open interval of points `[min, max)`: all fields inline, `Copy`, no heap.
+///
+/// All empty boxes are the same value, [`GridBox::EMPTY`], so equality of boxes is equality of point sets. In 0
+/// dimensions there is exactly one point, and a box always is that point: it is never empty. The empty
+/// 0-dimensional set is a [`Region`](crate::Region) without boxes.
+///
+/// ```
+/// use anabranch_grid::GridBox;
+/// let a = GridBox::new([0, 3], [4, 7]);
+/// let b = GridBox::full([2, 5]);
+/// assert_eq!(a.intersection(&b), GridBox::new([0, 3], [2, 5]));
+/// assert_eq!(a.to_string(), "[0..4, 3..7]");
+/// assert_eq!(GridBox::new(3, 3), GridBox::EMPTY);
+/// ```
+// Not `Ord`: its `min` and `max` would hide those of the box.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GridBox<const D: usize> {
+    min: Point<D>,
+    max: Point<D>,
+}
+
+impl<const D: usize> GridBox<D> {
+    /// The empty box, all zero. In 0 dimensions this is the single point, as every box.
+    pub const EMPTY: Self = Self { min: Point([0; D]), max: Point([0; D]) };
+
+    /// The points from `min` up to, but without, `max`; empty where `max` is not above `min` on every axis.
+    #[inline]
+    pub fn new(min: impl Into<Point<D>>, max: impl Into<Point<D>>) -> Self {
+        Self { min: min.into(), max: max.into() }.normalized()
+    }
+
+    /// All points of a space of this extent.
+    #[inline]
+    pub fn full(extent: impl Into<Extent<D>>) -> Self {
+        Self { min: Point([0; D]), max: Point(extent.into().0) }.normalized()
+    }
+
+    #[inline]
+    fn normalized(self) -> Self {
+        if self.is_empty() { Self::EMPTY } else { self }
+    }
+
+    /// The first point.
+    #[inline]
+    pub fn min(&self) -> Point<D> {
+        self.min
+    }
+
+    /// The point beyond the last, on every axis.
+    #[inline]
+    pub fn max(&self) -> Point<D> {
+        self.max
+    }
+
+    /// The size along each axis.
+    #[inline]
+    pub fn extent(&self) -> Extent<D> {
+        Extent(std::array::from_fn(|axis| self.max[axis] - self.min[axis]))
+    }
+
+    /// The number of points, `usize::MAX` where that overflows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.extent().len()
+    }
+
+    /// Whether the box has no point; never in 0 dimensions.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        (0..D).any(|axis| self.max[axis] <= self.min[axis])
+    }
+
+    /// Whether `point` is inside.
+    #[inline]
+    pub fn contains_point(&self, point: impl Into<Point<D>>) -> bool {
+        let point = point.into();
+        (0..D).all(|axis| self.min[axis] <= point[axis] && point[axis] < self.max[axis])
+    }
+
+    /// Whether every point of `other` is inside; the empty box is in every box.
+    #[inline]
+    pub fn contains(&self, other: &Self) -> bool {
+        other.is_empty()
+            || (0..D).all(|axis| self.min[axis] <= other.min[axis] && other.max[axis] <= self.max[axis])
+    }
+
+    /// The points in both.
+    #[inline]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let min = Point(std::array::from_fn(|axis| self.min[axis].max(other.min[axis])));
+        let max = Point(std::array::from_fn(|axis| self.max[axis].min(other.max[axis])));
+        Self { min, max }.normalized()
+    }
+
+    /// Whether some point is in both.
+    #[inline]
+    pub fn intersects(&self, other: &Self) -> bool {
+        (0..D).all(|axis| self.min[axis].max(other.min[axis]) < self.max[axis].min(other.max[axis]))
+    }
+
+    /// The smallest box that contains both.
+    #[inline]
+    pub fn bounding(&self, other: &Self) -> Self {
+        if self.is_empty() {
+            return *other;
+        }
+        if other.is_empty() {
+            return *self;
+        }
+        let min = Point(std::array::from_fn(|axis| self.min[axis].min(other.min[axis])));
+        let max = Point(std::array::from_fn(|axis| self.max[axis].max(other.max[axis])));
+        Self { min, max }
+    }
+
+    /// The same box in `E` dimensions: added axes are `0..1`.
+    ///
+    /// # Panics
+    /// If a dropped axis is not `0..1`, or an empty box is cast to 0 dimensions, where no box is empty.
+    #[track_caller]
+    pub fn cast<const E: usize>(&self) -> GridBox<E> {
+        if self.is_empty() {
+            assert!(E > 0, "cannot cast the empty box from {D} to 0 dimensions, where no box is empty");
+            return GridBox::EMPTY;
+        }
+        for axis in E..D {
+            assert!(
+                (self.min[axis], self.max[axis]) == (0, 1),
+                "cannot cast box {self} from {D} to {E} dimensions: axis {axis} is dropped and must be 0..1"
+            );
+        }
+        GridBox {
+            min: Point(std::array::from_fn(|axis| if axis < D { self.min[axis] } else { 0 })),
+            max: Point(std::array::from_fn(|axis| if axis < D { self.max[axis] } else { 1 })),
+        }
+    }
+
+    /// The points in row-major order (the last axis runs fastest).
+    ///
+    /// ```
+    /// use anabranch_grid::{GridBox, Point};
+    /// let points: Vec<_> = GridBox::new([1, 5], [3, 7]).points().collect();
+    /// assert_eq!(points, [[1, 5], [1, 6], [2, 5], [2, 6]].map(Point));
+    /// ```
+    pub fn points(&self) -> Points<D> {
+        Points { range: *self, next: (!self.is_empty()).then_some(self.min) }
+    }
+
+    /// Whether the boxes overlap or are next to each other, at a corner perhaps.
+    #[inline]
+    pub(crate) fn touches(&self, other: &Self) -> bool {
+        (0..D).all(|axis| self.min[axis] <= other.max[axis] && other.min[axis] <= self.max[axis])
+    }
+
+    /// The same box with `range` along `axis`; `range` must not be empty.
+    #[inline]
+    pub(crate) fn with_axis(mut self, axis: usize, range: std::ops::Range<usize>) -> Self {
+        debug_assert!(range.start < range.end);
+        (self.min[axis], self.max[axis]) = (range.start, range.end);
+        self
+    }
+
+    /// The union of two boxes that differ, where it is a box that needs both: they are equal on all axes but one, and
+    /// overlap or touch on that one.
+    #[inline]
+    pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
+        let mut differing =
+            (0..D).filter(|&axis| self.min[axis] != other.min[axis] || self.max[axis] != other.max[axis]);
+        let axis = differing.next()?;
+        let touching = self.min[axis] <= other.max[axis] && other.min[axis] <= self.max[axis];
+        (touching && differing.next().is_none()).then(|| self.bounding(other))
+    }
+}
+
+impl<const D: usize> fmt::Display for GridBox<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for axis in 0..D {
+            let separator = if axis == 0 { "" } else { ", " };
+            write!(f, "{separator}{}..{}", self.min[axis], self.max[axis])?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl<const D: usize> fmt::Debug for GridBox<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Iterator over the points of a box in row-major order; see [`GridBox::points`].
+#[derive(Clone, Debug)]
+pub struct Points<const D: usize> {
+    range: GridBox<D>,
+    next: Option<Point<D>>,
+}
+
+impl<const D: usize> Iterator for Points<D> {
+    type Item = Point<D>;
+
+    fn next(&mut self) -> Option<Point<D>> {
+        let point = self.next?;
+        let mut successor = point;
+        // Count up like an odometer: an axis that overflows starts again and carries to the one before it.
+        self.next = (0..D).rev().find_map(|axis| {
+            successor[axis] += 1;
+            if successor[axis] < self.range.max[axis] {
+                return Some(successor);
+            }
+            successor[axis] = self.range.min[axis];
+            None
+        });
+        Some(point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_boxes_are_one_value() {
+        assert_eq!(GridBox::new([3, 5], [7, 5]), GridBox::EMPTY);
+        assert_eq!(GridBox::new([3, 5], [1, 9]), GridBox::EMPTY);
+        assert_eq!(GridBox::full([0, 9]), GridBox::EMPTY);
+        assert!(GridBox::<2>::EMPTY.is_empty());
+    }
+
+    #[test]
+    fn a_box_in_zero_dimensions_is_the_single_point() {
+        let point = GridBox::full([]);
+        assert_eq!(point, GridBox::EMPTY);
+        assert!(!point.is_empty());
+        assert_eq!(point.len(), 1);
+        assert_eq!(point.points().collect::<Vec<_>>(), [Point([])]);
+        assert_eq!(point.to_string(), "[]");
+        assert_eq!(point.cast::<2>(), GridBox::full([1, 1]));
+    }
+
+    #[test]
+    fn casts_pad_and_drop() {
+        let line = GridBox::new(2, 5);
+        assert_eq!(line.cast::<3>(), GridBox::new([2, 0, 0], [5, 1, 1]));
+        assert_eq!(line.cast::<3>().cast::<1>(), line);
+        assert_eq!(GridBox::<1>::EMPTY.cast::<3>(), GridBox::EMPTY);
+        assert_eq!(GridBox::<3>::EMPTY.cast::<1>(), GridBox::EMPTY);
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "cannot cast box [2..5, 1..2] from 2 to 1 dimensions: axis 1 is dropped and must"
+    )]
+    fn casting_down_needs_unit_axes() {
+        let _ = GridBox::new([2, 1], [5, 2]).cast::<1>();
+    }
+
+    #[test]
+    fn literals_need_no_types() {
+        assert_eq!(GridBox::full(5).len(), 5);
+        assert_eq!(GridBox::full([5, 2]).extent(), Extent([5, 2]));
+        assert!(GridBox::new([1, 2, 3], [4, 5, 6]).contains_point([1, 2, 3]));
+    }
+
+    #[test]
+    fn boxes_join_only_where_the_union_is_a_box() {
+        let a = GridBox::new([0, 0], [2, 4]);
+        assert_eq!(a.joined(&GridBox::new([2, 0], [3, 4])), Some(GridBox::new([0, 0], [3, 4])));
+        assert_eq!(a.joined(&GridBox::new([0, 4], [2, 6])), Some(GridBox::new([0, 0], [2, 6])));
+        assert_eq!(a.joined(&GridBox::new([1, 0], [3, 4])), Some(GridBox::new([0, 0], [3, 4])));
+        assert_eq!(a.joined(&GridBox::new([2, 0], [3, 3])), None);
+        assert_eq!(a.joined(&GridBox::new([3, 0], [4, 4])), None);
+    }
+}

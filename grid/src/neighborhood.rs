@@ -1,0 +1,113 @@
+//! The neighbourhood mapper: stencils, clamped at the buffer's edges or wrapped round.
+
+use crate::{Chunk, Extent, GridBox, RangeMapper, Region};
+use smallvec::{SmallVec, smallvec};
+use std::fmt;
+use std::ops::Range;
+
+/// Each point accesses the points within `radius` on every axis.
+///
+/// The shape is the box around the point, or with [`along_axes`](Neighborhood::along_axes) the cross of lines
+/// through it. At the edges it is clamped to the buffer, or with [`periodic`](Neighborhood::periodic) wrapped round.
+/// Either way it never leaves the buffer.
+///
+/// ```
+/// use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, neighborhood};
+/// let chunk = Chunk { range: GridBox::new([0, 2], [2, 4]), global: GridBox::full([8, 8]) };
+/// let map = |n: anabranch_grid::Neighborhood<2>| n.map(&chunk, Extent([8, 8])).to_string();
+/// assert_eq!(map(neighborhood([1, 1])), "[0..3, 1..5]");
+/// assert_eq!(map(neighborhood([1, 1]).along_axes()), "[0..2, 1..5] + [2..3, 2..4]");
+/// assert_eq!(map(neighborhood([1, 1]).periodic()), "[0..3, 1..5] + [7..8, 1..5]");
+/// ```
+pub fn neighborhood<const K: usize>(radius: [usize; K]) -> Neighborhood<K> {
+    Neighborhood { radius, along_axes: false, periodic: false }
+}
+
+/// See [`neighborhood`].
+#[derive(Clone, Copy)]
+pub struct Neighborhood<const K: usize> {
+    radius: [usize; K],
+    along_axes: bool,
+    periodic: bool,
+}
+
+impl<const K: usize> Neighborhood<K> {
+    /// The cross shape: neighbours on one axis at a time, no diagonal ones.
+    pub fn along_axes(mut self) -> Self {
+        self.along_axes = true;
+        self
+    }
+
+    /// Wraps round at the buffer's edges, on every axis, instead of clamping. The radius may exceed the buffer.
+    pub fn periodic(mut self) -> Self {
+        self.periodic = true;
+        self
+    }
+
+    /// The chunk grown by `radius` as a box shape, clamped or wrapped: one box, or several where it wraps.
+    fn grown(&self, range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> Boxes<K> {
+        let mut boxes: Boxes<K> = smallvec![GridBox::full(buffer)];
+        for (axis, &radius) in radius.iter().enumerate() {
+            let interval = range.min()[axis]..range.max()[axis];
+            let parts = if self.periodic {
+                wrap(interval, radius, buffer[axis])
+            } else {
+                clamp(interval, radius, buffer[axis])
+            };
+            boxes = boxes
+                .iter()
+                .flat_map(|b| {
+                    parts.iter().filter(|part| !part.is_empty()).map(|part| b.with_axis(axis, part.clone()))
+                })
+                .collect();
+        }
+        boxes
+    }
+}
+
+type Boxes<const K: usize> = SmallVec<[GridBox<K>; 4]>;
+
+impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
+    fn map(&self, chunk: &Chunk<K>, buffer: Extent<K>) -> Region<K> {
+        if chunk.range.is_empty() || buffer.is_empty() {
+            return Region::empty();
+        }
+        if !self.along_axes || K == 0 {
+            return Region::from_boxes(self.grown(&chunk.range, self.radius, buffer));
+        }
+        Region::from_boxes((0..K).flat_map(|axis| {
+            let mut radius = [0; K];
+            radius[axis] = self.radius[axis];
+            self.grown(&chunk.range, radius, buffer)
+        }))
+    }
+
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// `interval` grown by `radius`, clamped to `0..size`.
+fn clamp(interval: Range<usize>, radius: usize, size: usize) -> [Range<usize>; 2] {
+    [interval.start.saturating_sub(radius)..interval.end.saturating_add(radius).min(size), 0..0]
+}
+
+/// `interval` grown by `radius`, modulo `size`: one interval, or two where it crosses the edge.
+fn wrap(interval: Range<usize>, radius: usize, size: usize) -> [Range<usize>; 2] {
+    let len = interval.len().saturating_add(radius).saturating_add(radius);
+    if len >= size {
+        return [0..size, 0..0];
+    }
+    let first = interval.start % size;
+    let start = if first >= radius { first - radius } else { first + (size - radius) };
+    let before_edge = size - start;
+    if len <= before_edge { [start..start + len, 0..0] } else { [0..len - before_edge, start..size] }
+}
+
+impl<const K: usize> fmt::Debug for Neighborhood<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "neighborhood({:?})", self.radius)?;
+        f.write_str(if self.along_axes { ".along_axes()" } else { "" })?;
+        f.write_str(if self.periodic { ".periodic()" } else { "" })
+    }
+}
