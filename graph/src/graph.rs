@@ -68,12 +68,10 @@ impl TaskGraph {
         self.tasks == 0
     }
 
-    /// The tasks that wrote `access`'s region last.
-    ///
-    /// # Panics
-    /// If the buffer is not (or no longer) part of the graph.
-    pub fn writers(&self, access: &Access, f: impl FnMut(TaskId)) {
-        self.tracker(access.buffer).writers(&access.region, f);
+    /// Calls `f` with every task whose results or effects a later task may need, some several times.
+    pub fn last_writers(&self, mut f: impl FnMut(TaskId)) {
+        self.buffers.values().for_each(|tracker| tracker.all_writers(&mut f));
+        self.objects.values().for_each(|&task| f(task));
     }
 
     /// Adds a task and derives its dependencies. `done` tells which earlier tasks are known to have finished; no

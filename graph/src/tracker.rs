@@ -93,6 +93,11 @@ impl Tracker {
         }
     }
 
+    /// Calls `f` with every task that wrote a part of the current contents.
+    pub(crate) fn all_writers(&self, f: impl FnMut(TaskId)) {
+        self.versions[self.current].cells.entries().filter_map(|(_, cell)| cell.writer).for_each(f);
+    }
+
     /// Calls `f` with every task that must come before `region` is overwritten in place: those that read it, or where
     /// there is none the one that wrote it (the readers come after that one anyway).
     pub(crate) fn before_write(&self, region: &Region<3>, mut f: impl FnMut(Before)) {

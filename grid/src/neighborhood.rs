@@ -46,22 +46,7 @@ impl<const K: usize> Neighborhood<K> {
 
     /// The chunk grown by `radius` as a box shape, clamped or wrapped: one box, or several where it wraps.
     fn grown(&self, range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> Boxes<K> {
-        let mut boxes: Boxes<K> = smallvec![GridBox::full(buffer)];
-        for (axis, &radius) in radius.iter().enumerate() {
-            let interval = range.min()[axis]..range.max()[axis];
-            let parts = if self.periodic {
-                wrap(interval, radius, buffer[axis])
-            } else {
-                clamp(interval, radius, buffer[axis])
-            };
-            boxes = boxes
-                .iter()
-                .flat_map(|b| {
-                    parts.iter().filter(|part| !part.is_empty()).map(|part| b.with_axis(axis, part.clone()))
-                })
-                .collect();
-        }
-        boxes
+        if self.periodic { wrapped(range, radius, buffer) } else { smallvec![clamped(range, radius, buffer)] }
     }
 }
 
@@ -71,6 +56,9 @@ impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<K>) -> Region<K> {
         if chunk.range.is_empty() || buffer.is_empty() {
             return Region::empty();
+        }
+        if !self.along_axes && !self.periodic {
+            return clamped(&chunk.range, self.radius, buffer).into();
         }
         if !self.along_axes || K == 0 {
             return Region::from_boxes(self.grown(&chunk.range, self.radius, buffer));
@@ -87,9 +75,23 @@ impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
     }
 }
 
-/// `interval` grown by `radius`, clamped to `0..size`.
-fn clamp(interval: Range<usize>, radius: usize, size: usize) -> [Range<usize>; 2] {
-    [interval.start.saturating_sub(radius)..interval.end.saturating_add(radius).min(size), 0..0]
+/// `range` grown by `radius`, clamped to the buffer.
+fn clamped<const K: usize>(range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> GridBox<K> {
+    let min: [usize; K] = std::array::from_fn(|axis| range.min()[axis].saturating_sub(radius[axis]));
+    let max: [usize; K] =
+        std::array::from_fn(|axis| range.max()[axis].saturating_add(radius[axis]).min(buffer[axis]));
+    GridBox::new(min, max)
+}
+
+/// `range` grown by `radius`, modulo the buffer: all combinations of the intervals on each axis.
+fn wrapped<const K: usize>(range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> Boxes<K> {
+    let mut boxes: Boxes<K> = smallvec![GridBox::full(buffer)];
+    for axis in 0..K {
+        let [low, high] = wrap(range.min()[axis]..range.max()[axis], radius[axis], buffer[axis]);
+        let parts = [low, high].into_iter().filter(|part| !part.is_empty());
+        boxes = parts.flat_map(|part| boxes.iter().map(move |b| b.with_axis(axis, part.clone()))).collect();
+    }
+    boxes
 }
 
 /// `interval` grown by `radius`, modulo `size`: one interval, or two where it crosses the edge.

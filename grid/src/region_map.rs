@@ -33,7 +33,7 @@ use std::fmt;
 pub struct RegionMap<const D: usize, V: Clone + PartialEq> {
     bounds: GridBox<D>,
     /// Disjoint, covering `bounds`.
-    entries: Sorted<D, V>,
+    pub(crate) entries: Sorted<D, V>,
 }
 
 impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
@@ -74,13 +74,13 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
             self.entries.reset(Entry::new(target, value));
             return;
         }
-        let hits = self.entries.overlapping(&target);
+        let (near, hits) = self.entries.overlapping(&target);
         if let [only] = hits[..] {
             let entry = self.entries.get(only);
             if entry.value == value {
                 return;
             }
-            if entry.range == target && !self.entries.can_join(only, &value) {
+            if entry.range == target && !self.entries.can_join(near.clone(), only, &value) {
                 self.entries.set_value(only, value);
                 return;
             }
@@ -91,7 +91,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
             self.entries.get(at).without(&target, self.entries.axis(), &mut run);
         }
         run.push(Entry::new(target, value));
-        self.entries.replace(hits, run, &target);
+        self.entries.replace(&target, near, hits, run);
     }
 
     /// Gives every point of `range` the value that `change` makes of its old one, splitting entries at the border of
@@ -102,7 +102,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         if target.is_empty() {
             return;
         }
-        let mut hits = self.entries.overlapping(&target);
+        let (near, mut hits) = self.entries.overlapping(&target);
         let mut values = SmallVec::<[V; 4]>::new();
         hits.retain(|at| {
             let old = &self.entries.get(*at).value;
@@ -115,7 +115,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
             [] => return,
             [only]
                 if target.contains(&self.entries.get(only).range)
-                    && !self.entries.can_join(only, &values[0]) =>
+                    && !self.entries.can_join(near.clone(), only, &values[0]) =>
             {
                 self.entries.set_value(only, values.remove(0));
                 return;
@@ -129,7 +129,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
             entry.without(&target, self.entries.axis(), &mut run);
             run.push(Entry::new(entry.range.intersection(&target), value));
         }
-        self.entries.replace(hits, run, &target);
+        self.entries.replace(&target, near, hits, run);
     }
 
     /// The parts of entries inside `range` (clipped to it), with their values, in no particular order.

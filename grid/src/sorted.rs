@@ -79,25 +79,31 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         start..start + len
     }
 
-    /// The entries that share points with `target`. May sort them along a better axis before.
-    pub(crate) fn overlapping(&mut self, target: &GridBox<D>) -> Positions {
+    /// What is [`near`](Self::near) `target`, and the entries among it that share points with `target`. May sort the
+    /// entries along a better axis before.
+    pub(crate) fn overlapping(&mut self, target: &GridBox<D>) -> (Range<usize>, Positions) {
         self.reconsider_axis();
         let near = self.near_positions(target);
         let hits: Positions = near.clone().filter(|&at| self.list[at].range.intersects(target)).collect();
         self.wasted += near.len() - hits.len();
-        hits
+        (near, hits)
     }
 
-    /// Whether the entry `at`, were it to have `value`, would form a box with an equal neighbour.
-    pub(crate) fn can_join(&self, at: usize, value: &V) -> bool {
+    /// Whether the entry `at`, were it to have `value`, would form a box with an equal neighbour among `near`.
+    pub(crate) fn can_join(&self, near: Range<usize>, at: usize, value: &V) -> bool {
         let range = self.list[at].range;
-        self.near(&range).iter().any(|other| range.joined(&other.range).is_some() && other.value == *value)
+        self.list[near].iter().any(|other| range.joined(&other.range).is_some() && other.value == *value)
     }
 
     /// Puts `run` in the place of the entries `old`, which cover the same points, and merges equal neighbours among
-    /// them and those that touch `target`, where values are new.
-    pub(crate) fn replace(&mut self, mut old: Positions, mut run: Run<D, V>, target: &GridBox<D>) {
-        let near = self.near_positions(target);
+    /// them and those `near` that touch `target`, where values are new.
+    pub(crate) fn replace(
+        &mut self,
+        target: &GridBox<D>,
+        near: Range<usize>,
+        mut old: Positions,
+        mut run: Run<D, V>,
+    ) {
         let len = self.list.len();
         let mut replaced = std::mem::take(&mut old).into_iter().peekable();
         for at in near.clone() {

@@ -177,8 +177,9 @@ pub(crate) fn covers<const D: usize>(boxes: &[GridBox<D>], wanted: &GridBox<D>, 
 /// The leading boxes that share their interval on `axis`.
 fn first_band<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> &[GridBox<D>] {
     let Some(first) = boxes.first() else { return boxes };
-    // On the last axis every box is a band of its own.
-    let len = if axis + 1 == D { 1 } else { boxes.partition_point(|b| b.min()[axis] <= first.min()[axis]) };
+    let same = |b: &GridBox<D>| b.min()[axis] == first.min()[axis];
+    // Most bands are one box; the last axis has no others.
+    let len = if boxes.get(1).is_some_and(same) { boxes.partition_point(same) } else { 1 };
     &boxes[..len]
 }
 

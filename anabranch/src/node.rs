@@ -1,0 +1,407 @@
+//! A task on its way: waiting for others, running, done.
+
+use crate::{
+    core::Core,
+    error::{Cause, Failure, TaskLabel},
+    sync::Event,
+};
+use anabranch_graph::TaskId;
+use anabranch_par::{Job, Schedule};
+use smallvec::SmallVec;
+use std::{
+    cell::Cell,
+    error::Error,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    ptr,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+    },
+};
+
+/// Where a task is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On a compute worker.
+    Compute,
+    /// On a host lane, because it may block, or on a thread that waits for the runtime anyway.
+    Host,
+    /// On whatever thread finds it ready: it is over in a moment.
+    Inline,
+}
+
+/// Which kind of thread runs a task: it decides what that thread may go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runner {
+    /// A compute worker.
+    Worker,
+    /// A host lane, or a thread that waits for the runtime.
+    Lane,
+    /// A thread that has just submitted something and has better things to do.
+    Submitter,
+}
+
+impl Runner {
+    /// Whether a task for `place` may be run on this thread.
+    fn takes(self, place: Place) -> bool {
+        match place {
+            Place::Inline => true,
+            Place::Compute => self == Self::Worker,
+            Place::Host => self == Self::Lane,
+        }
+    }
+}
+
+type HostError = Arc<dyn Error + Send + Sync>;
+
+/// The copy of a fence.
+type Copy = Box<dyn FnOnce(Result<(), &Arc<Failure>>) + Send>;
+
+/// What a task does.
+pub(crate) enum Work {
+    /// A kernel, chunk by chunk, in parallel.
+    Kernel(Box<dyn Kernel>),
+    /// A host function.
+    Host(Box<dyn FnOnce() -> Result<(), HostError> + Send>),
+    /// A fence: told whether what it is to copy is good.
+    Fence(Copy),
+}
+
+/// The chunks of a kernel.
+pub(crate) trait Kernel: Send + Sync {
+    /// How many there are.
+    fn chunks(&self) -> usize;
+    /// Calls the kernel for one of them.
+    fn call(&self, chunk: usize);
+    /// A chunk as error messages call it.
+    fn describe(&self, chunk: usize) -> String;
+    /// Whether denormal numbers are zero while it runs.
+    fn flush_denormals(&self) -> bool;
+}
+
+/// Who is told when a task is done.
+pub(crate) enum Successor {
+    /// A task; `needs`: it needs what this one gives, and is skipped if that fails.
+    Task { node: Arc<Node>, needs: bool },
+    /// A synchronisation.
+    Latch(Arc<Latch>),
+}
+
+#[derive(Default)]
+struct Links {
+    done: bool,
+    successors: SmallVec<[Successor; 2]>,
+}
+
+pub(crate) struct Node {
+    pub(crate) id: TaskId,
+    pub(crate) label: TaskLabel,
+    pub(crate) place: Place,
+    core: Arc<Core>,
+    /// Dependencies that are not done, and one for the submission itself.
+    pending: AtomicUsize,
+    /// Somebody runs it or has run it.
+    claimed: AtomicBool,
+    done: AtomicBool,
+    work: Mutex<Option<Work>>,
+    links: Mutex<Links>,
+    /// Why what it was to write is not there: its own failure, or that of a task that it needs.
+    poison: Mutex<Option<Arc<Failure>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Node {
+    pub(crate) fn new(id: TaskId, label: TaskLabel, place: Place, core: Arc<Core>, work: Work) -> Self {
+        Self {
+            id,
+            label,
+            place,
+            core,
+            pending: AtomicUsize::new(1),
+            claimed: AtomicBool::new(false),
+            done: AtomicBool::new(false),
+            work: Mutex::new(Some(work)),
+            links: Mutex::default(),
+            poison: Mutex::new(None),
+        }
+    }
+
+    /// Whether it has been run, or skipped.
+    pub(crate) fn is_done(&self) -> bool {
+        // Acquire: what the task did happens before what is done by whoever skips a dependency on it.
+        self.done.load(Acquire)
+    }
+
+    /// Why there is nothing good where it was to write.
+    pub(crate) fn poison(&self) -> Option<Arc<Failure>> {
+        lock(&self.poison).clone()
+    }
+
+    /// Notes that this task needs what failed. The oldest failure stays, whatever the order in which they happen.
+    pub(crate) fn poison_with(&self, failure: &Arc<Failure>) {
+        let mut poison = lock(&self.poison);
+        if poison.as_ref().is_none_or(|old| failure.id < old.id) {
+            *poison = Some(Arc::clone(failure));
+        }
+    }
+
+    /// Makes `node` wait for this task; where it is done already, only its failure counts.
+    pub(crate) fn precede(&self, node: &Arc<Self>, needs: bool) {
+        if !self.is_done() {
+            let mut links = lock(&self.links);
+            if !links.done {
+                // Relaxed: the submission holds one count, so it cannot reach zero here.
+                node.pending.fetch_add(1, Relaxed);
+                links.successors.push(Successor::Task { node: Arc::clone(node), needs });
+                return;
+            }
+        }
+        if needs && let Some(failure) = self.poison() {
+            node.poison_with(&failure);
+        }
+    }
+
+    /// Makes a latch wait for this task, unless it is done.
+    pub(crate) fn hold(&self, latch: &Arc<Latch>) {
+        let mut links = lock(&self.links);
+        if !links.done {
+            latch.left.fetch_add(1, Relaxed);
+            links.successors.push(Successor::Latch(Arc::clone(latch)));
+        }
+    }
+
+    /// One thing less to wait for; `true` for whoever was the last.
+    pub(crate) fn release(&self) -> bool {
+        // AcqRel: what all predecessors did happens before the task runs.
+        self.pending.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Whether everything that it waits for is done.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.pending.load(Acquire) == 0
+    }
+
+    /// Takes the task, if nobody else has.
+    pub(crate) fn claim(&self) -> bool {
+        !self.claimed.load(Relaxed) && !self.claimed.swap(true, AcqRel)
+    }
+
+    /// Runs the claimed task here, then whatever it made ready that belongs on this thread.
+    pub(crate) fn run_on(self: Arc<Self>, runner: Runner) {
+        let mut next = Some(self);
+        while let Some(node) = next {
+            let outcome = node.execute();
+            next = node.retire(outcome, runner);
+        }
+    }
+
+    /// Does the work. The closure, with everything that it holds, is gone when this returns.
+    fn execute(&self) -> Result<(), Arc<Failure>> {
+        let work = lock(&self.work).take().expect("a task is run once");
+        let poison = self.poison();
+        if let Work::Fence(copy) = work {
+            let _inside = Inside::enter(&self.core);
+            let fenced = catch_unwind(AssertUnwindSafe(|| copy(poison.as_ref().map_or(Ok(()), Err))));
+            return fenced.map_err(|payload| self.failure(Cause::from_panic(payload, None)));
+        }
+        if let Some(cause) = poison {
+            // Skipped. Dropping what a closure holds may run the program's code.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+            self.core.skipped(&cause);
+            return Ok(());
+        }
+        match work {
+            Work::Kernel(kernel) => self.run_kernel(kernel),
+            Work::Host(function) => {
+                let _inside = Inside::enter(&self.core);
+                match catch_unwind(AssertUnwindSafe(function)) {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(self.failure(Cause::Error(error))),
+                    Err(payload) => Err(self.failure(Cause::from_panic(payload, None))),
+                }
+            }
+            Work::Fence(_) => unreachable!("handled above"),
+        }
+    }
+
+    fn run_kernel(&self, kernel: Box<dyn Kernel>) -> Result<(), Arc<Failure>> {
+        let pool = self.core.pool();
+        let region = pool
+            .region(kernel.chunks())
+            .schedule(Schedule::Static)
+            .participants(self.core.threads())
+            .flush_denormals(kernel.flush_denormals());
+        let result = region.try_run(|chunk| {
+            let _inside = Inside::enter(&self.core);
+            kernel.call(chunk);
+        });
+        result.map_err(|panic| {
+            let chunk = kernel.describe(panic.index());
+            self.failure(Cause::from_panic(panic.into_payload(), Some(chunk)))
+        })
+    }
+
+    fn failure(&self, cause: Cause) -> Arc<Failure> {
+        Arc::new(Failure { id: self.id, task: self.label.clone(), cause })
+    }
+
+    /// The task is done: tells everyone who waits for it. What became ready is queued, but for one task that may follow
+    /// here and now.
+    fn retire(&self, outcome: Result<(), Arc<Failure>>, runner: Runner) -> Option<Arc<Self>> {
+        if let Err(failure) = outcome {
+            self.core.failed(&failure);
+            *lock(&self.poison) = Some(failure);
+        }
+        let successors = {
+            let mut links = lock(&self.links);
+            links.done = true;
+            // Release: pairs with the Acquire in `is_done`.
+            self.done.store(true, Release);
+            std::mem::take(&mut links.successors)
+        };
+        let poison = if successors.is_empty() { None } else { self.poison() };
+        let mut next = None;
+        let mut latches = SmallVec::<[Arc<Latch>; 2]>::new();
+        for successor in successors {
+            match successor {
+                Successor::Latch(latch) => latches.push(latch),
+                Successor::Task { node, needs } => {
+                    if let (true, Some(failure)) = (needs, &poison) {
+                        node.poison_with(failure);
+                    }
+                    if node.release() {
+                        next = node.follow(next, runner);
+                    }
+                }
+            }
+        }
+        self.core.completed();
+        // Last: whoever waits for the latch may find everything else settled.
+        latches.iter().for_each(|latch| latch.release());
+        next
+    }
+}
+
+impl Node {
+    /// This task has become ready on a thread that may go on with one task, `next` so far. The other one is queued.
+    fn follow(self: Arc<Self>, next: Option<Arc<Self>>, runner: Runner) -> Option<Arc<Self>> {
+        let preferred = next.is_none() || self.place == Place::Inline;
+        if !preferred || !runner.takes(self.place) {
+            self.enqueue();
+            return next;
+        }
+        if !self.claim() {
+            // A waiting thread was faster.
+            return next;
+        }
+        if let Some(other) = next {
+            other.claimed.store(false, Release);
+            other.enqueue();
+        }
+        Some(self)
+    }
+
+    /// Queues the ready task where it is to be run.
+    fn enqueue(self: Arc<Self>) {
+        let core = Arc::clone(&self.core);
+        match self.place {
+            Place::Host => core.lanes().push(self),
+            Place::Compute | Place::Inline => core.pool().submit(self),
+        }
+    }
+
+    /// The submission is complete: runs or queues the task if it is ready.
+    pub(crate) fn submitted(self: Arc<Self>) {
+        if self.release()
+            && let Some(node) = self.follow(None, Runner::Submitter)
+        {
+            node.run_on(Runner::Submitter);
+        }
+    }
+}
+
+impl Job for Node {
+    fn run(self: Arc<Self>) {
+        if self.claim() {
+            self.run_on(Runner::Worker);
+        }
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id, self.label)
+    }
+}
+
+/// Counts tasks down to an event.
+#[derive(Debug)]
+pub(crate) struct Latch {
+    left: AtomicUsize,
+    pub(crate) event: Event,
+}
+
+impl Latch {
+    /// Holds one count, to be [released](Self::release) when everything that it waits for has been told.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { left: AtomicUsize::new(1), event: Event::default() })
+    }
+
+    pub(crate) fn release(&self) {
+        if self.left.fetch_sub(1, AcqRel) == 1 {
+            self.event.set();
+        }
+    }
+}
+
+thread_local! {
+    /// The runtime whose task this thread is running.
+    static INSIDE: Cell<*const Core> = const { Cell::new(ptr::null()) };
+}
+
+/// Marks this thread as running a task of a runtime.
+pub(crate) struct Inside {
+    before: *const Core,
+}
+
+impl Inside {
+    fn enter(core: &Arc<Core>) -> Self {
+        Self { before: INSIDE.replace(Arc::as_ptr(core)) }
+    }
+
+    /// Whether this thread is running a task of `core`.
+    pub(crate) fn is(core: &Core) -> bool {
+        ptr::eq(INSIDE.get(), core)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.before);
+    }
+}
+
+/// A fence's task, reachable for whoever waits for it: a waiting thread runs it itself.
+#[derive(Debug, Default)]
+pub(crate) struct Handle(OnceLock<Arc<Node>>);
+
+impl Handle {
+    pub(crate) fn set(&self, node: Arc<Node>) {
+        self.0.set(node).expect("a fence has one task");
+    }
+
+    /// Runs the task here if it is ready and nobody has begun.
+    pub(crate) fn help(&self) -> bool {
+        match self.0.get() {
+            Some(node) if node.is_ready() && node.claim() => {
+                Arc::clone(node).run_on(Runner::Lane);
+                true
+            }
+            _ => false,
+        }
+    }
+}

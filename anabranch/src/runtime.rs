@@ -1,0 +1,282 @@
+//! The runtime: what a program creates first and drains last.
+
+use crate::{
+    buffer::{self, Buffer, Initial},
+    core::Core,
+    element::Element,
+    error::Error,
+    fence::{Captures, Fence, Fenceable},
+    host_object::HostObject,
+    memory::Allocation,
+    node::Latch,
+    task::NewTask,
+};
+use anabranch_grid::Extent;
+use std::{
+    borrow::Cow,
+    future::Future,
+    panic::Location,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+/// The data-flow runtime: see the [crate](crate) documentation.
+///
+/// Tasks may be submitted from several threads; each thread's own are in the order in which it submitted them.
+/// Dropping the runtime waits for everything that was submitted; failures that nobody asked for are lost then, so call
+/// [`wait`](Self::wait) or [`drain`](Self::drain) first.
+#[derive(Debug)]
+pub struct Runtime {
+    core: Arc<Core>,
+}
+
+/// Settings of a [`Runtime`]: see [`Runtime::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "settings do nothing until the runtime is built"]
+pub struct Builder {
+    settings: Settings,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) threads: usize,
+    pub(crate) pin: bool,
+    pub(crate) lead: usize,
+    pub(crate) host_lanes: usize,
+    pub(crate) name: String,
+}
+
+impl Builder {
+    /// The number of threads that compute (by default as many as this process may use processors).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.settings.threads = threads;
+        self
+    }
+
+    /// Binds each compute thread to a processor of its own, where the system can. Off by default: it helps on a
+    /// machine that nobody else uses and hurts on others.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.settings.pin = pin;
+        self
+    }
+
+    /// How many tasks may be in flight (4,096 by default): a thread that submits more is slowed down to the speed at
+    /// which they end. It bounds the memory that an endless stream of tasks needs.
+    pub fn lead(mut self, tasks: usize) -> Self {
+        self.settings.lead = tasks;
+        self
+    }
+
+    /// How many host tasks may run at a time (16 by default). Their threads are started when they are needed.
+    pub fn host_lanes(mut self, lanes: usize) -> Self {
+        self.settings.host_lanes = lanes;
+        self
+    }
+
+    /// The beginning of the names of all threads (`anabranch-` by default).
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a value that makes no sense, [`Error::Pool`] where the system refuses the threads.
+    pub fn build(self) -> Result<Runtime, Error> {
+        let Settings { threads, lead, host_lanes, .. } = self.settings;
+        let at_least_one = [("threads", threads), ("lead", lead), ("host_lanes", host_lanes)];
+        for (setting, value) in at_least_one {
+            if value == 0 {
+                return Err(Error::Setting { setting, value: value.to_string(), range: "1 or more" });
+            }
+        }
+        Ok(Runtime { core: Arc::new(Core::new(&self.settings)?) })
+    }
+}
+
+impl Runtime {
+    /// A runtime on all processors that this process may use.
+    ///
+    /// # Errors
+    /// See [`Builder::build`].
+    pub fn new() -> Result<Self, Error> {
+        Self::builder().build()
+    }
+
+    /// The settings of a runtime, with their defaults.
+    pub fn builder() -> Builder {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let name = "anabranch-".into();
+        Builder { settings: Settings { threads, pin: false, lead: 4096, host_lanes: 16, name } }
+    }
+
+    /// The number of threads that compute.
+    pub fn threads(&self) -> usize {
+        self.core.threads()
+    }
+
+    /// A buffer without contents: what is read must have been written before. Memory is allocated when a task first
+    /// uses it.
+    pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
+        self.create(extent.into(), None, 1)
+    }
+
+    /// Like [`buffer`](Self::buffer), with up to `versions` allocations at a time: a task that overwrites all of it while
+    /// a host task still reads the former contents goes on with another allocation instead of waiting. The bound is
+    /// also how far computation may run ahead of such readers.
+    pub fn buffer_with_versions<T: Element, const D: usize>(
+        &self,
+        extent: impl Into<Extent<D>>,
+        versions: usize,
+    ) -> Buffer<T, D> {
+        self.create(extent.into(), None, versions)
+    }
+
+    /// A buffer with a copy of a slice or of an `ndarray` array as its contents.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn buffer_from<I: Initial<D> + ?Sized, const D: usize>(
+        &self,
+        initial: &I,
+    ) -> Result<Buffer<I::Element, D>, Error> {
+        match buffer::filled(initial) {
+            Some(memory) => Ok(self.create(initial.extent(), Some(memory), 1)),
+            None => {
+                let buffer = self.create::<I::Element, D>(initial.extent(), None, 1);
+                let points: u128 = buffer.extent().0.iter().map(|&n| n as u128).product();
+                let bytes = points * size_of::<I::Element>() as u128;
+                Err(Error::OutOfMemory { buffer: buffer.inner.label(), bytes })
+            }
+        }
+    }
+
+    fn create<T: Element, const D: usize>(
+        &self,
+        extent: Extent<D>,
+        initial: Option<Allocation>,
+        versions: usize,
+    ) -> Buffer<T, D> {
+        let allocate = |extent: Extent<3>| Allocation::zeroed::<T>(extent.checked_len()?);
+        let id = self.core.create_buffer(extent.cast(), initial, versions, size_of::<T>(), allocate);
+        Buffer::new(id, extent, &self.core)
+    }
+
+    /// Gives a value to the runtime to guard: see [`HostObject`].
+    pub fn host_object<T: Send + 'static>(&self, value: T) -> HostObject<T> {
+        HostObject::new(self.core.create_object(), value, &self.core)
+    }
+
+    /// Begins a task. The name is for error messages.
+    #[track_caller]
+    pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewTask<'_> {
+        NewTask::new(&self.core, name, Location::caller())
+    }
+
+    /// The contents of a buffer (or a part of it, or a clone of a host object) as they are after all tasks submitted so
+    /// far. Does not wait: the [`Fence`] does, or can be awaited.
+    ///
+    /// # Errors
+    /// If a part of it was never written, or it does not belong to this runtime.
+    #[track_caller]
+    pub fn fence<F: Fenceable + ?Sized>(&self, what: &F) -> Result<Fence<F::Output>, Error> {
+        what.fence(&self.core, Location::caller())
+    }
+
+    /// Waits for all tasks submitted so far.
+    ///
+    /// The calling thread helps with host tasks while it waits. Where nothing is in flight this costs one load and a
+    /// compare.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] with all failures since the last synchronisation; [`Error::WaitInsideTask`].
+    pub fn wait(&self) -> Result<(), Error> {
+        if !self.core.is_idle() {
+            self.wait_busy()?;
+        }
+        self.core.report()
+    }
+
+    #[cold]
+    fn wait_busy(&self) -> Result<(), Error> {
+        self.core.check_outside("Runtime::wait")?;
+        self.core.latch().event.wait(|| self.core.help());
+        Ok(())
+    }
+
+    /// The same as a `Future`, for asynchronous code.
+    pub fn idle(&self) -> Idle {
+        let latch = (!self.core.is_idle()).then(|| self.core.latch());
+        Idle { core: Arc::clone(&self.core), latch }
+    }
+
+    /// Waits for all tasks, takes out what is captured, and ends the runtime.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&[1, 2, 3])?;
+    /// let log = rt.host_object(String::from("begin"));
+    /// rt.task("end").once().effect(&log, sequential()).host(|(log,)| log.push_str(" end"))?;
+    /// let (last, log) = rt.drain((u.capture(), log.capture()))?;
+    /// assert_eq!((last.as_slice(), log.as_str()), (&[1, 2, 3][..], "begin end"));
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Failures since the last synchronisation. Host objects stay with their handles then:
+    /// [`HostObject::into_inner`].
+    #[track_caller]
+    pub fn drain<C: Captures>(self, captures: C) -> Result<C::Output, Error> {
+        self.core.check_outside("Runtime::drain")?;
+        let pending = captures.submit(&self.core, Location::caller())?;
+        self.wait()?;
+        C::finish(pending)
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // Inside one of its own tasks the runtime cannot wait for itself; the threads end when the last task is gone.
+        if self.core.check_outside("drop").is_ok() {
+            if !self.core.is_idle() {
+                self.core.latch().event.wait(|| self.core.help());
+            }
+            self.core.stop();
+        }
+    }
+}
+
+/// A `Future` that is ready when all tasks submitted before it was made are done: see [`Runtime::idle`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Idle {
+    core: Arc<Core>,
+    latch: Option<Arc<Latch>>,
+}
+
+impl Idle {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// As [`Runtime::wait`].
+    pub fn wait(self) -> Result<(), Error> {
+        if let Some(latch) = &self.latch {
+            self.core.check_outside("Idle::wait")?;
+            latch.event.wait(|| self.core.help());
+        }
+        self.core.report()
+    }
+}
+
+impl Future for Idle {
+    type Output = Result<(), Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ready = self.latch.as_ref().map_or(Poll::Ready(()), |latch| latch.event.poll(context));
+        ready.map(|()| self.core.report())
+    }
+}

@@ -1,0 +1,170 @@
+//! Waiting: for something that happens once, from any thread, blocking or as a `Future`.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering::*},
+    },
+    task::{Context, Poll, Waker},
+    thread::Thread,
+    time::{Duration, Instant},
+};
+
+/// How long a waiting thread looks for the event, and for work to do meanwhile, before it parks.
+const SPIN: Duration = Duration::from_micros(20);
+
+const PENDING: u8 = 0;
+/// Pending, and somebody is registered to be woken.
+const AWAITED: u8 = 1;
+const DONE: u8 = 2;
+
+/// Something that happens once.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    state: AtomicU8,
+    waiters: Mutex<Waiters>,
+}
+
+#[derive(Debug, Default)]
+struct Waiters {
+    threads: Vec<Thread>,
+    wakers: Vec<Waker>,
+}
+
+impl Event {
+    /// Whether it has happened.
+    pub(crate) fn is_set(&self) -> bool {
+        // Acquire: what was done before `set` is visible.
+        self.state.load(Acquire) == DONE
+    }
+
+    /// It happens now: everyone who waits is woken.
+    pub(crate) fn set(&self) {
+        if self.state.swap(DONE, AcqRel) == AWAITED {
+            // Whoever registers after this sees DONE, because it registers under the lock.
+            let waiters = std::mem::take(&mut *self.waiters.lock().unwrap_or_else(PoisonError::into_inner));
+            waiters.threads.into_iter().for_each(|t| t.unpark());
+            waiters.wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Blocks until it has happened. `help` is called while waiting and says whether it has done anything useful; the
+    /// thread parks only when there was nothing to do for a while.
+    pub(crate) fn wait(&self, mut help: impl FnMut() -> bool) {
+        let mut idle_since = None;
+        while !self.is_set() {
+            if help() {
+                idle_since = None;
+                continue;
+            }
+            if idle_since.get_or_insert_with(Instant::now).elapsed() < SPIN {
+                std::hint::spin_loop();
+            } else {
+                return self.park();
+            }
+        }
+    }
+
+    fn park(&self) {
+        if self.register(|w| w.threads.push(std::thread::current())) {
+            while !self.is_set() {
+                std::thread::park();
+            }
+        }
+    }
+
+    /// For `Future::poll`.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        let pending = !self.is_set()
+            && self.register(|w| {
+                if !w.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+                    w.wakers.push(context.waker().clone());
+                }
+            });
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Registers somebody to be woken; `false` where it has happened already.
+    fn register(&self, register: impl FnOnce(&mut Waiters)) -> bool {
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.state.compare_exchange(PENDING, AWAITED, AcqRel, Acquire) {
+            Ok(_) | Err(AWAITED) => {
+                register(&mut waiters);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, atomic::AtomicUsize};
+
+    #[test]
+    fn a_parked_thread_is_woken() {
+        let event = Arc::new(Event::default());
+        let setter = {
+            let event = Arc::clone(&event);
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                event.set();
+            })
+        };
+        event.wait(|| false);
+        assert!(event.is_set());
+        setter.join().unwrap();
+    }
+
+    #[test]
+    fn many_waiters_and_setters_race() {
+        for _ in 0..500 {
+            let event = Event::default();
+            let woken = AtomicUsize::new(0);
+            std::thread::scope(|s| {
+                for _ in 0..3 {
+                    s.spawn(|| {
+                        event.wait(|| false);
+                        woken.fetch_add(1, Relaxed);
+                    });
+                }
+                event.set();
+            });
+            assert_eq!(woken.into_inner(), 3);
+        }
+    }
+
+    #[test]
+    fn help_is_given_while_waiting() {
+        let event = Event::default();
+        let mut left = 5;
+        event.wait(|| {
+            left -= 1;
+            if left == 0 {
+                event.set();
+            }
+            true
+        });
+        assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn a_future_is_woken_once_per_registration() {
+        struct Count(AtomicUsize);
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Relaxed);
+            }
+        }
+        let event = Event::default();
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let mut context = Context::from_waker(&waker);
+        assert!(event.poll(&mut context).is_pending());
+        assert!(event.poll(&mut context).is_pending());
+        event.set();
+        assert_eq!(count.0.load(Relaxed), 1);
+        assert!(event.poll(&mut context).is_ready());
+    }
+}

@@ -1,0 +1,321 @@
+//! Submitting a task: the typed builder from `rt.task("name")` to `.kernel(…)` or `.host(…)`.
+
+use crate::{
+    access::{Access, AccessList, Append, Effect, KernelAccessList, Read, Write},
+    buffer::Buffer,
+    core::Core,
+    declare::Declaration,
+    element::Element,
+    error::{Error, HostResult, TaskLabel},
+    host_object::HostObject,
+    node::{Kernel, Place, Work},
+    tile::Tile,
+};
+use anabranch_graph::Mode;
+use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, split_1d, split_2d};
+use std::{borrow::Cow, marker::PhantomData, panic::Location, sync::Arc};
+
+/// For each thread a kernel has this many chunks, unless it is told otherwise: so that a thread that is held up (by
+/// another program, say) leaves some of its work to the others.
+const CHUNKS_PER_THREAD: usize = 4;
+
+/// A task that has a name and as yet neither index space nor accesses: see [`Runtime::task`](crate::Runtime::task).
+#[derive(Debug)]
+#[must_use = "a task is submitted by `kernel` or `host`"]
+pub struct NewTask<'rt> {
+    core: &'rt Arc<Core>,
+    label: TaskLabel,
+}
+
+impl<'rt> NewTask<'rt> {
+    pub(crate) fn new(
+        core: &'rt Arc<Core>,
+        name: impl Into<Cow<'static, str>>,
+        location: &'static Location<'static>,
+    ) -> Self {
+        Self { core, label: TaskLabel { name: name.into(), location } }
+    }
+
+    /// The index space: the task is a kernel, called once for each of the chunks into which this is split.
+    pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Over, ()> {
+        self.begin(space.index_space())
+    }
+
+    /// The task is a host task: its function is called once, on a thread where it may block.
+    pub fn once(self) -> TaskBuilder<'rt, 0, Once, ()> {
+        self.begin(GridBox::full([]))
+    }
+
+    fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
+        TaskBuilder {
+            core: self.core,
+            label: self.label,
+            space,
+            hints: Hints::default(),
+            accesses: (),
+            _kind: PhantomData,
+        }
+    }
+}
+
+/// What [`over`](NewTask::over) takes: an extent (`[rows, cols]`) or a box.
+pub trait IndexSpace<const K: usize> {
+    /// The points.
+    fn index_space(self) -> GridBox<K>;
+}
+
+impl<const K: usize> IndexSpace<K> for [usize; K] {
+    fn index_space(self) -> GridBox<K> {
+        GridBox::full(self)
+    }
+}
+
+impl<const K: usize> IndexSpace<K> for Extent<K> {
+    fn index_space(self) -> GridBox<K> {
+        GridBox::full(self)
+    }
+}
+
+impl<const K: usize> IndexSpace<K> for GridBox<K> {
+    fn index_space(self) -> GridBox<K> {
+        self
+    }
+}
+
+/// The kind of a task with an index space: a kernel.
+#[derive(Debug)]
+pub struct Over;
+
+/// The kind of a task that is executed once: a host task.
+#[derive(Debug)]
+pub struct Once;
+
+/// How a kernel's index space is split: box, number of chunks, granularity along the first two dimensions.
+type Split<const K: usize> = fn(&GridBox<K>, usize, [usize; 2]) -> Vec<GridBox<K>>;
+
+/// How a kernel is to be run.
+#[derive(Clone, Copy, Debug)]
+struct Hints<const K: usize> {
+    chunks: Option<usize>,
+    granularity: [usize; 2],
+    split: Split<K>,
+    flush_denormals: bool,
+}
+
+impl<const K: usize> Default for Hints<K> {
+    fn default() -> Self {
+        let rows: Split<K> = |range, count, granularity| split_1d(range, count, granularity[0]);
+        Self { chunks: None, granularity: [1; 2], split: rows, flush_denormals: false }
+    }
+}
+
+/// A task that is being declared: its accesses so far are `L`, its kind is `S`.
+///
+/// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
+/// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write or update, `&mut T`
+/// for a sequential effect.
+#[derive(Debug)]
+#[must_use = "a task is submitted by `kernel` or `host`"]
+pub struct TaskBuilder<'rt, const K: usize, S, L> {
+    core: &'rt Arc<Core>,
+    label: TaskLabel,
+    space: GridBox<K>,
+    hints: Hints<K>,
+    accesses: L,
+    _kind: PhantomData<S>,
+}
+
+impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
+    /// Declares that each chunk reads what `mapper` gives for it.
+    pub fn read<T, const D: usize, M>(
+        self,
+        buffer: &Buffer<T, D>,
+        mapper: M,
+    ) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        T: Element,
+        M: RangeMapper<K, D> + 'static,
+        L: Append<Read<T, D, M>>,
+    {
+        self.append(Read { buffer: buffer.clone(), mapper })
+    }
+
+    /// Declares that each chunk overwrites *all* of what `mapper` gives for it, without needing what was there.
+    /// No element may be written by two chunks.
+    pub fn write<T, const D: usize, M>(
+        self,
+        buffer: &Buffer<T, D>,
+        mapper: M,
+    ) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        T: Element,
+        M: RangeMapper<K, D> + 'static,
+        L: Append<Write<T, D, M>>,
+    {
+        self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Write })
+    }
+
+    /// Declares that each chunk reads and changes what `mapper` gives for it. No element may be changed by two chunks.
+    pub fn update<T, const D: usize, M>(
+        self,
+        buffer: &Buffer<T, D>,
+        mapper: M,
+    ) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        T: Element,
+        M: RangeMapper<K, D> + 'static,
+        L: Append<Write<T, D, M>>,
+    {
+        self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Update })
+    }
+
+    fn append<A>(self, access: A) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        L: Append<A>,
+    {
+        let Self { core, label, space, hints, accesses, _kind } = self;
+        TaskBuilder { core, label, space, hints, accesses: accesses.append(access), _kind }
+    }
+}
+
+impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
+    /// Declares an effect on a host object, ordered against other effects on the same object as `order` says:
+    /// [`sequential()`](crate::sequential).
+    pub fn effect<T, O>(self, object: &HostObject<T>, order: O) -> TaskBuilder<'rt, 0, Once, L::Longer>
+    where
+        Effect<T, O>: Access<0>,
+        L: Append<Effect<T, O>>,
+    {
+        let _ = order;
+        self.append(Effect { object: object.clone(), _order: PhantomData })
+    }
+
+    /// Submits the task: `function` is called once, when everything before it is done, on a thread of its own kind,
+    /// where it may block. It may return a `Result`; an error (or a panic) fails the task.
+    ///
+    /// Blocks while as many tasks are in flight as the runtime's [lead](crate::Builder::lead) allows.
+    ///
+    /// # Errors
+    /// If the declaration makes no sense: see [`Error`]. Nothing is submitted then.
+    pub fn host<F, R>(self, function: F) -> Result<(), Error>
+    where
+        L: AccessList<0>,
+        F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
+        R: HostResult,
+    {
+        let whole = Chunk::whole(self.space);
+        let mut declaration = Declaration::new(self.core, &self.label, whole, std::slice::from_ref(&whole));
+        let mut bound = self.accesses.declare(&mut declaration)?;
+        let label = self.label.clone();
+        self.core.submit(&declaration, label, Place::Host, |memory| {
+            L::attach(&mut bound, memory);
+            Work::Host(Box::new(move || {
+                // SAFETY: memory is attached, the executor calls this once, when the graph allows the task.
+                let mut guards = unsafe { L::guards(&bound, 0) };
+                function(L::views(&mut guards)).into_result()
+            }))
+        })?;
+        Ok(())
+    }
+}
+
+impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
+    /// Splits the index space into this many chunks (four for each thread by default), at most: chunks are never empty.
+    /// What a kernel computes must not depend on it.
+    pub fn chunks(mut self, chunks: usize) -> Self {
+        self.hints.chunks = Some(chunks.max(1));
+        self
+    }
+
+    /// Splits between multiples of this many rows (1 by default).
+    pub fn granularity(mut self, rows: usize) -> Self {
+        self.hints.granularity[0] = rows.max(1);
+        self
+    }
+
+    /// Treats denormal floating-point numbers as zero while the kernel runs, on every thread that runs it: see
+    /// [`FlushDenormals`](anabranch_par::FlushDenormals).
+    pub fn flush_denormals(mut self) -> Self {
+        self.hints.flush_denormals = true;
+        self
+    }
+
+    /// Submits the task: `kernel` is called for each chunk, on all threads of the runtime, when everything before it is
+    /// done. A panic fails the task.
+    ///
+    /// Blocks while as many tasks are in flight as the runtime's [lead](crate::Builder::lead) allows.
+    ///
+    /// # Errors
+    /// If the declaration makes no sense: see [`Error`]. Nothing is submitted then.
+    pub fn kernel<F>(self, kernel: F) -> Result<(), Error>
+    where
+        L: AccessList<K> + KernelAccessList,
+        F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+    {
+        let chunks = self.split();
+        let mut declaration = Declaration::new(self.core, &self.label, Chunk::whole(self.space), &chunks);
+        let mut bound = self.accesses.declare(&mut declaration)?;
+        let label = self.label.clone();
+        let flush = self.hints.flush_denormals;
+        self.core.submit(&declaration, label, Place::Compute, |memory| {
+            L::attach(&mut bound, memory);
+            Work::Kernel(Box::new(Tiled::<K, L, F> { bound, chunks: chunks.clone(), kernel, flush }))
+        })?;
+        Ok(())
+    }
+
+    fn split(&self) -> Vec<Chunk<K>> {
+        let threads = self.core.threads();
+        let count = self.hints.chunks.unwrap_or(if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD });
+        let ranges = (self.hints.split)(&self.space, count, self.hints.granularity);
+        ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
+    }
+}
+
+macro_rules! tiles {
+    ($($rank:literal),*) => {$(
+        impl<L> TaskBuilder<'_, $rank, Over, L> {
+            /// Splits along the first two dimensions, into tiles as square as possible, with sides in multiples of
+            /// `rows` and `cols`; otherwise the split is along the first dimension only.
+            pub fn tiles(mut self, rows: usize, cols: usize) -> Self {
+                self.hints.granularity = [rows.max(1), cols.max(1)];
+                self.hints.split = split_2d;
+                self
+            }
+        }
+    )*};
+}
+
+tiles!(2, 3);
+
+/// A kernel with its accesses bound, chunk by chunk.
+struct Tiled<const K: usize, L: AccessList<K>, F> {
+    bound: L::Bound,
+    chunks: Vec<Chunk<K>>,
+    kernel: F,
+    flush: bool,
+}
+
+impl<const K: usize, L, F> Kernel for Tiled<K, L, F>
+where
+    L: AccessList<K>,
+    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync,
+{
+    fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    fn call(&self, chunk: usize) {
+        // SAFETY: memory is attached; the executor calls each chunk once, when the graph allows the task.
+        let mut guards = unsafe { L::guards(&self.bound, chunk) };
+        (self.kernel)(&Tile::new(self.chunks[chunk]), L::views(&mut guards));
+    }
+
+    fn describe(&self, chunk: usize) -> String {
+        self.chunks[chunk].range.to_string()
+    }
+
+    fn flush_denormals(&self) -> bool {
+        self.flush
+    }
+}

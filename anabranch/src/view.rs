@@ -1,0 +1,349 @@
+//! Views: how a kernel or host function sees the regions that its task declared.
+//!
+//! This is the one place where the memory of buffers is touched. What makes it sound, although the memory is shared
+//! and reached through pointers:
+//!
+//! 1. A view gives access to the points of its *region* and to no other; every access is checked, in release builds too.
+//! 2. Regions of one task never overlap where one of them is written: neither those of two chunks nor those of two
+//!    accesses of one chunk. That is checked when the task is submitted.
+//! 3. Tasks whose accesses overlap, where one of them writes, never run at the same time: that is what the task
+//!    graph's dependencies are for, and the executor's counters order their memory accesses.
+//! 4. The memory is initialised when it is allocated, and elements are plain data: whatever is read is a value.
+//! 5. A view exists for the time of one call of a kernel or host function, which gets a *reference* to it: it can be
+//!    neither kept nor copied. The declaration that it points to, which holds the allocation, lives longer.
+
+use crate::{
+    access::BoundBuffer,
+    element::{Element, Rank, Shape},
+    error::Outside,
+};
+use anabranch_grid::{Extent, GridBox, Point, Region};
+use ndarray::{ArrayView, ArrayViewMut, ShapeBuilder};
+use std::{
+    fmt,
+    ops::{Index, IndexMut},
+    ptr::NonNull,
+};
+
+/// What both kinds of view know.
+struct Raw<T, const D: usize> {
+    start: *mut T,
+    bound: NonNull<BoundBuffer<T, D>>,
+    chunk: usize,
+}
+
+impl<T: Element, const D: usize> Raw<T, D> {
+    /// # Safety
+    /// `bound` lives, and has its memory, as long as this value.
+    unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
+        Self { start: bound.start(), bound: NonNull::from_ref(bound), chunk }
+    }
+
+    #[inline]
+    fn bound(&self) -> &BoundBuffer<T, D> {
+        // SAFETY: see `new`.
+        unsafe { self.bound.as_ref() }
+    }
+
+    #[inline]
+    fn region(&self) -> &Region<D> {
+        &self.bound().regions[self.chunk]
+    }
+
+    #[inline]
+    fn extent(&self) -> Extent<D> {
+        self.bound().extent()
+    }
+
+    /// The box of the region that `point` is in.
+    #[inline]
+    fn box_at(&self, point: [usize; D]) -> &GridBox<D> {
+        match self.region().boxes().iter().find(|b| b.contains_point(Point(point))) {
+            Some(range) => range,
+            None => self.refuse(format_args!("{}", Point(point))),
+        }
+    }
+
+    /// The pointer to a point that lies in the region.
+    #[inline]
+    fn at(&self, point: [usize; D]) -> *mut T {
+        let extent = self.extent().0;
+        let index = extent.iter().zip(point).fold(0, |index, (n, i)| index * n + i);
+        // SAFETY: the region lies inside the buffer (checked at submission), and the allocation holds the whole buffer.
+        unsafe { self.start.add(index) }
+    }
+
+    /// The elements from `point` to the end of its box along the last dimension, as pointer and length.
+    #[inline]
+    fn run_at(&self, point: [usize; D]) -> (*mut T, usize) {
+        let range = self.box_at(point);
+        let len = if D == 0 { 1 } else { range.max()[D - 1] - point[D - 1] };
+        (self.at(point), len)
+    }
+
+    /// The row of the first box that has one at these leading coordinates: from its first column.
+    #[inline]
+    fn row(&self, leading: &[usize]) -> (*mut T, usize) {
+        let has_row =
+            |b: &&GridBox<D>| leading.iter().enumerate().all(|(d, &i)| b.min()[d] <= i && i < b.max()[d]);
+        let Some(range) = self.region().boxes().iter().find(has_row) else {
+            self.refuse(format_args!("row {leading:?}"))
+        };
+        let mut point = range.min().0;
+        point[..leading.len()].copy_from_slice(leading);
+        (self.at(point), range.max()[D - 1] - range.min()[D - 1])
+    }
+
+    /// The only box of the region.
+    fn single(&self) -> &GridBox<D> {
+        match self.region().boxes() {
+            [range] => range,
+            _ => self.refuse(format_args!("an array of all points of a region that is not one box")),
+        }
+    }
+
+    /// The elements of the region where they are one run in memory.
+    fn contiguous(&self) -> Option<(*mut T, usize)> {
+        let [range] = self.region().boxes() else { return None };
+        // Whole in all dimensions after the first that has more than one point.
+        let first = (0..D).find(|&d| range.extent()[d] > 1).unwrap_or(D);
+        let whole = (first + 1..D).all(|d| range.extent()[d] == self.extent()[d]);
+        whole.then(|| (self.at(range.min().0), range.len()))
+    }
+
+    fn strides(&self) -> [usize; D] {
+        let mut strides = [1; D];
+        for dim in (1..D).rev() {
+            strides[dim - 1] = strides[dim] * self.extent()[dim];
+        }
+        strides
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, asked: fmt::Arguments<'_>) -> ! {
+        Outside {
+            buffer: self.bound().label().to_string(),
+            asked: asked.to_string(),
+            declared: self.region().to_string(),
+        }
+        .throw()
+    }
+}
+
+/// What a task sees of a region that it declared to [read](crate::TaskBuilder::read).
+///
+/// Indices are the buffer's own. A point outside the declared region ends the task with an error that names the
+/// buffer, the point and the region.
+pub struct ReadView<T, const D: usize> {
+    raw: Raw<T, D>,
+}
+
+// SAFETY: stands for a shared slice of elements, which are Sync.
+unsafe impl<T: Element, const D: usize> Send for ReadView<T, D> {}
+// SAFETY: as above.
+unsafe impl<T: Element, const D: usize> Sync for ReadView<T, D> {}
+
+/// What a task sees of a region that it declared to [write](crate::TaskBuilder::write) or
+/// [update](crate::TaskBuilder::update).
+///
+/// Indices are the buffer's own. A point outside the declared region ends the task with an error that names the
+/// buffer, the point and the region. What a *written* region holds before the task writes it is unspecified.
+pub struct WriteView<T, const D: usize> {
+    raw: Raw<T, D>,
+}
+
+// SAFETY: stands for a unique slice of elements, which are Send.
+unsafe impl<T: Element, const D: usize> Send for WriteView<T, D> {}
+// SAFETY: as above, and shared access only reads.
+unsafe impl<T: Element, const D: usize> Sync for WriteView<T, D> {}
+
+impl<T: Element, const D: usize> ReadView<T, D> {
+    /// # Safety
+    /// As long as the view exists: `bound` lives and has its memory, and nobody writes a point of this chunk's region,
+    /// which lies inside the buffer.
+    pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
+        // SAFETY: as the caller vouches.
+        Self { raw: unsafe { Raw::new(bound, chunk) } }
+    }
+
+    /// The declared region, for this chunk.
+    pub fn region(&self) -> &Region<D> {
+        self.raw.region()
+    }
+
+    /// The extent of the whole buffer.
+    pub fn extent(&self) -> Extent<D> {
+        self.raw.extent()
+    }
+
+    /// The elements from `point` to the end of its box along the last dimension.
+    #[inline]
+    pub fn run(&self, point: [usize; D]) -> &[T] {
+        let (start, len) = self.raw.run_at(point);
+        // SAFETY: these points lie in one box of the region, one after the other in memory (rules 1 to 5 above).
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+
+    /// The elements of the region as one slice, where they are one run in memory: whole rows, say.
+    pub fn as_slice(&self) -> Option<&[T]> {
+        // SAFETY: all of these points are in the region (rules 1 to 5 above).
+        self.raw.contiguous().map(|(start, len)| unsafe { std::slice::from_raw_parts(start, len) })
+    }
+
+    /// The region, which must be one box, as an `ndarray` view; its index `[0, …]` is the box's first point.
+    pub fn as_array(&self) -> ArrayView<'_, T, <Rank as Shape<D>>::Dim>
+    where
+        Rank: Shape<D>,
+    {
+        let range = self.raw.single();
+        let shape = Rank::shape(range.extent().0).strides(Rank::shape(self.raw.strides()));
+        // SAFETY: shape and strides address points of the box, row by row in the buffer (rules 1 to 5 above).
+        unsafe { ArrayView::from_shape_ptr(shape, self.raw.at(range.min().0).cast_const()) }
+    }
+}
+
+impl<T: Element> ReadView<T, 2> {
+    /// Row `y`, as far as it is declared: from the first to the last declared column.
+    #[inline]
+    pub fn row(&self, y: usize) -> &[T] {
+        let (start, len) = self.raw.row(&[y]);
+        // SAFETY: a row of one box of the region (rules 1 to 5 above).
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl<T: Element> ReadView<T, 3> {
+    /// Row `y` of plane `z`, as far as it is declared.
+    #[inline]
+    pub fn row(&self, z: usize, y: usize) -> &[T] {
+        let (start, len) = self.raw.row(&[z, y]);
+        // SAFETY: a row of one box of the region (rules 1 to 5 above).
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl<T: Element, const D: usize> WriteView<T, D> {
+    /// # Safety
+    /// As long as the view exists: `bound` lives and has its memory, and nobody else reads or writes a point of this
+    /// chunk's region, which lies inside the buffer.
+    pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
+        // SAFETY: as the caller vouches.
+        Self { raw: unsafe { Raw::new(bound, chunk) } }
+    }
+
+    /// The declared region, for this chunk.
+    pub fn region(&self) -> &Region<D> {
+        self.raw.region()
+    }
+
+    /// The extent of the whole buffer.
+    pub fn extent(&self) -> Extent<D> {
+        self.raw.extent()
+    }
+
+    /// The elements from `point` to the end of its box along the last dimension.
+    #[inline]
+    pub fn run_mut(&mut self, point: [usize; D]) -> &mut [T] {
+        let (start, len) = self.raw.run_at(point);
+        // SAFETY: these points lie in one box of the region, one after the other in memory; this view is their only
+        // user (rules 1 to 5 above) and is borrowed as long as the slice lives.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+
+    /// The elements of the region as one slice, where they are one run in memory: whole rows, say.
+    pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
+        // SAFETY: all of these points are in the region, of which this view is the only user.
+        self.raw.contiguous().map(|(start, len)| unsafe { std::slice::from_raw_parts_mut(start, len) })
+    }
+
+    /// The region, which must be one box, as an `ndarray` view; its index `[0, …]` is the box's first point.
+    pub fn as_array_mut(&mut self) -> ArrayViewMut<'_, T, <Rank as Shape<D>>::Dim>
+    where
+        Rank: Shape<D>,
+    {
+        let range = self.raw.single();
+        let shape = Rank::shape(range.extent().0).strides(Rank::shape(self.raw.strides()));
+        // SAFETY: shape and strides address points of the box, row by row in the buffer, each once; this view is
+        // their only user and is borrowed as long as the array view lives.
+        unsafe { ArrayViewMut::from_shape_ptr(shape, self.raw.at(range.min().0)) }
+    }
+
+    /// Sets every element of the region.
+    pub fn fill(&mut self, value: T) {
+        for range in self.raw.region().clone().boxes() {
+            let mut first_column = *range;
+            if D > 0 {
+                let mut max = range.max().0;
+                max[D - 1] = range.min()[D - 1] + 1;
+                first_column = GridBox::new(range.min(), max);
+            }
+            for point in first_column.points() {
+                self.run_mut(point.0).fill(value);
+            }
+        }
+    }
+}
+
+impl<T: Element> WriteView<T, 2> {
+    /// Row `y`, as far as it is declared: from the first to the last declared column.
+    #[inline]
+    pub fn row_mut(&mut self, y: usize) -> &mut [T] {
+        let (start, len) = self.raw.row(&[y]);
+        // SAFETY: a row of one box of the region, of which this view, borrowed meanwhile, is the only user.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+}
+
+impl<T: Element> WriteView<T, 3> {
+    /// Row `y` of plane `z`, as far as it is declared.
+    #[inline]
+    pub fn row_mut(&mut self, z: usize, y: usize) -> &mut [T] {
+        let (start, len) = self.raw.row(&[z, y]);
+        // SAFETY: a row of one box of the region, of which this view, borrowed meanwhile, is the only user.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+}
+
+impl<T: Element, const D: usize> Index<[usize; D]> for ReadView<T, D> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, point: [usize; D]) -> &T {
+        self.raw.box_at(point);
+        // SAFETY: the point is in the region (rules 1 to 5 above).
+        unsafe { &*self.raw.at(point) }
+    }
+}
+
+impl<T: Element, const D: usize> Index<[usize; D]> for WriteView<T, D> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, point: [usize; D]) -> &T {
+        self.raw.box_at(point);
+        // SAFETY: the point is in the region, of which this view is the only user.
+        unsafe { &*self.raw.at(point) }
+    }
+}
+
+impl<T: Element, const D: usize> IndexMut<[usize; D]> for WriteView<T, D> {
+    #[inline]
+    fn index_mut(&mut self, point: [usize; D]) -> &mut T {
+        self.raw.box_at(point);
+        // SAFETY: the point is in the region, of which this view, borrowed meanwhile, is the only user.
+        unsafe { &mut *self.raw.at(point) }
+    }
+}
+
+impl<T: Element, const D: usize> fmt::Debug for ReadView<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReadView({} {})", self.raw.bound().label(), self.raw.region())
+    }
+}
+
+impl<T: Element, const D: usize> fmt::Debug for WriteView<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteView({} {})", self.raw.bound().label(), self.raw.region())
+    }
+}

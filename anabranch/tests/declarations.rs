@@ -1,0 +1,187 @@
+//! Wrong declarations: each is an error that names the task, the buffer, the region and the source line.
+
+use anabranch::prelude::*;
+
+fn runtime() -> Runtime {
+    Runtime::builder().threads(2).build().unwrap()
+}
+
+/// The line of the marked `task` call, as it appears in messages.
+macro_rules! here {
+    () => {
+        format!("({}:{})", file!(), line!())
+    };
+}
+
+#[test]
+fn reading_what_was_never_written() {
+    let rt = runtime();
+    let u = rt.buffer::<f32, 2>([8, 4]).named("u");
+    rt.task("fill").over([6, 4]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0)).unwrap();
+    let (task, line) = (rt.task("sum"), here!());
+    let error = task.once().read(&u, all()).host(|(_u,)| ()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "task \"sum\" {line} reads [6..8, 0..4] of buffer \"u\", which was never written: write it in an earlier \
+             task, or create the buffer from its initial contents"
+        )
+    );
+    // Nothing was submitted, and the runtime is as good as before.
+    rt.wait().unwrap();
+    rt.task("rest")
+        .over(GridBox::new([6, 0], [8, 4]))
+        .write(&u, one_to_one())
+        .kernel(|_, (u,)| u.fill(2.0))
+        .unwrap();
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[7, 3]], 2.0);
+}
+
+#[test]
+fn overlapping_writes_between_chunks() {
+    let rt = runtime();
+    let u = rt.buffer::<f32, 1>([100]).named("u");
+    let (task, line) = (rt.task("blur"), here!());
+    let error = task
+        .over([100])
+        .chunks(4)
+        .write(&u, neighborhood([1]))
+        .kernel(|_, (_u,)| ())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        format!(
+            "task \"blur\" {line}: chunks [0..25] and [25..50] both write [24..26] of buffer \"u\" \
+             (neighborhood([1])): every element may be written by one chunk only"
+        )
+    );
+    rt.wait().unwrap();
+}
+
+#[test]
+fn a_mapper_that_leaves_the_buffer() {
+    let rt = runtime();
+    let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
+    let (task, line) = (rt.task("shift"), here!());
+    let shifted = mapper(|chunk, _| GridBox::new(chunk.range.min()[0] + 5, chunk.range.max()[0] + 5));
+    let error = task.over([10]).read(&u, shifted).kernel(|_, (_u,)| ()).unwrap_err().to_string();
+    assert!(error.starts_with(&format!(
+        "task \"shift\" {line} accesses [5..15] of buffer \"u\", whose extent is [10]"
+    )));
+    assert!(error.contains("of [0..10]"), "{error}");
+}
+
+#[test]
+fn wrong_dimensions() {
+    let rt = runtime();
+    let u = rt.buffer::<f64, 2>([10, 20]).named("u");
+    let (task, line) = (rt.task("transpose me"), here!());
+    let error = task.over([20, 10]).write(&u, one_to_one()).kernel(|_, (_u,)| ()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "task \"transpose me\" {line} accesses [0..20, 0..10] of buffer \"u\", whose extent is [10, 20] \
+             (one_to_one() of [0..20, 0..10]): make the index space or the mapper fit the buffer"
+        )
+    );
+}
+
+#[test]
+fn a_mapper_that_is_not_monotonic() {
+    let rt = runtime();
+    let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
+    let (task, line) = (rt.task("odd"), here!());
+    // The whole index space maps to one element, its parts to others.
+    let odd = mapper(|chunk, _| GridBox::new(chunk.range.len() % 10, chunk.range.len() % 10 + 1));
+    let error = task.over([10]).chunks(2).read(&u, odd).kernel(|_, (_u,)| ()).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("task \"odd\" {line}: the mapper of buffer \"u\" is not monotonic: "))
+    );
+    assert!(error.contains("gives [5..6] for chunk [0..5], but [0..1] for the whole index space"), "{error}");
+}
+
+#[test]
+fn two_accesses_to_common_elements() {
+    let rt = runtime();
+    let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
+    let (task, line) = (rt.task("in place"), here!());
+    let error = task
+        .over([10])
+        .read(&u, neighborhood([1]))
+        .write(&u, one_to_one())
+        .kernel(|_, (_old, _new)| ())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        format!(
+            "task \"in place\" {line} declares two accesses to [0..10] of buffer \"u\", and writes it by at least \
+             one of them: declare one `update`, or read from another buffer"
+        )
+    );
+}
+
+#[test]
+fn disjoint_accesses_to_one_buffer_are_fine() {
+    let rt = runtime();
+    let u = rt.buffer_from(&[1, 2, 3, 4]).unwrap();
+    rt.task("copy half")
+        .once()
+        .read(&u, fixed(GridBox::new(0, 2)))
+        .write(&u, fixed(GridBox::new(2, 4)))
+        .host(|(from, to)| to.as_mut_slice().unwrap().copy_from_slice(from.as_slice().unwrap()))
+        .unwrap();
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [1, 2, 1, 2]);
+}
+
+#[test]
+fn a_buffer_of_another_runtime() {
+    let (rt, other) = (runtime(), runtime());
+    let u = other.buffer_from(&[0_u8; 4]).unwrap().named("u");
+    let error = rt.task("x").once().read(&u, all()).host(|(_u,)| ()).unwrap_err().to_string();
+    assert_eq!(error, "buffer \"u\" belongs to another runtime: use it with the runtime that created it");
+    let object = other.host_object(1);
+    let error = rt.task("x").once().effect(&object, sequential()).host(|(_o,)| ()).unwrap_err().to_string();
+    assert!(error.contains("belongs to another runtime"));
+    assert!(rt.fence(&u).is_err() && rt.drain(object.capture()).is_err());
+}
+
+#[test]
+fn a_part_that_is_not_in_the_buffer() {
+    let rt = runtime();
+    let u = rt.buffer_from(&[0_u8; 4]).unwrap().named("u");
+    let error = rt.fence(&u.part(GridBox::new(2, 9))).unwrap_err().to_string();
+    assert_eq!(error, "[2..9] is not a part of buffer \"u\", whose extent is [4]");
+}
+
+#[test]
+fn fencing_what_was_never_written() {
+    let rt = runtime();
+    let u = rt.buffer::<f32, 1>([4]).named("u");
+    let line = here!().replace(&line!().to_string(), &(line!() + 1).to_string());
+    let error = rt.fence(&u).unwrap_err().to_string();
+    assert!(error.starts_with(&format!(
+        "task \"fence\" {line} reads [0..4] of buffer \"u\", which was never written"
+    )));
+}
+
+#[test]
+fn an_impossible_size_is_named() {
+    let rt = runtime();
+    let huge = rt.buffer::<f64, 3>([1 << 20, 1 << 20, 1 << 20]).named("huge");
+    rt.task("fill").once().write(&huge, all()).host(|(huge,)| huge.fill(0.0)).unwrap();
+    let error = rt.wait().unwrap_err().to_string();
+    assert!(
+        error.contains("no memory for buffer \"huge\": 9223372036854775808 bytes were refused"),
+        "{error}"
+    );
+}
+
+#[test]
+fn settings_out_of_range() {
+    let error = Runtime::builder().threads(0).build().unwrap_err().to_string();
+    assert_eq!(error, "threads is 0; choose 1 or more");
+    let error = Runtime::builder().threads(1_000_000).build().unwrap_err().to_string();
+    assert!(error.contains("a pool of 1000000 threads was asked for; choose between 1 and 1024"), "{error}");
+}

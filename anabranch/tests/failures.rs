@@ -1,0 +1,221 @@
+//! Tasks that fail: what is told, what is skipped, what goes on.
+
+use anabranch::{Cause, Error, prelude::*};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::*},
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+fn runtime(threads: usize) -> Runtime {
+    Runtime::builder().threads(threads).build().unwrap()
+}
+
+#[test]
+fn access_outside_the_declared_region() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer_from(&vec![1.0_f32; 100]).unwrap().named("u");
+        let u2 = rt.buffer::<f32, 1>([100]).named("u2");
+        rt.task("lazy stencil")
+            .over([100])
+            .chunks(4)
+            .read(&u, one_to_one())
+            .write(&u2, one_to_one())
+            .kernel(|tile, (u, u2)| {
+                for [i] in tile.points() {
+                    u2[[i]] = u[[i]] + u[[i + 1]];
+                }
+            })
+            .unwrap();
+        let line = line!() - 11;
+        assert_eq!(
+            rt.wait().unwrap_err().to_string(),
+            format!(
+                "task \"lazy stencil\" ({}:{line}) failed: it accessed [25] of buffer \"u\" in chunk [0..25], but \
+                 declared [0..25]",
+                file!()
+            )
+        );
+    }
+}
+
+#[test]
+fn rows_slices_and_arrays_are_checked_too() {
+    type Attempt = (&'static str, fn(&ReadView<u8, 2>) -> usize);
+    let attempts: [Attempt; 4] = [
+        ("row [4]", |u| u.row(4).len()),
+        ("[1, 5]", |u| u.run([1, 5]).len()),
+        ("[0, 0]", |u| usize::from(u[[0, 0]])),
+        ("an array of all points", |u| u.as_array().len()),
+    ];
+    let rt = runtime(2);
+    let u = rt.buffer_from(&ndarray::Array2::<u8>::zeros((6, 6))).unwrap().named("u");
+    let hook = Region::from_boxes([GridBox::new([1, 1], [4, 4]), GridBox::new([1, 4], [2, 5])]);
+    for (asked, attempt) in attempts {
+        rt.task("look")
+            .once()
+            .read(&u, fixed(hook.clone()))
+            .host(move |(u,)| assert!(attempt(u) < 100))
+            .unwrap();
+        let error = rt.wait().unwrap_err();
+        let Error::Failed(failures) = &error else { panic!("{error}") };
+        assert!(matches!(failures.iter().next().unwrap().cause, Cause::OutsideDeclared { .. }));
+        assert!(error.to_string().contains(&format!("accessed {asked}")), "{error}");
+    }
+}
+
+#[test]
+fn a_kernel_that_panics() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer::<u32, 1>([40]).named("u");
+        rt.task("explode")
+            .over([40])
+            .chunks(4)
+            .write(&u, one_to_one())
+            .kernel(|tile, (u,)| {
+                u.fill(1);
+                assert!(tile.along(0).start < 20, "no more than 20, please");
+            })
+            .unwrap();
+        let line = line!() - 9;
+        let expected = format!(
+            "task \"explode\" ({}:{line}) failed: it panicked in chunk [20..30]: no more than 20, please",
+            file!()
+        );
+        assert_eq!(rt.wait().unwrap_err().to_string(), expected);
+        // Told once; what it was to write is not there, and a complete overwrite heals it.
+        rt.wait().unwrap();
+        assert_eq!(rt.fence(&u).unwrap().wait().unwrap_err().to_string(), expected);
+        rt.task("heal").over([40]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(7)).unwrap();
+        assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [7; 40]);
+        rt.wait().unwrap();
+    }
+}
+
+#[derive(Debug)]
+struct DiskFull;
+
+impl std::fmt::Display for DiskFull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the disk is full")
+    }
+}
+
+impl std::error::Error for DiskFull {}
+
+#[test]
+fn a_host_task_that_returns_an_error() {
+    let rt = runtime(2);
+    rt.task("save").once().host(|()| Err(DiskFull)).unwrap();
+    let line = line!() - 1;
+    let error = rt.wait().unwrap_err();
+    let expected = format!("task \"save\" ({}:{line}) failed: the disk is full", file!());
+    assert_eq!(error.to_string(), expected);
+    // The error itself is at the end of the chain of sources.
+    let Error::Failed(failures) = &error else { panic!() };
+    let Cause::Error(source) = &failures.iter().next().unwrap().cause else { panic!() };
+    assert!(source.downcast_ref::<DiskFull>().is_some());
+}
+
+#[test]
+fn dependents_are_skipped_and_independent_work_goes_on() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (a, b, c) = (rt.buffer::<u32, 1>([8]), rt.buffer::<u32, 1>([8]), rt.buffer::<u32, 1>([8]));
+        let ran = Arc::new(AtomicUsize::new(0));
+        rt.task("bad").over([8]).write(&a, one_to_one()).kernel(|_, (_a,)| panic!("bad")).unwrap();
+        for _ in 0..3 {
+            let ran = Arc::clone(&ran);
+            rt.task("needs a")
+                .over([8])
+                .read(&a, one_to_one())
+                .write(&b, one_to_one())
+                .kernel(move |_, (_a, b)| {
+                    b.fill(1);
+                    ran.fetch_add(1, Relaxed);
+                })
+                .unwrap();
+        }
+        rt.task("independent").over([8]).write(&c, one_to_one()).kernel(|_, (c,)| c.fill(3)).unwrap();
+        let error = rt.wait().unwrap_err();
+        let Error::Failed(failures) = &error else { panic!("{error}") };
+        assert_eq!((failures.iter().count(), failures.skipped()), (1, 3));
+        assert!(error.to_string().contains("(3 tasks that depend on it were skipped)"));
+        assert_eq!(ran.load(Relaxed), 0);
+        assert_eq!(rt.fence(&c).unwrap().wait().unwrap().as_slice(), [3; 8]);
+        // Whoever needs the poisoned data later is skipped too, and that is told again.
+        let later = Arc::clone(&ran);
+        rt.task("later")
+            .once()
+            .read(&b, all())
+            .host(move |(_b,)| {
+                later.fetch_add(1, Relaxed);
+            })
+            .unwrap();
+        assert!(rt.wait().unwrap_err().to_string().contains("task \"bad\""));
+        assert_eq!(ran.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn a_failed_effect_poisons_the_object() {
+    let rt = runtime(2);
+    let log = rt.host_object(Vec::new());
+    rt.task("one").once().effect(&log, sequential()).host(|(log,)| log.push(1)).unwrap();
+    rt.task("two")
+        .once()
+        .effect(&log, sequential())
+        .host(|(_log,)| -> Result<(), DiskFull> { Err(DiskFull) })
+        .unwrap();
+    rt.task("three").once().effect(&log, sequential()).host(|(log,)| log.push(3)).unwrap();
+    let error = rt.drain(log.capture()).unwrap_err();
+    assert!(
+        error.to_string().contains("the disk is full (1 task that depends on it was skipped)"),
+        "{error}"
+    );
+    // Nothing is lost: the handle still has the value.
+    assert_eq!(log.into_inner().unwrap(), [1]);
+}
+
+#[test]
+fn failures_are_told_oldest_first_and_a_report_is_bounded() {
+    let rt = runtime(3);
+    for i in 0..200 {
+        rt.task(format!("task {i}")).once().host(move |()| Err::<(), _>(format!("error {i}"))).unwrap();
+    }
+    let Error::Failed(failures) = rt.wait().unwrap_err() else { panic!() };
+    let told: Vec<_> = failures.iter().map(|f| f.task.name().to_string()).collect();
+    let expected: Vec<_> = (0..64).map(|i| format!("task {i}")).collect();
+    assert_eq!((told, failures.omitted()), (expected, 136));
+    rt.wait().unwrap();
+}
+
+#[test]
+fn waiting_inside_a_task_is_an_error() {
+    let rt = Arc::new(runtime(2));
+    let inside = Arc::clone(&rt);
+    let u = rt.buffer_from(&[1]).unwrap();
+    rt.task("waits")
+        .once()
+        .host(move |()| {
+            assert!(matches!(inside.wait(), Err(Error::WaitInsideTask { call: "Runtime::wait" })));
+            let fence = inside.fence(&u)?;
+            assert!(matches!(fence.wait(), Err(Error::WaitInsideTask { call: "Fence::wait" })));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    rt.wait().unwrap();
+    // The same inside a kernel, on every participant.
+    let inside = Arc::clone(&rt);
+    rt.task("waits too")
+        .over([16])
+        .kernel(move |_, ()| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            assert!(inside.wait().is_err());
+        })
+        .unwrap();
+    rt.wait().unwrap();
+}

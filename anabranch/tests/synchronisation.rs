@@ -1,0 +1,425 @@
+//! Waiting, fences, draining: from any thread, blocking and as futures.
+
+use anabranch::prelude::*;
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+fn runtime(threads: usize) -> Runtime {
+    Runtime::builder().threads(threads).build().unwrap()
+}
+
+/// The smallest executor.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn wait_returns_when_everything_is_done() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        rt.wait().unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        for round in 1..=20 {
+            for _ in 0..10 {
+                let (kernel, host) = (Arc::clone(&done), Arc::clone(&done));
+                rt.task("kernel")
+                    .over([7])
+                    .chunks(7)
+                    .kernel(move |_, ()| {
+                        kernel.fetch_add(1, Relaxed);
+                    })
+                    .unwrap();
+                rt.task("host")
+                    .once()
+                    .host(move |()| {
+                        host.fetch_add(1, Relaxed);
+                    })
+                    .unwrap();
+            }
+            rt.wait().unwrap();
+            assert_eq!(done.load(Relaxed), round * 80);
+        }
+    }
+}
+
+#[test]
+fn a_fence_gives_the_contents_at_its_point_of_the_stream() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer_from(&ndarray::Array2::<u64>::zeros((5, 3))).unwrap();
+        let mut fences = Vec::new();
+        for _ in 0..50 {
+            rt.task("count")
+                .over([5, 3])
+                .update(&u, one_to_one())
+                .kernel(|tile, (u,)| tile.points().for_each(|p| u[p] += 1))
+                .unwrap();
+            fences.push(rt.fence(&u).unwrap());
+        }
+        for (i, fence) in fences.into_iter().enumerate() {
+            assert_eq!(fence.wait().unwrap().as_slice(), [i as u64 + 1; 15]);
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_buffer_in_its_own_coordinates() {
+    let rt = runtime(2);
+    let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((4, 5), |(y, x)| 10 * y + x)).unwrap();
+    let part = rt.fence(&u.part(GridBox::new([1, 2], [3, 5]))).unwrap().wait().unwrap();
+    assert_eq!(part.as_slice(), [12, 13, 14, 22, 23, 24]);
+    assert_eq!(part[[2, 4]], 24);
+    assert_eq!(part.into_array(), ndarray::arr2(&[[12, 13, 14], [22, 23, 24]]));
+    let cube =
+        rt.buffer_from(&ndarray::Array3::from_shape_fn((3, 3, 3), |(z, y, x)| 100 * z + 10 * y + x)).unwrap();
+    let part = rt.fence(&cube.part(GridBox::new([1, 0, 1], [3, 2, 2]))).unwrap().wait().unwrap();
+    assert_eq!(part.as_slice(), [101, 111, 201, 211]);
+    let scalar = rt.buffer_from(&ndarray::arr0(42)).unwrap();
+    assert_eq!(rt.fence(&scalar).unwrap().wait().unwrap()[[]], 42);
+}
+
+#[test]
+fn large_fences_come_from_the_workers() {
+    let rt = runtime(2);
+    let u = rt.buffer::<u64, 1>([1 << 16]);
+    rt.task("fill")
+        .over([1 << 16])
+        .write(&u, one_to_one())
+        .kernel(|tile, (u,)| tile.points().for_each(|[i]| u[[i]] = i as u64))
+        .unwrap();
+    let snapshot = rt.fence(&u).unwrap().wait().unwrap();
+    assert!(snapshot.as_slice().iter().enumerate().all(|(i, &x)| x == i as u64));
+}
+
+#[test]
+fn fences_and_waits_are_futures() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer::<u32, 1>([4]);
+        let log = rt.host_object(Vec::new());
+        rt.task("slow")
+            .once()
+            .write(&u, all())
+            .effect(&log, sequential())
+            .host(|(u, log)| {
+                std::thread::sleep(Duration::from_millis(10));
+                u.fill(5);
+                log.push("slow");
+            })
+            .unwrap();
+        let (fence, object, idle) = (rt.fence(&u).unwrap(), rt.fence(&log).unwrap(), rt.idle());
+        assert!(!fence.is_ready());
+        block_on(async {
+            assert_eq!(fence.await.unwrap().as_slice(), [5; 4]);
+            assert_eq!(object.await.unwrap(), ["slow"]);
+            idle.await.unwrap();
+        });
+        block_on(rt.idle()).unwrap();
+    }
+}
+
+#[test]
+fn a_dropped_fence_is_forgotten() {
+    let rt = runtime(2);
+    let u = rt.buffer_from(&[1, 2, 3]).unwrap();
+    drop(rt.fence(&u));
+    rt.wait().unwrap();
+}
+
+#[test]
+fn drain_hands_everything_back() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer::<usize, 1>([100]);
+        let log = rt.host_object(Vec::new());
+        for step in 0..10 {
+            rt.task("fill").over([100]).write(&u, one_to_one()).kernel(move |_, (u,)| u.fill(step)).unwrap();
+            rt.task("note")
+                .once()
+                .read(&u, all())
+                .effect(&log, sequential())
+                .host(|(u, log)| log.push(u.as_slice().unwrap().iter().sum::<usize>()))
+                .unwrap();
+        }
+        let (last, part, log) = rt.drain((u.capture(), u.part(GridBox::new(3, 5)), log.capture())).unwrap();
+        assert_eq!(last.into_vec(), [9; 100]);
+        assert_eq!(part.into_vec(), [9; 2]);
+        assert_eq!(log, (0..10).map(|s| 100 * s).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn capturing_an_object_twice_is_an_error() {
+    let rt = runtime(1);
+    let object = rt.host_object(1);
+    let error = rt.drain((object.capture(), object.capture())).unwrap_err().to_string();
+    assert!(error.contains("was moved out by an earlier capture"), "{error}");
+}
+
+#[test]
+fn host_objects_are_dropped_after_their_last_task() {
+    struct Tell(mpsc::Sender<&'static str>);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            self.0.send("dropped").unwrap();
+        }
+    }
+    let (sender, receiver) = mpsc::channel();
+    let rt = runtime(2);
+    let object = rt.host_object(Tell(sender));
+    rt.task("use")
+        .once()
+        .effect(&object, sequential())
+        .host(|(tell,)| {
+            std::thread::sleep(Duration::from_millis(5));
+            tell.0.send("used").unwrap();
+        })
+        .unwrap();
+    drop(object);
+    rt.wait().unwrap();
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), ["used", "dropped"]);
+}
+
+#[test]
+fn dropping_the_runtime_waits() {
+    for threads in THREADS {
+        let count = Arc::new(AtomicUsize::new(0));
+        let rt = runtime(threads);
+        for _ in 0..100 {
+            let (kernel, host) = (Arc::clone(&count), Arc::clone(&count));
+            rt.task("kernel")
+                .over([1])
+                .kernel(move |_, ()| {
+                    kernel.fetch_add(1, Relaxed);
+                })
+                .unwrap();
+            rt.task("host")
+                .once()
+                .host(move |()| {
+                    host.fetch_add(1, Relaxed);
+                })
+                .unwrap();
+        }
+        drop(rt);
+        assert_eq!(count.load(Relaxed), 200);
+    }
+}
+
+#[test]
+fn the_last_handle_may_go_inside_a_task() {
+    let (sender, receiver) = mpsc::channel();
+    let rt = Arc::new(runtime(2));
+    let inside = Arc::clone(&rt);
+    rt.task("last owner")
+        .once()
+        .host(move |()| {
+            std::thread::sleep(Duration::from_millis(10));
+            drop(inside);
+            sender.send(()).unwrap();
+        })
+        .unwrap();
+    drop(rt);
+    receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+}
+
+#[test]
+fn several_threads_submit_and_wait() {
+    let rt = runtime(3);
+    let total = rt.host_object(0_u64);
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                let u = rt.buffer_from(&[0_u64; 16]).unwrap();
+                for _ in 0..100 {
+                    rt.task("count")
+                        .over([16])
+                        .update(&u, one_to_one())
+                        .kernel(|t, (u,)| t.points().for_each(|p| u[p] += 1))
+                        .unwrap();
+                    rt.task("total")
+                        .once()
+                        .effect(&total, sequential())
+                        .host(|(total,)| *total += 1)
+                        .unwrap();
+                    rt.wait().unwrap();
+                }
+                assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [100; 16]);
+            });
+        }
+    });
+    assert_eq!(rt.drain(total.capture()).unwrap(), 400);
+}
+
+#[test]
+fn tasks_submit_tasks() {
+    let rt = Arc::new(Runtime::builder().threads(2).lead(4).build().unwrap());
+    let done = Arc::new(AtomicUsize::new(0));
+    for _ in 0..10 {
+        let (inside, done) = (Arc::clone(&rt), Arc::clone(&done));
+        rt.task("outer")
+            .once()
+            .host(move |()| {
+                for _ in 0..10 {
+                    let done = Arc::clone(&done);
+                    inside.task("inner").once().host(move |()| {
+                        done.fetch_add(1, Relaxed);
+                    })?;
+                }
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+    }
+    while done.load(Relaxed) < 100 {
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_lead_holds_submission_back() {
+    let rt = Runtime::builder().threads(2).lead(10).build().unwrap();
+    let done = Arc::new(AtomicUsize::new(0));
+    for submitted in 0..200 {
+        let done = Arc::clone(&done);
+        let seen = done.load(Relaxed);
+        assert!(submitted - seen <= 10, "{submitted} submitted, {seen} done");
+        rt.task("slow")
+            .over([1])
+            .kernel(move |_, ()| {
+                std::thread::sleep(Duration::from_micros(200));
+                done.fetch_add(1, Relaxed);
+            })
+            .unwrap();
+    }
+    rt.wait().unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_million_tasks_need_bounded_memory() {
+    fn resident_kib() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmRSS")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+    let rt = runtime(2);
+    let u = rt.buffer_from(&[0_u64; 8]).unwrap();
+    let read_only = rt.buffer_from(&[1_u64; 8]).unwrap();
+    let count = |n: usize| {
+        for i in 0..n {
+            let element = fixed(GridBox::new(i % 8, i % 8 + 1));
+            rt.task("count")
+                .once()
+                .read(&read_only, all())
+                .update(&u, element)
+                .host(move |(one, u)| u[[i % 8]] += one[[i % 8]])
+                .unwrap();
+        }
+    };
+    count(20_000);
+    let before = resident_kib();
+    let mut most = 0;
+    for _ in 0..98 {
+        count(10_000);
+        most = most.max(resident_kib());
+    }
+    assert!(most < before + 32 * 1024, "{before} KiB grew to {most} KiB");
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [125_000; 8]);
+}
+
+#[test]
+fn host_tasks_run_beside_kernels_and_each_other() {
+    let rt = runtime(2);
+    let (a, b) = (mpsc::channel(), mpsc::channel());
+    // Each waits for the other: they end only if both run at the same time, and beside a kernel that waits for both.
+    rt.task("ping")
+        .once()
+        .host(move |()| {
+            a.0.send(()).unwrap();
+            b.1.recv().unwrap();
+        })
+        .unwrap();
+    rt.task("pong")
+        .once()
+        .host(move |()| {
+            b.0.send(()).unwrap();
+            a.1.recv().unwrap();
+        })
+        .unwrap();
+    rt.wait().unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn waiting_for_a_sleeping_host_task_burns_no_processor() {
+    /// User and system time of the calling thread and of the runtime's, in clock ticks (10 ms).
+    fn ticks(names: &str) -> u64 {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        tasks
+            .filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("stat")).ok())
+            .filter(|stat| stat.contains(names))
+            .map(|stat| {
+                let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+                fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+            })
+            .sum()
+    }
+    let rt = Runtime::builder().threads(4).name("sleepy-").build().unwrap();
+    rt.task("warm up").over([100]).kernel(|_, ()| ()).unwrap();
+    rt.wait().unwrap();
+    let before = ticks("(sleepy-");
+    rt.task("sleep").once().host(|()| std::thread::sleep(Duration::from_millis(500))).unwrap();
+    rt.wait().unwrap();
+    assert!(ticks("(sleepy-") - before <= 1);
+}
+
+#[test]
+fn a_slow_reader_does_not_stop_computation_where_the_buffer_has_versions() {
+    let rt = runtime(2);
+    let u = rt.buffer_with_versions::<u64, 1>([64], 2);
+    let fill = |value| {
+        rt.task("fill").over([64]).write(&u, one_to_one()).kernel(move |_, (u,)| u.fill(value)).unwrap()
+    };
+    let (release, held) = mpsc::channel::<()>();
+    fill(1);
+    let seen = rt.host_object(Vec::new());
+    rt.task("slow reader")
+        .once()
+        .read(&u, all())
+        .effect(&seen, sequential())
+        .host(move |(u, seen)| {
+            held.recv().unwrap();
+            seen.extend_from_slice(u.as_slice().unwrap());
+        })
+        .unwrap();
+    fill(2);
+    // The overwrite goes on although the reader still holds the former contents.
+    let begin = Instant::now();
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [2; 64]);
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    release.send(()).unwrap();
+    assert_eq!(rt.drain(seen.capture()).unwrap(), [1; 64]);
+}
