@@ -282,7 +282,7 @@ impl Core {
             self.in_flight.fetch_add(1, SeqCst);
             node
         };
-        Arc::clone(&node).submitted();
+        Arc::clone(&node).submitted(self);
         Ok(node)
     }
 

@@ -97,14 +97,15 @@ struct Links {
 pub(crate) struct Node {
     pub(crate) id: TaskId,
     pub(crate) label: TaskLabel,
-    pub(crate) place: Place,
-    core: Arc<Core>,
+    place: Place,
     /// Dependencies that are not done, and one for the submission itself.
     pending: AtomicUsize,
     /// Somebody runs it or has run it.
     claimed: AtomicBool,
     done: AtomicBool,
-    work: Mutex<Option<Work>>,
+    /// Taken when the task is run. Until then the task keeps the runtime alive, and no longer: the runtime's books keep
+    /// tasks that are done.
+    body: Mutex<Option<(Work, Arc<Core>)>>,
     links: Mutex<Links>,
     /// Why what it was to write is not there: its own failure, or that of a task that it needs.
     poison: Mutex<Option<Arc<Failure>>>,
@@ -120,11 +121,10 @@ impl Node {
             id,
             label,
             place,
-            core,
             pending: AtomicUsize::new(1),
             claimed: AtomicBool::new(false),
             done: AtomicBool::new(false),
-            work: Mutex::new(Some(work)),
+            body: Mutex::new(Some((work, core))),
             links: Mutex::default(),
             poison: Mutex::new(None),
         }
@@ -194,30 +194,30 @@ impl Node {
     pub(crate) fn run_on(self: Arc<Self>, runner: Runner) {
         let mut next = Some(self);
         while let Some(node) = next {
-            let outcome = node.execute();
-            next = node.retire(outcome, runner);
+            let (work, core) = lock(&node.body).take().expect("a task is run once");
+            let outcome = node.execute(work, &core);
+            next = node.retire(outcome, &core, runner);
         }
     }
 
     /// Does the work. The closure, with everything that it holds, is gone when this returns.
-    fn execute(&self) -> Result<(), Arc<Failure>> {
-        let work = lock(&self.work).take().expect("a task is run once");
+    fn execute(&self, work: Work, core: &Arc<Core>) -> Result<(), Arc<Failure>> {
         let poison = self.poison();
         if let Work::Fence(copy) = work {
-            let _inside = Inside::enter(&self.core);
+            let _inside = Inside::enter(core);
             let fenced = catch_unwind(AssertUnwindSafe(|| copy(poison.as_ref().map_or(Ok(()), Err))));
             return fenced.map_err(|payload| self.failure(Cause::from_panic(payload, None)));
         }
         if let Some(cause) = poison {
             // Skipped. Dropping what a closure holds may run the program's code.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-            self.core.skipped(&cause);
+            core.skipped(&cause);
             return Ok(());
         }
         match work {
-            Work::Kernel(kernel) => self.run_kernel(kernel),
+            Work::Kernel(kernel) => self.run_kernel(kernel, core),
             Work::Host(function) => {
-                let _inside = Inside::enter(&self.core);
+                let _inside = Inside::enter(core);
                 match catch_unwind(AssertUnwindSafe(function)) {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(error)) => Err(self.failure(Cause::Error(error))),
@@ -228,15 +228,15 @@ impl Node {
         }
     }
 
-    fn run_kernel(&self, kernel: Box<dyn Kernel>) -> Result<(), Arc<Failure>> {
-        let pool = self.core.pool();
-        let region = pool
+    fn run_kernel(&self, kernel: Box<dyn Kernel>, core: &Arc<Core>) -> Result<(), Arc<Failure>> {
+        let region = core
+            .pool()
             .region(kernel.chunks())
             .schedule(Schedule::Static)
-            .participants(self.core.threads())
+            .participants(core.threads())
             .flush_denormals(kernel.flush_denormals());
         let result = region.try_run(|chunk| {
-            let _inside = Inside::enter(&self.core);
+            let _inside = Inside::enter(core);
             kernel.call(chunk);
         });
         result.map_err(|panic| {
@@ -251,9 +251,14 @@ impl Node {
 
     /// The task is done: tells everyone who waits for it. What became ready is queued, but for one task that may follow
     /// here and now.
-    fn retire(&self, outcome: Result<(), Arc<Failure>>, runner: Runner) -> Option<Arc<Self>> {
+    fn retire(
+        &self,
+        outcome: Result<(), Arc<Failure>>,
+        core: &Arc<Core>,
+        runner: Runner,
+    ) -> Option<Arc<Self>> {
         if let Err(failure) = outcome {
-            self.core.failed(&failure);
+            core.failed(&failure);
             *lock(&self.poison) = Some(failure);
         }
         let successors = {
@@ -274,12 +279,12 @@ impl Node {
                         node.poison_with(failure);
                     }
                     if node.release() {
-                        next = node.follow(next, runner);
+                        next = node.follow(next, core, runner);
                     }
                 }
             }
         }
-        self.core.completed();
+        core.completed();
         // Last: whoever waits for the latch may find everything else settled.
         latches.iter().for_each(|latch| latch.release());
         next
@@ -288,10 +293,10 @@ impl Node {
 
 impl Node {
     /// This task has become ready on a thread that may go on with one task, `next` so far. The other one is queued.
-    fn follow(self: Arc<Self>, next: Option<Arc<Self>>, runner: Runner) -> Option<Arc<Self>> {
+    fn follow(self: Arc<Self>, next: Option<Arc<Self>>, core: &Core, runner: Runner) -> Option<Arc<Self>> {
         let preferred = next.is_none() || self.place == Place::Inline;
         if !preferred || !runner.takes(self.place) {
-            self.enqueue();
+            self.enqueue(core);
             return next;
         }
         if !self.claim() {
@@ -300,14 +305,13 @@ impl Node {
         }
         if let Some(other) = next {
             other.claimed.store(false, Release);
-            other.enqueue();
+            other.enqueue(core);
         }
         Some(self)
     }
 
     /// Queues the ready task where it is to be run.
-    fn enqueue(self: Arc<Self>) {
-        let core = Arc::clone(&self.core);
+    fn enqueue(self: Arc<Self>, core: &Core) {
         match self.place {
             Place::Host => core.lanes().push(self),
             Place::Compute | Place::Inline => core.pool().submit(self),
@@ -315,9 +319,9 @@ impl Node {
     }
 
     /// The submission is complete: runs or queues the task if it is ready.
-    pub(crate) fn submitted(self: Arc<Self>) {
+    pub(crate) fn submitted(self: Arc<Self>, core: &Core) {
         if self.release()
-            && let Some(node) = self.follow(None, Runner::Submitter)
+            && let Some(node) = self.follow(None, core, Runner::Submitter)
         {
             node.run_on(Runner::Submitter);
         }

@@ -229,6 +229,28 @@ fn dropping_the_runtime_waits() {
     }
 }
 
+/// No thread of a runtime outlives it, however it ends.
+#[test]
+#[cfg(target_os = "linux")]
+fn dropping_the_runtime_ends_its_threads() {
+    fn threads() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("comm")).ok());
+        names.filter(|name| name.starts_with("mortal-")).count()
+    }
+    for _ in 0..3 {
+        let rt = Runtime::builder().threads(3).name("mortal-").build().unwrap();
+        let u = rt.buffer_from(&[0; 10]).unwrap();
+        rt.task("kernel").over([10]).update(&u, one_to_one()).kernel(|_, (u,)| u.fill(1)).unwrap();
+        rt.task("host").once().read(&u, all()).host(|(_u,)| ()).unwrap();
+        rt.wait().unwrap();
+        assert!(threads() > 0);
+        drop(rt.fence(&u));
+        drop(rt);
+        assert_eq!(threads(), 0);
+    }
+}
+
 #[test]
 fn the_last_handle_may_go_inside_a_task() {
     let (sender, receiver) = mpsc::channel();
