@@ -1,0 +1,156 @@
+//! What can go wrong, and the exit status that says so.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anabranch::Cause;
+use anabranch_store::StoreError;
+
+use crate::human;
+use crate::parameters::Difference;
+
+/// An error of the program, with what the user can do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The options make no sense together, or with the file.
+    #[error("{0}")]
+    Usage(String),
+    /// The disk has no room for the output.
+    #[error(
+        "{} and its checkpoint need {}, and the file system has {} free: store fewer or smaller frames, make room, \
+         or choose another path",
+        path.display(), human::bytes(*needed), human::bytes(*available)
+    )]
+    NoSpace {
+        /// The output file.
+        path: PathBuf,
+        /// Size of the complete file in bytes.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+    /// The output exists already.
+    #[error("{} exists already: use --force to replace it, --resume to continue it, or --output for another", path.display())]
+    Exists {
+        /// The output file.
+        path: PathBuf,
+    },
+    /// The HDF5 file cannot be written or read.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The file to be resumed was not written by this program.
+    #[error("{} lacks the parameters of a simulation: it was not written by gray-scott simulate", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file to be resumed was made with other parameters than the command line gives.
+    #[error(
+        "{} was made with --{} {}, not {}: a run is resumed with the parameters of its file; leave --{} out, or \
+         start another run",
+        path.display(), difference.name, difference.first, difference.second, difference.name
+    )]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// The parameter, its value in the file, and its value on the command line.
+        difference: Difference,
+    },
+    /// The checkpoint beside the file belongs to another run.
+    #[error(
+        "{} is the checkpoint of another run (--{} {}) than {} (--{} {}): remove it to compute that run from its beginning",
+        path.display(), difference.name, difference.second, output.display(), difference.name, difference.first
+    )]
+    ForeignCheckpoint {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The output file.
+        output: PathBuf,
+        /// The parameter, its value in the output file, and its value in the checkpoint.
+        difference: Difference,
+    },
+    /// The program's own error, which a task of the run ended with.
+    #[error("{}", describe(&**.0))]
+    Task(Arc<dyn std::error::Error + Send + Sync>),
+    /// The runtime refuses something, or a task has panicked.
+    #[error(transparent)]
+    Runtime(anabranch::Error),
+    /// Ctrl-C cannot be watched for.
+    #[error("cannot take over the interrupt signal")]
+    Signals(#[source] ctrlc::Error),
+    /// A file or folder other than the HDF5 file cannot be read or written.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried: `write`, `make the folder`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoSpace { path, needed, available } => Self::NoSpace { path, needed, available },
+            StoreError::Exists { path } => Self::Exists { path },
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<anabranch::Error> for Error {
+    /// What one of the program's own tasks has to say is told without the task around it.
+    fn from(error: anabranch::Error) -> Self {
+        if let anabranch::Error::Failed(failures) = &error
+            && let Some(Cause::Error(own)) = failures.iter().next().map(|failure| &failure.cause)
+        {
+            return Self::Task(Arc::clone(own));
+        }
+        Self::Runtime(error)
+    }
+}
+
+impl Error {
+    /// For `map_err`: an error that says what was tried with which file.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// The exit status: 2 for wrong usage, 1 for everything else.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Mismatch { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// The error and its causes in one line, without those that only repeat what was said.
+pub fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text += &format!(": {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_with_its_causes() {
+        let cause = io::Error::new(io::ErrorKind::PermissionDenied, "permission denied");
+        let error = Error::io("write", Path::new("frames/a.png"))(cause);
+        assert_eq!(describe(&error), "cannot write frames/a.png: permission denied");
+        assert_eq!(error.exit_status(), 1);
+    }
+}

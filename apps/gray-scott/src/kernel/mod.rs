@@ -1,0 +1,26 @@
+//! The fast kernel: bands of rows, several time steps at once.
+//!
+//! A [`Stepper`] knows the model, the grid and the instruction set. Its [`advance`](Stepper::advance) takes a band
+//! of rows some steps further, reading each row of the state before and writing each row of the state after
+//! once: the steps follow each other row by row, a *wavefront*, and of the states between only four rows each are
+//! kept, in scratch that fits into the processor's level 2 cache.
+//!
+//! The bits of the result depend on the state, the parameters and the instruction set alone: not on how the
+//! grid is cut into bands nor on how the steps are cut into calls.
+//!
+//! Values that decay to denormal numbers cost a multiple of the time of others on most processors; the caller may
+//! have them flushed to zero on its threads.
+
+mod coefficients;
+mod lanes;
+mod simd;
+mod sweep;
+mod wavefront;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
+
+pub use simd::{ParseSimdError, Simd};
+pub use wavefront::{Output, Stepper};

@@ -1,0 +1,160 @@
+//! The instruction sets that the kernel is built for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::lanes::{Arrays, Lanes};
+use super::sweep::Sweep;
+
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Simd {
+    /// AVX-512 (F, BW, CD, DQ, VL): 16 cells at once, products and sums fused.
+    Avx512,
+    /// AVX2 and FMA: 8 cells at once, products and sums fused. Gives the same bits as [`Avx512`](Simd::Avx512).
+    Avx2,
+    /// What every processor of the target has, products and sums rounded apart.
+    Portable,
+}
+
+impl Simd {
+    /// All instruction sets, the fastest first.
+    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+
+    /// The fastest that this processor has.
+    pub fn detect() -> Self {
+        Self::available()[0]
+    }
+
+    /// Those that this processor has, the fastest first.
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|simd| simd.is_available()).collect()
+    }
+
+    /// Whether this processor has it.
+    pub fn is_available(self) -> bool {
+        Level::new(self).is_some()
+    }
+
+    /// The name that [`FromStr`] reads.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        }
+    }
+}
+
+impl fmt::Display for Simd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that is none of an instruction set's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown instruction set '{name}': use avx512, avx2 or portable")]
+pub struct ParseSimdError {
+    /// What was given.
+    pub name: String,
+}
+
+impl FromStr for Simd {
+    type Err = ParseSimdError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|simd| simd.name() == name);
+        found.ok_or_else(|| ParseSimdError { name: name.to_owned() })
+    }
+}
+
+/// An instruction set with the proof that it is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Level {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(pulp::x86::V4),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(pulp::x86::V3),
+    Portable,
+}
+
+impl Level {
+    pub fn new(simd: Simd) -> Option<Self> {
+        match simd {
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx512 => pulp::x86::V4::try_new().map(Self::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Simd::Avx2 => pulp::x86::V3::try_new().map(Self::Avx2),
+            Simd::Portable => Some(Self::Portable),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => None,
+        }
+    }
+
+    /// Runs a sweep in functions that have the instruction set enabled.
+    pub fn run<const IN: usize, const OUT: usize>(self, sweep: &mut Sweep<'_, IN, OUT>) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => simd.vectorize(Fused::<_, 16, IN, OUT> { simd, sweep }),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.vectorize(Fused::<_, 8, IN, OUT> { simd, sweep }),
+            Self::Portable if sweep.width() < 8 => sweep.run::<1>(Arrays::<false>),
+            Self::Portable => sweep.run::<8>(Arrays::<false>),
+        }
+    }
+
+    pub fn simd(self) -> Simd {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Simd::Avx512,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Simd::Avx2,
+            Self::Portable => Simd::Portable,
+        }
+    }
+}
+
+/// A sweep in vectors of `N` cells, or single ones where the grid is narrower.
+#[cfg(target_arch = "x86_64")]
+struct Fused<'s, 'a, L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize> {
+    simd: L,
+    sweep: &'s mut Sweep<'a, IN, OUT>,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize> pulp::NullaryFnOnce
+    for Fused<'_, '_, L, N, IN, OUT>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        if self.sweep.width() < N {
+            self.sweep.run::<1>(Arrays::<true>);
+        } else {
+            self.sweep.run::<N>(self.simd);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_detected_set_is_the_first_available_and_portable_the_last() {
+        let available = Simd::available();
+        assert_eq!(available.first(), Some(&Simd::detect()));
+        assert_eq!(available.last(), Some(&Simd::Portable));
+    }
+
+    #[test]
+    fn every_set_reads_its_own_name() {
+        for simd in Simd::ALL {
+            assert_eq!(simd.to_string().parse(), Ok(simd));
+        }
+        let error = "mmx".parse::<Simd>().unwrap_err().to_string();
+        assert_eq!(error, "unknown instruction set 'mmx': use avx512, avx2 or portable");
+    }
+}

@@ -1,0 +1,102 @@
+//! Vectors of AVX-512 and AVX2, through the safe wrappers that a token of detected features gives.
+
+use std::arch::x86_64::{__m256, __m512};
+
+use pulp::bytemuck::cast;
+use pulp::x86::{V3, V4};
+
+use super::lanes::Lanes;
+
+impl Lanes<16> for V4 {
+    type V = __m512;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> __m512 {
+        self.avx512f._mm512_set1_ps(value)
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32; 16]) -> __m512 {
+        cast(*from)
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32; 16], value: __m512) {
+        *to = cast(value);
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        self.avx512f._mm512_add_ps(a, b)
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        self.avx512f._mm512_mul_ps(a, b)
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        self.avx512f._mm512_fmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        self.avx512f._mm512_fnmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    fn neighbours(self, a: __m512, b: __m512) -> (__m512, __m512) {
+        let right = self.avx512f._mm512_alignr_epi32::<1>(cast(b), cast(a));
+        let left = self.avx512f._mm512_alignr_epi32::<15>(cast(b), cast(a));
+        (cast(right), cast(left))
+    }
+}
+
+impl Lanes<8> for V3 {
+    type V = __m256;
+
+    #[inline(always)]
+    fn splat(self, value: f32) -> __m256 {
+        self.avx._mm256_set1_ps(value)
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32; 8]) -> __m256 {
+        cast(*from)
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32; 8], value: __m256) {
+        *to = cast(value);
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        self.avx._mm256_add_ps(a, b)
+    }
+
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        self.avx._mm256_mul_ps(a, b)
+    }
+
+    #[inline(always)]
+    fn mul_add(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        self.fma._mm256_fmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    fn neg_mul_add(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        self.fma._mm256_fnmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    fn neighbours(self, a: __m256, b: __m256) -> (__m256, __m256) {
+        // Byte shifts stay inside halves of a vector, so both start from the half that lies between.
+        let middle = cast(self.avx._mm256_permute2f128_ps::<0x21>(a, b));
+        let right = self.avx2._mm256_alignr_epi8::<4>(middle, cast(a));
+        let left = self.avx2._mm256_alignr_epi8::<12>(cast(b), middle);
+        (cast(right), cast(left))
+    }
+}

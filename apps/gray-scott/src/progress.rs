@@ -1,0 +1,247 @@
+//! What the user sees while frames go by.
+//!
+//! On a terminal a bar with rates and the time left; elsewhere (a log file, a batch job) a plain line every few
+//! seconds; nothing with `--quiet`. [`Progress::done`] may be called from any thread and for every
+//! frame: what is shown changes a few times per second, however fast the frames are.
+//!
+//! ```
+//! use gray_scott::progress::{Mode, Progress, Work};
+//!
+//! let work = Work { steps_per_frame: 32, cells: 1080 * 1920, bytes_per_frame: 8_294_400 };
+//! let progress = Progress::new(100, Mode::Quiet, move |frames, elapsed| work.rates(frames, elapsed));
+//! progress.done(40);
+//! progress.finish();
+//! ```
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::human;
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A bar that is redrawn in place.
+    Bar,
+    /// A line every few seconds.
+    Lines,
+    /// Nothing at all.
+    Quiet,
+}
+
+impl Mode {
+    /// A bar when standard error is a terminal, else lines; nothing when `quiet`.
+    pub fn detect(quiet: bool) -> Self {
+        match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Self::Quiet,
+            (false, true) => Self::Bar,
+            (false, false) => Self::Lines,
+        }
+    }
+
+    /// The time between two changes of what is shown.
+    fn interval(self) -> Duration {
+        match self {
+            Self::Bar => Duration::from_millis(100),
+            Self::Lines => Duration::from_secs(5),
+            Self::Quiet => Duration::MAX,
+        }
+    }
+}
+
+/// The work in one frame of a simulation, from which its rates follow.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// Time steps from one frame to the next.
+    pub steps_per_frame: u64,
+    /// Cells of the grid.
+    pub cells: u64,
+    /// Bytes stored per frame; 0 when nothing is stored.
+    pub bytes_per_frame: u64,
+}
+
+impl Work {
+    /// Steps, cell updates and bytes per second after `frames` frames: `2830 steps/s, 5.88 Gcell/s, 744 MB/s`.
+    pub fn rates(&self, frames: u64, elapsed: Duration) -> String {
+        let frames_per_second = frames as f64 / elapsed.as_secs_f64();
+        let steps = frames_per_second * self.steps_per_frame as f64;
+        let mut text =
+            format!("{}, {}", human::rate(steps, "steps"), human::rate(steps * self.cells as f64, "cell"));
+        if self.bytes_per_frame > 0 {
+            text += &format!(", {}", human::rate(frames_per_second * self.bytes_per_frame as f64, "B"));
+        }
+        text
+    }
+}
+
+/// Shows how many of the frames are done. Clones show the same thing.
+#[derive(Clone)]
+pub struct Progress(Arc<Shared>);
+
+/// Turns the frames done since the start and the time that they took into text.
+type Rates = Box<dyn Fn(u64, Duration) -> String + Send + Sync>;
+
+struct Shared {
+    mode: Mode,
+    bar: ProgressBar,
+    rates: Rates,
+    start: Instant,
+    total: u64,
+    first: u64,
+    done: AtomicU64,
+    /// When what is shown changes next, in milliseconds after `start`.
+    next: AtomicU64,
+}
+
+impl Progress {
+    /// Progress towards `total` frames. `rates` is given the frames done and the time since now.
+    pub fn new(
+        total: u64,
+        mode: Mode,
+        rates: impl Fn(u64, Duration) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self::starting_at(0, total, mode, rates)
+    }
+
+    /// The same for work of which `first` frames were done before, and do not count in the rates.
+    pub fn starting_at(
+        first: u64,
+        total: u64,
+        mode: Mode,
+        rates: impl Fn(u64, Duration) -> String + Send + Sync + 'static,
+    ) -> Self {
+        let progress = Self(Arc::new(Shared {
+            mode,
+            bar: bar(mode, total),
+            rates: Box::new(rates),
+            start: Instant::now(),
+            total,
+            first,
+            done: AtomicU64::new(first),
+            // A bar fills at once; lines are for those who have waited a while.
+            next: AtomicU64::new(if mode == Mode::Bar { 0 } else { mode.interval().as_millis() as u64 }),
+        }));
+        if mode == Mode::Bar {
+            progress.0.bar.set_position(first);
+            progress.0.bar.enable_steady_tick(Duration::from_millis(500));
+        }
+        progress
+    }
+
+    /// Says that `frames` frames in all are done. A smaller number than before changes nothing.
+    pub fn done(&self, frames: u64) {
+        let shared = &*self.0;
+        shared.done.fetch_max(frames, Ordering::Relaxed);
+        let elapsed = shared.start.elapsed();
+        if shared.is_due(elapsed) {
+            shared.show(elapsed);
+        }
+    }
+
+    /// Says that one more frame is done, where frames finish in any order.
+    pub fn one_more(&self) {
+        let before = self.0.done.fetch_add(1, Ordering::Relaxed);
+        self.done(before + 1);
+    }
+
+    /// Writes a line to standard error without spoiling the bar. It is written in quiet mode too.
+    pub fn println(&self, line: impl AsRef<str>) {
+        match self.0.mode {
+            Mode::Bar => self.0.bar.suspend(|| eprintln!("{}", line.as_ref())),
+            Mode::Lines | Mode::Quiet => eprintln!("{}", line.as_ref()),
+        }
+    }
+
+    /// Stops, and leaves nothing of the bar.
+    pub fn clear(&self) {
+        self.0.bar.finish_and_clear();
+    }
+
+    /// Shows the last state and stops. The bar stays on the screen.
+    pub fn finish(&self) {
+        self.0.show(self.0.start.elapsed());
+        self.0.bar.abandon();
+    }
+}
+
+impl Shared {
+    /// True once per interval, for one of the threads that ask.
+    fn is_due(&self, elapsed: Duration) -> bool {
+        let now = elapsed.as_millis() as u64;
+        let next = self.next.load(Ordering::Relaxed);
+        let then = elapsed.saturating_add(self.mode.interval()).as_millis() as u64;
+        now >= next && self.next.compare_exchange(next, then, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    fn show(&self, elapsed: Duration) {
+        let done = self.done.load(Ordering::Relaxed);
+        match self.mode {
+            Mode::Quiet => {}
+            Mode::Lines => eprintln!("{done}/{}: {}", self.total, self.message(done, elapsed)),
+            Mode::Bar => {
+                self.bar.set_position(done);
+                self.bar.set_message(self.message(done, elapsed));
+            }
+        }
+    }
+
+    /// The rates and the time left.
+    fn message(&self, done: u64, elapsed: Duration) -> String {
+        let fresh = done - self.first;
+        let left = self.total.saturating_sub(done);
+        let rates = (self.rates)(fresh, elapsed);
+        if fresh == 0 || left == 0 {
+            return rates;
+        }
+        let left = elapsed.mul_f64(left as f64 / fresh as f64);
+        format!("{rates}, {} left", human::duration(left))
+    }
+}
+
+/// The bar, hidden unless it is to be seen.
+fn bar(mode: Mode, total: u64) -> ProgressBar {
+    let target = match mode {
+        Mode::Bar => ProgressDrawTarget::stderr(),
+        Mode::Lines | Mode::Quiet => ProgressDrawTarget::hidden(),
+    };
+    let style = ProgressStyle::with_template("{wide_bar:.cyan/blue} {pos}/{len}  {msg}")
+        .expect("the template is well-formed");
+    ProgressBar::with_draw_target(Some(total), target).with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_follow_from_the_work_of_a_frame() {
+        let work = Work { steps_per_frame: 32, cells: 1_000_000, bytes_per_frame: 4_000_000 };
+        assert_eq!(work.rates(50, Duration::from_secs(2)), "800 steps/s, 800 Mcell/s, 100 MB/s");
+        let unstored = Work { bytes_per_frame: 0, ..work };
+        assert_eq!(unstored.rates(50, Duration::from_secs(2)), "800 steps/s, 800 Mcell/s");
+    }
+
+    #[test]
+    fn the_time_left_counts_only_the_frames_of_this_run() {
+        let progress = Progress::starting_at(40, 100, Mode::Quiet, |frames, _| format!("{frames} frames"));
+        assert_eq!(progress.0.message(60, Duration::from_secs(10)), "20 frames, 20.00 s left");
+        assert_eq!(progress.0.message(40, Duration::from_secs(10)), "0 frames");
+        assert_eq!(progress.0.message(100, Duration::from_secs(10)), "60 frames");
+    }
+
+    #[test]
+    fn many_threads_may_count() {
+        let progress = Progress::new(400, Mode::Quiet, |_, _| String::new());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..100).for_each(|_| progress.one_more()));
+            }
+        });
+        assert_eq!(progress.0.done.load(Ordering::Relaxed), 400);
+        progress.finish();
+    }
+}

@@ -1,0 +1,139 @@
+//! `simulate`: from the command line to a stored run, and the verdict about it.
+//!
+//! This module prepares the run and reports on it; [`drive`](crate::drive) advances it.
+
+use std::time::Instant;
+
+use anabranch_store::FrameWriter;
+
+use crate::checkpoint;
+use crate::drive::{Checkpoints, Drive, Driven};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+use crate::kernel::Simd;
+use crate::options::{self, SimulateArgs};
+use crate::output;
+use crate::parameters::Parameters;
+use crate::progress::{Mode, Progress, Work};
+use crate::start::Start;
+use crate::stats::{self, RunStats};
+use crate::{Outcome, presets, print};
+
+/// Runs a simulation, new or resumed.
+///
+/// # Errors
+/// When the options contradict the file to be resumed, or the output cannot be written.
+pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
+    let began = Instant::now();
+    if args.list_presets {
+        return print(&presets::table()).map(|()| Outcome::Done);
+    }
+    let mut start = Start::new(args)?;
+    let path = args.output.path();
+    if start.is_complete() {
+        say(args, &format!("{} is complete: nothing is left to do", args.output.output.display()));
+        return Ok(Outcome::Done);
+    }
+    if let Some(note) = start.note.take() {
+        say(args, &note);
+    }
+    let (threads, simd) = (options::threads(args.threads), Simd::detect());
+    let parameters = start.parameters.clone();
+    let on = format!("{threads} threads with {simd}");
+    say(args, &output::plan(&parameters, &args.output, start.first_frame, &on)?);
+
+    let writer = path.map(|_| open(args, &start)).transpose()?;
+    let progress = show_progress(args, &start);
+    let interrupt = install_interrupt(&progress)?;
+    let checkpoints =
+        path.map(|path| Checkpoints { path: checkpoint::path_of(path), every: args.output.checkpoint_every });
+    let driven =
+        Drive { start, threads, simd, writer, checkpoints, progress: &progress, interrupt: &interrupt }.run();
+    progress.finish();
+    let driven = driven?;
+
+    let stats = statistics(&parameters, threads, simd, &driven, began);
+    if let Some(path) = &args.stats_json {
+        stats.write_json(path)?;
+    }
+    report(args, &parameters, &stats);
+    Ok(if driven.interrupted { Outcome::Interrupted } else { Outcome::Done })
+}
+
+/// Creates the file, or opens it to go on. A checkpoint that an earlier file has left is removed, lest it be taken
+/// for one of this run.
+fn open(args: &SimulateArgs, start: &Start) -> Result<FrameWriter<f32>, Error> {
+    let options = output::file_options(&start.parameters, &args.output);
+    if args.output.resume {
+        return Ok(options.resume(start.first_frame)?);
+    }
+    output::check_room(&start.parameters, &args.output)?;
+    let writer = options.create()?;
+    checkpoint::remove(&checkpoint::path_of(&args.output.output))?;
+    Ok(writer)
+}
+
+fn show_progress(args: &SimulateArgs, start: &Start) -> Progress {
+    let p = &start.parameters;
+    let bytes_per_frame = if args.output.no_output { 0 } else { p.frame_bytes() };
+    let work = Work { steps_per_frame: p.steps_per_frame, cells: p.cells(), bytes_per_frame };
+    let mode = Mode::detect(args.quiet);
+    Progress::starting_at(start.first_frame, p.frames, mode, move |frames, elapsed| {
+        work.rates(frames, elapsed)
+    })
+}
+
+/// The first Ctrl-C is answered at once, although the frame takes its time.
+fn install_interrupt(progress: &Progress) -> Result<Interrupt, Error> {
+    let progress = progress.clone();
+    let installed =
+        Interrupt::install(move || progress.println("Stopping after this frame; Ctrl-C again stops at once"));
+    installed.map_err(Error::Signals)
+}
+
+fn statistics(p: &Parameters, threads: usize, simd: Simd, driven: &Driven, began: Instant) -> RunStats {
+    let summary = driven.summary.as_ref();
+    RunStats {
+        version: env!("CARGO_PKG_VERSION"),
+        rows: p.rows,
+        cols: p.cols,
+        steps: driven.frames * p.steps_per_frame,
+        frames: driven.frames,
+        threads,
+        simd: simd.to_string(),
+        interrupted: driven.interrupted,
+        seconds_total: began.elapsed().as_secs_f64(),
+        seconds_compute: driven.compute.as_secs_f64(),
+        seconds_waiting_for_storage: driven.waiting.as_secs_f64(),
+        seconds_start_up: driven.began.duration_since(began).as_secs_f64(),
+        bytes_written: summary.map_or(0, |summary| summary.stats.bytes),
+        stored_frames: summary.map_or(0, |summary| summary.stored_frames),
+        peak_rss_bytes: stats::peak_rss_bytes(),
+        storage: summary.map(|summary| (&summary.stats).into()),
+        ..RunStats::default()
+    }
+    .with_rate()
+}
+
+/// The verdict, and after an interruption how to go on.
+fn report(args: &SimulateArgs, p: &Parameters, stats: &RunStats) {
+    say(args, &stats.verdict(args.output.path()));
+    if let (true, Some(path)) = (stats.interrupted, args.output.path()) {
+        say(
+            args,
+            &format!(
+                "Stopped with {} of {} frames stored. To go on: {}",
+                stats.stored_frames,
+                p.frames,
+                output::resume_command(path)
+            ),
+        );
+    }
+}
+
+/// Tells the user, unless they asked for quiet. Standard output is left to what a program may want to read.
+fn say(args: &SimulateArgs, text: &str) {
+    if !args.quiet {
+        eprintln!("{text}");
+    }
+}

@@ -1,0 +1,66 @@
+// What the peer programs share: they answer requests, one line each, until their input ends.
+//
+// Request:  BENCHMARK THREADS SAMPLES BATCH PAUSE_NS
+// Answer:   the nanoseconds of one operation, SAMPLES times, or `error: ...`
+//
+// A sample is the time of BATCH operations, divided by BATCH; before each sample the program is busy with nothing
+// for PAUSE_NS. The benchmark program measures its own code in the same way (harness.rs, Load::time).
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace peer {
+
+using Clock = std::chrono::steady_clock;
+
+inline double since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+// The compiler must assume that the value is used.
+template <class T> inline void keep(const T &value) { asm volatile("" : : "g"(value) : "memory"); }
+
+struct Request {
+    int threads = 1;
+    long samples = 1, batch = 1;
+    double pause_ns = 0;
+
+    template <class Operation> std::vector<double> time(Operation operation) const {
+        for (long i = 0; i < batch; i++) operation();
+        std::vector<double> result;
+        for (long sample = 0; sample < samples; sample++) {
+            const auto pause = Clock::now();
+            while (since(pause) < pause_ns) {}
+            const auto begin = Clock::now();
+            for (long i = 0; i < batch; i++) operation();
+            result.push_back(since(begin) / double(batch));
+        }
+        return result;
+    }
+};
+
+using Benchmark = std::function<std::vector<double>(const Request &)>;
+
+inline int serve(const std::map<std::string, Benchmark> &benchmarks) {
+    std::string name;
+    Request request;
+    while (std::cin >> name >> request.threads >> request.samples >> request.batch >> request.pause_ns) {
+        const auto found = benchmarks.find(name);
+        if (found == benchmarks.end()) {
+            std::printf("error: no benchmark is called %s", name.c_str());
+        } else {
+            for (double ns : found->second(request)) std::printf("%.3f ", ns);
+        }
+        std::printf("\n");
+        std::fflush(stdout);
+    }
+    return 0;
+}
+
+} // namespace peer

@@ -1,0 +1,225 @@
+//! How a figure is measured: many samples of ours and of each peer, taken in turns.
+//!
+//! A [`Contest`] has one contender of ours and any number of peers. [`Contest::run`] visits them round after round
+//! (A B C, A B C, ...), so that a machine that grows slower or faster meanwhile does so for all of them; the first
+//! round warms up and does not count. A visit gives [`Samples`], of which the smallest, the largest and the median
+//! are reported. [`Load::time`] is the usual visit: the time of an operation.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Why a row could not be measured; rows call into many crates.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long a contender's threads are given to fall asleep before the next one's turn.
+const SETTLE: Duration = Duration::from_millis(10);
+
+/// What a row needs to know about this run.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Threads for the rows whose name does not say how many.
+    pub threads: usize,
+    /// Whether to be done in a moment, at the cost of figures that mean little.
+    pub smoke: bool,
+}
+
+impl Context {
+    /// `full`, or `smoke` in a smoke run.
+    pub fn pick<T>(&self, full: T, smoke: T) -> T {
+        if self.smoke { smoke } else { full }
+    }
+}
+
+/// The figures of one contender, in ascending order; never empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples(Vec<f64>);
+
+impl Samples {
+    /// Of these figures; `None` if there are none or one is not a number.
+    pub fn new(mut figures: Vec<f64>) -> Option<Self> {
+        figures.sort_by(f64::total_cmp);
+        (!figures.is_empty() && figures.iter().all(|x| x.is_finite())).then_some(Self(figures))
+    }
+
+    /// The smallest.
+    pub fn min(&self) -> f64 {
+        self.0[0]
+    }
+
+    /// The largest.
+    pub fn max(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
+
+    /// The one in the middle, or the mean of the two there.
+    pub fn median(&self) -> f64 {
+        let n = self.0.len();
+        (self.0[(n - 1) / 2] + self.0[n / 2]) / 2.0
+    }
+}
+
+/// How often an operation is timed on a visit.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Samples of a visit.
+    pub samples: usize,
+    /// Operations of a sample, back to back.
+    pub batch: usize,
+    /// How long the calling thread is busy with other things before each sample.
+    pub pause: Duration,
+}
+
+impl Load {
+    /// The nanoseconds of one operation, once per sample, after a batch that does not count.
+    pub fn time(&self, mut operation: impl FnMut()) -> Vec<f64> {
+        (0..self.batch).for_each(|_| operation());
+        (0..self.samples)
+            .map(|_| {
+                let pause = Instant::now();
+                while pause.elapsed() < self.pause {}
+                let begin = Instant::now();
+                (0..self.batch).for_each(|_| operation());
+                begin.elapsed().as_secs_f64() * 1e9 / self.batch as f64
+            })
+            .collect()
+    }
+}
+
+type Visit<'a> = Box<dyn FnMut() -> Result<Vec<f64>, Failure> + 'a>;
+
+/// A contender that cannot take part here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{peer} left out: {why}")]
+pub struct LeftOut {
+    /// Who.
+    pub peer: String,
+    /// Why, and what to do about it.
+    pub why: String,
+}
+
+/// What came out of a contest.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Our figures.
+    pub ours: Samples,
+    /// The peers' names and figures, in the order of their entry.
+    pub peers: Vec<(String, Samples)>,
+    /// The peers that could not take part.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Ours and its peers, to be measured in turns.
+pub struct Contest<'a> {
+    contenders: Vec<(String, Visit<'a>)>,
+    left_out: Vec<LeftOut>,
+}
+
+impl<'a> Contest<'a> {
+    /// With our contender: each visit gives some figures.
+    pub fn ours(visit: impl FnMut() -> Result<Vec<f64>, Failure> + 'a) -> Self {
+        Self { contenders: vec![("ours".into(), Box::new(visit))], left_out: Vec::new() }
+    }
+
+    /// Enters a peer.
+    pub fn peer(mut self, name: &str, visit: impl FnMut() -> Result<Vec<f64>, Failure> + 'a) -> Self {
+        self.contenders.push((name.into(), Box::new(visit)));
+        self
+    }
+
+    /// Enters a peer that may not be installed.
+    pub fn peer_if<P: 'a>(
+        mut self,
+        peer: Result<P, LeftOut>,
+        name: &str,
+        mut visit: impl FnMut(&mut P) -> Result<Vec<f64>, Failure> + 'a,
+    ) -> Self {
+        match peer {
+            Ok(mut peer) => self.peer(name, move || visit(&mut peer)),
+            Err(left_out) => {
+                self.left_out.push(left_out);
+                self
+            }
+        }
+    }
+
+    /// Visits everyone in turn, `rounds` times and once before to warm up.
+    ///
+    /// # Errors
+    /// The first failure of a visit, with the contender's name.
+    pub fn run(mut self, rounds: usize) -> Result<Outcome, Failure> {
+        let mut figures = vec![Vec::new(); self.contenders.len()];
+        for round in 0..=rounds {
+            for ((name, visit), figures) in self.contenders.iter_mut().zip(&mut figures) {
+                let visited = visit().map_err(|failure| format!("{name}: {failure}"))?;
+                if round > 0 {
+                    figures.extend(visited);
+                }
+                thread::sleep(SETTLE);
+            }
+        }
+        let mut results = self.contenders.into_iter().zip(figures).map(|((name, _), figures)| {
+            let samples =
+                Samples::new(figures).ok_or_else(|| format!("{name}: no figures, or not numbers"))?;
+            Ok::<_, Failure>((name, samples))
+        });
+        let (_, ours) = results.next().expect("ours is always there")?;
+        Ok(Outcome { ours, peers: results.collect::<Result<_, _>>()?, left_out: self.left_out })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let samples = |figures: &[f64]| Samples::new(figures.to_vec());
+        let odd = samples(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((odd.min(), odd.median(), odd.max()), (1.0, 2.0, 3.0));
+        assert_eq!(samples(&[4.0, 1.0, 2.0, 3.0]).unwrap().median(), 2.5);
+        assert_eq!(samples(&[7.0]).unwrap().median(), 7.0);
+        assert_eq!(samples(&[]), None);
+        assert_eq!(samples(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn contenders_take_turns_and_the_first_round_does_not_count() {
+        let order = RefCell::new(String::new());
+        let mut next = 0.0;
+        let missing: Result<(), _> = Err(LeftOut { peer: "c".into(), why: "not here".into() });
+        let outcome = Contest::ours(|| {
+            order.borrow_mut().push('a');
+            next += 1.0;
+            Ok(vec![next])
+        })
+        .peer("b", || {
+            order.borrow_mut().push('b');
+            Ok(vec![5.0, 7.0])
+        })
+        .peer_if(missing, "c", |()| Ok(vec![]))
+        .run(2)
+        .unwrap();
+        assert_eq!(order.into_inner(), "ababab");
+        assert_eq!((outcome.ours.min(), outcome.ours.max()), (2.0, 3.0));
+        assert_eq!(outcome.peers, [("b".to_string(), Samples(vec![5.0, 5.0, 7.0, 7.0]))]);
+        assert_eq!(outcome.left_out[0].to_string(), "c left out: not here");
+    }
+
+    #[test]
+    fn a_failure_names_the_contender() {
+        let contest = Contest::ours(|| Ok(vec![1.0])).peer("rival", || Err("broke down".into()));
+        assert_eq!(contest.run(1).unwrap_err().to_string(), "rival: broke down");
+    }
+
+    #[test]
+    fn a_load_gives_as_many_samples_as_asked_for_and_times_no_pause() {
+        let mut calls = 0;
+        let load = Load { samples: 3, batch: 2, pause: Duration::from_millis(2) };
+        let times = load.time(|| calls += 1);
+        assert_eq!((times.len(), calls), (3, 8));
+        assert!(Samples::new(times).unwrap().min() < 1e6);
+    }
+}

@@ -1,0 +1,119 @@
+//! Anabranch and its peers, measured side by side on this machine.
+//!
+//! ```text
+//! cargo run --release -p bench -- list
+//! cargo run --release -p bench -- all --json figures.json
+//! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
+//! ```
+//!
+//! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures ours and the [`peers`] in
+//! turns, the [`report`] prints them.
+
+#![forbid(unsafe_code)]
+
+mod application;
+mod harness;
+mod peers;
+mod report;
+mod row;
+mod rows;
+mod select;
+
+use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
+
+use clap::{Parser, builder::FalseyValueParser};
+
+use harness::{Context, Failure};
+use row::Row;
+
+/// Measures Anabranch and its peers side by side, and says whether each bar is met.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    /// `list`, `all`, or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Writes the figures to this file, as an array of objects
+    #[arg(long, value_name = "PATH")]
+    json: Option<PathBuf>,
+
+    /// Threads for the benchmarks whose name does not say how many [default: 2, or 1 where there is one processor]
+    #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+
+    /// Takes seconds and shows that everything runs; the figures mean little
+    #[arg(long, env = "BENCH_SMOKE", value_parser = FalseyValueParser::new())]
+    smoke: bool,
+}
+
+fn main() -> ExitCode {
+    if let Some(status) = application::run_if_asked() {
+        return status;
+    }
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether every benchmark could be measured. A bar that is not met is no failure: it is what the table says.
+fn run(arguments: &Arguments) -> Result<bool, Failure> {
+    let rows = rows::all();
+    if arguments.names == ["list"] {
+        print!("{}", list(&rows));
+        return Ok(true);
+    }
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let chosen = select::select(&names, &arguments.names)?;
+    let processors = available_parallelism().map_or(1, usize::from);
+    let threads = arguments.threads.map_or(processors.min(2), usize::from);
+    let context = Context { threads, smoke: arguments.smoke };
+    introduce(&context, processors);
+
+    let mut entries = Vec::new();
+    for (i, &row) in chosen.iter().enumerate() {
+        let row = &rows[row];
+        eprintln!("[{}/{}] {}", i + 1, chosen.len(), row.name);
+        match row.measure(&context) {
+            Ok(outcome) => {
+                let entry = report::Entry::new(row, outcome);
+                eprintln!("      {}", entry.summary());
+                entries.push(entry);
+            }
+            Err(failure) => eprintln!("error: {} could not be measured: {failure}", row.name),
+        }
+    }
+    print!("{}", report::table(&entries));
+    if let Some(path) = &arguments.json {
+        fs::write(path, report::json(&entries))
+            .map_err(|error| format!("cannot write the figures to {}: {error}", path.display()))?;
+    }
+    Ok(entries.len() == chosen.len())
+}
+
+fn introduce(context: &Context, processors: usize) {
+    if cfg!(debug_assertions) {
+        eprintln!("warning: this is a debug build; figures need `cargo run --release -p bench`");
+    }
+    if context.smoke {
+        eprintln!("warning: a smoke run; its figures mean little");
+    }
+    eprintln!("{} threads where the name does not say; {processors} processors here", context.threads);
+    if context.threads > processors {
+        eprintln!("warning: more threads than processors");
+    }
+}
+
+fn list(rows: &[Row]) -> String {
+    let head = ["benchmark", "unit", "bar", "better", "what"].map(String::from);
+    let line = |row: &Row| {
+        [row.name.clone(), row.unit.into(), row.bar_text(), row.better_text(), row.about.to_string()]
+    };
+    let lines: Vec<_> = std::iter::once(head).chain(rows.iter().map(line)).collect();
+    report::aligned(&lines)
+}

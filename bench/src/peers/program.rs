@@ -1,0 +1,190 @@
+//! Peers written in C++: small programs, compiled when they are first needed and asked for figures line by line.
+//!
+//! The sources are part of this program (`peers/*.cpp`; `peer.hpp` says how they are spoken to); what the compiler
+//! makes of them is kept beside this program's executable. Without a compiler or the library the peer is left out.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    env, fs,
+    hash::{Hash, Hasher},
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use crate::harness::{Failure, LeftOut, Load};
+
+const HEADER: &str = include_str!("../../peers/peer.hpp");
+
+/// A peer in C++.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// Its name in the report.
+    pub name: &'static str,
+    file: &'static str,
+    text: &'static str,
+    flags: &'static [&'static str],
+    install: &'static str,
+}
+
+/// oneAPI Threading Building Blocks.
+pub const TBB: Source = Source {
+    name: "TBB",
+    file: "tbb",
+    text: include_str!("../../peers/tbb.cpp"),
+    flags: &["-ltbb"],
+    install: "install oneTBB with its headers (Debian: apt install libtbb-dev)",
+};
+
+/// OpenMP, as the compiler brings it.
+pub const OPENMP: Source = Source {
+    name: "OpenMP",
+    file: "openmp",
+    text: include_str!("../../peers/openmp.cpp"),
+    flags: &["-fopenmp"],
+    install: "install a compiler with OpenMP (Debian: apt install g++)",
+};
+
+impl Source {
+    /// Compiles the program, where that has not been done before, and starts it.
+    ///
+    /// # Errors
+    /// The peer is left out if there is no compiler, or the compiler lacks something, or the program does not start.
+    pub fn start(&self) -> Result<Program, LeftOut> {
+        self.executable()
+            .and_then(|path| Program::start(&path).map_err(|error| error.to_string()))
+            .map_err(|why| LeftOut { peer: self.name.into(), why: format!("{why}; {}", self.install) })
+    }
+
+    fn executable(&self) -> Result<PathBuf, String> {
+        let folder = cache_folder();
+        let path = folder.join(format!("{}-{:016x}", self.file, self.fingerprint()));
+        if !path.exists() {
+            self.compile(&folder, &path)?;
+        }
+        Ok(path)
+    }
+
+    /// Changes with whatever the executable depends on.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (HEADER, self.text, self.flags, compiler()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn compile(&self, folder: &Path, path: &Path) -> Result<(), String> {
+        // A folder of this process's own, so that two runs at a time do not compile into the same file.
+        let work = folder.join(format!("{}-{}.tmp", self.file, std::process::id()));
+        let prepare = || -> io::Result<()> {
+            fs::create_dir_all(&work)?;
+            fs::write(work.join("peer.hpp"), HEADER)?;
+            fs::write(work.join("peer.cpp"), self.text)
+        };
+        let compiler = compiler();
+        let result = prepare()
+            .map_err(|error| format!("cannot write to {}: {error}", work.display()))
+            .and_then(|()| {
+                // `CXX` may hold flags as well.
+                let mut words = compiler.split_whitespace();
+                let output = Command::new(words.next().unwrap_or_default())
+                    .args(words)
+                    .current_dir(&work)
+                    .args(["-std=c++17", "-O3", "peer.cpp", "-o", "peer"])
+                    .args(self.flags)
+                    .output()
+                    .map_err(|error| format!("no C++ compiler `{compiler}` ({error}); CXX names another"))?;
+                if !output.status.success() {
+                    return Err(first_error(&String::from_utf8_lossy(&output.stderr)));
+                }
+                fs::rename(work.join("peer"), path).map_err(|error| error.to_string())
+            });
+        // What is left behind is small and does no harm.
+        let _ = fs::remove_dir_all(&work);
+        result
+    }
+}
+
+fn compiler() -> String {
+    env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".into())
+}
+
+/// Beside this program, which is in the build's folder.
+fn cache_folder() -> PathBuf {
+    let beside =
+        env::current_exe().ok().and_then(|exe| exe.parent().map(|folder| folder.join("bench-peers")));
+    beside.unwrap_or_else(|| env::temp_dir().join("bench-peers"))
+}
+
+/// The line of a compiler's output that says what is wrong.
+fn first_error(output: &str) -> String {
+    let line = output.lines().find(|line| line.contains("error") || line.contains("cannot find"));
+    line.or(output.lines().next()).unwrap_or("the compiler failed without a message").trim().to_string()
+}
+
+/// A running peer program. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn start(path: &Path) -> io::Result<Self> {
+        let mut child = Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let requests = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Ok(Self { child, requests, answers })
+    }
+
+    /// The nanoseconds of one operation, once per sample.
+    ///
+    /// # Errors
+    /// If the program ends or answers anything but figures.
+    pub fn time(&mut self, benchmark: &str, threads: usize, load: Load) -> Result<Vec<f64>, Failure> {
+        let Load { samples, batch, pause } = load;
+        let requests = self.requests.as_mut().expect("open until dropped");
+        writeln!(requests, "{benchmark} {threads} {samples} {batch} {}", pause.as_nanos())?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        let figures: Result<Vec<f64>, _> = answer.split_whitespace().map(str::parse).collect();
+        match figures {
+            Ok(figures) if figures.len() == samples => Ok(figures),
+            _ => Err(format!("its program answered `{}` to `{benchmark}`", answer.trim()).into()),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        // The end of its input ends the program; there is nothing to learn from how it ended.
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_with_the_error_is_found() {
+        let output = "peer.cpp: In function\npeer.cpp:4:10: fatal error: tbb/x.h: No such file\n";
+        assert_eq!(first_error(output), "peer.cpp:4:10: fatal error: tbb/x.h: No such file");
+        assert_eq!(first_error(""), "the compiler failed without a message");
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_compiled_is_left_out_with_the_reason_and_the_remedy() {
+        let source = Source {
+            name: "Nothing",
+            file: "nothing",
+            text: "#include <no/such/header>\n",
+            flags: &[],
+            install: "install nothing",
+        };
+        let left_out = source.start().unwrap_err().to_string();
+        assert!(left_out.starts_with("Nothing left out: "), "{left_out}");
+        assert!(left_out.ends_with("; install nothing"), "{left_out}");
+    }
+}

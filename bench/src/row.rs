@@ -1,0 +1,215 @@
+//! A benchmark is a row: a name that stays, a unit, the figure to reach, and how it is measured.
+//!
+//! ```text
+//! Row::lower("region/empty-hot", "ns", "an empty parallel region", empty_hot).bar(1000.0).better(100.0)
+//! Row::higher("store/memory-fs", "MB/s", "frames to memory", memory_fs).bar(times(0.9, "plain write"))
+//! ```
+
+use crate::harness::{Context, Failure, Outcome, Samples};
+
+/// Which figures are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Times, memory.
+    Lower,
+    /// Speeds.
+    Higher,
+}
+
+/// Which figure of many samples is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// The smallest or the largest: right where the work is always the same and other programs only disturb it.
+    Best,
+    /// What is met half of the time: right where the measured thing varies by itself.
+    Median,
+}
+
+/// A figure to reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// In the row's unit.
+    Figure(f64),
+    /// This many times the figure of a peer.
+    Times(f64, &'static str),
+}
+
+impl From<f64> for Limit {
+    fn from(figure: f64) -> Self {
+        Self::Figure(figure)
+    }
+}
+
+/// `factor` times the figure of `peer` in the same run.
+pub fn times(factor: f64, peer: &'static str) -> Limit {
+    Limit::Times(factor, peer)
+}
+
+/// One benchmark.
+pub struct Row {
+    /// Stable: other programs ask for it.
+    pub name: String,
+    /// Of all figures.
+    pub unit: &'static str,
+    /// One line for `list`.
+    pub about: &'static str,
+    /// Which figures are good.
+    pub direction: Direction,
+    /// Which figure is compared.
+    pub statistic: Statistic,
+    bars: Vec<Limit>,
+    betters: Vec<Limit>,
+    run: Box<dyn Fn(&Context) -> Result<Outcome, Failure>>,
+}
+
+impl Row {
+    /// Small figures are good; the minimum is compared.
+    pub fn lower(
+        name: impl Into<String>,
+        unit: &'static str,
+        about: &'static str,
+        run: impl Fn(&Context) -> Result<Outcome, Failure> + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            unit,
+            about,
+            direction: Direction::Lower,
+            statistic: Statistic::Best,
+            bars: Vec::new(),
+            betters: Vec::new(),
+            run: Box::new(run),
+        }
+    }
+
+    /// Large figures are good; the maximum is compared.
+    pub fn higher(
+        name: impl Into<String>,
+        unit: &'static str,
+        about: &'static str,
+        run: impl Fn(&Context) -> Result<Outcome, Failure> + 'static,
+    ) -> Self {
+        Self { direction: Direction::Higher, ..Self::lower(name, unit, about, run) }
+    }
+
+    /// Compares medians.
+    pub fn median(mut self) -> Self {
+        self.statistic = Statistic::Median;
+        self
+    }
+
+    /// The figure that must be reached; of several the strictest.
+    pub fn bar(mut self, limit: impl Into<Limit>) -> Self {
+        self.bars.push(limit.into());
+        self
+    }
+
+    /// The figure that is hoped for; of several the strictest.
+    pub fn better(mut self, limit: impl Into<Limit>) -> Self {
+        self.betters.push(limit.into());
+        self
+    }
+
+    /// Measures.
+    ///
+    /// # Errors
+    /// Whatever prevents it.
+    pub fn measure(&self, context: &Context) -> Result<Outcome, Failure> {
+        (self.run)(context)
+    }
+
+    /// The figure of `samples` that is compared.
+    pub fn figure(&self, samples: &Samples) -> f64 {
+        match (self.statistic, self.direction) {
+            (Statistic::Median, _) => samples.median(),
+            (Statistic::Best, Direction::Lower) => samples.min(),
+            (Statistic::Best, Direction::Higher) => samples.max(),
+        }
+    }
+
+    /// Whether `figure` is at least as good as `limit`.
+    pub fn reaches(&self, figure: f64, limit: f64) -> bool {
+        match self.direction {
+            Direction::Lower => figure <= limit,
+            Direction::Higher => figure >= limit,
+        }
+    }
+
+    /// The better of two figures.
+    pub fn best(&self, a: f64, b: f64) -> f64 {
+        if self.reaches(a, b) { a } else { b }
+    }
+
+    /// The figure that must be reached, given those of the peers; `None` where there is none, or the peer it
+    /// depends on was left out.
+    pub fn bar_for(&self, peers: &[(String, f64)]) -> Option<f64> {
+        self.strictest(&self.bars, peers)
+    }
+
+    /// The same for the figure that is hoped for.
+    pub fn better_for(&self, peers: &[(String, f64)]) -> Option<f64> {
+        self.strictest(&self.betters, peers)
+    }
+
+    fn strictest(&self, limits: &[Limit], peers: &[(String, f64)]) -> Option<f64> {
+        let figure = |limit: &Limit| match *limit {
+            Limit::Figure(figure) => Some(figure),
+            Limit::Times(factor, peer) => {
+                peers.iter().find(|(name, _)| name == peer).map(|(_, figure)| factor * figure)
+            }
+        };
+        limits.iter().filter_map(figure).reduce(|a, b| self.best(a, b))
+    }
+
+    /// The bars in words: `1000`, or `0.333 × rayon`.
+    pub fn bar_text(&self) -> String {
+        text(&self.bars)
+    }
+
+    /// The same for what is hoped for.
+    pub fn better_text(&self) -> String {
+        text(&self.betters)
+    }
+}
+
+fn text(limits: &[Limit]) -> String {
+    let limit = |limit: &Limit| match limit {
+        Limit::Figure(figure) => format!("{figure}"),
+        Limit::Times(factor, peer) => format!("{} × {peer}", (factor * 1000.0).round() / 1000.0),
+    };
+    match limits {
+        [] => "-".into(),
+        limits => limits.iter().map(limit).collect::<Vec<_>>().join(" and "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn never(_: &Context) -> Result<Outcome, Failure> {
+        Err("not to be measured".into())
+    }
+
+    #[test]
+    fn the_strictest_bar_counts_and_one_of_an_absent_peer_does_not() {
+        let peers = |figure| [("rayon".to_string(), figure)];
+        let row = Row::lower("a", "ns", "", never).bar(10.0).bar(times(0.5, "rayon"));
+        assert_eq!(row.bar_for(&peers(100.0)), Some(10.0));
+        assert_eq!(row.bar_for(&peers(8.0)), Some(4.0));
+        assert_eq!(row.bar_for(&[]), Some(10.0));
+        assert_eq!(row.bar_text(), "10 and 0.5 × rayon");
+        let row = Row::higher("a", "MB/s", "", never).bar(10.0).bar(times(0.5, "rayon"));
+        assert_eq!(row.bar_for(&peers(100.0)), Some(50.0));
+        assert_eq!(row.better_for(&peers(100.0)), None);
+    }
+
+    #[test]
+    fn the_best_figure_depends_on_the_direction() {
+        let samples = Samples::new(vec![1.0, 2.0, 6.0]).unwrap();
+        assert_eq!(Row::lower("a", "ns", "", never).figure(&samples), 1.0);
+        assert_eq!(Row::higher("a", "MB/s", "", never).figure(&samples), 6.0);
+        assert_eq!(Row::higher("a", "MB/s", "", never).median().figure(&samples), 2.0);
+        assert!(Row::lower("a", "ns", "", never).reaches(1.0, 1.0));
+    }
+}

@@ -1,0 +1,131 @@
+//! The application: its speed, how well it hides its output, and its memory.
+
+use std::{ffi::OsString, time::Instant};
+
+use anabranch_par::FlushDenormals;
+
+use super::store::{Frames, Way, memory_folder};
+use crate::{
+    application::simulate,
+    harness::{Contest, Context, Failure, Outcome},
+    peers::ndarray_gray_scott::Simulation,
+    row::{Row, times},
+};
+
+const NDARRAY: &str = "rayon + ndarray";
+
+pub fn rows() -> Vec<Row> {
+    let speeds = [
+        speed("1080x1920", [1080, 1920], 1).bar(0.45).better(0.29),
+        speed("1080x1920", [1080, 1920], 2).bar(0.28).better(0.17),
+        speed("512x512", [512, 512], 1),
+        speed("512x512", [512, 512], 2).bar(0.25).better(0.15),
+        speed("4096x4096", [4096, 4096], 1),
+        speed("4096x4096", [4096, 4096], 2).bar(0.35).better(0.20),
+    ];
+    let whole = [
+        Row::lower(
+            "gray-scott/overlap",
+            "x",
+            "200 frames: total / max(compute alone, writing alone)",
+            overlap,
+        )
+        .bar(1.15)
+        .better(1.05),
+        Row::lower("gray-scott/peak-memory", "MB", "largest resident set of the default run", peak_memory)
+            .median()
+            .bar(150.0)
+            .better(100.0),
+    ];
+    speeds.into_iter().map(|row| row.bar(times(1.0 / 3.0, NDARRAY))).chain(whole).collect()
+}
+
+fn speed(size: &str, shape: [usize; 2], threads: usize) -> Row {
+    let about = "compute time per cell and step of `gray-scott simulate`";
+    let run = move |context: &Context| measure_speed(context, shape, threads);
+    Row::lower(format!("gray-scott/{size}/{threads}t"), "ns", about, run)
+}
+
+fn options(pairs: &[(&str, u64)]) -> Vec<OsString> {
+    pairs.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]).collect()
+}
+
+/// Runs of the whole program, against the straightforward one in this process. Each run of ours starts afresh; the
+/// peer goes on from where it was.
+fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {
+    let shape = shape.map(|side| side / context.pick(1, 8));
+    let cells = (shape[0] * shape[1]) as u64;
+    let frames = context.pick(1_000_000_000u64, 1).div_ceil(64 * cells);
+    let [rows, cols] = shape.map(|side| side as u64);
+    let mut ours = options(&[("-r", rows), ("-c", cols), ("-n", frames), ("-e", 64), ("-j", threads as u64)]);
+    ours.push("--no-output".into());
+
+    let steps = context.pick(100_000_000u64, 1).div_ceil(cells);
+    let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads);
+    let straightforward = Peer::new(pool().build()?, shape, steps);
+    // The mode belongs to the thread and is to last as long as it.
+    let flush = |_| std::mem::forget(FlushDenormals::new());
+    let flushing = Peer::new(pool().start_handler(flush).build()?, shape, steps);
+
+    Contest::ours(|| Ok(vec![simulate(ours.clone())?.ns_per_cell_step]))
+        .peer(NDARRAY, straightforward.visit())
+        .peer("the same, flushing denormals", flushing.visit())
+        .run(context.pick(6, 1))
+}
+
+struct Peer {
+    pool: rayon::ThreadPool,
+    simulation: Simulation,
+    updates: f64,
+    steps: u64,
+}
+
+impl Peer {
+    fn new(pool: rayon::ThreadPool, shape: [usize; 2], steps: u64) -> Self {
+        let updates = (shape[0] * shape[1]) as f64 * steps as f64;
+        Self { pool, simulation: Simulation::new(shape), updates, steps }
+    }
+
+    /// Nanoseconds per cell and step of some more steps.
+    fn visit(mut self) -> impl FnMut() -> Result<Vec<f64>, Failure> {
+        move || {
+            let begin = Instant::now();
+            self.pool.install(|| (0..self.steps).for_each(|_| self.simulation.step()));
+            Ok(vec![begin.elapsed().as_secs_f64() * 1e9 / self.updates])
+        }
+    }
+}
+
+/// How much longer a run takes than the longer of its two halves: 1 where all of the other half is hidden.
+fn overlap(context: &Context) -> Result<Outcome, Failure> {
+    let frames = Frames { count: context.pick(200, 2), shape: [1080, 1920] };
+    let [rows, cols] = frames.shape.map(|side| side as u64);
+    let threads = context.threads as u64;
+    let run = options(&[("-r", rows), ("-c", cols), ("-n", frames.count), ("-e", 32), ("-j", threads)]);
+    let total_seconds = |more: Vec<OsString>| -> Result<f64, Failure> {
+        Ok(simulate(run.iter().cloned().chain(more))?.seconds_total)
+    };
+    Contest::ours(|| {
+        let folder = memory_folder()?;
+        let output = folder.path().join("output.h5");
+        let total = total_seconds(vec!["--output".into(), output.into()])?;
+        drop(folder);
+        let compute = total_seconds(vec!["--no-output".into()])?;
+        let writing = frames.seconds(Way::Store)?;
+        Ok(vec![total / compute.max(writing)])
+    })
+    .run(context.pick(4, 1))
+}
+
+fn peak_memory(context: &Context) -> Result<Outcome, Failure> {
+    Contest::ours(|| {
+        let folder = memory_folder()?;
+        let mut arguments = vec!["--output".into(), folder.path().join("output.h5").into_os_string()];
+        if context.smoke {
+            arguments.extend(options(&[("-n", 2)]));
+        }
+        let peak = simulate(arguments)?.peak_rss_bytes;
+        Ok(vec![peak.ok_or("this system does not tell a process's peak memory")? as f64 / 1e6])
+    })
+    .run(context.pick(2, 1))
+}

@@ -1,0 +1,16 @@
+//! All benchmarks, a file per topic.
+//!
+//! A row is a function from a [`Context`](crate::harness::Context) to an [`Outcome`](crate::harness::Outcome), and an
+//! entry in its file's `rows()`.
+
+mod gray_scott;
+mod region;
+mod runtime;
+mod store;
+
+use crate::row::Row;
+
+/// Every benchmark, in the order of the report.
+pub fn all() -> Vec<Row> {
+    [region::rows(), runtime::rows(), gray_scott::rows(), store::rows()].into_iter().flatten().collect()
+}

@@ -1,0 +1,57 @@
+//! Parallel regions: what it costs to open one and to have its threads meet again.
+
+use std::{hint::black_box, time::Duration};
+
+use anabranch_par::Pool;
+use rayon::prelude::*;
+
+use crate::{
+    harness::{Contest, Context, Failure, Load, Outcome},
+    peers::program::{OPENMP, Program, TBB},
+    row::Row,
+};
+
+pub fn rows() -> Vec<Row> {
+    let hot = |context: &Context| {
+        let load = Load { samples: context.pick(20, 3), batch: 200, pause: Duration::ZERO };
+        empty(context, load)
+    };
+    let cold = |context: &Context| {
+        let load = Load { samples: context.pick(50, 3), batch: 1, pause: Duration::from_micros(300) };
+        empty(context, load)
+    };
+    vec![
+        Row::lower("region/empty-hot", "ns", "empty region from outside the pool, back to back", hot)
+            .median()
+            .bar(1000.0)
+            .better(100.0),
+        Row::lower("region/empty-cold", "ns", "the same, 300 µs of other work before each", cold).median(),
+    ]
+}
+
+/// A region with as many empty items as threads, opened by a thread that is not the pool's.
+fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
+    let threads = context.threads;
+    let ours = Pool::new(threads)?;
+    let rayon = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let empty_region = |program: &mut Program| program.time("empty-region", threads, load);
+    Contest::ours(|| {
+        Ok(load.time(|| {
+            ours.region(threads).run(|i| {
+                black_box(i);
+            })
+        }))
+    })
+    .peer("rayon", || {
+        Ok(load.time(|| {
+            rayon.install(|| {
+                (0..threads).into_par_iter().for_each(|i| {
+                    black_box(i);
+                })
+            })
+        }))
+    })
+    .peer_if(TBB.start(), TBB.name, empty_region)
+    .peer_if(OPENMP.start(), OPENMP.name, empty_region)
+    .run(context.pick(20, 1))
+}

@@ -1,0 +1,55 @@
+//! The program as it is called.
+
+#![forbid(unsafe_code)]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bench")).args(arguments).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn list_names_every_row_with_its_bar() {
+    let list = text(&bench(&["list"]).stdout);
+    let line = |name: &str| list.lines().find(|line| line.split_whitespace().next() == Some(name));
+    let hot = line("region/empty-hot").expect("the row is listed");
+    assert_eq!(hot.split_whitespace().collect::<Vec<_>>()[1..4], ["ns", "1000", "100"]);
+    for name in ["runtime/host-task-wait", "gray-scott/1080x1920/2t", "store/memory-fs"] {
+        assert!(line(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn an_unknown_name_fails_and_proposes_another() {
+    let output = bench(&["region/empty-hut"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("did you mean region/empty-hot"), "{}", text(&output.stderr));
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "some rows need Linux's memory file system and statistics")]
+fn a_smoke_run_measures_every_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("figures.json");
+    let output = bench(&["all", "--smoke", "--threads", "2", "--json", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+
+    let figures: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let figures = figures.as_array().expect("an array");
+    assert_eq!(figures.len(), text(&bench(&["list"]).stdout).lines().count() - 1);
+    for row in figures {
+        let name = row["name"].as_str().expect("a name");
+        assert!(row["unit"].is_string(), "{name}");
+        assert!(row["ours"].as_f64().is_some_and(|figure| figure > 0.0), "{name}: {}", row["ours"]);
+        let peers = row["peers"].as_object().expect("an object");
+        assert!(peers.values().all(|figure| figure.as_f64().is_some_and(|f| f > 0.0)), "{name}: {peers:?}");
+        assert!(row["bar"].is_number() || row["bar"].is_null(), "{name}");
+        assert!(text(&output.stdout).contains(name), "{name} is in the table");
+    }
+}
