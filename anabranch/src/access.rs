@@ -15,10 +15,8 @@ use crate::{
 };
 use anabranch_graph::{Mode, Order};
 use anabranch_grid::{Extent, RangeMapper, Region};
-use std::{
-    marker::PhantomData,
-    sync::{Arc, MutexGuard},
-};
+use parking_lot::MutexGuard;
+use std::{marker::PhantomData, sync::Arc};
 
 /// One declared access of a task over a `K`-dimensional index space.
 pub trait Access<const K: usize>: 'static {

@@ -11,11 +11,12 @@ use crate::{
 use anabranch_graph::{BufferId, Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
 use anabranch_grid::Extent;
 use anabranch_par::Pool;
+use parking_lot::{Condvar, Mutex};
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fmt,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
 };
@@ -119,10 +120,6 @@ impl Unreported {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl State {
     /// Forgets what no later task can depend on.
     fn forget_done(&mut self) {
@@ -214,7 +211,7 @@ impl Core {
         element: usize,
         allocate: fn(Extent<3>) -> Option<Allocation>,
     ) -> BufferId {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let id = state.graph.create_buffer(extent, initial.is_some(), versions);
         let bytes = extent.0.iter().map(|&n| n as u128).product::<u128>() * element as u128;
         let versions = initial.into_iter().map(|memory| Some(Arc::new(memory))).collect();
@@ -224,7 +221,7 @@ impl Core {
 
     pub(crate) fn remove_buffer(&self, id: BufferId) {
         let memory = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.graph.remove_buffer(id);
             state.memory.remove(&id)
         };
@@ -233,11 +230,11 @@ impl Core {
     }
 
     pub(crate) fn create_object(&self) -> ObjectId {
-        lock(&self.state).graph.create_object()
+        self.state.lock().graph.create_object()
     }
 
     pub(crate) fn remove_object(&self, id: ObjectId) {
-        lock(&self.state).graph.remove_object(id);
+        self.state.lock().graph.remove_object(id);
     }
 
     /// Submits a task: derives its dependencies, attaches memory by `attach`, links it, and lets it go.
@@ -250,7 +247,7 @@ impl Core {
     ) -> Result<Arc<Node>, Error> {
         self.hold_back();
         let node = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.forget_done();
             let state = &mut *state;
             let live = &state.live;
@@ -302,10 +299,10 @@ impl Core {
     #[cold]
     fn sleep_at_gate(&self) {
         self.held.fetch_add(1, SeqCst);
-        let mut gate = lock(&self.gate);
+        let mut gate = self.gate.lock();
         // SeqCst on both counters: either `completed` sees that we are held, or we see that it has counted down.
         while self.in_flight.load(SeqCst) > self.low_water() {
-            gate = self.gate_opens.wait(gate).unwrap_or_else(PoisonError::into_inner);
+            self.gate_opens.wait(&mut gate);
         }
         drop(gate);
         self.held.fetch_sub(1, SeqCst);
@@ -320,7 +317,7 @@ impl Core {
     pub(crate) fn completed(&self) {
         let left = self.in_flight.fetch_sub(1, SeqCst) - 1;
         if left <= self.low_water() && self.held.load(SeqCst) > 0 {
-            drop(lock(&self.gate));
+            drop(self.gate.lock());
             self.gate_opens.notify_all();
         }
     }
@@ -344,7 +341,7 @@ impl Core {
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let latch = Latch::new();
         {
-            let state = lock(&self.state);
+            let state = self.state.lock();
             state.live.nodes.iter().for_each(|node| node.hold(&latch));
         }
         latch.release();
@@ -353,13 +350,13 @@ impl Core {
 
     /// Notes that a task has failed, to be reported at the next synchronisation.
     pub(crate) fn failed(&self, failure: &Arc<Failure>) {
-        lock(&self.failures).add(failure);
+        self.failures.lock().add(failure);
         self.any_failure.store(true, Release);
     }
 
     /// Notes that a task was skipped, and because of which failure.
     pub(crate) fn skipped(&self, cause: &Arc<Failure>) {
-        let mut failures = lock(&self.failures);
+        let mut failures = self.failures.lock();
         failures.add(cause);
         failures.skipped += 1;
         self.any_failure.store(true, Release);
@@ -375,7 +372,7 @@ impl Core {
     fn report_failures(&self) -> Result<(), Error> {
         // First the flag: a failure that comes in between raises it again.
         self.any_failure.store(false, Release);
-        let Unreported { mut failures, omitted, skipped } = std::mem::take(&mut *lock(&self.failures));
+        let Unreported { mut failures, omitted, skipped } = std::mem::take(&mut *self.failures.lock());
         match failures.pop_first() {
             Some((_, first)) => {
                 let others = failures.into_values().collect();

@@ -14,13 +14,14 @@ use crate::{
 use anabranch_graph::Order;
 use anabranch_grid::{Chunk, Extent, GridBox, fixed};
 use ndarray::Array;
+use parking_lot::Mutex;
 use std::{
     fmt,
     future::Future,
     ops::Index,
     panic::Location,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -96,12 +97,12 @@ struct State<R> {
 
 impl<R> State<R> {
     fn take(&self) -> Result<R, Error> {
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let result = self.result.lock().take();
         result.expect("a fence gives its result once")
     }
 
     fn put(&self, result: Result<R, Error>) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *self.result.lock() = Some(result);
         self.event.set();
     }
 }

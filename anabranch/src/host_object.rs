@@ -2,9 +2,10 @@
 
 use crate::core::Core;
 use anabranch_graph::ObjectId;
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 /// A handle to a value that only tasks can reach: a file, a solver, a counter.
@@ -46,7 +47,7 @@ impl<T> Inner<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Option<T>> {
         // A task that panicked may have left the value half changed; those that depend on it are skipped, and what
         // the program does with the value afterwards is its decision.
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        self.value.lock()
     }
 
     /// The object as error messages call it.

@@ -4,11 +4,12 @@
 //! moment and then sleeps.
 
 use crate::node::{Node, Runner};
+use parking_lot::{Condvar, Mutex};
 use std::{
     collections::VecDeque,
     fmt, io,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering::*},
     },
     thread::JoinHandle,
@@ -45,10 +46,6 @@ struct State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn pop(&self, state: &mut State) -> Option<Arc<Node>> {
         let node = state.queue.pop_front();
         self.len.store(state.queue.len(), Release);
@@ -57,7 +54,7 @@ impl Shared {
 
     /// A lane's life.
     fn work(self: &Arc<Self>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(node) = self.pop(&mut state) {
                 if !state.queue.is_empty() {
@@ -68,19 +65,19 @@ impl Shared {
                 if node.claim() {
                     node.run_on(Runner::Lane);
                 }
-                state = self.lock();
+                state = self.state.lock();
             } else if state.stop {
                 return;
             } else {
                 state.searching += 1;
                 drop(state);
                 self.search();
-                state = self.lock();
+                state = self.state.lock();
                 state.searching -= 1;
                 if state.queue.is_empty() && !state.stop {
                     state.sleeping += 1;
                     while state.woken == 0 && !state.stop {
-                        state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                        self.wake.wait(&mut state);
                     }
                     state.woken = state.woken.saturating_sub(1);
                     state.sleeping -= 1;
@@ -112,7 +109,7 @@ impl Lanes {
     /// At most `max` lanes; one is started now, so that a later refusal of the system costs only concurrency.
     pub(crate) fn new(max: usize, name: String) -> io::Result<Self> {
         let lanes = Self { shared: Arc::default(), max, name };
-        lanes.start(&mut lanes.shared.lock())?;
+        lanes.start(&mut lanes.shared.state.lock())?;
         Ok(lanes)
     }
 
@@ -125,7 +122,7 @@ impl Lanes {
 
     /// Queues a task that is ready.
     pub(crate) fn push(&self, node: Arc<Node>) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.queue.push_back(node);
         self.shared.len.store(state.queue.len(), Release);
         let expected = state.searching + state.woken;
@@ -140,14 +137,14 @@ impl Lanes {
         if self.shared.len.load(Acquire) == 0 {
             return None;
         }
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         self.shared.pop(&mut state)
     }
 
     /// Ends the lanes when the queue is empty, and waits for them.
     pub(crate) fn stop(&self) {
         let threads = {
-            let mut state = self.shared.lock();
+            let mut state = self.shared.state.lock();
             state.stop = true;
             self.shared.wake.notify_all();
             std::mem::take(&mut state.threads)

@@ -7,6 +7,7 @@ use crate::{
 };
 use anabranch_graph::TaskId;
 use anabranch_par::{Job, Schedule};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{
     cell::Cell,
@@ -15,7 +16,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
 };
@@ -111,10 +112,6 @@ pub(crate) struct Node {
     poison: Mutex<Option<Arc<Failure>>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Node {
     pub(crate) fn new(id: TaskId, label: TaskLabel, place: Place, core: Arc<Core>, work: Work) -> Self {
         Self {
@@ -138,12 +135,12 @@ impl Node {
 
     /// Why there is nothing good where it was to write.
     pub(crate) fn poison(&self) -> Option<Arc<Failure>> {
-        lock(&self.poison).clone()
+        self.poison.lock().clone()
     }
 
     /// Notes that this task needs what failed. The oldest failure stays, whatever the order in which they happen.
     pub(crate) fn poison_with(&self, failure: &Arc<Failure>) {
-        let mut poison = lock(&self.poison);
+        let mut poison = self.poison.lock();
         if poison.as_ref().is_none_or(|old| failure.id < old.id) {
             *poison = Some(Arc::clone(failure));
         }
@@ -152,7 +149,7 @@ impl Node {
     /// Makes `node` wait for this task; where it is done already, only its failure counts.
     pub(crate) fn precede(&self, node: &Arc<Self>, needs: bool) {
         if !self.is_done() {
-            let mut links = lock(&self.links);
+            let mut links = self.links.lock();
             if !links.done {
                 // Relaxed: the submission holds one count, so it cannot reach zero here.
                 node.pending.fetch_add(1, Relaxed);
@@ -167,7 +164,7 @@ impl Node {
 
     /// Makes a latch wait for this task, unless it is done.
     pub(crate) fn hold(&self, latch: &Arc<Latch>) {
-        let mut links = lock(&self.links);
+        let mut links = self.links.lock();
         if !links.done {
             latch.left.fetch_add(1, Relaxed);
             links.successors.push(Successor::Latch(Arc::clone(latch)));
@@ -194,7 +191,7 @@ impl Node {
     pub(crate) fn run_on(self: Arc<Self>, runner: Runner) {
         let mut next = Some(self);
         while let Some(node) = next {
-            let (work, core) = lock(&node.body).take().expect("a task is run once");
+            let (work, core) = node.body.lock().take().expect("a task is run once");
             let outcome = node.execute(work, &core);
             next = node.retire(outcome, &core, runner);
         }
@@ -259,10 +256,10 @@ impl Node {
     ) -> Option<Arc<Self>> {
         if let Err(failure) = outcome {
             core.failed(&failure);
-            *lock(&self.poison) = Some(failure);
+            *self.poison.lock() = Some(failure);
         }
         let successors = {
-            let mut links = lock(&self.links);
+            let mut links = self.links.lock();
             links.done = true;
             // Release: pairs with the Acquire in `is_done`.
             self.done.store(true, Release);

@@ -1,10 +1,8 @@
 //! Waiting: for something that happens once, from any thread, blocking or as a `Future`.
 
+use parking_lot::Mutex;
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU8, Ordering::*},
-    },
+    sync::atomic::{AtomicU8, Ordering::*},
     task::{Context, Poll, Waker},
     thread::Thread,
     time::{Duration, Instant},
@@ -42,7 +40,7 @@ impl Event {
     pub(crate) fn set(&self) {
         if self.state.swap(DONE, AcqRel) == AWAITED {
             // Whoever registers after this sees DONE, because it registers under the lock.
-            let waiters = std::mem::take(&mut *self.waiters.lock().unwrap_or_else(PoisonError::into_inner));
+            let waiters = std::mem::take(&mut *self.waiters.lock());
             waiters.threads.into_iter().for_each(|t| t.unpark());
             waiters.wakers.into_iter().for_each(Waker::wake);
         }
@@ -86,7 +84,7 @@ impl Event {
 
     /// Registers somebody to be woken; `false` where it has happened already.
     fn register(&self, register: impl FnOnce(&mut Waiters)) -> bool {
-        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiters = self.waiters.lock();
         match self.state.compare_exchange(PENDING, AWAITED, AcqRel, Acquire) {
             Ok(_) | Err(AWAITED) => {
                 register(&mut waiters);

@@ -1,10 +1,8 @@
 //! Jobs: work that is handed to the pool and not waited for by whoever hands it over.
 
 use crate::sync::atomic::{AtomicUsize, Ordering::*};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc};
 
 /// Work that a pool's worker runs some time after it was submitted.
 ///
@@ -26,7 +24,7 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     pub(crate) fn push(&self, job: Arc<dyn Job>) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock();
         queue.push_back(job);
         self.len.store(queue.len(), Release);
     }
@@ -35,7 +33,7 @@ impl Jobs {
         if self.is_empty() {
             return None;
         }
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock();
         let job = queue.pop_front();
         self.len.store(queue.len(), Release);
         job

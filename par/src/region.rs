@@ -5,6 +5,7 @@ use crate::{
     claims::Deal,
     pool::{Pool, Shared},
 };
+use parking_lot::Mutex;
 use std::{
     any::Any,
     cell::Cell,
@@ -12,10 +13,7 @@ use std::{
     marker::PhantomData,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering::*},
-    },
+    sync::atomic::{AtomicUsize, Ordering::*},
 };
 
 /// A parallel loop over the items `0..items`, about to be run: see [`Pool::region`].
@@ -246,7 +244,7 @@ impl Default for Faults {
 impl Faults {
     #[cold]
     fn record(&self, index: usize, payload: Box<dyn Any + Send>) {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.first.lock();
         if first.as_ref().is_none_or(|f| index < f.index) {
             *first = Some(RegionPanic { index, payload });
             self.stop.fetch_min(index, Relaxed);
@@ -254,7 +252,7 @@ impl Faults {
     }
 
     fn into_result(self) -> Result<(), RegionPanic> {
-        self.first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        self.first.into_inner().map_or(Ok(()), Err)
     }
 }
 

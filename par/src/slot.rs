@@ -144,20 +144,19 @@ impl<B: Copy> Seat<'_, B> {
 impl<B: Copy> Drop for Seat<'_, B> {
     fn drop(&mut self) {
         let slot = self.slot;
-        let mut state = slot.state.load(Relaxed);
+        // Acquire, here and below: pairs with the Release that sets PARKED, for the opener's handle.
+        let mut state = slot.state.load(Acquire);
         loop {
             // The handle is cloned before leaving: afterwards the opener may go on and reuse the slot.
             let last = state & ACTIVE == ACTIVE_ONE;
             let opener = if last && state & PARKED != 0 {
-                // Acquire: pairs with the Release that set PARKED.
-                crate::sync::atomic::fence(Acquire);
                 // SAFETY: PARKED is set and this thread is inside: the opener has written the handle and waits.
                 slot.opener.with(|o| unsafe { (*o).clone() })
             } else {
                 None
             };
             // Release: what this participant did is visible to the opener that sees it gone.
-            match slot.state.compare_exchange_weak(state, state - ACTIVE_ONE, Release, Relaxed) {
+            match slot.state.compare_exchange_weak(state, state - ACTIVE_ONE, AcqRel, Acquire) {
                 Ok(_) => {
                     if let Some(thread) = opener {
                         thread.unpark();
