@@ -92,6 +92,16 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         self
     }
 
+    /// Allows the buffer up to `versions` allocations at a time (1 by default, and at least): a task that overwrites all
+    /// of it while other tasks still read the former contents goes on with another allocation instead of waiting for
+    /// them. The bound is also how far computation may run ahead of a slow reader, such as output.
+    pub fn with_versions(self, versions: usize) -> Self {
+        if let Some(core) = self.inner.core.upgrade() {
+            core.set_versions(self.inner.id, versions);
+        }
+        self
+    }
+
     /// The number of elements along each dimension.
     pub fn extent(&self) -> Extent<D> {
         self.inner.extent

@@ -207,16 +207,19 @@ impl Core {
         &self,
         extent: Extent<3>,
         initial: Option<Allocation>,
-        versions: usize,
         element: usize,
         allocate: fn(Extent<3>) -> Option<Allocation>,
     ) -> BufferId {
         let mut state = self.state.lock();
-        let id = state.graph.create_buffer(extent, initial.is_some(), versions);
+        let id = state.graph.create_buffer(extent, initial.is_some());
         let bytes = extent.0.iter().map(|&n| n as u128).product::<u128>() * element as u128;
         let versions = initial.into_iter().map(|memory| Some(Arc::new(memory))).collect();
         state.memory.insert(id, Memory { versions, bytes, allocate, extent });
         id
+    }
+
+    pub(crate) fn set_versions(&self, id: BufferId, versions: usize) {
+        self.state.lock().graph.set_versions(id, versions);
     }
 
     pub(crate) fn remove_buffer(&self, id: BufferId) {

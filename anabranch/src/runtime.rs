@@ -120,18 +120,7 @@ impl Runtime {
     /// A buffer without contents: what is read must have been written before. Memory is allocated when a task first
     /// uses it.
     pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
-        self.create(extent.into(), None, 1)
-    }
-
-    /// Like [`buffer`](Self::buffer), with up to `versions` allocations at a time: a task that overwrites all of it while
-    /// a host task still reads the former contents goes on with another allocation instead of waiting. The bound is
-    /// also how far computation may run ahead of such readers.
-    pub fn buffer_with_versions<T: Element, const D: usize>(
-        &self,
-        extent: impl Into<Extent<D>>,
-        versions: usize,
-    ) -> Buffer<T, D> {
-        self.create(extent.into(), None, versions)
+        self.create(extent.into(), None)
     }
 
     /// A buffer with a copy of a slice or of an `ndarray` array as its contents.
@@ -143,9 +132,9 @@ impl Runtime {
         initial: &I,
     ) -> Result<Buffer<I::Element, D>, Error> {
         match buffer::filled(initial) {
-            Some(memory) => Ok(self.create(initial.extent(), Some(memory), 1)),
+            Some(memory) => Ok(self.create(initial.extent(), Some(memory))),
             None => {
-                let buffer = self.create::<I::Element, D>(initial.extent(), None, 1);
+                let buffer = self.create::<I::Element, D>(initial.extent(), None);
                 let points: u128 = buffer.extent().0.iter().map(|&n| n as u128).product();
                 let bytes = points * size_of::<I::Element>() as u128;
                 Err(Error::OutOfMemory { buffer: buffer.inner.label(), bytes })
@@ -157,10 +146,9 @@ impl Runtime {
         &self,
         extent: Extent<D>,
         initial: Option<Allocation>,
-        versions: usize,
     ) -> Buffer<T, D> {
         let allocate = |extent: Extent<3>| Allocation::zeroed::<T>(extent.checked_len()?);
-        let id = self.core.create_buffer(extent.cast(), initial, versions, size_of::<T>(), allocate);
+        let id = self.core.create_buffer(extent.cast(), initial, size_of::<T>(), allocate);
         Buffer::new(id, extent, &self.core)
     }
 
@@ -206,7 +194,16 @@ impl Runtime {
         Ok(())
     }
 
-    /// The same as a `Future`, for asynchronous code.
+    /// The failures since the last synchronisation, without waiting: for long loops that want to end when something has
+    /// gone wrong. Where nothing has failed this costs one load.
+    ///
+    /// # Errors
+    /// [`Error::Failed`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.core.report()
+    }
+
+    /// The same as [`wait`](Self::wait) as a `Future`, for asynchronous code.
     pub fn idle(&self) -> Idle {
         let latch = (!self.core.is_idle()).then(|| self.core.latch());
         Idle { core: Arc::clone(&self.core), latch }

@@ -118,18 +118,15 @@ mod tests {
     #[test]
     fn many_waiters_and_setters_race() {
         for _ in 0..500 {
-            let event = Event::default();
-            let woken = AtomicUsize::new(0);
-            std::thread::scope(|s| {
-                for _ in 0..3 {
-                    s.spawn(|| {
-                        event.wait(|| false);
-                        woken.fetch_add(1, Relaxed);
-                    });
-                }
-                event.set();
-            });
-            assert_eq!(woken.into_inner(), 3);
+            let event = Arc::new(Event::default());
+            let waiters: Vec<_> = (0..3)
+                .map(|_| {
+                    let event = Arc::clone(&event);
+                    std::thread::spawn(move || event.wait(|| false))
+                })
+                .collect();
+            event.set();
+            waiters.into_iter().for_each(|w| w.join().unwrap());
         }
     }
 

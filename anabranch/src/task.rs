@@ -234,7 +234,7 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     }
 
     /// Treats denormal floating-point numbers as zero while the kernel runs, on every thread that runs it: see
-    /// [`FlushDenormals`](anabranch_par::FlushDenormals).
+    /// [`flush_denormals`](anabranch_par::flush_denormals()).
     pub fn flush_denormals(mut self) -> Self {
         self.hints.flush_denormals = true;
         self

@@ -164,7 +164,7 @@ fn run(steps: &[Step], threads: usize, versions: usize) -> Result<Outcome, Error
     let rt = Runtime::builder().threads(threads).lead(20).build()?;
     let grids: Vec<_> = (0..GRIDS)
         .map(|g| {
-            let grid = rt.buffer_with_versions::<u64, 2>([ROWS, COLS], versions).named(format!("grid {g}"));
+            let grid = rt.buffer::<u64, 2>([ROWS, COLS]).with_versions(versions).named(format!("grid {g}"));
             let fill = move |[y, x]: [usize; 2]| mix(g as u64, (y * COLS + x) as u64);
             rt.task("initial")
                 .over([ROWS, COLS])

@@ -421,7 +421,7 @@ fn waiting_for_a_sleeping_host_task_burns_no_processor() {
 #[test]
 fn a_slow_reader_does_not_stop_computation_where_the_buffer_has_versions() {
     let rt = runtime(2);
-    let u = rt.buffer_with_versions::<u64, 1>([64], 2);
+    let u = rt.buffer::<u64, 1>([64]).with_versions(2);
     let fill = |value| {
         rt.task("fill").over([64]).write(&u, one_to_one()).kernel(move |_, (u,)| u.fill(value)).unwrap()
     };

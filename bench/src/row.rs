@@ -45,6 +45,8 @@ pub fn times(factor: f64, peer: &'static str) -> Limit {
     Limit::Times(factor, peer)
 }
 
+type Measure = Box<dyn Fn(&Context) -> Result<Outcome, Failure>>;
+
 /// One benchmark.
 pub struct Row {
     /// Stable: other programs ask for it.
@@ -59,7 +61,7 @@ pub struct Row {
     pub statistic: Statistic,
     bars: Vec<Limit>,
     betters: Vec<Limit>,
-    run: Box<dyn Fn(&Context) -> Result<Outcome, Failure>>,
+    run: Measure,
 }
 
 impl Row {

@@ -30,14 +30,21 @@ impl TaskGraph {
         Self::default()
     }
 
-    /// A buffer of the given extent. `initialised`: its contents are there from the start. `max_versions`: how many
-    /// allocations it may have at a time (at least 1): a complete overwrite of a buffer whose former contents are still
-    /// being read goes to another one instead of waiting.
-    pub fn create_buffer(&mut self, extent: Extent<3>, initialised: bool, max_versions: usize) -> BufferId {
+    /// A buffer of the given extent. `initialised`: its contents are there from the start.
+    pub fn create_buffer(&mut self, extent: Extent<3>, initialised: bool) -> BufferId {
         self.names += 1;
         let id = BufferId(self.names);
-        self.buffers.insert(id, Tracker::new(extent, initialised, max_versions));
+        self.buffers.insert(id, Tracker::new(extent, initialised));
         id
+    }
+
+    /// How many allocations a buffer may have at a time (1 to begin with, and at least): a complete overwrite of a buffer
+    /// whose former contents are still being read goes to another one instead of waiting.
+    ///
+    /// # Panics
+    /// If the buffer is not (or no longer) part of the graph.
+    pub fn set_versions(&mut self, buffer: BufferId, versions: usize) {
+        self.tracker_mut(buffer).set_versions(versions);
     }
 
     /// Forgets a buffer. No later task can access it.

@@ -17,7 +17,7 @@
 //! use anabranch_grid::{Extent, GridBox};
 //!
 //! let mut graph = TaskGraph::new();
-//! let u = graph.create_buffer(Extent([10, 1, 1]), false, 1);
+//! let u = graph.create_buffer(Extent([10, 1, 1]), false);
 //! let left = GridBox::new([0, 0, 0], [5, 1, 1]);
 //! let writer = graph.submit(&[Access::write(u, left)], &[], &|_| false)?;
 //! let reader = graph.submit(&[Access::read(u, left)], &[], &|_| false)?;

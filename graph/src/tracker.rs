@@ -56,10 +56,15 @@ pub(crate) enum Before {
 }
 
 impl Tracker {
-    pub(crate) fn new(extent: Extent<3>, initialised: bool, max_versions: usize) -> Self {
+    pub(crate) fn new(extent: Extent<3>, initialised: bool) -> Self {
         let writer = initialised.then_some(TaskId::EPOCH);
         let versions = SmallVec::from_buf([Version::new(extent, writer, 0)]);
-        Self { extent, versions, current: 0, max_versions: max_versions.max(1), renames: 0 }
+        Self { extent, versions, current: 0, max_versions: 1, renames: 0 }
+    }
+
+    /// Fewer than there are already has no effect on those.
+    pub(crate) fn set_versions(&mut self, versions: usize) {
+        self.max_versions = versions.max(1);
     }
 
     /// The whole buffer.

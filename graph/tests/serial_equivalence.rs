@@ -94,8 +94,8 @@ fn conflicts(a: &Task, b: &Task) -> bool {
 fn check(steps: &[Step], max_versions: usize) -> Result<(), TestCaseError> {
     let mut graph = TaskGraph::new();
     let extent = Extent([ROWS, COLS, 1]);
-    let buffers: Vec<BufferId> =
-        (0..BUFFERS).map(|b| graph.create_buffer(extent, b == 0, max_versions)).collect();
+    let buffers: Vec<BufferId> = (0..BUFFERS).map(|b| graph.create_buffer(extent, b == 0)).collect();
+    buffers.iter().for_each(|&b| graph.set_versions(b, max_versions));
     let objects: Vec<_> = (0..OBJECTS).map(|_| graph.create_object()).collect();
     let mut parallel = Memory::default();
     for p in GridBox::full(Extent([ROWS, COLS])).points() {
@@ -230,7 +230,7 @@ fn kinds(dependencies: &[Dependency]) -> Vec<(u64, Kind)> {
 #[test]
 fn dependencies_have_their_kind() {
     let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false, 1);
+    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false);
     let mut submit = |access| graph.submit(&[access], &[], &|_| false).unwrap().dependencies;
     assert_eq!(kinds(&submit(Access::write(u, all()))), [(0, Kind::Serial)]);
     assert_eq!(kinds(&submit(Access::read(u, row(0)))), [(1, Kind::True)]);
@@ -242,7 +242,7 @@ fn dependencies_have_their_kind() {
 #[test]
 fn disjoint_rows_are_independent() {
     let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true, 1);
+    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
     for r in 0..ROWS {
         let submitted = graph.submit(&[Access::update(u, row(r))], &[], &|_| false).unwrap();
         assert_eq!(kinds(&submitted.dependencies), [(0, Kind::True)]);
@@ -263,7 +263,7 @@ fn sequential_effects_form_a_chain() {
 #[test]
 fn what_was_never_written_is_named() {
     let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false, 1);
+    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false);
     graph.submit(&[Access::write(u, row(0))], &[], &|_| false).unwrap();
     let error = graph.submit(&[Access::read(u, all())], &[], &|_| false).unwrap_err();
     let missing = Region::from(GridBox::new([1, 0, 0], [ROWS, COLS, 1]));
@@ -274,7 +274,8 @@ fn what_was_never_written_is_named() {
 #[test]
 fn a_complete_overwrite_goes_to_another_version() {
     let mut graph = TaskGraph::new();
-    let v = graph.create_buffer(Extent([ROWS, COLS, 1]), true, 2);
+    let v = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
+    graph.set_versions(v, 2);
     let mut submit = |access| graph.submit(&[access], &[], &|_| false).unwrap();
     let store = submit(Access::read(v, all()));
     let overwrite = submit(Access::write(v, all()));
@@ -291,8 +292,10 @@ fn a_complete_overwrite_goes_to_another_version() {
 #[test]
 fn a_reader_that_comes_first_anyway_is_worth_no_version() {
     let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true, 3);
-    let w = graph.create_buffer(Extent([ROWS, COLS, 1]), true, 3);
+    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
+    graph.set_versions(u, 3);
+    let w = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
+    graph.set_versions(w, 3);
     for _ in 0..4 {
         for (from, to) in [(u, w), (w, u)] {
             let accesses = [Access::read(from, all()), Access::write(to, all())];

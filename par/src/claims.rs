@@ -21,6 +21,7 @@ pub enum Schedule {
     Static,
 }
 
+/// A cursor over runs of items; it counts runs, so that it passes its end by no more than the number of participants.
 #[derive(Debug, Default)]
 struct Block {
     next: AtomicUsize,
@@ -37,6 +38,7 @@ pub(crate) struct Claims {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deal {
     blocks: usize,
+    items: usize,
     grain: usize,
 }
 
@@ -52,12 +54,15 @@ impl Claims {
             Schedule::Cursor => 1,
             Schedule::Static => participants.min(self.blocks.len()),
         };
+        let runs = items.div_ceil(grain);
+        let (each, longer) = (runs / blocks, runs % blocks);
+        let begin = |i: usize| each * i + longer.min(i);
         for (i, block) in self.blocks[..blocks].iter().enumerate() {
             // Relaxed: the region is opened with Release afterwards.
-            block.next.store(items * i / blocks, Relaxed);
-            block.end.store(items * (i + 1) / blocks, Relaxed);
+            block.next.store(begin(i), Relaxed);
+            block.end.store(begin(i + 1), Relaxed);
         }
-        Deal { blocks, grain }
+        Deal { blocks, items, grain }
     }
 
     /// The claims of a participant whose own block is `home`.
@@ -69,9 +74,10 @@ impl Claims {
                 let end = block.end.load(Relaxed);
                 // The look before the increment bounds how far a cursor runs past its end.
                 if block.next.load(Relaxed) < end {
-                    let start = block.next.fetch_add(deal.grain, Relaxed);
-                    if start < end {
-                        return Some(start..end.min(start + deal.grain));
+                    let run = block.next.fetch_add(1, Relaxed);
+                    if run < end {
+                        let start = run * deal.grain;
+                        return Some(start..start + deal.grain.min(deal.items - start));
                     }
                 }
                 visited += 1;

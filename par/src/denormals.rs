@@ -1,58 +1,57 @@
-//! Flushing of denormal floating-point numbers, for the time of a scope.
+//! Flushing of denormal floating-point numbers, for the time of a call.
 //!
 //! Numbers so small that they are stored without a leading one cost a processor ten to twenty times as much as
-//! others; decaying fields are full of them. While a [`FlushDenormals`] lives, the calling thread treats them as
-//! zero, in operands and in results.
+//! others; decaying fields are full of them.
 
-use std::marker::PhantomData;
+use std::hint::black_box;
 
-/// Denormal numbers are zero on this thread while this value lives; then the former mode is restored.
+/// Calls `f` with denormal numbers treated as zero on this thread, in operands and in results; then the former mode is
+/// restored, also where `f` panics.
 ///
-/// On x86-64 it sets *flush-to-zero* and *denormals-are-zero* in MXCSR, on AArch64 `FZ` in FPCR; elsewhere it does
-/// nothing. The mode belongs to the thread: it holds for code that this thread runs meanwhile and for no other.
+/// On x86-64 it sets *flush-to-zero* and *denormals-are-zero* in MXCSR, on AArch64 `FZ` in FPCR; elsewhere it only calls
+/// `f`. The mode belongs to the thread. The compiler knows nothing of it: results that it computes itself, from
+/// constants, are not flushed. `f` is called out of line, so that nothing of it is moved out of the mode.
 ///
 /// ```
-/// use anabranch_par::FlushDenormals;
+/// use anabranch_par::flush_denormals;
 /// use std::hint::black_box;
 ///
 /// let half_of_smallest_normal = || black_box(f32::MIN_POSITIVE) * black_box(0.5);
-/// let flushed = {
-///     let _mode = FlushDenormals::new();
-///     half_of_smallest_normal()
-/// };
 /// # #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-/// assert_eq!(flushed.to_bits(), 0);
-/// assert!(half_of_smallest_normal().to_bits() != 0);
+/// assert_eq!(flush_denormals(half_of_smallest_normal), 0.0);
+/// assert!(half_of_smallest_normal() > 0.0);
 /// ```
-#[derive(Debug)]
-#[must_use = "the mode ends when this is dropped"]
-pub struct FlushDenormals {
-    before: Control,
-    /// The mode is the thread's own: not `Send`.
-    _thread: PhantomData<*const ()>,
+pub fn flush_denormals<R>(f: impl FnOnce() -> R) -> R {
+    /// Restores the mode.
+    struct Mode(Control);
+    impl Drop for Mode {
+        fn drop(&mut self) {
+            set_flush(self.0);
+        }
+    }
+    #[inline(never)]
+    fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
+        black_box(f)()
+    }
+    let _mode = Mode(set_flush(FLUSH));
+    out_of_line(f)
 }
 
-impl FlushDenormals {
-    /// Turns the mode on for the calling thread.
-    #[inline]
-    pub fn new() -> Self {
-        let before = control();
-        set_control(before | FLUSH);
-        Self { before, _thread: PhantomData }
-    }
+/// Whether the calling thread treats denormal numbers as zero.
+pub(crate) fn is_flushing() -> bool {
+    FLUSH != 0 && control() & FLUSH == FLUSH
 }
 
-impl Default for FlushDenormals {
-    fn default() -> Self {
-        Self::new()
-    }
+/// A new thread begins in the mode of the one that started it; a worker begins without.
+pub(crate) fn reset() {
+    set_flush(0);
 }
 
-impl Drop for FlushDenormals {
-    #[inline]
-    fn drop(&mut self) {
-        set_control(self.before);
-    }
+/// Sets the flush bits and no others; what they were before.
+fn set_flush(flush: Control) -> Control {
+    let before = control();
+    set_control(before & !FLUSH | flush);
+    before & FLUSH
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -73,9 +72,9 @@ fn control() -> Control {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn set_control(word: Control) {
-    // SAFETY: `word` is a value read from the register with at most the two flush bits added. Those change how the
-    // hardware rounds denormals and nothing else: no exception is unmasked. The memory clobber keeps the compiler
-    // from moving memory accesses, and with them the computations of a region's body, across the switch.
+    // SAFETY: `word` is the register's own value but for the two flush bits. Those change how the hardware rounds
+    // denormals and nothing else: no exception is unmasked. Formally the language has no such mode; what it is used
+    // for is called out of line (see `flush_denormals`), so that no computation is moved into or out of it.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, preserves_flags)) };
 }
 

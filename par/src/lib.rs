@@ -5,7 +5,7 @@
 //!   region never starts other work.
 //! - [`Pool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
-//! - [`FlushDenormals`] makes decaying fields as fast as others.
+//! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
 //! ```
 //! use anabranch_par::{Pool, Schedule};
@@ -38,7 +38,7 @@ mod sync;
 mod models;
 
 pub use claims::Schedule;
-pub use denormals::FlushDenormals;
+pub use denormals::flush_denormals;
 pub use jobs::Job;
 pub use pool::{Builder, MAX_WORKERS, Pool, PoolError};
 pub use region::{Region, RegionPanic};

@@ -3,6 +3,7 @@
 use crate::{
     Region,
     claims::Claims,
+    denormals,
     jobs::{Job, Jobs},
     region::Body,
     sleep::Sleep,
@@ -13,6 +14,7 @@ use crate::{
     },
 };
 use std::{
+    any::Any,
     cell::Cell,
     fmt, io,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
@@ -33,7 +35,8 @@ const SLOTS: usize = 32;
 /// `Pool::new(n)` is for programs that call regions from outside: the caller takes part, so `n` threads work in a
 /// region on `n - 1` workers. Idle workers spin for a moment, then sleep; a pool with nothing to do uses no processor.
 ///
-/// Dropping the pool runs the jobs that are still queued, then ends the workers.
+/// Dropping the pool runs the jobs that are still queued, then ends the workers and waits for them. (Two pools whose
+/// workers drop each other would wait for ever.)
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -191,12 +194,13 @@ impl Pool {
 
     /// Hands a job to the workers. It runs later, on one of them.
     ///
-    /// A pool without workers runs it here and now.
+    /// In a pool without workers the calling thread runs it: before this returns, or where the thread is inside a region
+    /// or job, when it leaves the outermost one.
     pub fn submit(&self, job: Arc<dyn Job>) {
+        self.shared.jobs.push(job);
         if self.shared.workers == 0 {
-            run_job(job);
+            drop(Busy::enter(&self.shared));
         } else {
-            self.shared.jobs.push(job);
             self.shared.sleep.wake_one();
         }
     }
@@ -232,7 +236,43 @@ impl Drop for Pool {
 
 fn run_job(job: Arc<dyn Job>) {
     // The panic hook has printed the message; the worker lives on.
-    let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run())) {
+        discard(payload);
+    }
+}
+
+/// Drops what a panic carried. Its destructor may panic again; then what *that* carries is left alone.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+}
+
+/// A thread is at work for a pool without workers. The outermost of these runs the jobs that have come in meanwhile: not
+/// the inner ones, which would run a job in the middle of something else.
+#[derive(Debug)]
+pub(crate) struct Busy<'a>(Option<&'a Shared>);
+
+thread_local! {
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+impl<'a> Busy<'a> {
+    pub(crate) fn enter(shared: &'a Shared) -> Self {
+        let outermost = shared.workers == 0 && !BUSY.replace(true);
+        Self(outermost.then_some(shared))
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            while let Some(job) = shared.jobs.pop() {
+                run_job(job);
+            }
+            BUSY.set(false);
+        }
+    }
 }
 
 thread_local! {
@@ -286,26 +326,10 @@ impl Shared {
         self.current().unwrap_or(self.workers)
     }
 
-    /// Calls `f` with a free slot, claimed for the caller; `false` where all are taken (and `f` was not called).
-    pub(crate) fn with_slot(&self, f: impl FnOnce(&Self, usize)) -> bool {
-        let free = self.gates.iter().position(|gate| gate.slot.try_claim());
-        if let Some(slot) = free {
-            f(self, slot);
-        }
-        free.is_some()
-    }
-
-    pub(crate) fn claims(&self, slot: usize) -> &Claims {
-        &self.gates[slot].claims
-    }
-
-    /// Opens a claimed slot for up to `seats` threads; it is closed, and free, when the returned value is dropped.
-    pub(crate) fn open(&self, slot: usize, body: Body, seats: usize) -> Open<'_> {
-        self.gates[slot].slot.open(body, seats);
-        // Release: whoever sees the bit sees the slot open.
-        self.open.fetch_or(1 << slot, Release);
-        self.sleep.wake_one();
-        Open { shared: self, slot }
+    /// A free slot, for a region that the calling thread is about to open; `None` where all are taken.
+    pub(crate) fn claim(&self) -> Option<Claimed<'_>> {
+        let slot = self.gates.iter().position(|gate| gate.slot.try_claim())?;
+        Some(Claimed { shared: self, slot })
     }
 
     /// Nobody needs to look at the slot any more.
@@ -336,6 +360,7 @@ impl Shared {
     /// A worker's life.
     fn work(&self, index: usize) {
         WORKER.set((self, index));
+        denormals::reset();
         self.sleep.register(index);
         self.sleep.start_search();
         let mut idle_since = None;
@@ -349,6 +374,8 @@ impl Shared {
             }
         }
         self.sleep.end_search(|| self.has_work());
+        // Thread-local destructors that run from here on may meet another pool at the same address.
+        WORKER.set((ptr::null(), 0));
     }
 
     /// Joins an open region, if there is one, and works in it until nothing is left to claim.
@@ -395,14 +422,30 @@ impl Shared {
     }
 }
 
-/// An open region. Dropping it closes the slot and waits until everyone has left.
+/// A claimed slot, and the region that is opened there. Dropping it closes the region and waits until everyone has
+/// left.
 #[derive(Debug)]
-pub(crate) struct Open<'a> {
+pub(crate) struct Claimed<'a> {
     shared: &'a Shared,
     slot: usize,
 }
 
-impl Drop for Open<'_> {
+impl Claimed<'_> {
+    /// The cursors for the region's items.
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.shared.gates[self.slot].claims
+    }
+
+    /// Opens the region for up to `seats` threads beside the caller.
+    pub(crate) fn open(&self, body: Body, seats: usize) {
+        self.shared.gates[self.slot].slot.open(body, seats);
+        // Release: whoever sees the bit sees the slot open.
+        self.shared.open.fetch_or(1 << self.slot, Release);
+        self.shared.sleep.wake_one();
+    }
+}
+
+impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         self.shared.hide(self.slot);
         self.shared.gates[self.slot].slot.close();

@@ -1,9 +1,10 @@
 //! A parallel region: one data-parallel loop in flight.
 
 use crate::{
-    FlushDenormals, Schedule,
+    Schedule,
     claims::Deal,
-    pool::{Pool, Shared},
+    denormals::{flush_denormals, is_flushing},
+    pool::{Busy, Claimed, Pool, discard},
 };
 use parking_lot::Mutex;
 use std::{
@@ -47,6 +48,8 @@ pub struct Region<'p> {
 
 impl<'p> Region<'p> {
     pub(crate) fn new(pool: &'p Pool, items: usize) -> Self {
+        // More could not be counted; nor could they ever be run.
+        assert!(items <= isize::MAX as usize, "a region of {items} items: at most isize::MAX");
         Self { pool, items, participants: pool.threads(), schedule: Schedule::Cursor, grain: 1, flush: false }
     }
 
@@ -69,7 +72,8 @@ impl<'p> Region<'p> {
     }
 
     /// Treats denormal floating-point numbers as zero on every participant while it works in this region, and
-    /// restores each thread's mode afterwards: see [`FlushDenormals`].
+    /// restores each thread's mode afterwards: see [`flush_denormals`](crate::flush_denormals()). A region that is opened
+    /// by a thread in that mode has it anyway: results must not depend on who takes part.
     pub fn flush_denormals(mut self, flush: bool) -> Self {
         self.flush = flush;
         self
@@ -112,27 +116,31 @@ impl<'p> Region<'p> {
         init: impl Fn() -> S + Sync,
         body: impl Fn(&mut S, usize) + Sync,
     ) -> Result<(), RegionPanic> {
-        let work = Work { init, body, faults: Faults::default(), flush: self.flush, _scratch: PhantomData };
+        let _busy = Busy::enter(self.pool.shared());
+        let flush = self.flush || is_flushing();
+        let work = Work { init, body, faults: Faults::default(), flush, _scratch: PhantomData };
         let alone = self.participants == 1 || self.items <= self.grain;
-        let opened = !alone && self.pool.shared().with_slot(|shared, slot| self.run_in(shared, slot, &work));
-        if !opened && self.items > 0 {
-            let mut all = Some(0..self.items);
-            work.participate(|| all.take());
+        let claimed = if alone { None } else { self.pool.shared().claim() };
+        match claimed {
+            Some(claimed) => self.run_in(claimed, &work),
+            None => {
+                let mut all = (self.items > 0).then_some(0..self.items);
+                work.participate(|| all.take());
+            }
         }
         work.faults.into_result()
     }
 
-    fn run_in<S, I, F>(&self, shared: &Shared, slot: usize, work: &Work<S, I, F>)
+    fn run_in<S, I, F>(&self, claimed: Claimed<'_>, work: &Work<S, I, F>)
     where
         I: Fn() -> S + Sync,
         F: Fn(&mut S, usize) + Sync,
     {
-        let claims = shared.claims(slot);
-        let deal = claims.deal(self.items, self.schedule, self.participants, self.grain);
-        // Closes the slot and waits for everyone inside, also when something below unwinds: `work` lives in the
-        // caller's frame.
-        let _open = shared.open(slot, Body::new(work, deal), self.participants - 1);
-        work.participate(claims.of(deal, shared.home()));
+        let deal = claimed.claims().deal(self.items, self.schedule, self.participants, self.grain);
+        claimed.open(Body::new(work, deal), self.participants - 1);
+        work.participate(claimed.claims().of(deal, self.pool.shared().home()));
+        // Here, or where something unwinds: everyone is out before the caller's frame, where `work` lives, is gone.
+        drop(claimed);
     }
 }
 
@@ -186,8 +194,15 @@ struct Work<S, I, F> {
 }
 
 impl<S, I: Fn() -> S + Sync, F: Fn(&mut S, usize) + Sync> Work<S, I, F> {
-    fn participate(&self, mut claim: impl FnMut() -> Option<Range<usize>>) {
-        let _mode = self.flush.then(FlushDenormals::new);
+    fn participate(&self, claim: impl FnMut() -> Option<Range<usize>>) {
+        if self.flush {
+            flush_denormals(|| self.run_all(claim));
+        } else {
+            self.run_all(claim);
+        }
+    }
+
+    fn run_all(&self, mut claim: impl FnMut() -> Option<Range<usize>>) {
         let current = Cell::new(0);
         let left = Cell::new(0..0);
         // After a panic the loop goes on, so that items before the one that panicked are still run: which panic is
@@ -245,10 +260,14 @@ impl Faults {
     #[cold]
     fn record(&self, index: usize, payload: Box<dyn Any + Send>) {
         let mut first = self.first.lock();
-        if first.as_ref().is_none_or(|f| index < f.index) {
-            *first = Some(RegionPanic { index, payload });
+        let dropped = if first.as_ref().is_none_or(|f| index < f.index) {
             self.stop.fetch_min(index, Relaxed);
-        }
+            first.replace(RegionPanic { index, payload }).map(|former| former.payload)
+        } else {
+            Some(payload)
+        };
+        drop(first);
+        dropped.into_iter().for_each(discard);
     }
 
     fn into_result(self) -> Result<(), RegionPanic> {

@@ -69,8 +69,8 @@ impl Sleep {
     /// The searching worker sleeps until it is woken, unless `work()` is there. It is searching again afterwards.
     pub(crate) fn sleep(&self, worker: usize, work: impl Fn() -> bool) {
         let bed = &self.beds[worker];
-        // A swap and not a store: a read-modify-write has one place in the order of what wakers do to the same flag.
-        bed.asleep.swap(true, Relaxed);
+        // Release: whoever wakes us sees our thread's handle. A swap and not a store: a read-modify-write has one place in the order of what wakers do to the same flag.
+        bed.asleep.swap(true, Release);
         self.sleepers.fetch_add(1, Relaxed);
         self.searchers.fetch_sub(1, Relaxed);
         // Pairs with the fence in `wake_one`: either we see the work below, or the publisher sees that we sleep.

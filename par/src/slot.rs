@@ -4,21 +4,19 @@
 //!
 //! ```text
 //! bit 0       CLAIMED  an opener owns the slot
-//! bit 1       OPEN     threads may join
-//! bit 2       PARKED   the opener sleeps until the last participant leaves
+//! bit 1       PARKED   the opener sleeps until the last participant leaves
 //! bits 8..24  ACTIVE   participants inside, the opener not counted
-//! bits 24..40 SEATS    how many more may join
+//! bits 24..40 SEATS    how many more may join: the region is open while there are any
 //! ```
 //!
-//! The body of the region is written while the slot is claimed and not open, and read only by threads that have
+//! The body of the region is written while the slot is claimed and has no seats yet, and read only by threads that have
 //! joined: the opener cannot leave before ACTIVE is 0, so everything that the body borrows outlives its readers.
 //! Joining a *later* region than the one that was seen open is harmless: the body is read after the join.
 
 use crate::sync::{Thread, UnsafeCell, atomic::AtomicU64, atomic::Ordering::*, pause, thread};
 
 const CLAIMED: u64 = 1;
-const OPEN: u64 = 2;
-const PARKED: u64 = 4;
+const PARKED: u64 = 2;
 const ACTIVE_ONE: u64 = 1 << 8;
 const ACTIVE: u64 = 0xffff << 8;
 const SEAT_ONE: u64 = 1 << 24;
@@ -62,20 +60,19 @@ impl<B: Copy> Slot<B> {
         // SAFETY: the slot is claimed by this thread and not open: no other thread reads `body`.
         self.body.with_mut(|b| unsafe { *b = Some(body) });
         // Release: whoever joins sees the body and everything that it borrows.
-        self.state.store(CLAIMED | OPEN | (seats as u64 * SEAT_ONE), Release);
+        self.state.store(CLAIMED | (seats as u64 * SEAT_ONE), Release);
     }
 
     /// Whether a thread could join now (a hint).
     pub(crate) fn joinable(&self) -> bool {
-        let state = self.state.load(Relaxed);
-        state & OPEN != 0 && state & SEATS != 0
+        self.state.load(Relaxed) & SEATS != 0
     }
 
-    /// Joins the open region. `None` where it is not open or has no seat left.
+    /// Joins the open region. `None` where there is none, or no seat left.
     pub(crate) fn join(&self) -> Option<Seat<'_, B>> {
         let mut state = self.state.load(Relaxed);
         loop {
-            if state & OPEN == 0 || state & SEATS == 0 {
+            if state & SEATS == 0 {
                 return None;
             }
             // Acquire: pairs with the Release in `open`.
@@ -88,15 +85,15 @@ impl<B: Copy> Slot<B> {
 
     /// Lets nobody else join. Any participant may call this when it finds no more work.
     pub(crate) fn shut(&self) {
-        if self.state.load(Relaxed) & OPEN != 0 {
-            self.state.fetch_and(!OPEN, Relaxed);
+        if self.state.load(Relaxed) & SEATS != 0 {
+            self.state.fetch_and(!SEATS, Relaxed);
         }
     }
 
-    /// Shuts the region and waits for those inside; then the slot is free. For the opener alone.
+    /// Shuts the region, if it was opened, and waits for those inside; then the slot is free. For the opener alone.
     pub(crate) fn close(&self) {
-        // A joiner's compare-exchange fails once OPEN is gone, so ACTIVE only falls from here on.
-        let mut state = self.state.fetch_and(!OPEN, Acquire);
+        // A joiner's compare-exchange fails once the seats are gone, so ACTIVE only falls from here on.
+        let mut state = self.state.fetch_and(!SEATS, Acquire);
         let mut turns = 0;
         while state & ACTIVE != 0 {
             turns += 1;

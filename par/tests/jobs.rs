@@ -84,3 +84,34 @@ fn a_job_opens_regions_and_drops_a_pool() {
     outer.submit(Arc::new(InnerRegion(Pool::new(3).unwrap(), sender)));
     assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 4950);
 }
+
+struct Again(Pool, AtomicUsize);
+
+struct Resubmits(Arc<Again>);
+
+impl Job for Resubmits {
+    fn run(self: Arc<Self>) {
+        if self.0.1.fetch_sub(1, Relaxed) > 1 {
+            self.0.0.submit(Arc::clone(&self) as Arc<dyn Job>);
+        }
+    }
+}
+
+/// Without workers the submitting thread runs the jobs, one after the other and not one inside the other.
+#[test]
+fn jobs_that_submit_jobs_need_no_stack() {
+    let again = Arc::new(Again(Pool::new(1).unwrap(), AtomicUsize::new(1_000_000)));
+    again.0.submit(Arc::new(Resubmits(Arc::clone(&again))));
+    assert_eq!(again.1.load(Relaxed), 0);
+}
+
+#[test]
+fn no_job_runs_inside_a_region() {
+    let pool = Pool::new(1).unwrap();
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    pool.region(3).run(|_| {
+        pool.submit(Arc::clone(&count) as Arc<dyn Job>);
+        assert_eq!(count.0.load(Relaxed), 0);
+    });
+    assert_eq!(count.0.load(Relaxed), 3);
+}

@@ -1,6 +1,6 @@
 //! What a parallel region promises, on 1 to 8 threads.
 
-use anabranch_par::{FlushDenormals, Pool, Schedule};
+use anabranch_par::{Pool, Schedule, flush_denormals};
 use std::{
     cell::{Cell, RefCell},
     hint::black_box,
@@ -85,13 +85,13 @@ fn waiting_never_re_enters() {
 fn a_lock_held_around_an_inner_region_does_not_deadlock() {
     for threads in THREADS {
         let pool = Pool::new(threads).unwrap();
-        let lock = std::sync::Mutex::new(0);
+        let lock = parking_lot::Mutex::new(0);
         pool.region(16).run(|_| {
-            let mut count = lock.lock().unwrap();
+            let mut count = lock.lock();
             pool.region(4).run(|_| linger());
             *count += 1;
         });
-        assert_eq!(lock.into_inner().unwrap(), 16);
+        assert_eq!(lock.into_inner(), 16);
     }
 }
 
@@ -189,12 +189,12 @@ fn a_panic_makes_new_scratch() {
 fn at_most_the_asked_number_of_threads_take_part() {
     let pool = Pool::new(8).unwrap();
     for limit in [1, 2, 3] {
-        let threads = std::sync::Mutex::new(std::collections::HashSet::new());
+        let threads = parking_lot::Mutex::new(std::collections::HashSet::new());
         pool.region(200).participants(limit).run(|_| {
-            threads.lock().unwrap().insert(std::thread::current().id());
+            threads.lock().insert(std::thread::current().id());
             linger();
         });
-        assert!(threads.into_inner().unwrap().len() <= limit);
+        assert!(threads.into_inner().len() <= limit);
     }
 }
 
@@ -228,9 +228,84 @@ fn denormals_are_flushed_on_all_participants_and_restored_after() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn nested_modes_restore_the_outer_one() {
-    let _outer = FlushDenormals::new();
-    drop(FlushDenormals::new());
-    assert_eq!(denormal(), 0.0);
+    flush_denormals(|| {
+        flush_denormals(|| ());
+        assert_eq!(denormal(), 0.0);
+        assert!(std::panic::catch_unwind(|| flush_denormals(|| panic!("in the mode"))).is_err());
+        assert_eq!(denormal(), 0.0);
+    });
+    assert!(denormal() > 0.0);
+}
+
+/// The compiler sees that all of these are the same product; the mode must make a difference all the same.
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn nothing_is_moved_out_of_the_mode() {
+    let (a, b) = (black_box(f32::MIN_POSITIVE), black_box(0.25));
+    let before = a * b;
+    let mut inside = [1.0; 4];
+    inside.iter_mut().for_each(|x| flush_denormals(|| *x = a * b));
+    assert!(before > 0.0 && inside == [0.0; 4] && a * b > 0.0);
+}
+
+/// Threads inherit the mode of the thread that starts them; workers must not.
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn workers_do_not_inherit_the_mode() {
+    let pool = flush_denormals(|| Pool::new(3).unwrap());
+    pool.region(64).run(|_| {
+        linger();
+        assert!(denormal() > 0.0);
+    });
+    // But a region that is opened in the mode has it on all its participants.
+    flush_denormals(|| {
+        pool.region(64).run(|_| {
+            linger();
+            assert_eq!(denormal(), 0.0);
+        });
+    });
+}
+
+#[test]
+fn grains_and_counts_at_the_edge_of_what_can_be_counted() {
+    let pool = Pool::new(4).unwrap();
+    for schedule in SCHEDULES {
+        let count = AtomicUsize::new(0);
+        let most = isize::MAX as usize;
+        let panic = pool.region(most).grain(most / 3).schedule(schedule).try_run(|i| {
+            count.fetch_add(1, Relaxed);
+            assert!(!i.is_multiple_of(most / 3), "the first of a run");
+        });
+        assert_eq!((panic.unwrap_err().index(), count.into_inner() >= 1), (0, true));
+    }
+}
+
+/// What a panic carries may panic when it is dropped.
+#[test]
+fn a_payload_that_panics_again_does_no_harm() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("again");
+            }
+        }
+    }
+    let pool = Pool::new(3).unwrap();
+    for _ in 0..10 {
+        let panic = pool.region(64).try_run(|_| {
+            linger();
+            std::panic::panic_any(Bomb)
+        });
+        let panic = panic.unwrap_err();
+        assert_eq!((panic.index(), panic.message()), (0, None));
+        std::mem::forget(panic.into_payload());
+    }
+    let sum = AtomicUsize::new(0);
+    pool.region(10).run(|i| {
+        sum.fetch_add(i, Relaxed);
+    });
+    assert_eq!(sum.into_inner(), 45);
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn measure([rows, cols]: [usize; 2], threads: usize, simd: Simd) -> Result<Vec<f
             start: Start::initial(parameters.clone()),
             threads,
             simd,
+            queue: 0,
             writer: None,
             checkpoints: None,
             progress: &Progress::new(frames, Mode::Quiet, |_, _| String::new()),

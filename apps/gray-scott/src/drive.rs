@@ -1,15 +1,14 @@
 //! The run itself, as tasks of the runtime.
 //!
 //! A sweep is a task: it takes the grid several steps further, in bands of rows that each need as many rows around them. A
-//! frame is a host task that hands V to the writer, beside the sweeps that follow. Submission runs a few sweeps ahead
-//! of execution, no further, so that an interruption is answered soon.
+//! frame is a host task that writes V straight from its buffer, beside the sweeps that follow: these go on in other
+//! versions of the buffer, and how many there may be is how far computation runs ahead of storage. Submission runs a
+//! few tasks ahead of execution, no further, so that an interruption is answered soon.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anabranch::Idle;
 use anabranch::prelude::*;
 use anabranch_store::{FrameWriter, Summary};
 use ndarray::ArrayView2;
@@ -24,7 +23,7 @@ use crate::parameters::Parameters;
 use crate::progress::Progress;
 use crate::start::Start;
 
-/// Sweeps that may be submitted and not yet done.
+/// Tasks that may be submitted and not yet done, beside the frames that wait to be stored.
 const LEAD: usize = 8;
 
 /// Where checkpoints go, and when they are written.
@@ -44,6 +43,8 @@ pub struct Drive<'a> {
     pub threads: usize,
     /// Instruction set to compute with.
     pub simd: Simd,
+    /// Frames that may wait for storage while the next ones are computed.
+    pub queue: usize,
     /// Takes the frames; `None` when nothing is stored.
     pub writer: Option<FrameWriter<f32>>,
     /// `None` when nothing is stored.
@@ -78,12 +79,13 @@ impl Drive<'_> {
     /// # Errors
     /// When a frame or a checkpoint cannot be stored. What was stored before stays.
     pub fn run(self) -> Result<Driven, Error> {
-        let Self { start, threads, simd, writer, checkpoints, progress, interrupt } = self;
+        let Self { start, threads, simd, queue, writer, checkpoints, progress, interrupt } = self;
         let (parameters, first) = (start.parameters.clone(), start.first_frame);
         let (frames, steps) = (parameters.frames, parameters.steps_per_frame);
-        let rt = Runtime::builder().threads(threads).build()?;
-        let mut grid = Grid::new(&rt, &start, simd)?;
+        let rt = Runtime::builder().threads(threads).lead(LEAD + queue).build()?;
+        let mut grid = Grid::new(&rt, &start, simd, queue)?;
         drop(start);
+        let due = checkpoints.clone().filter(|_| writer.is_some());
         let store = Store {
             parameters,
             writer,
@@ -99,8 +101,13 @@ impl Drive<'_> {
         while done < frames && !interrupt.requested() {
             grid.advance(steps)?;
             let frame = done;
-            grid.hand_over("store frame", &store, move |store, u, v| store.frame(frame, u, v))?;
+            grid.store_frame(&store, frame)?;
             done += 1;
+            if done < frames && due.as_ref().is_some_and(|due| due.at(done)) {
+                grid.hand_over("checkpoint", &store, move |store, u, v| store.checkpoint(done, u, v))?;
+            }
+            // A full disk ends the run here and not after the last frame.
+            rt.check()?;
         }
         grid.hand_over("finish", &store, move |store, u, v| store.finish(done, u, v))?;
         let compute = grid.watch.clone();
@@ -119,6 +126,8 @@ impl Drive<'_> {
     }
 }
 
+const WHOLE: &str = "all of a buffer is one slice";
+
 /// The state as buffers, and a second one into which the next sweep goes.
 struct Grid<'rt> {
     rt: &'rt Runtime,
@@ -126,30 +135,38 @@ struct Grid<'rt> {
     edges: Edges,
     now: [Buffer<f32, 2>; 2],
     next: [Buffer<f32, 2>; 2],
-    in_flight: VecDeque<Idle>,
     watch: Stopwatch,
 }
 
 impl<'rt> Grid<'rt> {
-    fn new(rt: &'rt Runtime, start: &Start, simd: Simd) -> Result<Self, Error> {
+    fn new(rt: &'rt Runtime, start: &Start, simd: Simd, queue: usize) -> Result<Self, Error> {
         let p = &start.parameters;
         let shape = [p.rows, p.cols];
+        let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
         let filled =
             |field: &[f32]| rt.buffer_from(&ArrayView2::from_shape(shape, field).expect("a field is a grid"));
+        // One version is computed, one is stored, `queue` wait. With an even number of sweeps to a frame all frames
+        // come from one of the two buffers; with an odd number they take turns.
+        let sweeps = p.steps_per_frame.div_ceil(stepper.preferred_steps() as u64);
+        let versions = if sweeps.is_multiple_of(2) { [queue + 2, 1] } else { [(queue + 2).div_ceil(2); 2] };
         Ok(Self {
             rt,
-            stepper: Stepper::new(simd, p.constants(), p.edges, shape),
+            stepper,
             edges: p.edges,
-            now: [filled(&start.u)?.named("u"), filled(&start.v)?.named("v")],
-            next: [rt.buffer(shape).named("next u"), rt.buffer(shape).named("next v")],
-            in_flight: VecDeque::new(),
+            now: [filled(&start.u)?.named("u"), filled(&start.v)?.named("v").with_versions(versions[0])],
+            next: [
+                rt.buffer(shape).named("next u"),
+                rt.buffer(shape).named("next v").with_versions(versions[1]),
+            ],
             watch: Stopwatch::default(),
         })
     }
 
     fn advance(&mut self, mut steps: u64) -> Result<(), Error> {
         while steps > 0 {
-            let sweep = steps.min(self.stepper.preferred_steps() as u64);
+            // Sweeps as equal as possible: of 17 steps, 9 and 8 and not 16 and 1.
+            let sweeps = steps.div_ceil(self.stepper.preferred_steps() as u64);
+            let sweep = steps.div_ceil(sweeps);
             self.sweep(sweep as usize)?;
             steps -= sweep;
         }
@@ -183,12 +200,13 @@ impl<'rt> Grid<'rt> {
                 });
             })?;
         std::mem::swap(&mut self.now, &mut self.next);
-        self.in_flight.push_back(self.rt.idle());
-        if self.in_flight.len() > LEAD
-            && let Some(oldest) = self.in_flight.pop_front()
-        {
-            oldest.wait()?;
-        }
+        Ok(())
+    }
+
+    /// A host task that stores V as it is now.
+    fn store_frame(&self, store: &HostObject<Store>, frame: u64) -> Result<(), Error> {
+        let task = self.rt.task("store frame").once().read(&self.now[1], all()).effect(store, sequential());
+        task.host(move |(v, store)| store.frame(frame, v.as_slice().expect(WHOLE)))?;
         Ok(())
     }
 
@@ -200,10 +218,9 @@ impl<'rt> Grid<'rt> {
         act: impl FnOnce(&mut Store, &[f32], &[f32]) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
         let [u, v] = &self.now;
-        let whole = "all of a buffer is one slice";
         let task = self.rt.task(name).once().read(u, all()).read(v, all()).effect(store, sequential());
         task.host(|(u, v, store)| {
-            store.timed(|store| act(store, u.as_slice().expect(whole), v.as_slice().expect(whole)))
+            store.timed(|store| act(store, u.as_slice().expect(WHOLE), v.as_slice().expect(WHOLE)))
         })?;
         Ok(())
     }
@@ -240,21 +257,21 @@ impl Store {
         result
     }
 
-    /// Stores a frame, and where one is due a checkpoint behind it.
-    fn frame(&mut self, frame: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
-        let done = frame + 1;
-        if let (Some(writer), Some(checkpoints)) = (&mut self.writer, &self.checkpoints) {
-            let stamp = output::stamp(&self.parameters, frame);
-            if checkpoints.are_due(done) && done < self.parameters.frames {
-                // The frame has to be in the file before the checkpoint says that it is.
-                writer.store(v, stamp)?;
-                checkpoint::save(&checkpoints.path, &self.parameters, done, u, v)?;
-            } else {
-                writer.append(v, stamp)?;
-            }
+    /// Stores a frame, from the buffer itself.
+    fn frame(&mut self, frame: u64, v: &[f32]) -> Result<(), Error> {
+        if let Some(writer) = &mut self.writer {
+            writer.store(v, output::stamp(&self.parameters, frame))?;
         }
-        self.progress.done(done);
+        self.progress.done(frame + 1);
         Ok(())
+    }
+
+    /// Saves the state behind the first `done` frames, which are stored.
+    fn checkpoint(&mut self, done: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
+        match &self.checkpoints {
+            Some(checkpoints) => checkpoint::save(&checkpoints.path, &self.parameters, done, u, v),
+            None => Ok(()),
+        }
     }
 
     /// Completes the file, and leaves a checkpoint if there is more to come.
@@ -265,13 +282,14 @@ impl Store {
         self.summary = Some(writer.finish()?);
         match done == self.parameters.frames {
             true => checkpoint::remove(&checkpoints.path),
-            false => checkpoint::save(&checkpoints.path, &self.parameters, done, u, v),
+            false => self.checkpoint(done, u, v),
         }
     }
 }
 
 impl Checkpoints {
-    fn are_due(&self, done: u64) -> bool {
+    /// Whether one is due behind the first `done` frames.
+    fn at(&self, done: u64) -> bool {
         self.every > 0 && done.is_multiple_of(self.every)
     }
 }

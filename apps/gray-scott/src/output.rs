@@ -26,8 +26,7 @@ pub fn file_options(parameters: &Parameters, args: &OutputArgs) -> FileOptions {
         .stamps(true)
         .force(args.force)
         .sync(args.sync.into())
-        .compress(args.compress)
-        .queue(args.io_buffer);
+        .compress(args.compress);
     for (name, value) in attributes(parameters) {
         options = options.attribute(name, value);
     }

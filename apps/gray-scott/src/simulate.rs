@@ -39,6 +39,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     }
     let (threads, simd) = (options::threads(args.threads), Simd::detect());
     let parameters = start.parameters.clone();
+    let queue = args.output.io_buffer;
     let on = format!("{threads} threads with {simd}");
     say(args, &output::plan(&parameters, &args.output, start.first_frame, &on)?);
 
@@ -47,8 +48,17 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     let interrupt = install_interrupt(&progress)?;
     let checkpoints =
         path.map(|path| Checkpoints { path: checkpoint::path_of(path), every: args.output.checkpoint_every });
-    let driven =
-        Drive { start, threads, simd, writer, checkpoints, progress: &progress, interrupt: &interrupt }.run();
+    let driven = Drive {
+        start,
+        threads,
+        simd,
+        queue,
+        writer,
+        checkpoints,
+        progress: &progress,
+        interrupt: &interrupt,
+    }
+    .run();
     progress.finish();
     let driven = driven?;
 

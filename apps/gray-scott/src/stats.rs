@@ -52,18 +52,14 @@ pub struct RunStats {
 /// What the storage side did in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StorageStats {
-    /// Time in which the I/O thread wrote.
+    /// Time in which frames were written.
     pub seconds_writing: f64,
-    /// Time in which the I/O thread had nothing to write.
+    /// Time in which there was nothing to write.
     pub seconds_waiting_for_compute: f64,
     /// Bytes per second while it wrote.
     pub bytes_per_second: f64,
     /// Bytes that the frames take in the file: fewer than were written if they are compressed.
     pub bytes_in_file: u64,
-    /// The most frames that waited at one time.
-    pub max_queue_depth: usize,
-    /// How many frames waited on average, when the I/O thread took one.
-    pub mean_queue_depth: f64,
 }
 
 impl From<&Stats> for StorageStats {
@@ -73,8 +69,6 @@ impl From<&Stats> for StorageStats {
             seconds_waiting_for_compute: stats.idle.as_secs_f64(),
             bytes_per_second: stats.bytes_per_second(),
             bytes_in_file: stats.bytes_in_file,
-            max_queue_depth: stats.max_queue_depth,
-            mean_queue_depth: stats.mean_queue_depth,
         }
     }
 }

@@ -43,22 +43,22 @@ impl Simulation {
         Self { now, next: Species::zeros(rows, cols) }
     }
 
-    /// One time step, on the current rayon pool.
-    pub fn step(&mut self) {
+    /// One time step, on the current rayon pool; `around` is what each row's update is called through.
+    pub fn step(&mut self, around: impl Fn(&mut dyn FnMut()) + Sync) {
         let Species { u, v } = &self.now;
         let mut next_u = interior(&mut self.next.u);
         let mut next_v = interior(&mut self.next.v);
         Zip::indexed(next_u.rows_mut()).and(next_v.rows_mut()).par_for_each(|y, next_u, next_v| {
             let next_u = next_u.into_slice().expect("rows are contiguous");
             let next_v = next_v.into_slice().expect("rows are contiguous");
-            update_row(three_rows(u, y), three_rows(v, y), next_u, next_v);
+            around(&mut || update_row(three_rows(u, y), three_rows(v, y), next_u, next_v));
         });
         std::mem::swap(&mut self.now, &mut self.next);
     }
 }
 
 fn interior(padded: &mut Array2<f32>) -> ArrayViewMut2<'_, f32> {
-    padded.slice_each_axis_mut(|_| Slice::from(1..-1))
+    padded.slice_each_axis_mut(|_| Slice::new(1, Some(-1), 1))
 }
 
 fn three_rows(padded: &Array2<f32>, y: usize) -> [&[f32]; 3] {
@@ -89,11 +89,11 @@ mod tests {
     use super::*;
 
     /// Largest V and sum of V after so many steps.
-    fn run(shape: [usize; 2], steps: usize) -> (f32, f64) {
+    fn run(shape: [usize; 2], steps: usize) -> (f64, f64) {
         let mut simulation = Simulation::new(shape);
-        (0..steps).for_each(|_| simulation.step());
+        (0..steps).for_each(|_| simulation.step(|update| update()));
         let v = &simulation.now.v;
-        (v.iter().copied().fold(0.0, f32::max), v.iter().map(|&v| f64::from(v)).sum())
+        (f64::from(v.iter().copied().fold(0.0, f32::max)), v.iter().map(|&v| f64::from(v)).sum())
     }
 
     /// Figures of the model in `f64`.

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, time::Instant};
 
-use anabranch_par::FlushDenormals;
+use anabranch_par::flush_denormals;
 
 use super::store::{Frames, Way, memory_folder};
 use crate::{
@@ -30,6 +30,7 @@ pub fn rows() -> Vec<Row> {
             "200 frames: total / max(compute alone, writing alone)",
             overlap,
         )
+        .median()
         .bar(1.15)
         .better(1.05),
         Row::lower("gray-scott/peak-memory", "MB", "largest resident set of the default run", peak_memory)
@@ -61,15 +62,12 @@ fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result
     ours.push("--no-output".into());
 
     let steps = context.pick(100_000_000u64, 1).div_ceil(cells);
-    let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads);
-    let straightforward = Peer::new(pool().build()?, shape, steps);
-    // The mode belongs to the thread and is to last as long as it.
-    let flush = |_| std::mem::forget(FlushDenormals::new());
-    let flushing = Peer::new(pool().start_handler(flush).build()?, shape, steps);
+    let straightforward = Peer::new(threads, shape, steps)?;
+    let flushing = Peer::new(threads, shape, steps)?;
 
     Contest::ours(|| Ok(vec![simulate(ours.clone())?.ns_per_cell_step]))
-        .peer(NDARRAY, straightforward.visit())
-        .peer("the same, flushing denormals", flushing.visit())
+        .peer(NDARRAY, straightforward.visit(|update| update()))
+        .peer("the same, flushing denormals", flushing.visit(|update| flush_denormals(update)))
         .run(context.pick(6, 1))
 }
 
@@ -81,16 +79,17 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(pool: rayon::ThreadPool, shape: [usize; 2], steps: u64) -> Self {
+    fn new(threads: usize, shape: [usize; 2], steps: u64) -> Result<Self, Failure> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
         let updates = (shape[0] * shape[1]) as f64 * steps as f64;
-        Self { pool, simulation: Simulation::new(shape), updates, steps }
+        Ok(Self { pool, simulation: Simulation::new(shape), updates, steps })
     }
 
     /// Nanoseconds per cell and step of some more steps.
-    fn visit(mut self) -> impl FnMut() -> Result<Vec<f64>, Failure> {
+    fn visit(mut self, around: fn(&mut dyn FnMut())) -> impl FnMut() -> Result<Vec<f64>, Failure> {
         move || {
             let begin = Instant::now();
-            self.pool.install(|| (0..self.steps).for_each(|_| self.simulation.step()));
+            self.pool.install(|| (0..self.steps).for_each(|_| self.simulation.step(around)));
             Ok(vec![begin.elapsed().as_secs_f64() * 1e9 / self.updates])
         }
     }

@@ -6,7 +6,7 @@ use std::{
     cell::{Cell, RefCell},
     fmt,
     marker::PhantomData,
-    ptr::NonNull,
+    ptr::{self, NonNull},
 };
 
 /// Every slice begins on a cache line of its own: no false sharing, whole vectors.
@@ -19,10 +19,12 @@ const MIN_CHUNK: usize = 64 << 10;
 /// All of its memory is initialised when it is allocated, and only plain data ([`Pod`]: any bytes are a value, and no
 /// byte is padding) is ever stored in it; so a slice with *unspecified* contents is still a slice of valid values.
 pub struct Bump {
-    /// The free part of the newest chunk: from here …
-    next: Cell<usize>,
-    /// … to here, as addresses inside that chunk.
-    end: Cell<usize>,
+    /// The free part of the chunk in use: from here …
+    next: Cell<*mut u8>,
+    /// … to here.
+    end: Cell<*mut u8>,
+    /// How many chunks are in use; those behind are kept for the next scope that needs them.
+    used: Cell<usize>,
     chunks: RefCell<Vec<Chunk>>,
 }
 
@@ -46,18 +48,16 @@ pub struct Scope<'s> {
 /// Gives back everything that was taken since it was made.
 struct Reset<'a> {
     bump: &'a Bump,
-    next: usize,
-    end: usize,
-    chunks: usize,
+    next: *mut u8,
+    end: *mut u8,
+    used: usize,
 }
 
 impl Drop for Reset<'_> {
     fn drop(&mut self) {
         self.bump.next.set(self.next);
         self.bump.end.set(self.end);
-        if self.bump.chunks.borrow().len() > self.chunks {
-            self.bump.merge(self.chunks);
-        }
+        self.bump.used.set(self.used);
     }
 }
 
@@ -70,12 +70,20 @@ impl Default for Bump {
 impl Bump {
     /// No memory yet.
     pub const fn new() -> Self {
-        Self { next: Cell::new(0), end: Cell::new(0), chunks: RefCell::new(Vec::new()) }
+        Self {
+            next: Cell::new(ptr::null_mut()),
+            end: Cell::new(ptr::null_mut()),
+            used: Cell::new(0),
+            chunks: RefCell::new(Vec::new()),
+        }
     }
 
     /// Opens a scope; everything taken from it is given back when `f` ends or panics.
     #[inline]
     pub fn scope<R>(&mut self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
+        if self.chunks.get_mut().len() > 1 {
+            self.merge();
+        }
         self.enter(f)
     }
 
@@ -86,60 +94,57 @@ impl Bump {
 
     #[inline]
     fn enter<R>(&self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
-        let chunks = self.chunks.borrow().len();
-        let _reset = Reset { bump: self, next: self.next.get(), end: self.end.get(), chunks };
+        let _reset = Reset { bump: self, next: self.next.get(), end: self.end.get(), used: self.used.get() };
         f(&mut Scope { bump: self, _invariant: PhantomData })
     }
 
     /// A fresh block of `bytes` bytes, aligned.
     #[inline]
-    fn take(&self, bytes: usize) -> NonNull<u8> {
+    fn take(&self, bytes: usize) -> *mut u8 {
         let start = self.next.get();
-        // Sizes are rounded up, so `next` stays aligned. No chunk is at address 0, so `start` is 0 only before the first.
+        // Sizes are rounded up, so `next` stays aligned. Before the first chunk both are null: nothing is free.
         let rounded = bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX);
-        if start != 0 && rounded <= self.end.get() - start {
-            self.next.set(start + rounded);
-            return self.locate(start);
+        if rounded > self.end.get().addr() - start.addr() || start.is_null() {
+            self.next_chunk(rounded);
         }
-        self.grow(rounded)
-    }
-
-    /// The pointer for an address in the newest chunk, derived from that chunk's own pointer.
-    #[inline]
-    fn locate(&self, address: usize) -> NonNull<u8> {
-        let chunks = self.chunks.borrow();
-        let chunk = chunks.last().expect("an address exists only in a chunk");
-        // SAFETY: `next` and `end`, between which `address` lies, are addresses within the newest chunk.
-        unsafe { chunk.start.add(address - chunk.start.addr().get()) }
-    }
-
-    /// A new chunk, of which the first `bytes` are taken.
-    #[cold]
-    fn grow(&self, bytes: usize) -> NonNull<u8> {
-        let size = bytes.max(MIN_CHUNK).max(self.chunks.borrow().last().map_or(0, |c| c.layout.size() * 2));
-        let chunk = Chunk::new(size);
-        let start = chunk.start;
-        self.next.set(start.addr().get() + bytes);
-        self.end.set(start.addr().get() + size);
-        self.chunks.borrow_mut().push(chunk);
+        let start = self.next.get();
+        // SAFETY: at least `rounded` bytes are free in the chunk in use, from `start` on.
+        self.next.set(unsafe { start.add(rounded) });
         start
     }
 
-    /// After a scope that needed more than one chunk: the outermost keeps one that would have sufficed.
+    /// Goes on in a chunk that has `bytes` bytes: the next one that is kept, if it is large enough, or a new one.
     #[cold]
-    fn merge(&self, keep: usize) {
-        let total = self.capacity();
+    fn next_chunk(&self, bytes: usize) {
         let mut chunks = self.chunks.borrow_mut();
-        if keep == 0 {
-            if chunks.len() > 1 {
-                chunks.clear();
-                chunks.push(Chunk::new(total));
-            }
-            self.next.set(chunks[0].start.addr().get());
-            self.end.set(self.next.get() + chunks[0].layout.size());
-        } else {
-            chunks.truncate(keep);
+        let used = self.used.get();
+        if chunks.get(used).is_none_or(|c| c.layout.size() < bytes) {
+            let double = used.checked_sub(1).map_or(0, |last| chunks[last].layout.size().saturating_mul(2));
+            // Chunks that are kept and too small make way: none of their memory is in use.
+            chunks.truncate(used);
+            chunks.push(Chunk::new(bytes.max(MIN_CHUNK).max(double)));
         }
+        let chunk = &chunks[used];
+        self.use_chunk(chunk);
+        self.used.set(used + 1);
+    }
+
+    fn use_chunk(&self, chunk: &Chunk) {
+        self.next.set(chunk.start.as_ptr());
+        // SAFETY: one past the end of the chunk.
+        self.end.set(unsafe { chunk.start.as_ptr().add(chunk.layout.size()) });
+    }
+
+    /// One chunk instead of several, so that a scope like the last one needs no second. No scope is open.
+    #[cold]
+    fn merge(&mut self) {
+        let total = self.capacity();
+        let chunks = self.chunks.get_mut();
+        chunks.clear();
+        chunks.push(Chunk::new(total));
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+        self.used.set(0);
     }
 }
 
@@ -173,7 +178,7 @@ impl<'s> Scope<'s> {
         // SAFETY: the block is aligned, of this size, inside a live chunk and given to nobody else until the scope
         // ends, which 's does not outlive. Its bytes are initialised (chunks are allocated zeroed, and only `Pod`
         // values, which have no uninitialised bytes, are stored), and any bytes are a valid `T`.
-        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
     /// A slice of `len` copies of `value`, 64-byte aligned.
@@ -267,6 +272,30 @@ mod tests {
         bump.scope(use_it);
         assert_eq!(bump.capacity(), capacity);
         assert_eq!(bump.chunks.borrow().len(), 1);
+    }
+
+    #[test]
+    fn a_small_scope_first_does_not_keep_later_ones_from_growing() {
+        let mut bump = Bump::new();
+        bump.scope(|s| s.slice::<u8>(10).len());
+        let start = |bump: &mut Bump| bump.scope(|s| s.slice::<u8>(10 << 20).as_ptr().addr());
+        start(&mut bump);
+        assert_eq!(start(&mut bump), start(&mut bump));
+        assert_eq!(bump.chunks.borrow().len(), 1);
+    }
+
+    /// An inner scope in a loop that does not fit the outer one's chunk allocates once.
+    #[test]
+    fn inner_scopes_find_their_chunk_again() {
+        let mut bump = Bump::new();
+        bump.scope(|outer| {
+            let kept = outer.filled(100, 7u8);
+            let mut addresses: Vec<_> =
+                (0..10).map(|_| outer.scope(|inner| inner.filled(1 << 20, 1u8).as_ptr().addr())).collect();
+            addresses.dedup();
+            assert_eq!(addresses.len(), 1);
+            assert!(kept.iter().all(|&x| x == 7));
+        });
     }
 
     #[test]

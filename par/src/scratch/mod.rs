@@ -61,15 +61,14 @@ thread_local! {
 /// every participant uses its own.
 pub fn scope<R>(f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
     /// Puts the memory back, also when `f` panics.
-    struct Lent(Option<Bump>);
+    struct Lent(Bump);
     impl Drop for Lent {
         fn drop(&mut self) {
-            if let Some(bump) = self.0.take() {
-                // At the end of the thread its store may be gone; then the memory is just freed.
-                let _ = SCRATCH.try_with(|s| s.borrow_mut().push(bump));
-            }
+            let bump = std::mem::take(&mut self.0);
+            // At the end of the thread its store may be gone; then the memory is just freed.
+            let _ = SCRATCH.try_with(|s| s.borrow_mut().push(bump));
         }
     }
     let bump = SCRATCH.try_with(|s| s.borrow_mut().pop()).ok().flatten().unwrap_or_default();
-    Lent(Some(bump)).0.as_mut().expect("just put there").scope(f)
+    Lent(bump).0.scope(f)
 }

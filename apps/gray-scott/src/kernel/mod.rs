@@ -1,9 +1,8 @@
 //! The fast kernel: bands of rows, several time steps at once.
 //!
 //! A [`Stepper`] knows the model, the grid and the instruction set. Its [`advance`](Stepper::advance) takes a band
-//! of rows some steps further, reading each row of the state before and writing each row of the state after
-//! once: the steps follow each other row by row, a *wavefront*, and of the states between only four rows each are
-//! kept, in scratch that fits into the processor's level 2 cache.
+//! of rows some steps further while they are in the processor's caches: the steps follow each other row by row, a
+//! *wavefront*, and of each state between only two rows are kept, in scratch.
 //!
 //! The bits of the result depend on the state, the parameters and the instruction set alone: not on how the
 //! grid is cut into bands nor on how the steps are cut into calls.
@@ -13,7 +12,9 @@
 
 mod coefficients;
 mod lanes;
+mod rows;
 mod simd;
+mod stepper;
 mod sweep;
 mod wavefront;
 #[cfg(target_arch = "x86_64")]
@@ -23,4 +24,4 @@ mod x86;
 mod tests;
 
 pub use simd::{ParseSimdError, Simd};
-pub use wavefront::{Output, Stepper};
+pub use stepper::{Output, Stepper};

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::lanes::{Arrays, Lanes};
+use super::lanes::Arrays;
+use super::rows::Rows;
 use super::sweep::Sweep;
+#[cfg(target_arch = "x86_64")]
+use super::x86::Fused;
 
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +36,7 @@ impl Simd {
 
     /// Whether this processor has it.
     pub fn is_available(self) -> bool {
-        Level::new(self).is_some()
+        Token::new(self).is_some()
     }
 
     /// The name that [`FromStr`] reads.
@@ -71,7 +74,7 @@ impl FromStr for Simd {
 
 /// An instruction set with the proof that it is there.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Level {
+pub(super) enum Token {
     #[cfg(target_arch = "x86_64")]
     Avx512(pulp::x86::V4),
     #[cfg(target_arch = "x86_64")]
@@ -79,7 +82,7 @@ pub(super) enum Level {
     Portable,
 }
 
-impl Level {
+impl Token {
     pub fn new(simd: Simd) -> Option<Self> {
         match simd {
             #[cfg(target_arch = "x86_64")]
@@ -93,14 +96,14 @@ impl Level {
     }
 
     /// Runs a sweep in functions that have the instruction set enabled.
-    pub fn run<const IN: usize, const OUT: usize>(self, sweep: &mut Sweep<'_, IN, OUT>) {
+    pub fn run<R: Rows<IN, OUT>, const IN: usize, const OUT: usize>(self, mut sweep: Sweep<'_, R, IN, OUT>) {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(simd) => simd.vectorize(Fused::<_, 16, IN, OUT> { simd, sweep }),
+            Self::Avx512(simd) => simd.vectorize(Fused::<_, _, 16, IN, OUT> { simd, sweep: &mut sweep }),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(simd) => simd.vectorize(Fused::<_, 8, IN, OUT> { simd, sweep }),
-            Self::Portable if sweep.width() < 8 => sweep.run::<1>(Arrays::<false>),
-            Self::Portable => sweep.run::<8>(Arrays::<false>),
+            Self::Avx2(simd) => simd.vectorize(Fused::<_, _, 8, IN, OUT> { simd, sweep: &mut sweep }),
+            Self::Portable if sweep.width() < 4 => sweep.run::<1>(Arrays::<false>),
+            Self::Portable => sweep.run::<4>(Arrays::<false>),
         }
     }
 
@@ -111,29 +114,6 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => Simd::Avx2,
             Self::Portable => Simd::Portable,
-        }
-    }
-}
-
-/// A sweep in vectors of `N` cells, or single ones where the grid is narrower.
-#[cfg(target_arch = "x86_64")]
-struct Fused<'s, 'a, L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize> {
-    simd: L,
-    sweep: &'s mut Sweep<'a, IN, OUT>,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize> pulp::NullaryFnOnce
-    for Fused<'_, '_, L, N, IN, OUT>
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        if self.sweep.width() < N {
-            self.sweep.run::<1>(Arrays::<true>);
-        } else {
-            self.sweep.run::<N>(self.simd);
         }
     }
 }

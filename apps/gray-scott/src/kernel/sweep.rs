@@ -9,144 +9,174 @@
 
 use super::coefficients::Coefficients;
 use super::lanes::Lanes;
+use super::rows::{Panel, Rows};
 use crate::model::Edges;
 
-/// A row of both species.
-#[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
-    pub u: &'a [f32],
-    pub v: &'a [f32],
-}
-
-/// A row of both species, to be written.
-pub(super) struct RowMut<'a> {
-    pub u: &'a mut [f32],
-    pub v: &'a mut [f32],
-}
-
 /// One step of `OUT` rows, from these and the rows above and below: `IN` = `OUT` + 2.
-pub(super) struct Sweep<'a, const IN: usize, const OUT: usize> {
+pub(super) struct Sweep<'a, R, const IN: usize, const OUT: usize> {
     pub coefficients: &'a Coefficients,
     pub edges: Edges,
-    pub from: [Row<'a>; IN],
-    pub to: [RowMut<'a>; OUT],
+    pub rows: R,
 }
 
-impl<const IN: usize, const OUT: usize> Sweep<'_, IN, OUT> {
+/// Vectors of U and V of `OUT` rows.
+type Both<V, const OUT: usize> = ([V; OUT], [V; OUT]);
+
+impl<R: Rows<IN, OUT>, const IN: usize, const OUT: usize> Sweep<'_, R, IN, OUT> {
     /// Width of the grid.
+    #[inline(always)]
     pub fn width(&self) -> usize {
-        self.from[0].u.len()
+        self.rows.row(0).u.len()
     }
 
     /// Runs the sweep in vectors of `N` cells, of which a row must hold at least one.
     #[inline(always)]
     pub fn run<const N: usize>(&mut self, lanes: impl Lanes<N>) {
-        if self.coefficients.dt == 1.0 {
-            self.blocks::<N, false>(lanes)
-        } else {
-            self.blocks::<N, true>(lanes)
+        match self.coefficients.dt {
+            1.0 => self.row::<_, N, false>(lanes),
+            _ => self.row::<_, N, true>(lanes),
         }
     }
 
+    /// Full vectors from the left. What remains is a full vector at the right end, some cells of which are computed
+    /// twice; it comes first, as the sweep may be in place.
     #[inline(always)]
-    fn blocks<const N: usize, const SCALED: bool>(&mut self, lanes: impl Lanes<N>) {
-        // The last cells of the row are a full vector too, which computes some cells once more.
-        let width = self.width();
-        for (start, n) in [(0, width / N), (width - N, usize::from(width % N > 0))] {
-            if n > 0 {
-                self.block::<_, N, SCALED>(lanes, start, n);
-            }
-        }
-    }
-
-    /// Computes `n` vectors from column `start`.
-    #[inline(always)]
-    fn block<L: Lanes<N>, const N: usize, const SCALED: bool>(&mut self, lanes: L, start: usize, n: usize) {
-        let end = start + n * N;
+    fn row<L: Lanes<N>, const N: usize, const SCALED: bool>(&mut self, lanes: L) {
         let math = Math::<L, N, SCALED>::new(lanes, self.coefficients);
-        let before = self.sums_of_column::<L, N>(lanes, start as isize - 1);
-        let after = self.sums_of_column::<L, N>(lanes, end as isize);
-        let mut from_u: [&[[f32; N]]; IN] = [&[]; IN];
-        let mut from_v: [&[[f32; N]]; IN] = [&[]; IN];
-        for i in 0..IN {
-            from_u[i] = &self.from[i].u[start..end].as_chunks::<N>().0[..n];
-            from_v[i] = &self.from[i].v[start..end].as_chunks::<N>().0[..n];
+        let width = self.width();
+        if width.is_multiple_of(N) {
+            return self.vectors(&math, width / N);
         }
-        let mut to_u: [&mut [[f32; N]]; OUT] = std::array::from_fn(|_| Default::default());
-        let mut to_v: [&mut [[f32; N]]; OUT] = std::array::from_fn(|_| Default::default());
-        for ((row, u), v) in self.to.iter_mut().zip(&mut to_u).zip(&mut to_v) {
-            *u = &mut row.u[start..end].as_chunks_mut::<N>().0[..n];
-            *v = &mut row.v[start..end].as_chunks_mut::<N>().0[..n];
-        }
-
-        let mut here = (load_sums(lanes, &from_u, 0), load_sums(lanes, &from_v, 0));
-        let mut left = (lefts(lanes, before.0, here.0), lefts(lanes, before.1, here.1));
-        for i in 1..n {
-            let next = (load_sums(lanes, &from_u, i), load_sums(lanes, &from_v, i));
-            for o in 0..OUT {
-                let (right_u, next_left_u) = lanes.neighbours(here.0[o], next.0[o]);
-                let (right_v, next_left_v) = lanes.neighbours(here.1[o], next.1[o]);
-                let sum_u = math.sum(left.0[o], here.0[o], right_u);
-                let sum_v = math.sum(left.1[o], here.1[o], right_v);
-                let (u, v) = (lanes.load(&from_u[o + 1][i - 1]), lanes.load(&from_v[o + 1][i - 1]));
-                let (u, v) = math.react(u, v, sum_u, sum_v);
-                lanes.store(&mut to_u[o][i - 1], u);
-                lanes.store(&mut to_v[o][i - 1], v);
-                (left.0[o], left.1[o]) = (next_left_u, next_left_v);
-            }
-            here = next;
-        }
-        {
-            let i = n;
-            let next = after;
-            for o in 0..OUT {
-                let (right_u, next_left_u) = lanes.neighbours(here.0[o], next.0[o]);
-                let (right_v, next_left_v) = lanes.neighbours(here.1[o], next.1[o]);
-                let sum_u = math.sum(left.0[o], here.0[o], right_u);
-                let sum_v = math.sum(left.1[o], here.1[o], right_v);
-                let (u, v) = (lanes.load(&from_u[o + 1][i - 1]), lanes.load(&from_v[o + 1][i - 1]));
-                let (u, v) = math.react(u, v, sum_u, sum_v);
-                lanes.store(&mut to_u[o][i - 1], u);
-                lanes.store(&mut to_v[o][i - 1], v);
-                (left.0[o], left.1[o]) = (next_left_u, next_left_v);
-            }
+        let last = self.vector(&math, width - N);
+        self.vectors(&math, width / N);
+        let mut panel = self.rows.panel(width - N, 1);
+        for o in 0..OUT {
+            let (to_u, to_v) = panel.target(o, 0);
+            lanes.store(to_u, last.0[o]);
+            lanes.store(to_v, last.1[o]);
         }
     }
 
-    /// The vertical sums of U and V at a column, which may lie just outside the grid, in all lanes.
+    /// Steps the first `n` vectors.
     #[inline(always)]
-    fn sums_of_column<L: Lanes<N>, const N: usize>(
-        &self,
-        lanes: L,
-        column: isize,
-    ) -> ([L::V; OUT], [L::V; OUT]) {
+    fn vectors<L: Lanes<N>, const N: usize, const SCALED: bool>(
+        &mut self,
+        math: &Math<L, N, SCALED>,
+        n: usize,
+    ) {
+        let lanes = math.lanes;
+        let before = self.column(lanes, -1);
+        let after = self.column(lanes, (n * N) as isize);
+        let mut panel = self.rows.panel(0, n);
+        let mut walk = Walk::<L, N, OUT>::start::<IN>(lanes, &panel, before);
+        for i in 1..n {
+            let next = vertical_sums::<L, N, IN, OUT>(lanes, &panel, i);
+            walk.step(math, &mut panel, i - 1, next);
+        }
+        walk.step(math, &mut panel, n - 1, after);
+    }
+
+    /// The vector at column `start`, a step later.
+    #[inline(always)]
+    fn vector<L: Lanes<N>, const N: usize, const SCALED: bool>(
+        &mut self,
+        math: &Math<L, N, SCALED>,
+        start: usize,
+    ) -> Both<L::V, OUT> {
+        let before = self.column(math.lanes, start as isize - 1);
+        let after = self.column(math.lanes, (start + N) as isize);
+        let panel = self.rows.panel(start, 1);
+        Walk::<L, N, OUT>::start::<IN>(math.lanes, &panel, before).values(math, &panel, 0, after).0
+    }
+
+    /// The vertical sums at a column, which may lie just outside the grid, in all lanes.
+    #[inline(always)]
+    fn column<L: Lanes<N>, const N: usize>(&self, lanes: L, column: isize) -> Both<L::V, OUT> {
         let (mut u, mut v) = ([lanes.splat(0.0); IN], [lanes.splat(0.0); IN]);
         if let Some(column) = self.edges.resolve(column, self.width()) {
             for i in 0..IN {
-                (u[i], v[i]) = (lanes.splat(self.from[i].u[column]), lanes.splat(self.from[i].v[column]));
+                let row = self.rows.row(i);
+                (u[i], v[i]) = (lanes.splat(row.u[column]), lanes.splat(row.v[column]));
             }
         }
-        (vertical_sums(lanes, u), vertical_sums(lanes, v))
+        (sums(lanes, u), sums(lanes, v))
     }
 }
 
-/// The vertical sums of the vector at index `at`.
-#[inline(always)]
-fn load_sums<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize>(
-    lanes: L,
-    rows: &[&[[f32; N]]; IN],
-    at: usize,
-) -> [L::V; OUT] {
-    let mut vectors = [lanes.splat(0.0); IN];
-    for i in 0..IN {
-        vectors[i] = lanes.load(&rows[i][at]);
+/// A walk along a row: the vertical sums of the current vector, and those of its left neighbours.
+struct Walk<L: Lanes<N>, const N: usize, const OUT: usize> {
+    here: Both<L::V, OUT>,
+    left: Both<L::V, OUT>,
+}
+
+impl<L: Lanes<N>, const N: usize, const OUT: usize> Walk<L, N, OUT> {
+    /// At the first vector of `panel`, where the sums of the vector before it are `before`.
+    #[inline(always)]
+    fn start<const IN: usize>(lanes: L, panel: &impl Panel<N>, before: Both<L::V, OUT>) -> Self {
+        let here = vertical_sums::<L, N, IN, OUT>(lanes, panel, 0);
+        let left = (lefts(lanes, before.0, here.0), lefts(lanes, before.1, here.1));
+        Self { here, left }
     }
-    vertical_sums(lanes, vectors)
+
+    /// Writes the new vectors at `i` and goes on to the next, the sums of which are `next`.
+    #[inline(always)]
+    fn step<const SCALED: bool>(
+        &mut self,
+        math: &Math<L, N, SCALED>,
+        panel: &mut impl Panel<N>,
+        i: usize,
+        next: Both<L::V, OUT>,
+    ) {
+        let (new, left) = self.values(math, panel, i, next);
+        for o in 0..OUT {
+            let (to_u, to_v) = panel.target(o, i);
+            math.lanes.store(to_u, new.0[o]);
+            math.lanes.store(to_v, new.1[o]);
+        }
+        (self.here, self.left) = (next, left);
+    }
+
+    /// The new vectors at `i`, where the sums of the next vector are `next`, and the left neighbours of those.
+    #[inline(always)]
+    fn values<const SCALED: bool>(
+        &self,
+        math: &Math<L, N, SCALED>,
+        panel: &impl Panel<N>,
+        i: usize,
+        next: Both<L::V, OUT>,
+    ) -> (Both<L::V, OUT>, Both<L::V, OUT>) {
+        let Self { here, left } = self;
+        let (mut new, mut next_left) = (next, next);
+        for o in 0..OUT {
+            let (right_u, next_left_u) = math.lanes.neighbours(here.0[o], next.0[o]);
+            let (right_v, next_left_v) = math.lanes.neighbours(here.1[o], next.1[o]);
+            let sum_u = math.sum(left.0[o], here.0[o], right_u);
+            let sum_v = math.sum(left.1[o], here.1[o], right_v);
+            let (u, v) = (math.lanes.load(panel.u(o + 1, i)), math.lanes.load(panel.v(o + 1, i)));
+            (new.0[o], new.1[o]) = math.react(u, v, sum_u, sum_v);
+            (next_left.0[o], next_left.1[o]) = (next_left_u, next_left_v);
+        }
+        (new, next_left)
+    }
+}
+
+/// The vertical sums of the vectors at `i`.
+#[inline(always)]
+fn vertical_sums<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize>(
+    lanes: L,
+    panel: &impl Panel<N>,
+    i: usize,
+) -> Both<L::V, OUT> {
+    let (mut u, mut v) = ([lanes.splat(0.0); IN], [lanes.splat(0.0); IN]);
+    for row in 0..IN {
+        (u[row], v[row]) = (lanes.load(panel.u(row, i)), lanes.load(panel.v(row, i)));
+    }
+    (sums(lanes, u), sums(lanes, v))
 }
 
 /// Sums of three rows, weighted 1 2 1, around each of the `OUT` inner ones of `IN` rows.
 #[inline(always)]
-fn vertical_sums<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize>(
+fn sums<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize>(
     lanes: L,
     rows: [L::V; IN],
 ) -> [L::V; OUT] {

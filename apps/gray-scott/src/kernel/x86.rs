@@ -5,7 +5,30 @@ use std::arch::x86_64::{__m256, __m512};
 use pulp::bytemuck::cast;
 use pulp::x86::{V3, V4};
 
-use super::lanes::Lanes;
+use super::lanes::{Arrays, Lanes};
+use super::rows::Rows;
+use super::sweep::Sweep;
+
+/// A sweep in vectors of `N` cells, or single ones where the grid is narrower, to be run by `vectorize`.
+pub(super) struct Fused<'s, 'a, L: Lanes<N>, R, const N: usize, const IN: usize, const OUT: usize> {
+    pub simd: L,
+    pub sweep: &'s mut Sweep<'a, R, IN, OUT>,
+}
+
+impl<L: Lanes<N>, R: Rows<IN, OUT>, const N: usize, const IN: usize, const OUT: usize> pulp::NullaryFnOnce
+    for Fused<'_, '_, L, R, N, IN, OUT>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        if self.sweep.width() < N {
+            self.sweep.run::<1>(Arrays::<true>);
+        } else {
+            self.sweep.run::<N>(self.simd);
+        }
+    }
+}
 
 impl Lanes<16> for V4 {
     type V = __m512;

@@ -139,7 +139,8 @@ mod tests {
     fn a_uniform_state_stays_uniform_where_nothing_is_lost() {
         for edges in [Edges::Periodic, Edges::Clamped] {
             let mut model = Reference::new(Params::default(), edges, [5, 4], None);
-            (model.u.fill(0.5), model.v.fill(0.25));
+            model.u.fill(0.5);
+            model.v.fill(0.25);
             model.advance(3);
             let uniform = |field: &[f64]| field.iter().all(|x| (x - field[0]).abs() < 1e-15);
             assert!(uniform(&model.u) && uniform(&model.v), "{edges}");

@@ -29,7 +29,7 @@ pub(super) fn encoder<W: Write>(
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_palette(palette.to_vec());
     // Neighbouring indices are neighbouring colours here, so that a filter pays (which it does not for
-    // palettes in general): a fifth smaller than the default, in a third of the time.
+    // palettes in general): about the same size as the default, in a third of the time.
     encoder.set_compression(png::Compression::Balanced);
     encoder.set_filter(png::Filter::Sub);
     Ok(encoder)
