@@ -148,8 +148,8 @@ where
     M: RangeMapper<K, D> + 'static,
 {
     type Bound = BoundBuffer<T, D>;
-    type Guard<'b> = WriteView<T, D>;
-    type View<'v> = &'v mut WriteView<T, D>;
+    type Guard<'b> = WriteView<'b, T, D>;
+    type View<'v> = &'v mut WriteView<'v, T, D>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         declaration.buffer(self.buffer, &self.mapper, self.mode)
@@ -166,7 +166,7 @@ where
     }
 
     fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
-        guard
+        guard.for_call()
     }
 }
 

@@ -194,9 +194,12 @@ macro_rules! initial_from_array {
 
 initial_from_array!(0, 1, 2, 3);
 
-/// The memory of a new buffer, filled; `None` where there is none.
-pub(crate) fn filled<const D: usize, I: Initial<D> + ?Sized>(initial: &I) -> Option<Allocation> {
-    let len = initial.extent().checked_len()?;
+/// The memory of a new buffer of this extent, filled; `None` where there is none.
+pub(crate) fn filled<const D: usize, I: Initial<D> + ?Sized>(
+    initial: &I,
+    extent: Extent<D>,
+) -> Option<Allocation> {
+    let len = extent.checked_len()?;
     let mut memory = Allocation::zeroed::<I::Element>(len)?;
     initial.copy_to(memory.values_mut(len));
     Some(memory)

@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Failure, Failures, TaskLabel},
     lanes::Lanes,
     memory::Allocation,
-    node::{Inside, Latch, Node, Place, Work},
+    node::{Inside, Latch, Node, Place, Runner, Work},
     runtime::Settings,
 };
 use anabranch_graph::{BufferId, Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
@@ -51,27 +51,20 @@ struct State {
     live: Live,
     /// Failures of tasks that are no longer live, as long as later tasks may need their results.
     failed: HashMap<TaskId, Arc<Failure>>,
+    /// How many of these there may be before it is looked which are still wanted.
+    failed_bound: usize,
     memory: HashMap<BufferId, Memory>,
 }
 
-/// The tasks that are not known to be done, and some that are: all from the oldest that was not done when it was last
-/// looked at.
-struct Live {
-    nodes: VecDeque<Arc<Node>>,
-    /// The id of the first of them.
-    first: u64,
-}
-
-impl Default for Live {
-    fn default() -> Self {
-        Self { nodes: VecDeque::new(), first: TaskId::EPOCH.0 + 1 }
-    }
-}
+/// The tasks that are not known to be done, and some that are; by their ids, ascending.
+#[derive(Default)]
+struct Live(VecDeque<(TaskId, Arc<Node>)>);
 
 impl Live {
     /// The task, unless it is forgotten, and so done.
     fn get(&self, task: TaskId) -> Option<&Arc<Node>> {
-        self.nodes.get(usize::try_from(task.0.checked_sub(self.first)?).ok()?)
+        let at = self.0.binary_search_by_key(&task, |(id, _)| *id).ok()?;
+        Some(&self.0[at].1)
     }
 
     fn is_done(&self, task: TaskId) -> bool {
@@ -79,16 +72,24 @@ impl Live {
     }
 
     fn push(&mut self, node: Arc<Node>) {
-        debug_assert_eq!(self.first + self.nodes.len() as u64, node.id.0);
-        self.nodes.push_back(node);
+        self.0.push_back((node.id, node));
     }
 
-    /// Forgets the oldest tasks, as far as they are done.
-    fn forget_done(&mut self, mut failed: impl FnMut(TaskId, Arc<Failure>)) {
-        while let Some(oldest) = self.nodes.front().filter(|n| n.is_done()) {
-            oldest.poison().into_iter().for_each(|failure| failed(oldest.id, failure));
-            self.nodes.pop_front();
-            self.first += 1;
+    /// Forgets the oldest tasks, as far as they are done; and all that are done where one that is not holds up more than
+    /// twice as many as there are in flight.
+    fn forget_done(&mut self, in_flight: usize, mut failed: impl FnMut(TaskId, Arc<Failure>)) {
+        let mut forget = |id: TaskId, node: &Node| {
+            let done = node.is_done();
+            if done && let Some(failure) = node.poison() {
+                failed(id, failure);
+            }
+            done
+        };
+        while self.0.front().is_some_and(|(id, node)| forget(*id, node)) {
+            self.0.pop_front();
+        }
+        if self.0.len() > 2 * in_flight + 64 {
+            self.0.retain(|(id, node)| !forget(*id, node));
         }
     }
 }
@@ -111,29 +112,35 @@ struct Unreported {
 }
 
 impl Unreported {
-    fn add(&mut self, failure: &Arc<Failure>) {
+    /// Keeps the failure, if it is among the oldest; one that must make way comes back.
+    fn keep(&mut self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
         self.failures.insert(failure.id, Arc::clone(failure));
         if self.failures.len() > FAILURES_KEPT {
-            self.failures.pop_last();
-            self.omitted += 1;
+            self.failures.pop_last().map(|(_, last)| last)
+        } else {
+            None
         }
     }
 }
 
 impl State {
-    /// Forgets what no later task can depend on.
-    fn forget_done(&mut self) {
-        self.live.forget_done(|task, failure| {
+    /// Forgets what no later task can depend on. What comes out is to be dropped outside the lock: errors are the
+    /// program's own, and so are their destructors.
+    fn forget_done(&mut self, in_flight: usize) -> Vec<Arc<Failure>> {
+        self.live.forget_done(in_flight, |task, failure| {
             self.failed.insert(task, failure);
         });
-        if self.failed.len() >= FAILED_BOOKS {
-            let graph = &self.graph;
-            let mut wanted = HashSet::new();
-            graph.last_writers(|task| {
-                wanted.insert(task);
-            });
-            self.failed.retain(|task, _| wanted.contains(task));
+        if self.failed.len() < self.failed_bound.max(FAILED_BOOKS) {
+            return Vec::new();
         }
+        let mut wanted = HashSet::new();
+        self.graph.last_writers(|task| {
+            wanted.insert(task);
+        });
+        let gone =
+            self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, failure)| failure).collect();
+        self.failed_bound = 2 * self.failed.len();
+        gone
     }
 
     /// Makes `node` wait for the task that it depends on.
@@ -246,12 +253,13 @@ impl Core {
         declaration: &Declaration<'_, K>,
         label: TaskLabel,
         place: Place,
-        work: impl FnOnce(&mut dyn Iterator<Item = Arc<Allocation>>) -> Work,
+        work: impl FnOnce(Result<&mut dyn Iterator<Item = Arc<Allocation>>, Error>) -> Work,
     ) -> Result<Arc<Node>, Error> {
         self.hold_back();
+        let forgotten;
         let node = {
             let mut state = self.state.lock();
-            state.forget_done();
+            forgotten = state.forget_done(self.in_flight.load(Relaxed));
             let state = &mut *state;
             let live = &state.live;
             let submitted = state
@@ -266,14 +274,14 @@ impl Core {
                     Err(bytes) => refused = refused.or(Some((access.buffer, bytes))),
                 }
             }
-            let work = match refused {
-                None => work(&mut memory.into_iter()),
+            let mut memory = memory.into_iter();
+            let work = work(match refused {
+                None => Ok(&mut memory),
+                // The graph has the task: it stays, as one that fails.
                 Some((buffer, bytes)) => {
-                    // The graph has the task: it stays, as one that fails.
-                    let error = Error::OutOfMemory { buffer: declaration.label_of(buffer), bytes };
-                    Work::Host(Box::new(move || Err(Arc::new(error))))
+                    Err(Error::OutOfMemory { buffer: declaration.label_of(buffer), bytes })
                 }
-            };
+            });
             let node = Arc::new(Node::new(submitted.id, label, place, Arc::clone(self), work));
             for dependency in &submitted.dependencies {
                 state.link(&node, dependency);
@@ -282,6 +290,7 @@ impl Core {
             self.in_flight.fetch_add(1, SeqCst);
             node
         };
+        drop(forgotten);
         Arc::clone(&node).submitted(self);
         Ok(node)
     }
@@ -293,9 +302,7 @@ impl Core {
             return;
         }
         while self.in_flight.load(Relaxed) >= self.lead {
-            if !self.help() {
-                self.sleep_at_gate();
-            }
+            self.sleep_at_gate();
         }
     }
 
@@ -331,37 +338,42 @@ impl Core {
         self.in_flight.load(Acquire) == 0
     }
 
-    /// Runs a host task that no lane has begun, on a thread that waits.
-    pub(crate) fn help(&self) -> bool {
-        let Some(node) = self.lanes.steal() else { return false };
-        if node.claim() {
-            node.run_on(crate::node::Runner::Lane);
-        }
-        true
+    /// Waits for a latch, and meanwhile runs host tasks that it waits for and that no lane has begun.
+    pub(crate) fn settle(&self, latch: &Latch) {
+        latch.event.wait(|| {
+            let Some(node) = self.lanes.steal(latch.last) else { return false };
+            if node.claim() {
+                node.run_on(Runner::Program);
+            }
+            true
+        });
     }
 
     /// A latch for all tasks submitted so far.
     pub(crate) fn latch(&self) -> Arc<Latch> {
-        let latch = Latch::new();
-        {
-            let state = self.state.lock();
-            state.live.nodes.iter().for_each(|node| node.hold(&latch));
-        }
+        let state = self.state.lock();
+        let latch = Latch::new(TaskId(state.graph.len()));
+        state.live.0.iter().for_each(|(_, node)| node.hold(&latch));
+        drop(state);
         latch.release();
         latch
     }
 
     /// Notes that a task has failed, to be reported at the next synchronisation.
     pub(crate) fn failed(&self, failure: &Arc<Failure>) {
-        self.failures.lock().add(failure);
+        let mut failures = self.failures.lock();
+        let omitted = failures.keep(failure);
+        failures.omitted += u64::from(omitted.is_some());
+        drop(failures);
         self.any_failure.store(true, Release);
     }
 
     /// Notes that a task was skipped, and because of which failure.
     pub(crate) fn skipped(&self, cause: &Arc<Failure>) {
         let mut failures = self.failures.lock();
-        failures.add(cause);
+        let _omitted = failures.keep(cause);
         failures.skipped += 1;
+        drop(failures);
         self.any_failure.store(true, Release);
     }
 

@@ -42,7 +42,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mode: Mode,
     ) -> Result<BoundBuffer<T, D>, Error> {
         let label = buffer.inner.label();
-        self.same_runtime(&buffer.inner.core, || label.to_string())?;
+        self.same_runtime(&buffer.inner.core, &|| label.to_string())?;
         let extent = buffer.extent();
         let all = anabranch_grid::GridBox::full(extent);
         let map = |chunk: &Chunk<K>| {
@@ -96,13 +96,13 @@ impl<'a, const K: usize> Declaration<'a, K> {
         regions: &[Region<D>],
         whole: Region<D>,
     ) -> Result<Region<D>, Error> {
-        let points: usize = regions.iter().map(Region::len).sum();
+        let points: u128 = regions.iter().map(|region| region.len() as u128).sum();
         if let [only] = regions {
             return Ok(only.clone());
         }
         let union = regions.iter().fold(Region::empty(), |all, region| all.union(region));
-        if union.len() == points {
-            return Ok(if points == whole.len() { whole } else { union });
+        if union.len() as u128 == points {
+            return Ok(if union.len() == whole.len() { whole } else { union });
         }
         for (i, first) in regions.iter().enumerate() {
             for (j, second) in regions[..i].iter().enumerate() {
@@ -129,12 +129,15 @@ impl<'a, const K: usize> Declaration<'a, K> {
         order: Order,
         label: impl Fn() -> String,
     ) -> Result<(), Error> {
-        self.same_runtime(core, label)?;
+        self.same_runtime(core, &label)?;
+        if self.effects.iter().any(|effect| effect.object == object) {
+            return Err(Error::TwoEffects { task: self.task.clone(), object: label() });
+        }
         self.effects.push(Effect { object, order });
         Ok(())
     }
 
-    fn same_runtime(&self, core: &Weak<Core>, label: impl Fn() -> String) -> Result<(), Error> {
+    fn same_runtime(&self, core: &Weak<Core>, label: &dyn Fn() -> String) -> Result<(), Error> {
         if std::ptr::eq(core.as_ptr(), Arc::as_ptr(self.core)) {
             return Ok(());
         }

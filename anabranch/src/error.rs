@@ -37,6 +37,15 @@ pub enum Error {
     #[error(transparent)]
     Declaration(#[from] Box<DeclarationError>),
 
+    /// A task declares two effects on one host object.
+    #[error("{task} declares two effects on {object}: one `&mut` is all there can be, declare it once")]
+    TwoEffects {
+        /// The task that was refused.
+        task: TaskLabel,
+        /// The object.
+        object: String,
+    },
+
     /// A buffer or host object was used with a runtime that it does not belong to.
     #[error("{what} belongs to another runtime: use it with the runtime that created it")]
     OtherRuntime {
@@ -331,9 +340,14 @@ impl Cause {
         };
         let message = match payload.downcast::<String>() {
             Ok(message) => *message,
-            Err(payload) => {
-                payload.downcast::<&str>().map_or_else(|_| "(no message)".into(), |m| (*m).into())
-            }
+            Err(payload) => match payload.downcast::<&str>() {
+                Ok(message) => (*message).into(),
+                Err(unknown) => {
+                    // Left alone: its destructor could panic, and here nobody would catch that.
+                    std::mem::forget(unknown);
+                    "(no message)".into()
+                }
+            },
         };
         Self::Panic { message, chunk }
     }

@@ -8,6 +8,7 @@ use crate::{
     element::{Element, Rank, Shape},
     error::{Error, TaskLabel},
     host_object::{HostObject, Taken},
+    memory::Allocation,
     node::{Handle, Place, Work},
     sync::Event,
 };
@@ -145,7 +146,13 @@ impl<R> Future for Fence<R> {
     type Output = Result<R, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.state.event.poll(context).map(|()| self.state.take())
+        match self.state.event.poll(context) {
+            Poll::Ready(()) => Poll::Ready(self.state.take()),
+            Poll::Pending => self
+                .core
+                .check_outside("Fence::poll")
+                .map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending),
+        }
     }
 }
 
@@ -160,11 +167,17 @@ fn submit<R: Send + 'static>(
     core: &Arc<Core>,
     declaration: &Declaration<'_, 0>,
     place: Place,
-    work: impl FnOnce(&mut dyn Iterator<Item = Arc<crate::memory::Allocation>>, Promise<R>) -> Work,
+    work: impl FnOnce(&mut dyn Iterator<Item = Arc<Allocation>>, Promise<R>) -> Work,
 ) -> Result<Fence<R>, Error> {
     let state = Arc::new(State { event: Event::default(), result: Mutex::new(None) });
     let promise = Promise(Some(Arc::clone(&state)));
-    let node = core.submit(declaration, declaration.task.clone(), place, |memory| work(memory, promise))?;
+    let node = core.submit(declaration, declaration.task.clone(), place, |memory| match memory {
+        Ok(memory) => work(memory, promise),
+        Err(error) => {
+            promise.keep(Err(error.clone()));
+            Work::failing(error)
+        }
+    })?;
     let task = Arc::new(Handle::default());
     task.set(node);
     Ok(Fence { state, task, core: Arc::clone(core) })
@@ -256,24 +269,33 @@ impl<T: Clone + Send + 'static> Fenceable for HostObject<T> {
     type Output = T;
 
     fn fence(&self, core: &Arc<Core>, location: &'static Location<'static>) -> Result<Fence<T>, Error> {
-        let label = label(location);
-        let whole = Chunk::whole(GridBox::full([]));
-        let mut declaration = Declaration::new(core, &label, whole, std::slice::from_ref(&whole));
-        declaration.object(self.inner.id, &self.inner.core, Order::Sequential, || self.inner.label())?;
-        let object = self.clone();
-        submit(core, &declaration, Place::Host, |_, promise| {
-            Work::Fence(Box::new(move |good| {
-                promise.keep(match good {
-                    Ok(()) => object.inner.lock().clone().ok_or_else(|| moved_out(&object)),
-                    Err(failure) => Err(failure.into()),
-                });
-            }))
-        })
+        // Cloning is the program's code, and may take its time.
+        fence_object(self, core, location, Place::Host, |value| value.clone())
     }
 }
 
-fn moved_out<T>(object: &HostObject<T>) -> Error {
-    Error::MovedOut { what: object.inner.label() }
+/// A fence of a host object: `get` is called when it is the fence's turn.
+fn fence_object<T: Send + 'static>(
+    object: &HostObject<T>,
+    core: &Arc<Core>,
+    location: &'static Location<'static>,
+    place: Place,
+    get: impl FnOnce(&mut Option<T>) -> Option<T> + Send + 'static,
+) -> Result<Fence<T>, Error> {
+    let label = label(location);
+    let whole = Chunk::whole(GridBox::full([]));
+    let mut declaration = Declaration::new(core, &label, whole, std::slice::from_ref(&whole));
+    declaration.object(object.inner.id, &object.inner.core, Order::Sequential, || object.inner.label())?;
+    let object = object.clone();
+    submit(core, &declaration, place, |_, promise| {
+        Work::Fence(Box::new(move |good| {
+            promise.keep(match good {
+                Ok(()) => get(&mut object.inner.lock())
+                    .ok_or_else(|| Error::MovedOut { what: object.inner.label() }),
+                Err(failure) => Err(failure.into()),
+            });
+        }))
+    })
 }
 
 /// What [`drain`](crate::Runtime::drain) hands back: captures of buffers and host objects, or a tuple of them.
@@ -308,18 +330,14 @@ impl<T: Element, const D: usize> Captures for Part<T, D> {
 
 impl<T: Send + 'static> Captures for Taken<T> {
     type Output = T;
-    type Pending = HostObject<T>;
+    type Pending = Fence<T>;
 
-    fn submit(self, core: &Arc<Core>, _: &'static Location<'static>) -> Result<Self::Pending, Error> {
-        if std::ptr::eq(self.object.inner.core.as_ptr(), Arc::as_ptr(core)) {
-            return Ok(self.object);
-        }
-        Err(Error::OtherRuntime { what: self.object.inner.label() })
+    fn submit(self, core: &Arc<Core>, location: &'static Location<'static>) -> Result<Self::Pending, Error> {
+        fence_object(&self.object, core, location, Place::Inline, Option::take)
     }
 
-    fn finish(object: Self::Pending) -> Result<T, Error> {
-        let value = object.inner.lock().take();
-        value.ok_or_else(|| moved_out(&object))
+    fn finish(pending: Self::Pending) -> Result<T, Error> {
+        pending.wait()
     }
 }
 

@@ -4,6 +4,7 @@
 //! moment and then sleeps.
 
 use crate::node::{Node, Runner};
+use anabranch_graph::TaskId;
 use parking_lot::{Condvar, Mutex};
 use std::{
     collections::VecDeque,
@@ -132,12 +133,14 @@ impl Lanes {
         }
     }
 
-    /// Takes a task that no lane has begun, for the calling thread to run.
-    pub(crate) fn steal(&self) -> Option<Arc<Node>> {
+    /// Takes the first task of the queue, for the calling thread to run, if it is one that the thread waits for: one that
+    /// was submitted no later than `last`.
+    pub(crate) fn steal(&self, last: TaskId) -> Option<Arc<Node>> {
         if self.shared.len.load(Acquire) == 0 {
             return None;
         }
         let mut state = self.shared.state.lock();
+        state.queue.front().filter(|node| node.id <= last)?;
         self.shared.pop(&mut state)
     }
 
@@ -154,6 +157,12 @@ impl Lanes {
             // A lane catches everything that its tasks throw; there is nothing to hear from it.
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     sync::Event,
 };
 use anabranch_graph::TaskId;
-use anabranch_par::{Job, Schedule};
+use anabranch_par::{Job, Schedule, keep_denormals};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{
@@ -37,10 +37,10 @@ pub(crate) enum Place {
 pub(crate) enum Runner {
     /// A compute worker.
     Worker,
-    /// A host lane, or a thread that waits for the runtime.
+    /// A host lane.
     Lane,
-    /// A thread that has just submitted something and has better things to do.
-    Submitter,
+    /// A thread of the program, which waits for this task or has just submitted it: it must not be kept by others.
+    Program,
 }
 
 impl Runner {
@@ -59,6 +59,10 @@ type HostError = Arc<dyn Error + Send + Sync>;
 /// The copy of a fence.
 type Copy = Box<dyn FnOnce(Result<(), &Arc<Failure>>) + Send>;
 
+/// After so many tasks that each made the next one ready, a thread looks at its queue again: a chain without end must
+/// not keep others waiting.
+const FOLLOWED: usize = 64;
+
 /// What a task does.
 pub(crate) enum Work {
     /// A kernel, chunk by chunk, in parallel.
@@ -67,6 +71,13 @@ pub(crate) enum Work {
     Host(Box<dyn FnOnce() -> Result<(), HostError> + Send>),
     /// A fence: told whether what it is to copy is good.
     Fence(Copy),
+}
+
+impl Work {
+    /// Of a task that cannot do what it was to do.
+    pub(crate) fn failing(error: crate::Error) -> Self {
+        Self::Host(Box::new(move || Err(Arc::new(error))))
+    }
 }
 
 /// The chunks of a kernel.
@@ -190,42 +201,44 @@ impl Node {
     /// Runs the claimed task here, then whatever it made ready that belongs on this thread.
     pub(crate) fn run_on(self: Arc<Self>, runner: Runner) {
         let mut next = Some(self);
+        let mut followed = 0;
         while let Some(node) = next {
             let (work, core) = node.body.lock().take().expect("a task is run once");
             let outcome = node.execute(work, &core);
             next = node.retire(outcome, &core, runner);
-        }
-    }
-
-    /// Does the work. The closure, with everything that it holds, is gone when this returns.
-    fn execute(&self, work: Work, core: &Arc<Core>) -> Result<(), Arc<Failure>> {
-        let poison = self.poison();
-        if let Work::Fence(copy) = work {
-            let _inside = Inside::enter(core);
-            let fenced = catch_unwind(AssertUnwindSafe(|| copy(poison.as_ref().map_or(Ok(()), Err))));
-            return fenced.map_err(|payload| self.failure(Cause::from_panic(payload, None)));
-        }
-        if let Some(cause) = poison {
-            // Skipped. Dropping what a closure holds may run the program's code.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
-            core.skipped(&cause);
-            return Ok(());
-        }
-        match work {
-            Work::Kernel(kernel) => self.run_kernel(kernel, core),
-            Work::Host(function) => {
-                let _inside = Inside::enter(core);
-                match catch_unwind(AssertUnwindSafe(function)) {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(self.failure(Cause::Error(error))),
-                    Err(payload) => Err(self.failure(Cause::from_panic(payload, None))),
-                }
+            followed += 1;
+            if followed == FOLLOWED
+                && let Some(node) = next.take()
+            {
+                node.requeue(&core);
             }
-            Work::Fence(_) => unreachable!("handled above"),
         }
     }
 
-    fn run_kernel(&self, kernel: Box<dyn Kernel>, core: &Arc<Core>) -> Result<(), Arc<Failure>> {
+    /// Does the work. The closure, with everything that it holds, is gone when this returns: its destructors, too, are the
+    /// program's code, and run as part of the task.
+    fn execute(&self, work: Work, core: &Arc<Core>) -> Result<(), Arc<Failure>> {
+        let _inside = Inside::enter(core);
+        // A thread of the program may be in another mode; results must not depend on who runs a task.
+        let done = keep_denormals(|| catch_unwind(AssertUnwindSafe(|| self.work(work, core))));
+        done.unwrap_or_else(|payload| Err(Cause::from_panic(payload, None)))
+            .map_err(|cause| Arc::new(Failure { id: self.id, task: self.label.clone(), cause }))
+    }
+
+    fn work(&self, work: Work, core: &Arc<Core>) -> Result<(), Cause> {
+        match (work, self.poison()) {
+            (Work::Fence(copy), poison) => copy(poison.as_ref().map_or(Ok(()), Err)),
+            (skipped, Some(cause)) => {
+                core.skipped(&cause);
+                drop(skipped);
+            }
+            (Work::Kernel(kernel), None) => Self::run_kernel(kernel, core)?,
+            (Work::Host(function), None) => function().map_err(Cause::Error)?,
+        }
+        Ok(())
+    }
+
+    fn run_kernel(kernel: Box<dyn Kernel>, core: &Arc<Core>) -> Result<(), Cause> {
         let region = core
             .pool()
             .region(kernel.chunks())
@@ -238,12 +251,8 @@ impl Node {
         });
         result.map_err(|panic| {
             let chunk = kernel.describe(panic.index());
-            self.failure(Cause::from_panic(panic.into_payload(), Some(chunk)))
+            Cause::from_panic(panic.into_payload(), Some(chunk))
         })
-    }
-
-    fn failure(&self, cause: Cause) -> Arc<Failure> {
-        Arc::new(Failure { id: self.id, task: self.label.clone(), cause })
     }
 
     /// The task is done: tells everyone who waits for it. What became ready is queued, but for one task that may follow
@@ -301,10 +310,15 @@ impl Node {
             return next;
         }
         if let Some(other) = next {
-            other.claimed.store(false, Release);
-            other.enqueue(core);
+            other.requeue(core);
         }
         Some(self)
+    }
+
+    /// Gives a claimed task that has not begun to whoever comes.
+    fn requeue(self: Arc<Self>, core: &Core) {
+        self.claimed.store(false, Release);
+        self.enqueue(core);
     }
 
     /// Queues the ready task where it is to be run.
@@ -318,9 +332,9 @@ impl Node {
     /// The submission is complete: runs or queues the task if it is ready.
     pub(crate) fn submitted(self: Arc<Self>, core: &Core) {
         if self.release()
-            && let Some(node) = self.follow(None, core, Runner::Submitter)
+            && let Some(node) = self.follow(None, core, Runner::Program)
         {
-            node.run_on(Runner::Submitter);
+            node.run_on(Runner::Program);
         }
     }
 }
@@ -343,13 +357,15 @@ impl fmt::Debug for Node {
 #[derive(Debug)]
 pub(crate) struct Latch {
     left: AtomicUsize,
+    /// The last task that it may wait for.
+    pub(crate) last: TaskId,
     pub(crate) event: Event,
 }
 
 impl Latch {
     /// Holds one count, to be [released](Self::release) when everything that it waits for has been told.
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { left: AtomicUsize::new(1), event: Event::default() })
+    pub(crate) fn new(last: TaskId) -> Arc<Self> {
+        Arc::new(Self { left: AtomicUsize::new(1), last, event: Event::default() })
     }
 
     pub(crate) fn release(&self) {
@@ -399,7 +415,7 @@ impl Handle {
     pub(crate) fn help(&self) -> bool {
         match self.0.get() {
             Some(node) if node.is_ready() && node.claim() => {
-                Arc::clone(node).run_on(Runner::Lane);
+                Arc::clone(node).run_on(Runner::Program);
                 true
             }
             _ => false,

@@ -131,10 +131,12 @@ impl Runtime {
         &self,
         initial: &I,
     ) -> Result<Buffer<I::Element, D>, Error> {
-        match buffer::filled(initial) {
-            Some(memory) => Ok(self.create(initial.extent(), Some(memory))),
+        // Asked once: an answer that changes must not part the extent from the memory.
+        let extent = initial.extent();
+        match buffer::filled(initial, extent) {
+            Some(memory) => Ok(self.create(extent, Some(memory))),
             None => {
-                let buffer = self.create::<I::Element, D>(initial.extent(), None);
+                let buffer = self.create::<I::Element, D>(extent, None);
                 let points: u128 = buffer.extent().0.iter().map(|&n| n as u128).product();
                 let bytes = points * size_of::<I::Element>() as u128;
                 Err(Error::OutOfMemory { buffer: buffer.inner.label(), bytes })
@@ -175,7 +177,7 @@ impl Runtime {
 
     /// Waits for all tasks submitted so far.
     ///
-    /// The calling thread helps with host tasks while it waits. Where nothing is in flight this costs one load and a
+    /// The calling thread helps with host tasks that it waits for. Where nothing is in flight this costs one load and a
     /// compare.
     ///
     /// # Errors
@@ -190,7 +192,7 @@ impl Runtime {
     #[cold]
     fn wait_busy(&self) -> Result<(), Error> {
         self.core.check_outside("Runtime::wait")?;
-        self.core.latch().event.wait(|| self.core.help());
+        self.core.settle(&self.core.latch());
         Ok(())
     }
 
@@ -240,7 +242,7 @@ impl Drop for Runtime {
         // Inside one of its own tasks the runtime cannot wait for itself; the threads end when the last task is gone.
         if self.core.check_outside("drop").is_ok() {
             if !self.core.is_idle() {
-                self.core.latch().event.wait(|| self.core.help());
+                self.core.settle(&self.core.latch());
             }
             self.core.stop();
         }
@@ -263,7 +265,7 @@ impl Idle {
     pub fn wait(self) -> Result<(), Error> {
         if let Some(latch) = &self.latch {
             self.core.check_outside("Idle::wait")?;
-            latch.event.wait(|| self.core.help());
+            self.core.settle(latch);
         }
         self.core.report()
     }
@@ -273,7 +275,11 @@ impl Future for Idle {
     type Output = Result<(), Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let ready = self.latch.as_ref().map_or(Poll::Ready(()), |latch| latch.event.poll(context));
-        ready.map(|()| self.core.report())
+        match self.latch.as_ref().map_or(Poll::Ready(()), |latch| latch.event.poll(context)) {
+            Poll::Ready(()) => Poll::Ready(self.core.report()),
+            Poll::Pending => {
+                self.core.check_outside("Idle::poll").map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending)
+            }
+        }
     }
 }

@@ -26,7 +26,8 @@ pub(crate) struct Event {
 #[derive(Debug, Default)]
 struct Waiters {
     threads: Vec<Thread>,
-    wakers: Vec<Waker>,
+    /// There is one future at most that waits for an event.
+    waker: Option<Waker>,
 }
 
 impl Event {
@@ -42,7 +43,7 @@ impl Event {
             // Whoever registers after this sees DONE, because it registers under the lock.
             let waiters = std::mem::take(&mut *self.waiters.lock());
             waiters.threads.into_iter().for_each(|t| t.unpark());
-            waiters.wakers.into_iter().for_each(Waker::wake);
+            waiters.waker.into_iter().for_each(Waker::wake);
         }
     }
 
@@ -74,10 +75,9 @@ impl Event {
     /// For `Future::poll`.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let pending = !self.is_set()
-            && self.register(|w| {
-                if !w.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-                    w.wakers.push(context.waker().clone());
-                }
+            && self.register(|w| match &mut w.waker {
+                Some(waker) => waker.clone_from(context.waker()),
+                None => w.waker = Some(context.waker().clone()),
             });
         if pending { Poll::Pending } else { Poll::Ready(()) }
     }

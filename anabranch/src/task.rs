@@ -208,6 +208,10 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         let mut bound = self.accesses.declare(&mut declaration)?;
         let label = self.label.clone();
         self.core.submit(&declaration, label, Place::Host, |memory| {
+            let memory = match memory {
+                Ok(memory) => memory,
+                Err(error) => return Work::failing(error),
+            };
             L::attach(&mut bound, memory);
             Work::Host(Box::new(move || {
                 // SAFETY: memory is attached, the executor calls this once, when the graph allows the task.
@@ -258,6 +262,10 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
         let label = self.label.clone();
         let flush = self.hints.flush_denormals;
         self.core.submit(&declaration, label, Place::Compute, |memory| {
+            let memory = match memory {
+                Ok(memory) => memory,
+                Err(error) => return Work::failing(error),
+            };
             L::attach(&mut bound, memory);
             Work::Kernel(Box::new(Tiled::<K, L, F> { bound, chunks: chunks.clone(), kernel, flush }))
         })?;

@@ -10,7 +10,8 @@
 //!    graph's dependencies are for, and the executor's counters order their memory accesses.
 //! 4. The memory is initialised when it is allocated, and elements are plain data: whatever is read is a value.
 //! 5. A view exists for the time of one call of a kernel or host function, which gets a *reference* to it: it can be
-//!    neither kept nor copied. The declaration that it points to, which holds the allocation, lives longer.
+//!    neither kept nor copied, nor (where it writes) swapped for the view of another call. The declaration that it
+//!    points to, which holds the allocation, lives longer.
 
 use crate::{
     access::BoundBuffer,
@@ -21,8 +22,9 @@ use anabranch_grid::{Extent, GridBox, Point, Region};
 use ndarray::{ArrayView, ArrayViewMut, ShapeBuilder};
 use std::{
     fmt,
+    marker::PhantomData,
     ops::{Index, IndexMut},
-    ptr::NonNull,
+    ptr::{self, NonNull},
 };
 
 /// What both kinds of view know.
@@ -94,17 +96,22 @@ impl<T: Element, const D: usize> Raw<T, D> {
         (self.at(point), range.max()[D - 1] - range.min()[D - 1])
     }
 
-    /// The only box of the region.
-    fn single(&self) -> &GridBox<D> {
+    /// The only box of the region; the empty box of an empty one.
+    fn single(&self) -> GridBox<D> {
         match self.region().boxes() {
-            [range] => range,
+            [range] => *range,
+            [] if D > 0 => GridBox::EMPTY,
             _ => self.refuse(format_args!("an array of all points of a region that is not one box")),
         }
     }
 
     /// The elements of the region where they are one run in memory.
     fn contiguous(&self) -> Option<(*mut T, usize)> {
-        let [range] = self.region().boxes() else { return None };
+        let range = match self.region().boxes() {
+            [range] => range,
+            [] => return Some((self.start, 0)),
+            _ => return None,
+        };
         // Whole in all dimensions after the first that has more than one point.
         let first = (0..D).find(|&d| range.extent()[d] > 1).unwrap_or(D);
         let whole = (first + 1..D).all(|d| range.extent()[d] == self.extent()[d]);
@@ -149,14 +156,17 @@ unsafe impl<T: Element, const D: usize> Sync for ReadView<T, D> {}
 ///
 /// Indices are the buffer's own. A point outside the declared region ends the task with an error that names the
 /// buffer, the point and the region. What a *written* region holds before the task writes it is unspecified.
-pub struct WriteView<T, const D: usize> {
+pub struct WriteView<'v, T, const D: usize> {
     raw: Raw<T, D>,
+    /// Ties the view to the one call that it was made for: views of different calls are of different types, so that one
+    /// cannot be swapped for the other.
+    _call: PhantomData<&'v mut [T]>,
 }
 
 // SAFETY: stands for a unique slice of elements, which are Send.
-unsafe impl<T: Element, const D: usize> Send for WriteView<T, D> {}
+unsafe impl<T: Element, const D: usize> Send for WriteView<'_, T, D> {}
 // SAFETY: as above, and shared access only reads.
-unsafe impl<T: Element, const D: usize> Sync for WriteView<T, D> {}
+unsafe impl<T: Element, const D: usize> Sync for WriteView<'_, T, D> {}
 
 impl<T: Element, const D: usize> ReadView<T, D> {
     /// # Safety
@@ -223,13 +233,21 @@ impl<T: Element> ReadView<T, 3> {
     }
 }
 
-impl<T: Element, const D: usize> WriteView<T, D> {
+impl<T: Element, const D: usize> WriteView<'_, T, D> {
     /// # Safety
     /// As long as the view exists: `bound` lives and has its memory, and nobody else reads or writes a point of this
     /// chunk's region, which lies inside the buffer.
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: as the caller vouches.
-        Self { raw: unsafe { Raw::new(bound, chunk) } }
+        Self { raw: unsafe { Raw::new(bound, chunk) }, _call: PhantomData }
+    }
+
+    /// The view for the time of one call.
+    pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut WriteView<'v, T, D> {
+        // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind a unique
+        // reference: what could be put there lives as long as 'v only, but nobody looks at this view after the call,
+        // and it has no destructor.
+        unsafe { &mut *ptr::from_mut(self).cast() }
     }
 
     /// The declared region, for this chunk.
@@ -285,7 +303,7 @@ impl<T: Element, const D: usize> WriteView<T, D> {
     }
 }
 
-impl<T: Element> WriteView<T, 2> {
+impl<T: Element> WriteView<'_, T, 2> {
     /// Row `y`, as far as it is declared: from the first to the last declared column.
     #[inline]
     pub fn row_mut(&mut self, y: usize) -> &mut [T] {
@@ -295,7 +313,7 @@ impl<T: Element> WriteView<T, 2> {
     }
 }
 
-impl<T: Element> WriteView<T, 3> {
+impl<T: Element> WriteView<'_, T, 3> {
     /// Row `y` of plane `z`, as far as it is declared.
     #[inline]
     pub fn row_mut(&mut self, z: usize, y: usize) -> &mut [T] {
@@ -316,7 +334,7 @@ impl<T: Element, const D: usize> Index<[usize; D]> for ReadView<T, D> {
     }
 }
 
-impl<T: Element, const D: usize> Index<[usize; D]> for WriteView<T, D> {
+impl<T: Element, const D: usize> Index<[usize; D]> for WriteView<'_, T, D> {
     type Output = T;
 
     #[inline]
@@ -327,7 +345,7 @@ impl<T: Element, const D: usize> Index<[usize; D]> for WriteView<T, D> {
     }
 }
 
-impl<T: Element, const D: usize> IndexMut<[usize; D]> for WriteView<T, D> {
+impl<T: Element, const D: usize> IndexMut<[usize; D]> for WriteView<'_, T, D> {
     #[inline]
     fn index_mut(&mut self, point: [usize; D]) -> &mut T {
         self.raw.box_at(point);
@@ -342,7 +360,7 @@ impl<T: Element, const D: usize> fmt::Debug for ReadView<T, D> {
     }
 }
 
-impl<T: Element, const D: usize> fmt::Debug for WriteView<T, D> {
+impl<T: Element, const D: usize> fmt::Debug for WriteView<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WriteView({} {})", self.raw.bound().label(), self.raw.region())
     }

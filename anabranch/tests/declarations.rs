@@ -179,6 +179,66 @@ fn an_impossible_size_is_named() {
 }
 
 #[test]
+fn fencing_what_found_no_memory_names_it() {
+    let rt = runtime();
+    let huge = rt.buffer::<u8, 1>([usize::MAX / 4]).named("huge");
+    rt.task("fill").once().write(&huge, fixed(GridBox::new(0, 1))).host(|(huge,)| huge.fill(0)).unwrap();
+    let error = rt.fence(&huge.part(GridBox::new(0, 1))).unwrap().wait().unwrap_err().to_string();
+    assert!(error.contains("no memory for buffer \"huge\""), "{error}");
+}
+
+#[test]
+fn two_effects_on_one_object() {
+    let rt = runtime();
+    let object = rt.host_object(1);
+    let (task, line) = (rt.task("twice"), here!());
+    let error = task
+        .once()
+        .effect(&object, sequential())
+        .effect(&object, sequential())
+        .host(|(_a, _b)| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with(&format!("task \"twice\" {line} declares two effects on host object 1 (i32)")),
+        "{error}"
+    );
+}
+
+/// What a buffer is made from may answer differently the second time it is asked.
+#[test]
+fn a_source_that_changes_its_extent() {
+    struct Liar(std::cell::Cell<usize>);
+    impl anabranch::Initial<1> for Liar {
+        type Element = u8;
+        fn extent(&self) -> Extent<1> {
+            Extent([self.0.replace(4096)])
+        }
+        fn copy_to(&self, target: &mut [u8]) {
+            target.fill(7);
+        }
+    }
+    let rt = runtime();
+    let buffer = rt.buffer_from(&Liar(std::cell::Cell::new(1))).unwrap();
+    assert_eq!(buffer.extent(), Extent([1]));
+    assert_eq!(rt.fence(&buffer).unwrap().wait().unwrap().as_slice(), [7]);
+}
+
+#[test]
+fn empty_regions_are_fine() {
+    let rt = runtime();
+    let empty = rt.buffer::<f32, 2>([0, 5]);
+    rt.task("none").over([0, 5]).write(&empty, one_to_one()).kernel(|_, (_e,)| panic!("no chunk")).unwrap();
+    rt.task("look")
+        .once()
+        .read(&empty, all())
+        .host(|(e,)| assert_eq!((e.as_slice(), e.as_array().len()), (Some(&[][..]), 0)))
+        .unwrap();
+    assert_eq!(rt.fence(&empty).unwrap().wait().unwrap().as_slice(), []);
+    rt.wait().unwrap();
+}
+
+#[test]
 fn settings_out_of_range() {
     let error = Runtime::builder().threads(0).build().unwrap_err().to_string();
     assert_eq!(error, "threads is 0; choose 1 or more");

@@ -180,6 +180,97 @@ fn a_failed_effect_poisons_the_object() {
     assert_eq!(log.into_inner().unwrap(), [1]);
 }
 
+/// Half-changed by a task that panicked: not handed out as if it were good, even after the failure was told.
+#[test]
+fn drain_does_not_hand_out_a_poisoned_object() {
+    let rt = runtime(2);
+    let log = rt.host_object(vec![1]);
+    rt.task("half")
+        .once()
+        .effect(&log, sequential())
+        .host(|(log,)| {
+            log.push(2);
+            assert!(log.is_empty(), "before it pushed 3");
+        })
+        .unwrap();
+    assert!(rt.wait().is_err());
+    assert!(rt.fence(&log).unwrap().wait().is_err());
+    assert!(rt.drain(log.capture()).unwrap_err().to_string().contains("before it pushed 3"));
+    assert_eq!(log.into_inner().unwrap(), [1, 2]);
+}
+
+/// Destructors of what a closure holds are part of the task.
+#[test]
+fn a_destructor_that_panics_fails_the_task() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("in the destructor");
+            }
+        }
+    }
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let bomb = Bomb;
+        rt.task("kernel")
+            .over([8])
+            .kernel(move |_, ()| {
+                let _ = &bomb;
+            })
+            .unwrap();
+        let bomb = Bomb;
+        rt.task("host")
+            .once()
+            .host(move |()| {
+                let _bomb = &bomb;
+            })
+            .unwrap();
+        rt.task("payload").once().host(|()| -> () { std::panic::panic_any(Bomb) }).unwrap();
+        let error = rt.wait().unwrap_err().to_string();
+        assert!(error.contains("task \"kernel\"") && error.contains("task \"host\""), "{error}");
+        assert!(error.contains("in the destructor") && error.contains("task \"payload\""), "{error}");
+        rt.task("after").once().host(|()| ()).unwrap();
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn skips_do_not_add_to_what_is_omitted() {
+    let rt = runtime(2);
+    let bad = rt.buffer::<u8, 1>([1]);
+    rt.task("bad").once().write(&bad, all()).host(|(_bad,)| Err::<(), _>("first")).unwrap();
+    for i in 0..64 {
+        rt.task("more").once().host(move |()| Err::<(), _>(format!("error {i}"))).unwrap();
+    }
+    for _ in 0..1000 {
+        rt.task("skipped").once().read(&bad, all()).host(|(_bad,)| ()).unwrap();
+    }
+    let Error::Failed(failures) = rt.wait().unwrap_err() else { panic!() };
+    assert_eq!((failures.iter().count(), failures.omitted(), failures.skipped()), (64, 1, 1000));
+}
+
+/// Errors may hold whatever the program likes: handles, too.
+#[test]
+fn errors_that_hold_buffers_are_forgotten_without_harm() {
+    #[derive(Debug)]
+    struct Holds(#[allow(dead_code)] Buffer<u8, 1>);
+    impl std::fmt::Display for Holds {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("holds a buffer")
+        }
+    }
+    impl std::error::Error for Holds {}
+    let rt = runtime(2);
+    for _ in 0..3000 {
+        let held = rt.buffer_from(&[0_u8; 4]).unwrap();
+        rt.task("fails").once().host(move |()| Err::<(), _>(Holds(held))).unwrap();
+    }
+    assert!(rt.wait().is_err());
+    rt.task("after").once().host(|()| ()).unwrap();
+    rt.wait().unwrap();
+}
+
 #[test]
 fn failures_are_told_oldest_first_and_a_report_is_bounded() {
     let rt = runtime(3);

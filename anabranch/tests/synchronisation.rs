@@ -266,6 +266,19 @@ fn the_last_handle_may_go_inside_a_task() {
         .unwrap();
     drop(rt);
     receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    // In a kernel's closure, too, which is dropped when it has run.
+    let rt = Arc::new(runtime(2));
+    let (inside, (sender, receiver)) = (Arc::clone(&rt), mpsc::channel());
+    rt.task("last owner")
+        .over([1])
+        .kernel(move |_, ()| {
+            std::thread::sleep(Duration::from_millis(10));
+            let _ = &inside;
+            sender.send(()).unwrap();
+        })
+        .unwrap();
+    drop(rt);
+    receiver.recv_timeout(Duration::from_secs(20)).unwrap();
 }
 
 #[test]
@@ -370,6 +383,111 @@ fn a_million_tasks_need_bounded_memory() {
     }
     assert!(most < before + 32 * 1024, "{before} KiB grew to {most} KiB");
     assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [125_000; 8]);
+}
+
+/// A thread that waits for one thing is not kept by another, which may wait for that thread.
+#[test]
+fn a_waiting_thread_runs_only_what_it_waits_for() {
+    for _ in 0..50 {
+        let rt = runtime(2);
+        let object = rt.host_object(0);
+        let (sender, receiver) = mpsc::channel();
+        let fence = rt.fence(&object).unwrap();
+        rt.task("later")
+            .once()
+            .effect(&object, sequential())
+            .host(move |(_o,)| receiver.recv().unwrap())
+            .unwrap();
+        assert_eq!(fence.wait().unwrap(), 0);
+        sender.send(()).unwrap();
+        rt.wait().unwrap();
+    }
+}
+
+/// A thread that is held back does not run tasks: one of them may wait for that thread.
+#[test]
+fn a_submitter_is_not_kept_by_a_host_task() {
+    let rt = Runtime::builder().threads(2).lead(4).host_lanes(1).build().unwrap();
+    let (sender, receiver) = mpsc::channel::<()>();
+    rt.task("waits for the program").once().host(move |()| receiver.recv().unwrap()).unwrap();
+    for _ in 0..50 {
+        rt.task("kernel").over([4]).kernel(|_, ()| ()).unwrap();
+    }
+    sender.send(()).unwrap();
+    rt.wait().unwrap();
+}
+
+/// The mode of the thread that waits, and helps, is not the mode of the tasks.
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn results_do_not_depend_on_the_waiting_threads_mode() {
+    use std::hint::black_box;
+    let rt = runtime(1);
+    anabranch::par::flush_denormals(|| {
+        for _ in 0..200 {
+            rt.task("denormal")
+                .once()
+                .host(|()| assert!(black_box(f32::MIN_POSITIVE) * black_box(0.5) > 0.0))
+                .unwrap();
+            rt.wait().unwrap();
+        }
+    });
+}
+
+#[test]
+fn polling_inside_a_task_is_an_error() {
+    let rt = Arc::new(runtime(2));
+    let inside = Arc::clone(&rt);
+    rt.task("polls")
+        .once()
+        .host(move |()| assert!(matches!(block_on(inside.idle()), Err(Error::WaitInsideTask { .. }))))
+        .unwrap();
+    rt.wait().unwrap();
+}
+
+/// A chain that never ends does not keep an independent task waiting.
+#[test]
+fn a_chain_does_not_starve_others() {
+    let rt = runtime(1);
+    let u = rt.buffer_from(&[0_u64]).unwrap();
+    let ran = Arc::new(AtomicUsize::new(0));
+    for i in 0..20_000 {
+        rt.task("link").over([1]).update(&u, one_to_one()).kernel(|_, (u,)| u[[0]] += 1).unwrap();
+        if i == 100 {
+            let ran = Arc::clone(&ran);
+            rt.task("other")
+                .over([1])
+                .kernel(move |_, ()| {
+                    ran.fetch_add(1, Relaxed);
+                })
+                .unwrap();
+        }
+    }
+    // The lead is 4,096: the other task is long due.
+    assert_eq!(ran.load(Relaxed), 1);
+    rt.wait().unwrap();
+}
+
+/// One task that sleeps does not keep the books of all that ran meanwhile.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_sleeping_task_does_not_make_memory_grow() {
+    fn resident_kib() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmRSS")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+    let rt = runtime(2);
+    let (sender, receiver) = mpsc::channel::<()>();
+    rt.task("sleeps").once().host(move |()| receiver.recv().unwrap()).unwrap();
+    let submit = |n| (0..n).for_each(|_| rt.task("kernel").over([1]).kernel(|_, ()| ()).unwrap());
+    submit(20_000);
+    let before = resident_kib();
+    submit(100_000);
+    let after = resident_kib();
+    sender.send(()).unwrap();
+    rt.wait().unwrap();
+    assert!(after < before + 12 * 1024, "{before} KiB grew to {after} KiB");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub struct TaskGraph {
     buffers: HashMap<BufferId, Tracker>,
     /// The last task with a sequential effect on each object.
     objects: HashMap<ObjectId, TaskId>,
-    names: u32,
+    names: u64,
 }
 
 type Dependencies = SmallVec<[Dependency; 4]>;

@@ -21,11 +21,11 @@ impl fmt::Display for TaskId {
 
 /// A buffer that the graph tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BufferId(pub u32);
+pub struct BufferId(pub u64);
 
 /// A host object that the graph tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(pub u32);
+pub struct ObjectId(pub u64);
 
 /// What a task does with a region of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -19,11 +19,16 @@ struct Version {
     cells: RegionMap<3, Cell>,
     /// When this version became the current one, in the buffer's own count.
     since: u64,
+    /// How many cells there may be before readers that are done are forgotten everywhere, so that cells merge again.
+    bound: usize,
 }
+
+/// Cells that a version may have before it is worth looking which of them can be merged.
+const CELLS: usize = 64;
 
 impl Version {
     fn new(extent: Extent<3>, writer: Option<TaskId>, since: u64) -> Self {
-        Self { cells: RegionMap::new(extent, Cell { writer, readers: SmallVec::new() }), since }
+        Self { cells: RegionMap::new(extent, Cell { writer, readers: SmallVec::new() }), since, bound: CELLS }
     }
 
     /// Everyone who may still use this version: for each part its readers, or its writer where nobody has read.
@@ -117,8 +122,23 @@ impl Tracker {
         }
     }
 
+    /// Forgets all readers that are done, where different reads have cut the buffer into many cells.
+    fn merge_cells(&mut self, done: &dyn Fn(TaskId) -> bool) {
+        let whole = self.whole();
+        let version = &mut self.versions[self.current];
+        if version.cells.len() > version.bound {
+            version.cells.apply(&whole, |cell| {
+                let mut cell = cell.clone();
+                cell.readers.retain(|r| !done(*r));
+                cell
+            });
+            version.bound = CELLS.max(2 * version.cells.len());
+        }
+    }
+
     /// Notes that `task` reads `region`. Readers for which `done` holds are forgotten now and then.
     pub(crate) fn read(&mut self, region: &Region<3>, task: TaskId, done: &dyn Fn(TaskId) -> bool) {
+        self.merge_cells(done);
         for range in region.boxes() {
             self.versions[self.current].cells.apply(range, |cell| {
                 let mut cell = cell.clone();

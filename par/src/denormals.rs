@@ -22,6 +22,10 @@ use std::hint::black_box;
 /// assert!(half_of_smallest_normal() > 0.0);
 /// ```
 pub fn flush_denormals<R>(f: impl FnOnce() -> R) -> R {
+    with_flush(FLUSH, f)
+}
+
+fn with_flush<R>(flush: Control, f: impl FnOnce() -> R) -> R {
     /// Restores the mode.
     struct Mode(Control);
     impl Drop for Mode {
@@ -33,8 +37,14 @@ pub fn flush_denormals<R>(f: impl FnOnce() -> R) -> R {
     fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
         black_box(f)()
     }
-    let _mode = Mode(set_flush(FLUSH));
+    let _mode = Mode(set_flush(flush));
     out_of_line(f)
+}
+
+/// Calls `f` with denormal numbers kept as they are on this thread, and restores the former mode: for work whose results
+/// must not depend on the mode of the thread that happens to do it.
+pub fn keep_denormals<R>(f: impl FnOnce() -> R) -> R {
+    with_flush(0, f)
 }
 
 /// Whether the calling thread treats denormal numbers as zero.
@@ -50,7 +60,9 @@ pub(crate) fn reset() {
 /// Sets the flush bits and no others; what they were before.
 fn set_flush(flush: Control) -> Control {
     let before = control();
-    set_control(before & !FLUSH | flush);
+    if before & FLUSH != flush {
+        set_control(before & !FLUSH | flush);
+    }
     before & FLUSH
 }
 

@@ -38,7 +38,7 @@ mod sync;
 mod models;
 
 pub use claims::Schedule;
-pub use denormals::flush_denormals;
+pub use denormals::{flush_denormals, keep_denormals};
 pub use jobs::Job;
 pub use pool::{Builder, MAX_WORKERS, Pool, PoolError};
 pub use region::{Region, RegionPanic};

@@ -228,8 +228,8 @@ impl<'rt> Grid<'rt> {
 
 /// The rows of the next state that one call of the kernel makes.
 struct Band<'a> {
-    u: &'a mut WriteView<f32, 2>,
-    v: &'a mut WriteView<f32, 2>,
+    u: &'a mut WriteView<'a, f32, 2>,
+    v: &'a mut WriteView<'a, f32, 2>,
 }
 
 impl Output for Band<'_> {
