@@ -1,14 +1,17 @@
 //! The run itself, as tasks of the runtime.
 //!
-//! A sweep is a task: it takes the grid several steps further, in bands of rows that each need as many rows around them. A
-//! frame is a host task that writes V straight from its buffer, beside the sweeps that follow: these go on in other
-//! versions of the buffer, and how many there may be is how far computation runs ahead of storage. Submission runs a
-//! few tasks ahead of execution, no further, so that an interruption is answered soon.
+//! A sweep takes the grid several steps further. It is one task for each band of rows, which needs as many rows around it;
+//! so a band can go on as soon as its neighbours are there, and no thread waits for the slowest one. A frame is a host
+//! task that writes V straight from its buffer, beside the sweeps that follow: these go to other buffers, and how many
+//! there are is how far computation runs ahead of storage. Submission runs a few sweeps ahead of execution, no further,
+//! so that an interruption is answered soon.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use anabranch::grid::split_1d;
 use anabranch::prelude::*;
 use anabranch_store::{FrameWriter, Summary};
 use ndarray::ArrayView2;
@@ -23,8 +26,14 @@ use crate::parameters::Parameters;
 use crate::progress::Progress;
 use crate::start::Start;
 
-/// Tasks that may be submitted and not yet done, beside the frames that wait to be stored.
+/// Sweeps that may be submitted and not yet done.
 const LEAD: usize = 8;
+
+/// Bands for each thread, where the grid has rows enough: so that there is something to do while a band waits.
+const BANDS_PER_THREAD: usize = 3;
+
+/// A band has at least as many times the rows that it needs around it: those are computed twice.
+const ROWS_PER_ROW_AROUND: usize = 10;
 
 /// Where checkpoints go, and when they are written.
 #[derive(Clone, Debug)]
@@ -82,7 +91,8 @@ impl Drive<'_> {
         let Self { start, threads, simd, queue, writer, checkpoints, progress, interrupt } = self;
         let (parameters, first) = (start.parameters.clone(), start.first_frame);
         let (frames, steps) = (parameters.frames, parameters.steps_per_frame);
-        let rt = Runtime::builder().threads(threads).lead(LEAD + queue).build()?;
+        let rt =
+            Runtime::builder().threads(threads).lead(LEAD * BANDS_PER_THREAD * threads + queue).build()?;
         let mut grid = Grid::new(&rt, &start, simd, queue)?;
         drop(start);
         let due = checkpoints.clone().filter(|_| writer.is_some());
@@ -128,13 +138,24 @@ impl Drive<'_> {
 
 const WHOLE: &str = "all of a buffer is one slice";
 
-/// The state as buffers, and a second one into which the next sweep goes.
+/// The number of bands of rows.
+fn bands(rows: usize, stepper: &Stepper, threads: usize) -> usize {
+    (rows / (ROWS_PER_ROW_AROUND * stepper.preferred_steps())).clamp(threads, BANDS_PER_THREAD * threads)
+}
+
+/// The state as buffers, and those into which the next sweeps go.
 struct Grid<'rt> {
     rt: &'rt Runtime,
     stepper: Stepper,
     edges: Edges,
-    now: [Buffer<f32, 2>; 2],
-    next: [Buffer<f32, 2>; 2],
+    bands: Vec<GridBox<2>>,
+    u: Buffer<f32, 2>,
+    v: Buffer<f32, 2>,
+    next_u: Buffer<f32, 2>,
+    /// V between frames; the two take turns.
+    next_v: [Buffer<f32, 2>; 2],
+    /// V as frames; they take turns, too. One is computed and one is stored while the others wait.
+    frames: VecDeque<Buffer<f32, 2>>,
     watch: Stopwatch,
 }
 
@@ -145,67 +166,80 @@ impl<'rt> Grid<'rt> {
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
         let filled =
             |field: &[f32]| rt.buffer_from(&ArrayView2::from_shape(shape, field).expect("a field is a grid"));
-        // One version is computed, one is stored, `queue` wait. With an even number of sweeps to a frame all frames
-        // come from one of the two buffers; with an odd number they take turns.
-        let sweeps = p.steps_per_frame.div_ceil(stepper.preferred_steps() as u64);
-        let versions = if sweeps.is_multiple_of(2) { [queue + 2, 1] } else { [(queue + 2).div_ceil(2); 2] };
+        let empty = |name: String| rt.buffer(shape).named(name);
         Ok(Self {
             rt,
             stepper,
             edges: p.edges,
-            now: [filled(&start.u)?.named("u"), filled(&start.v)?.named("v").with_versions(versions[0])],
-            next: [
-                rt.buffer(shape).named("next u"),
-                rt.buffer(shape).named("next v").with_versions(versions[1]),
-            ],
+            bands: split_1d(&GridBox::full(shape), bands(p.rows, &stepper, rt.threads()), 1),
+            u: filled(&start.u)?.named("u"),
+            v: filled(&start.v)?.named("v"),
+            next_u: empty("next u".into()),
+            next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
+            frames: (0..queue + 2).map(|i| empty(format!("frame {i}"))).collect(),
             watch: Stopwatch::default(),
         })
     }
 
+    /// To the next frame.
     fn advance(&mut self, mut steps: u64) -> Result<(), Error> {
         while steps > 0 {
             // Sweeps as equal as possible: of 17 steps, 9 and 8 and not 16 and 1.
             let sweeps = steps.div_ceil(self.stepper.preferred_steps() as u64);
             let sweep = steps.div_ceil(sweeps);
-            self.sweep(sweep as usize)?;
             steps -= sweep;
+            let to = if steps == 0 {
+                self.frames.rotate_left(1);
+                self.frames[0].clone()
+            } else {
+                self.next_v.swap(0, 1);
+                self.next_v[0].clone()
+            };
+            self.sweep(sweep as usize, to)?;
         }
         Ok(())
     }
 
-    /// A few steps at once. Each thread has one band of rows: the more bands, the more rows around them are computed
-    /// twice.
-    fn sweep(&mut self, steps: usize) -> Result<(), Error> {
-        let ([u, v], [next_u, next_v]) = (&self.now, &self.next);
+    /// A few steps at once, with V going to `next_v`.
+    fn sweep(&mut self, steps: usize, next_v: Buffer<f32, 2>) -> Result<(), Error> {
         let around = match self.edges {
             Edges::Periodic => neighborhood([steps, 0]).periodic(),
             Edges::Absorbing | Edges::Clamped => neighborhood([steps, 0]),
         };
-        let (stepper, watch) = (self.stepper, self.watch.clone());
-        self.rt
-            .task("advance")
-            .over(u.extent())
-            .chunks(self.rt.threads())
-            .flush_denormals()
-            .read(u, around)
-            .read(v, around)
-            .write(next_u, one_to_one())
-            .write(next_v, one_to_one())
-            .kernel(move |tile, (u, v, next_u, next_v)| {
-                let _running = watch.start();
-                tile.scratch(|scope| {
-                    let scratch = scope.slice(stepper.scratch_len(steps));
-                    let input = |row: usize| (u.row(row), v.row(row));
-                    stepper.advance(tile.rows(), steps, input, &mut Band { u: next_u, v: next_v }, scratch);
-                });
-            })?;
-        std::mem::swap(&mut self.now, &mut self.next);
+        for &band in &self.bands {
+            let (stepper, watch) = (self.stepper, self.watch.clone());
+            self.rt
+                .task("advance")
+                .over(band)
+                .chunks(1)
+                .flush_denormals()
+                .read(&self.u, around)
+                .read(&self.v, around)
+                .write(&self.next_u, one_to_one())
+                .write(&next_v, one_to_one())
+                .kernel(move |tile, (u, v, next_u, next_v)| {
+                    let _running = watch.start();
+                    tile.scratch(|scope| {
+                        let scratch = scope.slice(stepper.scratch_len(steps));
+                        let input = |row: usize| (u.row(row), v.row(row));
+                        stepper.advance(
+                            tile.rows(),
+                            steps,
+                            input,
+                            &mut Band { u: next_u, v: next_v },
+                            scratch,
+                        );
+                    });
+                })?;
+        }
+        std::mem::swap(&mut self.u, &mut self.next_u);
+        self.v = next_v;
         Ok(())
     }
 
     /// A host task that stores V as it is now.
     fn store_frame(&self, store: &HostObject<Store>, frame: u64) -> Result<(), Error> {
-        let task = self.rt.task("store frame").once().read(&self.now[1], all()).effect(store, sequential());
+        let task = self.rt.task("store frame").once().read(&self.v, all()).effect(store, sequential());
         task.host(move |(v, store)| store.frame(frame, v.as_slice().expect(WHOLE)))?;
         Ok(())
     }
@@ -217,8 +251,8 @@ impl<'rt> Grid<'rt> {
         store: &HostObject<Store>,
         act: impl FnOnce(&mut Store, &[f32], &[f32]) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), Error> {
-        let [u, v] = &self.now;
-        let task = self.rt.task(name).once().read(u, all()).read(v, all()).effect(store, sequential());
+        let task =
+            self.rt.task(name).once().read(&self.u, all()).read(&self.v, all()).effect(store, sequential());
         task.host(|(u, v, store)| {
             store.timed(|store| act(store, u.as_slice().expect(WHOLE), v.as_slice().expect(WHOLE)))
         })?;

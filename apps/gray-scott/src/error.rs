@@ -113,6 +113,12 @@ impl From<anabranch::Error> for Error {
     }
 }
 
+impl From<anabranch::par::PoolError> for Error {
+    fn from(error: anabranch::par::PoolError) -> Self {
+        anabranch::Error::from(error).into()
+    }
+}
+
 impl Error {
     /// For `map_err`: an error that says what was tried with which file.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
