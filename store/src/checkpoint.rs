@@ -27,7 +27,7 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn};
 
 use crate::attribute::Attr;
 use crate::reader::open_hdf5;
-use crate::space::Partial;
+use crate::space::{Partial, available_bytes};
 use crate::{Result, StoreError};
 
 /// Marks a file as a checkpoint; its value is the version of the format.
@@ -87,6 +87,12 @@ pub fn save(path: impl AsRef<Path>, checkpoint: &Checkpoint<'_>) -> Result<()> {
                 "array {name:?} of shape {shape:?} cannot have {found} elements"
             )));
         }
+    }
+    // HDF5 has no short words for a full disk; so it is asked for room before.
+    let needed = checkpoint.arrays.iter().map(|(_, _, data)| size_of_val(*data) as u64).sum();
+    let available = available_bytes(path)?;
+    if needed > available {
+        return Err(StoreError::NoSpace { needed, available, path: path.to_owned() });
     }
     let partial = Partial::create(path)?;
     write(partial.temporary(), checkpoint).map_err(|e| StoreError::hdf5("write", path, e))?;

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crate::device::{Device, read_u64_at};
 use crate::element::Element;
-use crate::layout::Layout;
+use crate::layout::{FramesAt, Layout};
 use crate::options::{FileOptions, SyncLevel};
 use crate::queue::{Observe, Queue};
 use crate::sink::{Stamp, sink};
@@ -68,7 +68,10 @@ impl<T: Element> FrameWriter<T> {
         if from > stored {
             return Err(StoreError::NotStored { path: path.clone(), frame: from - 1, stored, frames });
         }
-        options.check_space::<T>(frames - stored, 0)?;
+        // What a compressed file will need cannot be known, whatever the options say now.
+        if matches!(layout.frames_at, FramesAt::Contiguous(_)) {
+            options.check_space::<T>(frames - stored, 0)?;
+        }
         Self::over(Box::new(file), options, &layout, stored, from)
     }
 

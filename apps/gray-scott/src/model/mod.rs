@@ -8,7 +8,7 @@
 //! ```
 //!
 //! L is the Oono-Puri 9-point Laplacian: corners 1/4, edges 1/2, centre -3. [`Params`] holds the constants,
-//! [`Edges`] says what lies outside the grid, [`initial`] makes the state to start from, and [`reference`] is the
+//! [`Edges`] says what lies outside the grid, [`initial`] makes the state to start from, and [`reference`](mod@reference) is the
 //! model in `f64`, slow and plain, by which the fast [`kernel`](crate::kernel) is judged.
 
 mod edges;

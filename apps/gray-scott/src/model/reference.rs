@@ -47,7 +47,7 @@ impl From<Params> for Constants {
 }
 
 impl Reference {
-    /// The [initial](super::initial) state of a grid.
+    /// The [`initial`] state of a grid.
     pub fn new(params: Params, edges: Edges, [rows, cols]: [usize; 2], noise: Option<u64>) -> Self {
         let (u, v) = initial(rows, cols, noise);
         let wide = |field: Vec<f32>| field.into_iter().map(f64::from).collect();
