@@ -138,8 +138,11 @@ impl Drive<'_> {
 
 const WHOLE: &str = "all of a buffer is one slice";
 
-/// The number of bands of rows.
+/// The number of bands of rows. A thread alone never waits for another.
 fn bands(rows: usize, stepper: &Stepper, threads: usize) -> usize {
+    if threads == 1 {
+        return 1;
+    }
     (rows / (ROWS_PER_ROW_AROUND * stepper.preferred_steps())).clamp(threads, BANDS_PER_THREAD * threads)
 }
 
@@ -310,13 +313,11 @@ impl Store {
 
     /// Completes the file, and leaves a checkpoint if there is more to come.
     fn finish(&mut self, done: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
-        let (Some(writer), Some(checkpoints)) = (self.writer.take(), &self.checkpoints) else {
-            return Ok(());
-        };
+        let Some(writer) = self.writer.take() else { return Ok(()) };
         self.summary = Some(writer.finish()?);
-        match done == self.parameters.frames {
-            true => checkpoint::remove(&checkpoints.path),
-            false => self.checkpoint(done, u, v),
+        match &self.checkpoints {
+            Some(checkpoints) if done == self.parameters.frames => checkpoint::remove(&checkpoints.path),
+            _ => self.checkpoint(done, u, v),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers as people read them (bytes, rates, durations), and paths as a shell does.
+//! Numbers as people read them (bytes, rates, durations), and paths and commands as a shell does.
 
 use std::path::Path;
 use std::time::Duration;
@@ -67,6 +67,14 @@ fn scaled(x: f64) -> String {
         2
     };
     format!("{value:.digits$} {}", PREFIXES[prefix])
+}
+
+/// How the user calls this program with these arguments: by its name, or through Cargo where Cargo has started it.
+pub fn command(arguments: &str, path: &Path) -> String {
+    // Cargo sets this for what it runs.
+    let by_cargo = std::env::var_os("CARGO_PKG_NAME").is_some_and(|name| name == env!("CARGO_PKG_NAME"));
+    let program = if by_cargo { "cargo run --release --" } else { env!("CARGO_PKG_NAME") };
+    format!("{program} {arguments} {}", shell_word(path))
 }
 
 #[cfg(test)]

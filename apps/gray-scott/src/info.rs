@@ -48,7 +48,7 @@ pub fn describe(path: &Path) -> Result<String, Error> {
     if stored < reader.frames() {
         lines.add("to continue", continuation(path, &reader));
     } else {
-        lines.add("pictures", format!("gray-scott render {}", human::shell_word(path)));
+        lines.add("pictures", human::command("render", path));
     }
     Ok(lines.0)
 }
@@ -148,6 +148,6 @@ mod tests {
         let path = folder.path().join("whole.h5");
         file(&path, 3);
         let text = describe(&path).unwrap();
-        assert!(text.contains("complete") && text.contains("gray-scott render"), "{text}");
+        assert!(text.contains("complete") && text.contains(" render "), "{text}");
     }
 }

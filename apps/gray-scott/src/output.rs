@@ -181,7 +181,7 @@ pub fn check_room(p: &Parameters, args: &OutputArgs) -> Result<(), Error> {
 
 /// The command that continues the run that is stored at `path`.
 pub fn resume_command(path: &Path) -> String {
-    format!("gray-scott simulate --resume -o {}", human::shell_word(path))
+    human::command("simulate --resume -o", path)
 }
 
 #[cfg(test)]

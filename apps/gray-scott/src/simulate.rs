@@ -39,7 +39,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     }
     let (threads, simd) = (options::threads(args.threads), Simd::detect());
     let parameters = start.parameters.clone();
-    let queue = args.output.io_buffer;
+    let queue = if path.is_some() { args.output.io_buffer } else { 0 };
     let on = format!("{threads} threads with {simd}");
     say(args, &output::plan(&parameters, &args.output, start.first_frame, &on)?);
 

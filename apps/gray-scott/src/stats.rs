@@ -96,7 +96,7 @@ impl RunStats {
     pub fn verdict(&self, output: Option<&Path>) -> String {
         let mut lines = format!("{}\n{}", self.time_line(), self.limit_line());
         if let Some(path) = output.filter(|_| self.stored_frames > 0) {
-            lines += &format!(" Pictures: gray-scott render {}", human::shell_word(path));
+            lines += &format!(" Pictures: {}", human::command("render", path));
         }
         lines
     }
@@ -211,14 +211,15 @@ mod tests {
     #[test]
     fn the_verdict_says_where_the_time_went_and_what_to_do_next() {
         let text = stats(1.2, 0.7, 1.8).verdict(Some(Path::new("run.h5")));
+        let (text, pictures) = text.split_once(" Pictures: ").unwrap();
+        assert!(pictures.ends_with(" render run.h5"));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines,
             [
                 "100 frames in 2.00 s: compute 1.20 s (60 %), waiting for storage 0.700 s (35 %), \
                  start-up 0.100 s (5 %); 0.181 ns per cell and step on 2 threads (avx512).",
-                "Storage was the limit, at 461 MB/s: compute alone was 1.5 times as fast. \
-                 Pictures: gray-scott render run.h5",
+                "Storage was the limit, at 461 MB/s: compute alone was 1.5 times as fast.",
             ]
         );
     }
