@@ -241,11 +241,16 @@ fn run_job(job: Arc<dyn Job>) {
     }
 }
 
-/// Drops what a panic carried. Its destructor may panic again; then what *that* carries is left alone.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(again);
+/// Drops what a panic carried. Its destructor may panic again, and so may that of what *this* panic carries; where there
+/// is no end to it, the last one is left alone.
+pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
+    for _ in 0..4 {
+        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            Ok(()) => return,
+            Err(again) => payload = again,
+        }
     }
+    std::mem::forget(payload);
 }
 
 /// A thread is at work for a pool without workers. The outermost of these runs the jobs that have come in meanwhile: not
