@@ -202,7 +202,11 @@ fn execute_one(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    // More with `PROPTEST_CASES=…`.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(1000),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn any_order_gives_what_submission_order_gives(steps in proptest::collection::vec(step(), 1..30)) {
