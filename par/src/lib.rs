@@ -21,8 +21,9 @@
 //! ```
 //!
 //! # Safety
-//! `unsafe` is in four files: `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased), `scratch/bump` (slices of raw memory) and `denormals` (the processor's control word).
+//! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
+//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
+//! processor's control word).
 
 mod claims;
 mod denormals;
