@@ -9,14 +9,14 @@ use crate::{
     declare::Declaration,
     element::Element,
     error::Error,
-    host_object::{self, HostObject},
-    memory::Allocation,
+    host_object::{HostObject, Shared, Unique},
+    memory::Start,
     view::{ReadView, WriteView},
 };
 use anabranch_graph::{Mode, Order};
 use anabranch_grid::{Extent, RangeMapper, Region};
-use parking_lot::MutexGuard;
-use std::{marker::PhantomData, sync::Arc};
+use smallvec::SmallVec;
+use std::marker::PhantomData;
 
 /// One declared access of a task over a `K`-dimensional index space.
 pub trait Access<const K: usize>: 'static {
@@ -27,13 +27,21 @@ pub trait Access<const K: usize>: 'static {
     /// What the kernel or host function gets.
     type View<'v>;
 
+    /// Whether the access is a reduction: chunks then give the shape of its tree.
+    #[doc(hidden)]
+    const REDUCES: bool = false;
+
     /// Computes and checks the regions of all chunks, and tells the declaration about them.
     #[doc(hidden)]
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error>;
 
-    /// Attaches the memory that the graph has chosen.
+    /// Attaches the memory of the version that the graph has chosen, taking it from the iterator.
     #[doc(hidden)]
-    fn attach(bound: &mut Self::Bound, memory: &mut dyn Iterator<Item = Arc<Allocation>>);
+    fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error>;
+
+    /// The buffer, and its rank, for error messages.
+    #[doc(hidden)]
+    fn label(bound: &Self::Bound) -> Option<(Label, usize)>;
 
     /// Opens the access for chunk `chunk`.
     ///
@@ -45,6 +53,13 @@ pub trait Access<const K: usize>: 'static {
     /// The view, for the time that the guard is borrowed.
     #[doc(hidden)]
     fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v>;
+
+    /// Is called once when all chunks are done.
+    ///
+    /// # Safety
+    /// Memory is attached; the task runs now, when the graph allows it; there is no guard.
+    #[doc(hidden)]
+    unsafe fn finish(_: &Self::Bound) {}
 }
 
 /// Accesses that a kernel may have: to buffers. (A kernel runs on several threads at once; effects on host objects are
@@ -77,10 +92,31 @@ pub struct Effect<T, O> {
 #[derive(Clone, Copy, Debug)]
 pub struct Sequential;
 
+/// The order of [`exclusive()`] effects.
+#[derive(Clone, Copy, Debug)]
+pub struct Exclusive;
+
+/// The order of [`relaxed()`] effects.
+#[derive(Clone, Copy, Debug)]
+pub struct Relaxed;
+
 /// The effect of a task that is ordered, in the order of submission, against every other effect on the same object,
 /// and gets `&mut` to it.
 pub fn sequential() -> Sequential {
     Sequential
+}
+
+/// The effect of a task that gets `&mut` to the object while no other task has it, in an order that is not specified
+/// against other exclusive and relaxed effects: the program's word that the order does not matter. No thread waits for
+/// the object: of the tasks that could run, those are started that do not get into each other's way.
+pub fn exclusive() -> Exclusive {
+    Exclusive
+}
+
+/// The effect of a task that gets `&` to the object, at the same time as other tasks with relaxed effects: for objects
+/// that synchronise themselves, and for looking without changing.
+pub fn relaxed() -> Relaxed {
+    Relaxed
 }
 
 /// A buffer access with its regions, and once it is attached its memory.
@@ -88,17 +124,20 @@ pub fn sequential() -> Sequential {
 pub struct BoundBuffer<T, const D: usize> {
     buffer: Buffer<T, D>,
     /// One for each chunk.
-    pub(crate) regions: Vec<Region<D>>,
-    memory: Option<Arc<Allocation>>,
+    pub(crate) regions: Regions<D>,
+    start: Start<T>,
 }
 
+pub(crate) type Regions<const D: usize> = SmallVec<[Region<D>; 1]>;
+
 impl<T: Element, const D: usize> BoundBuffer<T, D> {
-    pub(crate) fn new(buffer: Buffer<T, D>, regions: Vec<Region<D>>) -> Self {
-        Self { buffer, regions, memory: None }
+    pub(crate) fn new(buffer: Buffer<T, D>, regions: Regions<D>) -> Self {
+        Self { buffer, regions, start: Start::NONE }
     }
 
+    #[inline]
     pub(crate) fn start(&self) -> *mut T {
-        self.memory.as_ref().expect("a task that runs has memory").start()
+        self.start.get()
     }
 
     #[inline]
@@ -110,8 +149,11 @@ impl<T: Element, const D: usize> BoundBuffer<T, D> {
         self.buffer.inner.label()
     }
 
-    fn attach(&mut self, memory: &mut dyn Iterator<Item = Arc<Allocation>>) {
-        self.memory = Some(memory.next().expect("memory for every access"));
+    fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        let version = versions.next().expect("a version for every access");
+        // It stays there as long as `buffer` does.
+        self.start = self.buffer.memory(version)?;
+        Ok(())
     }
 }
 
@@ -128,8 +170,12 @@ where
         declaration.buffer(self.buffer, &self.mapper, Mode::Read)
     }
 
-    fn attach(bound: &mut Self::Bound, memory: &mut dyn Iterator<Item = Arc<Allocation>>) {
-        bound.attach(memory);
+    fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        bound.attach(versions)
+    }
+
+    fn label(bound: &Self::Bound) -> Option<(Label, usize)> {
+        Some((bound.label(), D))
     }
 
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
@@ -155,8 +201,12 @@ where
         declaration.buffer(self.buffer, &self.mapper, self.mode)
     }
 
-    fn attach(bound: &mut Self::Bound, memory: &mut dyn Iterator<Item = Arc<Allocation>>) {
-        bound.attach(memory);
+    fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        bound.attach(versions)
+    }
+
+    fn label(bound: &Self::Bound) -> Option<(Label, usize)> {
+        Some((bound.label(), D))
     }
 
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
@@ -170,27 +220,41 @@ where
     }
 }
 
-impl<T: Send + 'static, const K: usize> Access<K> for Effect<T, Sequential> {
-    type Bound = HostObject<T>;
-    type Guard<'b> = MutexGuard<'b, Option<T>>;
-    type View<'v> = &'v mut T;
+/// The guards of effects are locks that are always free: the graph and the conflicts' scheduler see to that.
+macro_rules! effect {
+    ($order:ident, $guard:ident, $lock:ident, $as:ident, [$($view:tt)*], [$($bound:tt)*]) => {
+        impl<T: Send $($bound)* + 'static, const K: usize> Access<K> for Effect<T, $order> {
+            type Bound = HostObject<T>;
+            type Guard<'b> = $guard<'b, T>;
+            type View<'v> = &'v $($view)* T;
 
-    fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
-        let host_object::Inner { id, .. } = *self.object.inner;
-        declaration.object(id, &self.object.inner.core, Order::Sequential, || self.object.inner.label())?;
-        Ok(self.object)
-    }
+            fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
+                declaration.object(&self.object.inner, Order::$order)?;
+                Ok(self.object)
+            }
 
-    fn attach(_: &mut Self::Bound, _: &mut dyn Iterator<Item = Arc<Allocation>>) {}
+            fn attach(_: &mut Self::Bound, _: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+                Ok(())
+            }
 
-    unsafe fn guard(bound: &Self::Bound, _: usize) -> Self::Guard<'_> {
-        bound.inner.lock()
-    }
+            fn label(_: &Self::Bound) -> Option<(Label, usize)> {
+                None
+            }
 
-    fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
-        guard.as_mut().expect("a host object is there until it is captured")
-    }
+            unsafe fn guard(bound: &Self::Bound, _: usize) -> Self::Guard<'_> {
+                bound.inner.$lock()
+            }
+
+            fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
+                guard.$as().expect("a host object is there until it is captured")
+            }
+        }
+    };
 }
+
+effect!(Sequential, Unique, lock, as_mut, [mut], []);
+effect!(Exclusive, Unique, lock, as_mut, [mut], []);
+effect!(Relaxed, Shared, share, as_ref, [], [+ Sync]);
 
 impl<T, const D: usize, M> KernelAccess for Read<T, D, M> {}
 impl<T, const D: usize, M> KernelAccess for Write<T, D, M> {}
@@ -203,6 +267,9 @@ pub trait AccessList<const K: usize>: 'static {
     type Guards<'b>;
     /// All views.
     type Views<'v>;
+    /// See [`Access::REDUCES`].
+    #[doc(hidden)]
+    const REDUCES: bool;
 
     /// See [`Access::declare`].
     #[doc(hidden)]
@@ -210,7 +277,11 @@ pub trait AccessList<const K: usize>: 'static {
 
     /// See [`Access::attach`].
     #[doc(hidden)]
-    fn attach(bound: &mut Self::Bound, memory: &mut dyn Iterator<Item = Arc<Allocation>>);
+    fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error>;
+
+    /// See [`Access::label`]: of the buffers only.
+    #[doc(hidden)]
+    fn labels(bound: &Self::Bound) -> Vec<(Label, usize)>;
 
     /// See [`Access::guard`].
     ///
@@ -222,6 +293,13 @@ pub trait AccessList<const K: usize>: 'static {
     /// See [`Access::view`].
     #[doc(hidden)]
     fn views<'v>(guards: &'v mut Self::Guards<'_>) -> Self::Views<'v>;
+
+    /// See [`Access::finish`].
+    ///
+    /// # Safety
+    /// As there.
+    #[doc(hidden)]
+    unsafe fn finish(bound: &Self::Bound);
 }
 
 /// Lists of accesses that a kernel may have.
@@ -243,15 +321,23 @@ macro_rules! access_list {
             type Bound = ($($access::Bound,)*);
             type Guards<'b> = ($($access::Guard<'b>,)*);
             type Views<'v> = ($($access::View<'v>,)*);
+            const REDUCES: bool = false $(|| $access::REDUCES)*;
 
             fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
                 let ($($access,)*) = self;
                 Ok(($($access.declare(declaration)?,)*))
             }
 
-            fn attach(bound: &mut Self::Bound, memory: &mut dyn Iterator<Item = Arc<Allocation>>) {
+            fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
                 let ($($access,)*) = bound;
-                $(<Self as List<K>>::attach_one::<$access>($access, memory);)*
+                $(<Self as List<K>>::attach_one::<$access>($access, versions)?;)*
+                Ok(())
+            }
+
+            fn labels(bound: &Self::Bound) -> Vec<(Label, usize)> {
+                let ($($access,)*) = bound;
+                let labels: [Option<(Label, usize)>; _] = [$(<Self as List<K>>::label_one::<$access>($access),)*];
+                labels.into_iter().flatten().collect()
             }
 
             unsafe fn guards(bound: &Self::Bound, chunk: usize) -> Self::Guards<'_> {
@@ -264,6 +350,12 @@ macro_rules! access_list {
                 let ($($access,)*) = guards;
                 ($(<Self as List<K>>::view_one::<$access>($access),)*)
             }
+
+            unsafe fn finish(bound: &Self::Bound) {
+                let ($($access,)*) = bound;
+                // SAFETY: the caller vouches for what each access asks.
+                unsafe { $(<Self as List<K>>::finish_one::<$access>($access);)* }
+            }
         }
 
         impl<$($access: KernelAccess),*> KernelAccessList for ($($access,)*) {}
@@ -272,13 +364,25 @@ macro_rules! access_list {
 
 /// Calls on one access by its type: in the macro, variables and types share their names.
 trait List<const K: usize> {
-    fn attach_one<A: Access<K>>(bound: &mut A::Bound, memory: &mut dyn Iterator<Item = Arc<Allocation>>) {
-        A::attach(bound, memory);
+    fn attach_one<A: Access<K>>(
+        bound: &mut A::Bound,
+        versions: &mut dyn Iterator<Item = u32>,
+    ) -> Result<(), Error> {
+        A::attach(bound, versions)
+    }
+
+    fn label_one<A: Access<K>>(bound: &A::Bound) -> Option<(Label, usize)> {
+        A::label(bound)
     }
 
     unsafe fn guard_one<A: Access<K>>(bound: &A::Bound, chunk: usize) -> A::Guard<'_> {
         // SAFETY: the caller vouches.
         unsafe { A::guard(bound, chunk) }
+    }
+
+    unsafe fn finish_one<A: Access<K>>(bound: &A::Bound) {
+        // SAFETY: the caller vouches.
+        unsafe { A::finish(bound) }
     }
 
     fn view_one<'v, A: Access<K>>(guard: &'v mut A::Guard<'_>) -> A::View<'v> {

@@ -3,10 +3,12 @@
 use crate::{
     core::Core,
     element::{Element, Rank, Shape},
-    memory::Allocation,
+    error::Error,
+    memory::{Allocation, Start},
 };
 use anabranch_graph::BufferId;
 use anabranch_grid::{Extent, GridBox};
+use parking_lot::Mutex;
 use std::{
     fmt,
     marker::PhantomData,
@@ -49,9 +51,13 @@ impl<T, const D: usize> Clone for Buffer<T, D> {
 
 pub(crate) struct Inner<const D: usize> {
     pub(crate) id: BufferId,
+    /// The how manieth of the runtime's buffers and objects it is.
+    number: u64,
     pub(crate) extent: Extent<D>,
     pub(crate) core: Weak<Core>,
     name: OnceLock<Label>,
+    /// By version; allocated when a task first uses it, freed with the buffer.
+    versions: Mutex<Vec<Option<Allocation>>>,
 }
 
 /// A buffer as error messages call it.
@@ -67,7 +73,7 @@ impl fmt::Display for Label {
 impl<const D: usize> Inner<D> {
     /// Its name, or where it has none a number.
     pub(crate) fn label(&self) -> Label {
-        self.name.get_or_init(|| Label(format!("buffer {}", self.id.0).into())).clone()
+        self.name.get_or_init(|| Label(format!("buffer {}", self.number).into())).clone()
     }
 }
 
@@ -80,9 +86,39 @@ impl<const D: usize> Drop for Inner<D> {
 }
 
 impl<T: Element, const D: usize> Buffer<T, D> {
-    pub(crate) fn new(id: BufferId, extent: Extent<D>, core: &Arc<Core>) -> Self {
-        let inner = Inner { id, extent, core: Arc::downgrade(core), name: OnceLock::new() };
+    pub(crate) fn new(
+        id: BufferId,
+        number: u64,
+        extent: Extent<D>,
+        core: &Arc<Core>,
+        initial: Option<Allocation>,
+    ) -> Self {
+        let versions = Mutex::new(vec![initial]);
+        let inner = Inner { id, number, extent, core: Arc::downgrade(core), name: OnceLock::new(), versions };
         Self { inner: Arc::new(inner), _elements: PhantomData }
+    }
+
+    /// The memory of a version, which stays where it is as long as there is a handle to the buffer.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn memory(&self, version: u32) -> Result<Start<T>, Error> {
+        let mut versions = self.inner.versions.lock();
+        let version = version as usize;
+        if versions.len() <= version {
+            versions.resize_with(version + 1, || None);
+        }
+        let slot = &mut versions[version];
+        if slot.is_none() {
+            let len = self.inner.extent.checked_len();
+            *slot = len.and_then(Allocation::zeroed::<T>);
+        }
+        slot.as_ref().map(Start::of).ok_or_else(|| self.out_of_memory())
+    }
+
+    pub(crate) fn out_of_memory(&self) -> Error {
+        let points: u128 = self.inner.extent.0.iter().map(|&n| n as u128).product();
+        Error::OutOfMemory { buffer: self.inner.label(), bytes: points * size_of::<T>() as u128 }
     }
 
     /// Gives the buffer a name for error messages; the first one stays.

@@ -1,200 +1,72 @@
 //! What the handles of one runtime share: the graph, the tasks in flight, the threads, the failures.
 
 use crate::{
+    access::AccessList,
+    books::Books,
+    cancel::CancellationToken,
+    conflicts::Conflicts,
     declare::Declaration,
-    error::{Error, Failure, Failures, TaskLabel},
-    lanes::Lanes,
-    memory::Allocation,
-    node::{Inside, Latch, Node, Place, Runner, Work},
+    error::{Cause, Error, Failure, TaskLabel},
+    failures::Unreported,
+    inside::Inside,
+    lead::Lead,
+    node::{Body, Head, Latch, Node, Place, Task},
+    run::Runner,
     runtime::Settings,
+    seeded::Seeded,
+    watch::Watch,
 };
-use anabranch_graph::{BufferId, Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
+use anabranch_graph::{BufferId, ObjectId, TaskGraph, TaskId};
 use anabranch_grid::Extent;
-use anabranch_par::Pool;
-use parking_lot::{Condvar, Mutex};
-use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::*},
-    },
-};
-
-/// A report has no more failures than this: a program that never synchronises must not fill the memory with them.
-const FAILURES_KEPT: usize = 64;
-
-/// After so many failed tasks in the books, those whose results are gone are struck off.
-const FAILED_BOOKS: usize = 1024;
+use anabranch_par::{Lanes, Pool, PoolError};
+use parking_lot::Mutex;
+use std::{fmt, sync::Arc, time::Duration};
 
 pub struct Core {
+    lanes: Lanes<dyn Task>,
     pool: Pool,
-    lanes: Lanes,
     threads: usize,
-    lead: usize,
+    lead: Lead,
     state: Mutex<State>,
-    /// Tasks that were submitted and are not done.
-    in_flight: AtomicUsize,
-    /// Submitters that wait for `in_flight` to fall.
-    held: AtomicUsize,
-    gate: Mutex<()>,
-    gate_opens: Condvar,
-    /// Whether `failures` is worth a look.
-    any_failure: AtomicBool,
-    failures: Mutex<Unreported>,
+    conflicts: Conflicts,
+    failures: Unreported,
+    seeded: Option<Seeded>,
+    watch: Watch,
+    /// Of a runtime that was dropped inside one of its own tasks: kept until the last task is done.
+    kept: Mutex<Option<Arc<Core>>>,
 }
 
 /// What one submission after the other works on.
 #[derive(Default)]
 struct State {
     graph: TaskGraph,
-    live: Live,
-    /// Failures of tasks that are no longer live, as long as later tasks may need their results.
-    failed: HashMap<TaskId, Arc<Failure>>,
-    /// How many of these there may be before it is looked which are still wanted.
-    failed_bound: usize,
-    memory: HashMap<BufferId, Memory>,
-}
-
-/// The tasks that are not known to be done, and some that are; by their ids, ascending.
-#[derive(Default)]
-struct Live(VecDeque<(TaskId, Arc<Node>)>);
-
-impl Live {
-    /// The task, unless it is forgotten, and so done.
-    fn get(&self, task: TaskId) -> Option<&Arc<Node>> {
-        let at = self.0.binary_search_by_key(&task, |(id, _)| *id).ok()?;
-        Some(&self.0[at].1)
-    }
-
-    fn is_done(&self, task: TaskId) -> bool {
-        self.get(task).is_none_or(|node| node.is_done())
-    }
-
-    fn push(&mut self, node: Arc<Node>) {
-        self.0.push_back((node.id, node));
-    }
-
-    /// Forgets the oldest tasks, as far as they are done; and all that are done where one that is not holds up more than
-    /// twice as many as there are in flight.
-    fn forget_done(&mut self, in_flight: usize, mut failed: impl FnMut(TaskId, Arc<Failure>)) {
-        let mut forget = |id: TaskId, node: &Node| {
-            let done = node.is_done();
-            if done && let Some(failure) = node.poison() {
-                failed(id, failure);
-            }
-            done
-        };
-        while self.0.front().is_some_and(|(id, node)| forget(*id, node)) {
-            self.0.pop_front();
-        }
-        if self.0.len() > 2 * in_flight + 64 {
-            self.0.retain(|(id, node)| !forget(*id, node));
-        }
-    }
-}
-
-/// The allocations of one buffer, by version.
-struct Memory {
-    versions: Vec<Option<Arc<Allocation>>>,
-    bytes: u128,
-    allocate: fn(Extent<3>) -> Option<Allocation>,
-    extent: Extent<3>,
-}
-
-/// Failures that no synchronisation has reported yet, by task.
-#[derive(Default)]
-struct Unreported {
-    failures: BTreeMap<TaskId, Arc<Failure>>,
-    /// Newer failures that were not kept.
-    omitted: u64,
-    skipped: u64,
-}
-
-impl Unreported {
-    /// Keeps the failure, if it is among the oldest; one that must make way comes back.
-    fn keep(&mut self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
-        self.failures.insert(failure.id, Arc::clone(failure));
-        if self.failures.len() > FAILURES_KEPT {
-            self.failures.pop_last().map(|(_, last)| last)
-        } else {
-            None
-        }
-    }
-}
-
-impl State {
-    /// Forgets what no later task can depend on. What comes out is to be dropped outside the lock: errors are the
-    /// program's own, and so are their destructors.
-    fn forget_done(&mut self, in_flight: usize) -> Vec<Arc<Failure>> {
-        self.live.forget_done(in_flight, |task, failure| {
-            self.failed.insert(task, failure);
-        });
-        if self.failed.len() < self.failed_bound.max(FAILED_BOOKS) {
-            return Vec::new();
-        }
-        let mut wanted = HashSet::new();
-        self.graph.last_writers(|task| {
-            wanted.insert(task);
-        });
-        let gone =
-            self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, failure)| failure).collect();
-        self.failed_bound = 2 * self.failed.len();
-        gone
-    }
-
-    /// Makes `node` wait for the task that it depends on.
-    fn link(&self, node: &Arc<Node>, dependency: &Dependency) {
-        let needs = match dependency.kind {
-            Kind::True => true,
-            // Whether an object is good depends on all tasks that touched it before.
-            Kind::Serial => dependency.origin != Origin::Graph,
-            Kind::Anti | Kind::Output => false,
-        };
-        match self.live.get(dependency.on) {
-            Some(before) => before.precede(node, needs),
-            None if needs => self.failed.get(&dependency.on).into_iter().for_each(|f| node.poison_with(f)),
-            None => {}
-        }
-    }
-
-    /// The memory of a buffer's version.
-    fn allocation(&mut self, buffer: BufferId, version: u32) -> Result<Arc<Allocation>, u128> {
-        let memory = self.memory.get_mut(&buffer).expect("a buffer of this runtime");
-        let version = version as usize;
-        if memory.versions.len() <= version {
-            memory.versions.resize(version + 1, None);
-        }
-        if let Some(allocation) = &memory.versions[version] {
-            return Ok(Arc::clone(allocation));
-        }
-        let allocation = Arc::new((memory.allocate)(memory.extent).ok_or(memory.bytes)?);
-        memory.versions[version] = Some(Arc::clone(&allocation));
-        Ok(allocation)
-    }
+    /// Buffers and host objects so far.
+    names: u64,
+    books: Books,
+    token: Option<CancellationToken>,
+    /// The last barrier, until it is done: everything submitted later comes after it.
+    barrier: Option<Node>,
 }
 
 impl Core {
     pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
-        let pool = Pool::builder()
-            .workers(settings.threads)
-            .name(settings.name.clone())
-            .pin(settings.pin)
-            .build()?;
-        let lanes = Lanes::new(settings.host_lanes, settings.name.clone())
-            .map_err(|source| anabranch_par::PoolError::Spawn { started: settings.threads, source })?;
+        let workers = if settings.seed.is_some() { 0 } else { settings.threads };
+        let pool = Pool::builder().workers(workers).name(settings.name.clone()).pin(settings.pin).build()?;
+        // A thread of the program submits or waits meanwhile, and helps while it waits.
+        let eager = (settings.threads - 1).max(1);
+        let lanes = Lanes::new(eager, settings.host_lanes, format!("{}host-", settings.name))
+            .map_err(|source| PoolError::Spawn { started: settings.threads, source })?;
         Ok(Self {
-            pool,
             lanes,
+            pool,
             threads: settings.threads,
-            lead: settings.lead,
+            lead: Lead::new(settings.lead),
             state: Mutex::default(),
-            in_flight: AtomicUsize::new(0),
-            held: AtomicUsize::new(0),
-            gate: Mutex::new(()),
-            gate_opens: Condvar::new(),
-            any_failure: AtomicBool::new(false),
-            failures: Mutex::default(),
+            conflicts: Conflicts::default(),
+            failures: Unreported::default(),
+            seeded: settings.seed.map(Seeded::new),
+            watch: Watch::new(settings.patience),
+            kept: Mutex::new(None),
         })
     }
 
@@ -202,27 +74,19 @@ impl Core {
         &self.pool
     }
 
-    pub(crate) fn lanes(&self) -> &Lanes {
-        &self.lanes
-    }
-
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    pub(crate) fn create_buffer(
-        &self,
-        extent: Extent<3>,
-        initial: Option<Allocation>,
-        element: usize,
-        allocate: fn(Extent<3>) -> Option<Allocation>,
-    ) -> BufferId {
+    pub(crate) fn conflicts(&self) -> &Conflicts {
+        &self.conflicts
+    }
+
+    /// A new buffer's id, and its number for error messages.
+    pub(crate) fn create_buffer(&self, extent: Extent<3>, initialised: bool) -> (BufferId, u64) {
         let mut state = self.state.lock();
-        let id = state.graph.create_buffer(extent, initial.is_some());
-        let bytes = extent.0.iter().map(|&n| n as u128).product::<u128>() * element as u128;
-        let versions = initial.into_iter().map(|memory| Some(Arc::new(memory))).collect();
-        state.memory.insert(id, Memory { versions, bytes, allocate, extent });
-        id
+        state.names += 1;
+        (state.graph.create_buffer(extent, initialised), state.names)
     }
 
     pub(crate) fn set_versions(&self, id: BufferId, versions: usize) {
@@ -230,171 +94,205 @@ impl Core {
     }
 
     pub(crate) fn remove_buffer(&self, id: BufferId) {
-        let memory = {
-            let mut state = self.state.lock();
-            state.graph.remove_buffer(id);
-            state.memory.remove(&id)
-        };
-        // Freed outside the lock: it may take a while.
-        drop(memory);
+        self.state.lock().graph.remove_buffer(id);
     }
 
-    pub(crate) fn create_object(&self) -> ObjectId {
-        self.state.lock().graph.create_object()
+    /// A new host object's id, and its number for error messages.
+    pub(crate) fn create_object(&self) -> (ObjectId, u64) {
+        let mut state = self.state.lock();
+        state.names += 1;
+        (state.graph.create_object(), state.names)
     }
 
     pub(crate) fn remove_object(&self, id: ObjectId) {
         self.state.lock().graph.remove_object(id);
     }
 
-    /// Submits a task: derives its dependencies, attaches memory by `attach`, links it, and lets it go.
-    pub(crate) fn submit<const K: usize>(
+    pub(crate) fn set_cancellation(&self, token: Option<CancellationToken>) {
+        self.state.lock().token = token;
+    }
+
+    /// Submits a task: derives its dependencies, attaches memory to `bound`, links it, and lets it go. `body` is told
+    /// what is attached, or why it cannot be.
+    pub(crate) fn submit<const K: usize, L: AccessList<K>, B: Body>(
         self: &Arc<Self>,
         declaration: &Declaration<'_, K>,
-        label: TaskLabel,
+        mut bound: L::Bound,
         place: Place,
-        work: impl FnOnce(Result<&mut dyn Iterator<Item = Arc<Allocation>>, Error>) -> Work,
-    ) -> Result<Arc<Node>, Error> {
+        body: impl FnOnce(Result<L::Bound, Error>) -> B,
+    ) -> Result<Node, Error> {
         self.hold_back();
         let forgotten;
         let node = {
             let mut state = self.state.lock();
-            forgotten = state.forget_done(self.in_flight.load(Relaxed));
-            let state = &mut *state;
-            let live = &state.live;
-            let submitted = state
-                .graph
-                .submit(&declaration.accesses, &declaration.effects, &|task| live.is_done(task))
-                .map_err(|error| declaration.explain(error))?;
-            let mut memory = Vec::with_capacity(declaration.accesses.len());
-            let mut refused = None;
-            for (access, &version) in declaration.accesses.iter().zip(&submitted.versions) {
-                match state.allocation(access.buffer, version) {
-                    Ok(allocation) => memory.push(allocation),
-                    Err(bytes) => refused = refused.or(Some((access.buffer, bytes))),
-                }
+            let State { graph, books, token, barrier, .. } = &mut *state;
+            forgotten = books.forget_some(graph, || self.lead.in_flight());
+            let submitted = graph
+                .submit(&declaration.accesses, &declaration.effects, &|task| books.is_done(task))
+                .map_err(|error| declaration.explain(error, &L::labels(&bound)))?;
+            let attached = L::attach(&mut bound, &mut submitted.versions.iter().copied());
+            // Where memory is refused, the graph has the task already: it stays, as one that fails.
+            let body = body(attached.map(|()| bound));
+            let mut head = Head::new(submitted.id, declaration.task.clone(), place, self);
+            head.token.clone_from(token);
+            head.contends = declaration.contends();
+            head.priority = declaration.priority;
+            let node = Node::new(head, body);
+            if node.contends {
+                self.conflicts.insert(&node, &declaration.effects);
             }
-            let mut memory = memory.into_iter();
-            let work = work(match refused {
-                None => Ok(&mut memory),
-                // The graph has the task: it stays, as one that fails.
-                Some((buffer, bytes)) => {
-                    Err(Error::OutOfMemory { buffer: declaration.label_of(buffer), bytes })
-                }
-            });
-            let node = Arc::new(Node::new(submitted.id, label, place, Arc::clone(self), work));
             for dependency in &submitted.dependencies {
-                state.link(&node, dependency);
+                books.link(&node, dependency);
             }
-            state.live.push(Arc::clone(&node));
-            self.in_flight.fetch_add(1, SeqCst);
+            barrier.take_if(|barrier| barrier.is_done());
+            barrier.iter().for_each(|barrier| barrier.precede(&node, false));
+            books.enter(node.clone());
+            if self.watch.samples(node.id) {
+                self.watch.sample(self.lead.is_idle());
+            }
+            self.lead.submit();
             node
         };
         drop(forgotten);
-        Arc::clone(&node).submitted(self);
+        node.clone().submitted(self);
+        if let Some(seeded) = &self.seeded {
+            seeded.step_some(self);
+        }
         Ok(node)
+    }
+
+    /// Submits an epoch that the program asks for.
+    ///
+    /// It is told to the books and not to the graph, where it would become the writer of everything: who it was that wrote
+    /// must stay known, because a later task that reads what was never written well is to be skipped.
+    pub(crate) fn submit_epoch(self: &Arc<Self>, label: TaskLabel) -> Node {
+        let node = {
+            let mut state = self.state.lock();
+            let State { graph, books, barrier, .. } = &mut *state;
+            let submitted = graph.submit(&[], &[], &|_| true).expect("nothing that could be refused");
+            let node = Node::new(Head::new(submitted.id, label, Place::Inline, self), Epoch);
+            books.iter().for_each(|before| before.precede_last(&node));
+            *barrier = Some(node.clone());
+            books.enter(node.clone());
+            self.lead.submit();
+            node
+        };
+        node.clone().submitted(self);
+        node
     }
 
     /// Waits while too many tasks are in flight, so that an endless stream of tasks needs bounded memory. A task that
     /// submits others is never held back: it may be one of those that are waited for.
+    #[inline]
     fn hold_back(&self) {
-        if self.in_flight.load(Relaxed) < self.lead || Inside::is(self) {
+        if self.lead.is_exhausted() && !Inside::is(self) {
+            if let Some(seeded) = &self.seeded {
+                while self.lead.is_exhausted() && seeded.step(self) {}
+            } else {
+                while self.lead.is_exhausted() {
+                    self.lead.hold(self.watch.interval(), || self.watch());
+                }
+            }
+        }
+    }
+
+    /// Queues a task that can be started.
+    pub(crate) fn enqueue(&self, node: Node) {
+        if let Some(seeded) = &self.seeded {
+            seeded.push(node);
             return;
         }
-        while self.in_flight.load(Relaxed) >= self.lead {
-            self.sleep_at_gate();
+        match node.place {
+            Place::Host => self.lanes.submit(node.into_job()),
+            Place::Compute | Place::Inline => self.pool.submit(node.into_job()),
         }
     }
 
-    #[cold]
-    fn sleep_at_gate(&self) {
-        self.held.fetch_add(1, SeqCst);
-        let mut gate = self.gate.lock();
-        // SeqCst on both counters: either `completed` sees that we are held, or we see that it has counted down.
-        while self.in_flight.load(SeqCst) > self.low_water() {
-            self.gate_opens.wait(&mut gate);
-        }
-        drop(gate);
-        self.held.fetch_sub(1, SeqCst);
+    /// Whether tasks run in an order drawn from a seed, on the threads that wait.
+    pub(crate) fn is_seeded(&self) -> bool {
+        self.seeded.is_some()
     }
 
-    /// Held submitters are let go when so few tasks are left: not for every one, which would be a wake-up each.
-    fn low_water(&self) -> usize {
-        self.lead - 1 - self.lead / 4
+    pub(crate) fn seeded(&self) -> Option<&Seeded> {
+        self.seeded.as_ref()
     }
 
-    /// A task is done.
-    pub(crate) fn completed(&self) {
-        let left = self.in_flight.fetch_sub(1, SeqCst) - 1;
-        if left <= self.low_water() && self.held.load(SeqCst) > 0 {
-            drop(self.gate.lock());
-            self.gate_opens.notify_all();
+    /// A task is done. If it was the last one of a runtime that was dropped inside a task, that comes back, to be
+    /// dropped.
+    pub(crate) fn completed(&self) -> Option<Stopping> {
+        if !self.lead.complete() {
+            return None;
         }
+        self.kept.lock().take().map(Stopping)
     }
 
     /// Whether no task is in flight.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight.load(Acquire) == 0
+        self.lead.is_idle()
     }
 
     /// Waits for a latch, and meanwhile runs host tasks that it waits for and that no lane has begun.
     pub(crate) fn settle(&self, latch: &Latch) {
-        latch.event.wait(|| {
-            let Some(node) = self.lanes.steal(latch.last) else { return false };
-            if node.claim() {
-                node.run_on(Runner::Program);
-            }
-            true
-        });
+        let mut helps = true;
+        latch.event.wait(
+            || helps && self.help(latch.last, &mut helps),
+            self.watch.interval(),
+            || self.watch(),
+        );
+    }
+
+    /// Runs a host task, if one is queued and was submitted no later than `last`. Where another one is first, the caller
+    /// does not help any more: it must not be kept by what it does not wait for.
+    fn help(&self, last: TaskId, helps: &mut bool) -> bool {
+        if let Some(seeded) = &self.seeded {
+            return seeded.step(self);
+        }
+        let Some(task) = self.lanes.steal() else { return false };
+        let node = Node::from_job(task);
+        if node.id > last {
+            *helps = false;
+            self.lanes.submit(node.into_job());
+            return false;
+        }
+        if node.claim() {
+            node.run_on(Runner::Program);
+        }
+        true
     }
 
     /// A latch for all tasks submitted so far.
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let state = self.state.lock();
         let latch = Latch::new(TaskId(state.graph.len()));
-        state.live.0.iter().for_each(|(_, node)| node.hold(&latch));
+        state.books.iter().for_each(|node| node.hold_last(&latch));
         drop(state);
         latch.release();
         latch
     }
 
+    /// Forgets tasks that are done, and with them what they hold.
+    pub(crate) fn tidy(&self) {
+        self.state.lock().books.forget_all();
+    }
+
     /// Notes that a task has failed, to be reported at the next synchronisation.
     pub(crate) fn failed(&self, failure: &Arc<Failure>) {
-        let mut failures = self.failures.lock();
-        let omitted = failures.keep(failure);
-        failures.omitted += u64::from(omitted.is_some());
-        drop(failures);
-        self.any_failure.store(true, Release);
+        self.failures.failed(failure);
     }
 
     /// Notes that a task was skipped, and because of which failure.
-    pub(crate) fn skipped(&self, cause: &Arc<Failure>) {
-        let mut failures = self.failures.lock();
-        let _omitted = failures.keep(cause);
-        failures.skipped += 1;
-        drop(failures);
-        self.any_failure.store(true, Release);
+    pub(crate) fn skipped(&self, failure: &Arc<Failure>) {
+        let root = failure.root();
+        if root.cause.is_news() {
+            self.failures.skipped(root);
+        }
     }
 
     /// The failures since the last report, if there are any.
     #[inline]
     pub(crate) fn report(&self) -> Result<(), Error> {
-        if self.any_failure.load(Acquire) { self.report_failures() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn report_failures(&self) -> Result<(), Error> {
-        // First the flag: a failure that comes in between raises it again.
-        self.any_failure.store(false, Release);
-        let Unreported { mut failures, omitted, skipped } = std::mem::take(&mut *self.failures.lock());
-        match failures.pop_first() {
-            Some((_, first)) => {
-                let others = failures.into_values().collect();
-                Err(Failures { first, others, omitted, skipped }.into())
-            }
-            None => Ok(()),
-        }
+        self.failures.report()
     }
 
     /// An error where the calling thread runs a task of this runtime: waiting there would be waiting for itself.
@@ -402,9 +300,53 @@ impl Core {
         if Inside::is(self) { Err(Error::WaitInsideTask { call }) } else { Ok(()) }
     }
 
+    /// Looks whether anything is wrong, on a thread that has waited for a while.
+    pub(crate) fn watch(&self) {
+        let live: Vec<Node> = self.state.lock().books.iter().cloned().collect();
+        self.watch.look(self.lead.completed(), self.conflicts.waiting(), live.iter());
+    }
+
+    /// How often a blocked thread is to do that.
+    pub(crate) fn watch_interval(&self) -> Duration {
+        self.watch.interval()
+    }
+
+    /// Notes that the program waits for everything.
+    pub(crate) fn note_wait(&self) {
+        self.watch.waits(self.lead.submitted());
+    }
+
     /// Ends the threads; nothing may be in flight.
     pub(crate) fn stop(&self) {
         self.lanes.stop();
+        self.pool.stop();
+    }
+
+    /// The runtime is dropped inside one of its own tasks, which cannot wait for itself: the last task that is done will
+    /// end it.
+    pub(crate) fn keep(self: &Arc<Self>) {
+        *self.kept.lock() = Some(Arc::clone(self));
+    }
+}
+
+/// What an epoch does.
+struct Epoch;
+
+impl Body for Epoch {
+    fn run(&mut self, _: &Core) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn skip(&mut self, _: &Core, _: &Arc<Failure>) {}
+}
+
+/// A runtime whose last task is done.
+pub(crate) struct Stopping(Arc<Core>);
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        // First the threads, which may still look at what the runtime's memory holds.
+        self.0.stop();
     }
 }
 
@@ -412,7 +354,7 @@ impl fmt::Debug for Core {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core")
             .field("threads", &self.threads)
-            .field("in_flight", &self.in_flight)
+            .field("in_flight", &self.lead.in_flight())
             .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,16 @@
 //! What a task declares: its regions, computed by the range mappers for every chunk, and checked.
 
 use crate::{
-    access::BoundBuffer,
-    buffer::{Buffer, Label},
+    access::{BoundBuffer, Regions},
+    buffer::{Buffer, Inner, Label},
     core::Core,
     element::Element,
     error::{DeclarationError, Error, Mistake, TaskLabel},
+    host_object,
 };
-use anabranch_graph::{Access, BufferId, Effect, GraphError, Mode, ObjectId, Order};
-use anabranch_grid::{Chunk, RangeMapper, Region};
+use anabranch_graph::{Access, Effect, GraphError, Mode, Order};
+use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
+use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
 /// The declaration of one task, while its accesses are gathered.
@@ -18,10 +20,9 @@ pub struct Declaration<'a, const K: usize> {
     pub(crate) task: &'a TaskLabel,
     pub(crate) whole: Chunk<K>,
     pub(crate) chunks: &'a [Chunk<K>],
-    pub(crate) accesses: Vec<Access>,
-    pub(crate) effects: Vec<Effect>,
-    /// For messages: the buffer of each access, and its rank.
-    buffers: Vec<(Label, usize)>,
+    pub(crate) accesses: SmallVec<[Access; 2]>,
+    pub(crate) effects: SmallVec<[Effect; 2]>,
+    pub(crate) priority: i32,
 }
 
 impl<'a, const K: usize> Declaration<'a, K> {
@@ -31,7 +32,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         whole: Chunk<K>,
         chunks: &'a [Chunk<K>],
     ) -> Self {
-        Self { core, task, whole, chunks, accesses: Vec::new(), effects: Vec::new(), buffers: Vec::new() }
+        Self { core, task, whole, chunks, accesses: SmallVec::new(), effects: SmallVec::new(), priority: 0 }
     }
 
     /// Declares an access to a buffer.
@@ -41,17 +42,17 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mapper: &dyn RangeMapper<K, D>,
         mode: Mode,
     ) -> Result<BoundBuffer<T, D>, Error> {
-        let label = buffer.inner.label();
-        self.same_runtime(&buffer.inner.core, &|| label.to_string())?;
-        let extent = buffer.extent();
-        let all = anabranch_grid::GridBox::full(extent);
+        let inner = &*buffer.inner;
+        self.same_runtime(&inner.core, &|| inner.label().to_string())?;
+        let extent = inner.extent;
+        let all = GridBox::full(extent);
         let map = |chunk: &Chunk<K>| {
             let region = mapper.map(chunk, extent);
             if region.boxes().iter().all(|range| all.contains(range)) {
                 return Ok(region);
             }
             Err(self.refuse(
-                &label,
+                &inner.label(),
                 Mistake::OutsideBuffer {
                     extent: extent.to_string(),
                     region: region.to_string(),
@@ -61,24 +62,43 @@ impl<'a, const K: usize> Declaration<'a, K> {
             ))
         };
         let whole = map(&self.whole)?;
-        let regions = self.chunks.iter().map(map).collect::<Result<Vec<_>, _>>()?;
-        self.check_monotonic(&label, mapper, &regions, &whole)?;
-        let region = if mode.writes() { self.written(&label, mapper, &regions, whole)? } else { whole };
-        self.accesses.push(Access { buffer: buffer.inner.id, region: region.cast(), mode });
-        self.buffers.push((label, D));
+        let (region, regions) = if let [only] = self.chunks
+            && only.range == self.whole.range
+        {
+            (whole.cast(), Regions::from_elem(whole, 1))
+        } else {
+            let regions = self.chunks.iter().map(map).collect::<Result<Regions<D>, _>>()?;
+            self.check_monotonic(inner, mapper, &regions, &whole)?;
+            let region = if mode.writes() { self.written(inner, mapper, &regions, whole)? } else { whole };
+            (region.cast(), regions)
+        };
+        self.accesses.push(Access { buffer: inner.id, region, mode });
         Ok(BoundBuffer::new(buffer, regions))
+    }
+
+    /// Declares an access to a whole buffer, whatever the chunk.
+    pub(crate) fn whole_buffer<T: Element, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        mode: Mode,
+    ) -> Result<(), Error> {
+        let inner = &*buffer.inner;
+        self.same_runtime(&inner.core, &|| inner.label().to_string())?;
+        let region = Region::from(GridBox::full(inner.extent)).cast();
+        self.accesses.push(Access { buffer: inner.id, region, mode });
+        Ok(())
     }
 
     fn check_monotonic<const D: usize>(
         &self,
-        label: &Label,
+        buffer: &Inner<D>,
         mapper: &dyn RangeMapper<K, D>,
         regions: &[Region<D>],
         whole: &Region<D>,
     ) -> Result<(), Error> {
         let Some(i) = regions.iter().position(|region| !whole.contains(region)) else { return Ok(()) };
         Err(self.refuse(
-            label,
+            &buffer.label(),
             Mistake::NotMonotonic {
                 mapper: mapper.describe(),
                 chunk: self.chunks[i].range.to_string(),
@@ -91,14 +111,17 @@ impl<'a, const K: usize> Declaration<'a, K> {
     /// What all chunks together write, no element twice.
     fn written<const D: usize>(
         &self,
-        label: &Label,
+        buffer: &Inner<D>,
         mapper: &dyn RangeMapper<K, D>,
         regions: &[Region<D>],
         whole: Region<D>,
     ) -> Result<Region<D>, Error> {
-        let points: u128 = regions.iter().map(|region| region.len() as u128).sum();
         if let [only] = regions {
             return Ok(only.clone());
+        }
+        let points: u128 = regions.iter().map(|region| region.len() as u128).sum();
+        if are_ascending(regions) && points == whole.len() as u128 {
+            return Ok(whole);
         }
         let union = regions.iter().fold(Region::empty(), |all, region| all.union(region));
         if union.len() as u128 == points {
@@ -108,7 +131,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             for (j, second) in regions[..i].iter().enumerate() {
                 if first.intersects(second) {
                     return Err(self.refuse(
-                        label,
+                        &buffer.label(),
                         Mistake::OverlappingWrites {
                             mapper: mapper.describe(),
                             chunks: [j, i].map(|c| self.chunks[c].range.to_string()),
@@ -122,18 +145,12 @@ impl<'a, const K: usize> Declaration<'a, K> {
     }
 
     /// Declares an effect on a host object.
-    pub(crate) fn object(
-        &mut self,
-        object: ObjectId,
-        core: &Weak<Core>,
-        order: Order,
-        label: impl Fn() -> String,
-    ) -> Result<(), Error> {
-        self.same_runtime(core, &label)?;
-        if self.effects.iter().any(|effect| effect.object == object) {
-            return Err(Error::TwoEffects { task: self.task.clone(), object: label() });
+    pub(crate) fn object<T>(&mut self, object: &host_object::Inner<T>, order: Order) -> Result<(), Error> {
+        self.same_runtime(&object.core, &|| object.label())?;
+        if self.effects.iter().any(|effect| effect.object == object.id) {
+            return Err(Error::TwoEffects { task: self.task.clone(), object: object.label() });
         }
-        self.effects.push(Effect { object, order });
+        self.effects.push(Effect { object: object.id, order });
         Ok(())
     }
 
@@ -144,16 +161,15 @@ impl<'a, const K: usize> Declaration<'a, K> {
         Err(Error::OtherRuntime { what: label() })
     }
 
-    /// The name of a buffer that this task accesses.
-    pub(crate) fn label_of(&self, buffer: BufferId) -> Label {
-        let access = self.accesses.iter().position(|a| a.buffer == buffer);
-        self.buffers[access.expect("a buffer of this task")].0.clone()
+    /// Whether the task may conflict with others: not be ordered against them, and yet not run at the same time.
+    pub(crate) fn contends(&self) -> bool {
+        self.effects.iter().any(|effect| effect.order != Order::Sequential)
     }
 
-    /// The graph's refusal in the program's words.
-    pub(crate) fn explain(&self, error: GraphError) -> Error {
+    /// The graph's refusal in the program's words. `buffers`: label and rank of the buffer of each access.
+    pub(crate) fn explain(&self, error: GraphError, buffers: &[(Label, usize)]) -> Error {
         let told = |access: usize, region: &Region<3>, mistake: fn(String) -> Mistake| {
-            let (label, rank) = &self.buffers[access];
+            let (label, rank) = &buffers[access];
             self.refuse(label, mistake(in_rank(region, *rank)))
         };
         match error {
@@ -171,6 +187,16 @@ impl<'a, const K: usize> Declaration<'a, K> {
     fn refuse(&self, buffer: &Label, mistake: Mistake) -> Error {
         Box::new(DeclarationError { task: self.task.clone(), buffer: buffer.clone(), mistake }).into()
     }
+}
+
+/// Whether each region is one box that lies behind the one before it along the first dimension: then no two have a point
+/// in common. What the usual splits and mappers give is found out without a union.
+fn are_ascending<const D: usize>(regions: &[Region<D>]) -> bool {
+    D > 0
+        && regions.windows(2).all(|pair| match (pair[0].boxes(), pair[1].boxes()) {
+            ([before], [after]) => before.max()[0] <= after.min()[0],
+            _ => false,
+        })
 }
 
 /// A region of a buffer of `rank` dimensions in as many.

@@ -2,13 +2,13 @@
 
 use ndarray::Dimension;
 
-/// Plain data that a buffer can hold: any bytes are a value, none is padding, and values can be copied.
+/// Plain data that a buffer can hold: zeroed bytes are a value, none is padding, and values can be copied.
 ///
-/// Everything that is [`bytemuck::Pod`] and can be shared between threads is an element: the number types, arrays of
-/// them, and structures that derive `Pod`.
-pub trait Element: bytemuck::Pod + Send + Sync {}
+/// Everything that is [`bytemuck::NoUninit`] and [`bytemuck::Zeroable`] and can be shared between threads is an element:
+/// the number types, `bool`, arrays of them, and structures that derive `Pod`.
+pub trait Element: bytemuck::NoUninit + bytemuck::Zeroable + Send + Sync {}
 
-impl<T: bytemuck::Pod + Send + Sync> Element for T {}
+impl<T: bytemuck::NoUninit + bytemuck::Zeroable + Send + Sync> Element for T {}
 
 /// The ranks that have an `ndarray` shape: `Rank: Shape<2>`.
 #[derive(Debug)]

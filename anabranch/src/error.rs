@@ -280,6 +280,31 @@ pub struct Failure {
     pub cause: Cause,
 }
 
+impl Failure {
+    pub(crate) fn new(id: TaskId, task: TaskLabel, cause: Cause) -> Self {
+        Self { id, task, cause }
+    }
+
+    /// The failure that this one follows from; itself, unless the task was skipped.
+    pub fn root(self: &Arc<Self>) -> &Arc<Self> {
+        match &self.cause {
+            Cause::Skipped { root, .. } => root,
+            _ => self,
+        }
+    }
+
+    /// From this failure on, what each follows from, to the root.
+    pub fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |failure| match &failure.cause {
+            Cause::Skipped { needs, .. } => Some(&**needs),
+            _ => None,
+        })
+    }
+}
+
+/// A chain of causes has no more links than this: beyond it, only their number is kept.
+const CHAIN: u32 = 16;
+
 /// Why a task has failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -307,6 +332,26 @@ pub enum Cause {
     /// The host function returned an error.
     #[error("{0}")]
     Error(Arc<dyn std::error::Error + Send + Sync>),
+    /// It was not run, because it needs what another task would have written.
+    #[error("it was skipped{}, because {needs}", between(*.links))]
+    Skipped {
+        /// What happened to a task that it needs.
+        needs: Arc<Failure>,
+        /// Where it began.
+        root: Arc<Failure>,
+        /// The number of tasks from here to the root; where there are very many, not all of them are kept.
+        links: u32,
+    },
+    /// It was cancelled before it began.
+    #[error("it was cancelled")]
+    Cancelled,
+}
+
+fn between(links: u32) -> String {
+    match links.checked_sub(CHAIN) {
+        Some(more @ 1..) => format!(" ({more} tasks between are left out)"),
+        _ => String::new(),
+    }
 }
 
 fn at(chunk: &Option<String>) -> String {
@@ -329,6 +374,30 @@ impl Outside {
 }
 
 impl Cause {
+    /// Of a task that needs what the failed one would have written.
+    pub(crate) fn skipped(failure: &Arc<Failure>) -> Self {
+        let root = Arc::clone(failure.root());
+        match &failure.cause {
+            Self::Skipped { needs, links, .. } if *links >= CHAIN => {
+                Self::Skipped { needs: Arc::clone(needs), root, links: links + 1 }
+            }
+            Self::Skipped { links, .. } => {
+                Self::Skipped { needs: Arc::clone(failure), root, links: links + 1 }
+            }
+            _ => Self::Skipped { needs: Arc::clone(failure), root, links: 1 },
+        }
+    }
+
+    /// Of a task whose accesses could not be bound.
+    pub(crate) fn refused(error: Error) -> Self {
+        Self::Error(Arc::new(error))
+    }
+
+    /// Whether the next synchronisation is to tell: not what the program asked for, nor what follows from another failure.
+    pub(crate) fn is_news(&self) -> bool {
+        !matches!(self, Self::Skipped { .. } | Self::Cancelled)
+    }
+
     /// Makes a cause of what a panic carried.
     pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>, chunk: Option<String>) -> Self {
         let payload = match payload.downcast::<Outside>() {

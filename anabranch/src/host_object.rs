@@ -1,18 +1,27 @@
 //! Host objects: state that the program owns and the runtime guards.
 
-use crate::core::Core;
+use crate::{core::Core, error::Error};
 use anabranch_graph::ObjectId;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::{
+    cell::UnsafeCell,
     fmt,
-    sync::{Arc, Weak},
+    ops::{Deref, DerefMut},
+    sync::{Arc, OnceLock, Weak},
 };
 
 /// A handle to a value that only tasks can reach: a file, a solver, a counter.
 ///
-/// A task that declares a [sequential](crate::sequential) effect gets `&mut T`; the tasks with such effects run one
-/// after the other, in the order of their submission. The value is dropped when the last handle is gone and the last
-/// task that uses it has ended; [`drain`](crate::Runtime::drain) moves it out instead.
+/// A task declares its effect on the object with an order, and between two tasks the stricter order decides:
+///
+/// | order | the task gets | against other tasks with an effect on the same object |
+/// |---|---|---|
+/// | [`sequential()`](crate::sequential) | `&mut T` | in the order of submission |
+/// | [`exclusive()`](crate::exclusive) | `&mut T` | in any order, one at a time |
+/// | [`relaxed()`](crate::relaxed) | `&T` | in any order, at the same time |
+///
+/// The value is dropped when the last handle is gone and the last task that uses it has ended;
+/// [`drain`](crate::Runtime::drain) moves it out instead.
 ///
 /// ```
 /// use anabranch::prelude::*;
@@ -37,22 +46,88 @@ impl<T> Clone for HostObject<T> {
 
 pub(crate) struct Inner<T> {
     pub(crate) id: ObjectId,
+    /// The how manieth of the runtime's buffers and objects it is.
+    number: u64,
     pub(crate) core: Weak<Core>,
-    /// `None` after it was moved out. The order of the tasks sees to it that the lock is free whenever it is taken.
-    value: Mutex<Option<T>>,
+    name: OnceLock<String>,
+    /// The order of the tasks sees to it that this is free whenever it is taken.
+    lock: RwLock<()>,
+    /// `None` after it was moved out.
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: the value is reached under `lock` only: by one thread at a time, for which `T: Send` suffices, or by several
+// that share it, which `Inner::share` offers where `T: Sync`.
+unsafe impl<T: Send> Sync for Inner<T> {}
+
+/// The value, for a task that nobody else shares it with.
+pub struct Unique<'a, T> {
+    value: &'a mut Option<T>,
+    object: &'a Inner<T>,
+    _lock: RwLockWriteGuard<'a, ()>,
+}
+
+impl<T> Unique<'_, T> {
+    /// The error of whoever finds nothing here.
+    pub(crate) fn moved_out(&self) -> Error {
+        Error::MovedOut { what: self.object.label() }
+    }
+}
+
+impl<T> Deref for Unique<'_, T> {
+    type Target = Option<T>;
+    fn deref(&self) -> &Option<T> {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Unique<'_, T> {
+    fn deref_mut(&mut self) -> &mut Option<T> {
+        self.value
+    }
+}
+
+/// The value, for a task that may share it with others.
+pub struct Shared<'a, T> {
+    value: &'a Option<T>,
+    _lock: RwLockReadGuard<'a, ()>,
+}
+
+impl<T> Deref for Shared<'_, T> {
+    type Target = Option<T>;
+    fn deref(&self) -> &Option<T> {
+        self.value
+    }
+}
+
+impl<T: Send> Inner<T> {
+    /// The value, for the task whose turn it is.
+    pub(crate) fn lock(&self) -> Unique<'_, T> {
+        // A task that panicked may have left the value half changed; those that depend on it are skipped, and what
+        // the program does with the value afterwards is its decision.
+        let lock = self.lock.write();
+        // SAFETY: the write lock is held as long as the reference lives.
+        Unique { value: unsafe { &mut *self.value.get() }, object: self, _lock: lock }
+    }
+
+    /// The value, for one of the tasks whose turn it is.
+    pub(crate) fn share(&self) -> Shared<'_, T>
+    where
+        T: Sync,
+    {
+        let lock = self.lock.read();
+        // SAFETY: a read lock is held as long as the reference lives, and `T` may be shared.
+        Shared { value: unsafe { &*self.value.get() }, _lock: lock }
+    }
 }
 
 impl<T> Inner<T> {
-    /// The value, for the task whose turn it is.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<T>> {
-        // A task that panicked may have left the value half changed; those that depend on it are skipped, and what
-        // the program does with the value afterwards is its decision.
-        self.value.lock()
-    }
-
     /// The object as error messages call it.
     pub(crate) fn label(&self) -> String {
-        format!("host object {} ({})", self.id.0, std::any::type_name::<T>())
+        match self.name.get() {
+            Some(name) => format!("host object \"{name}\""),
+            None => format!("host object {} ({})", self.number, std::any::type_name::<T>()),
+        }
     }
 }
 
@@ -65,9 +140,23 @@ impl<T> Drop for Inner<T> {
 }
 
 impl<T: Send + 'static> HostObject<T> {
-    pub(crate) fn new(id: ObjectId, value: T, core: &Arc<Core>) -> Self {
-        let inner = Inner { id, core: Arc::downgrade(core), value: Mutex::new(Some(value)) };
+    pub(crate) fn new(id: ObjectId, number: u64, value: T, core: &Arc<Core>) -> Self {
+        let inner = Inner {
+            id,
+            number,
+            core: Arc::downgrade(core),
+            name: OnceLock::new(),
+            lock: RwLock::new(()),
+            value: UnsafeCell::new(Some(value)),
+        };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Gives the object a name for error messages and printed graphs; the first one stays.
+    pub fn named(self, name: impl fmt::Display) -> Self {
+        // A second name would contradict messages that were made with the first.
+        let _ = self.inner.name.set(name.to_string());
+        self
     }
 
     /// The value itself after all tasks submitted so far, for [`drain`](crate::Runtime::drain).

@@ -54,35 +54,57 @@
 //! sound) and, as calls of those, in `access`, `task` and `fence`.
 
 mod access;
+mod barrier;
+mod books;
 mod buffer;
+mod cancel;
+mod capture;
+mod conflicts;
 mod core;
 mod declare;
 mod element;
 mod error;
+mod failures;
 mod fence;
+mod handle;
 mod host_object;
-mod lanes;
+mod inside;
+mod lead;
 mod memory;
 mod node;
+mod reduce;
+mod run;
 mod runtime;
+mod seeded;
+mod snapshot;
 mod sync;
 mod task;
 mod tile;
 mod view;
+mod watch;
 
 pub use access::{
-    Access, AccessList, Append, BoundBuffer, Effect, KernelAccess, KernelAccessList, Read, Sequential, Write,
-    sequential,
+    Access, AccessList, Append, BoundBuffer, Effect, Exclusive, KernelAccess, KernelAccessList, Read,
+    Relaxed, Sequential, Write, exclusive, relaxed, sequential,
 };
 pub use anabranch_grid as grid;
 pub use anabranch_par as par;
+pub use barrier::Barrier;
 pub use buffer::{Buffer, Initial, Label, Part};
+pub use cancel::CancellationToken;
+pub use capture::{Capture, Captures, Copies, Fenceable, Moves};
 pub use declare::Declaration;
 pub use element::{Element, Rank, Shape};
 pub use error::{Cause, DeclarationError, Error, Failure, Failures, HostResult, Mistake, TaskLabel};
-pub use fence::{Captures, Fence, Fenceable, Snapshot};
+pub use fence::Fence;
+pub use handle::{Status, TaskHandle};
 pub use host_object::{HostObject, Taken};
+pub use reduce::{
+    And, BoundReduction, Custom, Max, Min, Operator, Or, Product, Reduce, Reduction, Sum, and, max, min,
+    operator, or, product, sum,
+};
 pub use runtime::{Builder, Idle, Runtime};
+pub use snapshot::Snapshot;
 pub use task::{IndexSpace, NewTask, Once, Over, TaskBuilder};
 pub use tile::Tile;
 pub use view::{ReadView, WriteView};
@@ -90,11 +112,12 @@ pub use view::{ReadView, WriteView};
 /// What most programs use.
 pub mod prelude {
     pub use crate::{
-        Buffer, Error, HostObject, ReadView, Runtime, Snapshot, Tile, WriteView,
+        Buffer, CancellationToken, Error, HostObject, ReadView, Runtime, Snapshot, Status, TaskHandle, Tile,
+        WriteView, and, exclusive,
         grid::{
             Extent, GridBox, Point, Region, all, even_split, fixed, mapper, neighborhood, one_to_one,
             permuted, slice, transposed,
         },
-        sequential,
+        max, min, operator, or, product, relaxed, sequential, sum,
     };
 }

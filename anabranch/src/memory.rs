@@ -67,6 +67,30 @@ impl Drop for Allocation {
     }
 }
 
+/// Where the values of an allocation begin that somebody else keeps alive.
+#[derive(Debug)]
+pub(crate) struct Start<T>(*mut T);
+
+// SAFETY: an address; whoever uses it follows the rules in `view`.
+unsafe impl<T: Element> Send for Start<T> {}
+// SAFETY: as above.
+unsafe impl<T: Element> Sync for Start<T> {}
+
+impl<T: Element> Start<T> {
+    /// Of a task that has no memory yet.
+    pub(crate) const NONE: Self = Self(std::ptr::null_mut());
+
+    pub(crate) fn of(allocation: &Allocation) -> Self {
+        Self(allocation.start())
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> *mut T {
+        assert!(!self.0.is_null(), "a task that runs has memory");
+        self.0
+    }
+}
+
 impl fmt::Debug for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Allocation").field("bytes", &self.layout.size()).finish_non_exhaustive()

@@ -1,11 +1,14 @@
 //! The runtime: what a program creates first and drains last.
 
 use crate::{
+    barrier::Barrier,
     buffer::{self, Buffer, Initial},
+    cancel::CancellationToken,
+    capture::{Captures, Copies, Fenceable, Moves},
     core::Core,
     element::Element,
     error::Error,
-    fence::{Captures, Fence, Fenceable},
+    fence::{self, Fence},
     host_object::HostObject,
     memory::Allocation,
     node::Latch,
@@ -19,6 +22,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 /// The data-flow runtime: see the [crate](crate) documentation.
@@ -45,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) lead: usize,
     pub(crate) host_lanes: usize,
     pub(crate) name: String,
+    pub(crate) seed: Option<u64>,
+    pub(crate) patience: Duration,
 }
 
 impl Builder {
@@ -80,6 +86,20 @@ impl Builder {
         self
     }
 
+    /// How long a task may run, or no task may end, before a warning is given through [`tracing`] (10 s by default). It is
+    /// given by threads that wait for the runtime; where none does, nobody looks.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// Runs tasks in an order drawn from a seed, one at a time, on the threads that submit and wait: so that whatever an
+    /// order brings to light can be seen again. For tests; with several submitting threads the order is theirs.
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.settings.seed = Some(seed);
+        self
+    }
+
     /// Starts the runtime.
     ///
     /// # Errors
@@ -109,7 +129,17 @@ impl Runtime {
     pub fn builder() -> Builder {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let name = "anabranch-".into();
-        Builder { settings: Settings { threads, pin: false, lead: 4096, host_lanes: 16, name } }
+        Builder {
+            settings: Settings {
+                threads,
+                pin: false,
+                lead: 4096,
+                host_lanes: 16,
+                name,
+                seed: None,
+                patience: Duration::from_secs(10),
+            },
+        }
     }
 
     /// The number of threads that compute.
@@ -135,12 +165,7 @@ impl Runtime {
         let extent = initial.extent();
         match buffer::filled(initial, extent) {
             Some(memory) => Ok(self.create(extent, Some(memory))),
-            None => {
-                let buffer = self.create::<I::Element, D>(extent, None);
-                let points: u128 = buffer.extent().0.iter().map(|&n| n as u128).product();
-                let bytes = points * size_of::<I::Element>() as u128;
-                Err(Error::OutOfMemory { buffer: buffer.inner.label(), bytes })
-            }
+            None => Err(self.create::<I::Element, D>(extent, None).out_of_memory()),
         }
     }
 
@@ -149,14 +174,14 @@ impl Runtime {
         extent: Extent<D>,
         initial: Option<Allocation>,
     ) -> Buffer<T, D> {
-        let allocate = |extent: Extent<3>| Allocation::zeroed::<T>(extent.checked_len()?);
-        let id = self.core.create_buffer(extent.cast(), initial, size_of::<T>(), allocate);
-        Buffer::new(id, extent, &self.core)
+        let (id, number) = self.core.create_buffer(extent.cast(), initial.is_some());
+        Buffer::new(id, number, extent, &self.core, initial)
     }
 
     /// Gives a value to the runtime to guard: see [`HostObject`].
     pub fn host_object<T: Send + 'static>(&self, value: T) -> HostObject<T> {
-        HostObject::new(self.core.create_object(), value, &self.core)
+        let (id, number) = self.core.create_object();
+        HostObject::new(id, number, value, &self.core)
     }
 
     /// Begins a task. The name is for error messages.
@@ -165,14 +190,59 @@ impl Runtime {
         NewTask::new(&self.core, name, Location::caller())
     }
 
-    /// The contents of a buffer (or a part of it, or a clone of a host object) as they are after all tasks submitted so
-    /// far. Does not wait: the [`Fence`] does, or can be awaited.
+    /// Tasks that are submitted from now on are cancelled by this token, until another one, or none, takes its place.
+    pub fn set_cancellation(&self, token: Option<&CancellationToken>) {
+        self.core.set_cancellation(token.cloned());
+    }
+
+    /// The contents of a buffer (or a part of it), a clone of a host object, or several of these at once, as they are
+    /// after all tasks submitted so far. Does not wait: the [`Fence`] does, or can be awaited.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let (u, count) = (rt.buffer_from(&[1, 2, 3])?, rt.host_object(7));
+    /// let (u, count) = rt.fence((&u, &count))?.wait()?;
+    /// assert_eq!((u.as_slice(), count), (&[1, 2, 3][..], 7));
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a part of it was never written, or it does not belong to this runtime.
     #[track_caller]
-    pub fn fence<F: Fenceable + ?Sized>(&self, what: &F) -> Result<Fence<F::Output>, Error> {
-        what.fence(&self.core, Location::caller())
+    pub fn fence<F: Fenceable>(
+        &self,
+        what: F,
+    ) -> Result<Fence<<F::Captures as Captures<Copies>>::Output>, Error> {
+        fence::submit::<Copies, _>(&self.core, "fence", Location::caller(), what.captures())
+    }
+
+    /// An epoch: everything submitted so far comes before it, everything submitted later after it. Does not wait: the
+    /// [`Barrier`] does, or can be awaited. Programs rarely need it, since dependencies order what must be ordered.
+    #[track_caller]
+    pub fn barrier(&self) -> Barrier<()> {
+        self.barrier_with(()).expect("nothing is captured that could be refused")
+    }
+
+    /// The same, with copies of buffers, parts of them and host objects, as they are at that point.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&[1, 2, 3])?;
+    /// let log = rt.host_object(String::from("begin"));
+    /// let (u, log) = rt.barrier_with((u.part(GridBox::new(1, 3)), log.capture()))?.wait()?;
+    /// assert_eq!((u.as_slice(), log.as_str()), (&[2, 3][..], "begin"));
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`fence`](Self::fence); there is no barrier then.
+    #[track_caller]
+    pub fn barrier_with<C: Captures<Copies>>(&self, captures: C) -> Result<Barrier<C::Output>, Error> {
+        Barrier::submit(&self.core, Location::caller(), captures)
     }
 
     /// Waits for all tasks submitted so far.
@@ -192,7 +262,9 @@ impl Runtime {
     #[cold]
     fn wait_busy(&self) -> Result<(), Error> {
         self.core.check_outside("Runtime::wait")?;
+        self.core.note_wait();
         self.core.settle(&self.core.latch());
+        self.core.tidy();
         Ok(())
     }
 
@@ -229,23 +301,25 @@ impl Runtime {
     /// Failures since the last synchronisation. Host objects stay with their handles then:
     /// [`HostObject::into_inner`].
     #[track_caller]
-    pub fn drain<C: Captures>(self, captures: C) -> Result<C::Output, Error> {
+    pub fn drain<C: Captures<Moves>>(self, captures: C) -> Result<C::Output, Error> {
         self.core.check_outside("Runtime::drain")?;
-        let pending = captures.submit(&self.core, Location::caller())?;
+        let pending = fence::submit::<Moves, _>(&self.core, "drain", Location::caller(), captures)?;
         self.wait()?;
-        C::finish(pending)
+        pending.wait()
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // Inside one of its own tasks the runtime cannot wait for itself; the threads end when the last task is gone.
-        if self.core.check_outside("drop").is_ok() {
-            if !self.core.is_idle() {
-                self.core.settle(&self.core.latch());
-            }
-            self.core.stop();
+        if self.core.check_outside("drop").is_err() {
+            self.core.keep();
+            return;
         }
+        if !self.core.is_idle() {
+            self.core.settle(&self.core.latch());
+        }
+        self.core.tidy();
+        self.core.stop();
     }
 }
 

@@ -48,8 +48,8 @@ impl Event {
     }
 
     /// Blocks until it has happened. `help` is called while waiting and says whether it has done anything useful; the
-    /// thread parks only when there was nothing to do for a while.
-    pub(crate) fn wait(&self, mut help: impl FnMut() -> bool) {
+    /// thread parks only when there was nothing to do for a while. While it is parked, `watch` is called at intervals.
+    pub(crate) fn wait(&self, mut help: impl FnMut() -> bool, every: Duration, watch: impl FnMut()) {
         let mut idle_since = None;
         while !self.is_set() {
             if help() {
@@ -59,15 +59,20 @@ impl Event {
             if idle_since.get_or_insert_with(Instant::now).elapsed() < SPIN {
                 std::hint::spin_loop();
             } else {
-                return self.park();
+                return self.park(every, watch);
             }
         }
     }
 
-    fn park(&self) {
+    fn park(&self, every: Duration, mut watch: impl FnMut()) {
         if self.register(|w| w.threads.push(std::thread::current())) {
+            let mut since = Instant::now();
             while !self.is_set() {
-                std::thread::park();
+                std::thread::park_timeout(every);
+                if since.elapsed() >= every {
+                    watch();
+                    since = Instant::now();
+                }
             }
         }
     }
@@ -100,6 +105,10 @@ mod tests {
     use super::*;
     use std::sync::{Arc, atomic::AtomicUsize};
 
+    fn wait(event: &Event, help: impl FnMut() -> bool) {
+        event.wait(help, Duration::from_secs(1), || {});
+    }
+
     #[test]
     fn a_parked_thread_is_woken() {
         let event = Arc::new(Event::default());
@@ -110,7 +119,7 @@ mod tests {
                 event.set();
             })
         };
-        event.wait(|| false);
+        wait(&event, || false);
         assert!(event.is_set());
         setter.join().unwrap();
     }
@@ -122,7 +131,7 @@ mod tests {
             let waiters: Vec<_> = (0..3)
                 .map(|_| {
                     let event = Arc::clone(&event);
-                    std::thread::spawn(move || event.wait(|| false))
+                    std::thread::spawn(move || wait(&event, || false))
                 })
                 .collect();
             event.set();
@@ -134,7 +143,7 @@ mod tests {
     fn help_is_given_while_waiting() {
         let event = Event::default();
         let mut left = 5;
-        event.wait(|| {
+        wait(&event, || {
             left -= 1;
             if left == 0 {
                 event.set();

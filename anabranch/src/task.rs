@@ -6,13 +6,18 @@ use crate::{
     core::Core,
     declare::Declaration,
     element::Element,
-    error::{Error, HostResult, TaskLabel},
+    error::{Cause, Error, Failure, HostResult, TaskLabel},
+    handle::TaskHandle,
     host_object::HostObject,
-    node::{Kernel, Place, Work},
+    inside::Inside,
+    node::{Body, Place},
+    reduce::{self, Operator, Reduce},
     tile::Tile,
 };
 use anabranch_graph::Mode;
 use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, split_1d, split_2d};
+use anabranch_par::{Schedule, flush_denormals};
+use smallvec::SmallVec;
 use std::{borrow::Cow, marker::PhantomData, panic::Location, sync::Arc};
 
 /// For each thread a kernel has this many chunks, unless it is told otherwise: so that a thread that is held up (by
@@ -100,12 +105,13 @@ struct Hints<const K: usize> {
     granularity: [usize; 2],
     split: Split<K>,
     flush_denormals: bool,
+    priority: i32,
 }
 
 impl<const K: usize> Default for Hints<K> {
     fn default() -> Self {
         let rows: Split<K> = |range, count, granularity| split_1d(range, count, granularity[0]);
-        Self { chunks: None, granularity: [1; 2], split: rows, flush_denormals: false }
+        Self { chunks: None, granularity: [1; 2], split: rows, flush_denormals: false, priority: 0 }
     }
 }
 
@@ -179,6 +185,13 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
 }
 
 impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
+    /// Of tasks that could run, but not at the same time, those with a higher priority come first (0 by default), then
+    /// older ones. A task that has been passed over for long comes before either.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.hints.priority = priority;
+        self
+    }
+
     /// Declares an effect on a host object, ordered against other effects on the same object as `order` says:
     /// [`sequential()`](crate::sequential).
     pub fn effect<T, O>(self, object: &HostObject<T>, order: O) -> TaskBuilder<'rt, 0, Once, L::Longer>
@@ -197,7 +210,7 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     ///
     /// # Errors
     /// If the declaration makes no sense: see [`Error`]. Nothing is submitted then.
-    pub fn host<F, R>(self, function: F) -> Result<(), Error>
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<0>,
         F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
@@ -205,30 +218,91 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     {
         let whole = Chunk::whole(self.space);
         let mut declaration = Declaration::new(self.core, &self.label, whole, std::slice::from_ref(&whole));
-        let mut bound = self.accesses.declare(&mut declaration)?;
-        let label = self.label.clone();
-        self.core.submit(&declaration, label, Place::Host, |memory| {
-            let memory = match memory {
-                Ok(memory) => memory,
-                Err(error) => return Work::failing(error),
-            };
-            L::attach(&mut bound, memory);
-            Work::Host(Box::new(move || {
-                // SAFETY: memory is attached, the executor calls this once, when the graph allows the task.
-                let mut guards = unsafe { L::guards(&bound, 0) };
-                function(L::views(&mut guards)).into_result()
-            }))
+        declaration.priority = self.hints.priority;
+        let bound = self.accesses.declare(&mut declaration)?;
+        let node = self.core.submit::<0, L, _>(&declaration, bound, Place::Host, |bound| {
+            HostBody::<L, F>(Some((bound, function)))
         })?;
-        Ok(())
+        Ok(TaskHandle::new(node, self.core))
     }
 }
 
-impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
+/// A host function with its accesses bound, or why they are not.
+struct HostBody<L: AccessList<0>, F>(Option<(Result<L::Bound, Error>, F)>);
+
+impl<L, F, R> Body for HostBody<L, F>
+where
+    L: AccessList<0>,
+    F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
+    R: HostResult,
+{
+    fn run(&mut self, _: &Core) -> Result<(), Cause> {
+        let (bound, function) = self.0.take().expect("a task is run once");
+        let bound = bound.map_err(Cause::refused)?;
+        // SAFETY: memory is attached, the executor calls this once, when the graph allows the task.
+        let mut guards = unsafe { L::guards(&bound, 0) };
+        function(L::views(&mut guards)).into_result().map_err(Cause::Error)
+    }
+
+    fn skip(&mut self, core: &Core, why: &Arc<Failure>) {
+        core.skipped(why);
+        self.0 = None;
+    }
+}
+
+impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// Splits the index space into this many chunks (four for each thread by default), at most: chunks are never empty.
     /// What a kernel computes must not depend on it.
     pub fn chunks(mut self, chunks: usize) -> Self {
         self.hints.chunks = Some(chunks.max(1));
         self
+    }
+
+    /// Declares that the kernel combines values into the elements of `buffer`, all of which are overwritten with the
+    /// results. See [`reduce_into`](Self::reduce_into) for going on from what is there.
+    ///
+    /// The results have the same bits on any number of threads: the kernel's chunks, 64 at most unless
+    /// [`chunks`](Self::chunks) says otherwise, give the shape of the tree in which they are combined.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&vec![0.1_f64; 1000])?;
+    /// let total = rt.buffer::<f64, 0>([]);
+    /// rt.task("sum")
+    ///     .over([1000])
+    ///     .read(&u, one_to_one())
+    ///     .reduce(&total, sum())
+    ///     .kernel(|tile, (u, total)| tile.points().for_each(|[i]| total.combine([], u[[i]])))?;
+    /// assert!((rt.fence(&total)?.wait()?[[]] - 100.0).abs() < 1e-9);
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    pub fn reduce<T, const D: usize, O>(
+        self,
+        buffer: &Buffer<T, D>,
+        operator: O,
+    ) -> TaskBuilder<'rt, K, Over, L::Longer>
+    where
+        T: Element,
+        O: Operator<T>,
+        L: Append<Reduce<T, D, O>>,
+    {
+        self.append(Reduce { buffer: buffer.clone(), operator, include_current: false })
+    }
+
+    /// Like [`reduce`](Self::reduce), with what the buffer holds already as the first value of each element.
+    pub fn reduce_into<T, const D: usize, O>(
+        self,
+        buffer: &Buffer<T, D>,
+        operator: O,
+    ) -> TaskBuilder<'rt, K, Over, L::Longer>
+    where
+        T: Element,
+        O: Operator<T>,
+        L: Append<Reduce<T, D, O>>,
+    {
+        self.append(Reduce { buffer: buffer.clone(), operator, include_current: true })
     }
 
     /// Splits between multiples of this many rows (1 by default).
@@ -251,30 +325,31 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     ///
     /// # Errors
     /// If the declaration makes no sense: see [`Error`]. Nothing is submitted then.
-    pub fn kernel<F>(self, kernel: F) -> Result<(), Error>
+    pub fn kernel<F>(self, kernel: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<K> + KernelAccessList,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
         let chunks = self.split();
         let mut declaration = Declaration::new(self.core, &self.label, Chunk::whole(self.space), &chunks);
-        let mut bound = self.accesses.declare(&mut declaration)?;
-        let label = self.label.clone();
+        let bound = self.accesses.declare(&mut declaration)?;
         let flush = self.hints.flush_denormals;
-        self.core.submit(&declaration, label, Place::Compute, |memory| {
-            let memory = match memory {
-                Ok(memory) => memory,
-                Err(error) => return Work::failing(error),
-            };
-            L::attach(&mut bound, memory);
-            Work::Kernel(Box::new(Tiled::<K, L, F> { bound, chunks: chunks.clone(), kernel, flush }))
+        let node = self.core.submit::<K, L, _>(&declaration, bound, Place::Compute, |bound| {
+            KernelBody::<K, L, F>(Some(Tiled { bound, chunks: chunks.clone(), kernel, flush }))
         })?;
-        Ok(())
+        Ok(TaskHandle::new(node, self.core))
     }
 
-    fn split(&self) -> Vec<Chunk<K>> {
-        let threads = self.core.threads();
-        let count = self.hints.chunks.unwrap_or(if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD });
+    fn split(&self) -> Chunks<K>
+    where
+        L: AccessList<K>,
+    {
+        let count = self.hints.chunks.unwrap_or(match self.core.threads() {
+            // The shape of their tree must not depend on the threads.
+            _ if L::REDUCES => reduce::CHUNKS,
+            1 => 1,
+            threads => threads * CHUNKS_PER_THREAD,
+        });
         let ranges = (self.hints.split)(&self.space, count, self.hints.granularity);
         ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
     }
@@ -296,34 +371,58 @@ macro_rules! tiles {
 
 tiles!(2, 3);
 
+type Chunks<const K: usize> = SmallVec<[Chunk<K>; 1]>;
+
 /// A kernel with its accesses bound, chunk by chunk.
 struct Tiled<const K: usize, L: AccessList<K>, F> {
-    bound: L::Bound,
-    chunks: Vec<Chunk<K>>,
+    bound: Result<L::Bound, Error>,
+    chunks: Chunks<K>,
     kernel: F,
     flush: bool,
 }
 
-impl<const K: usize, L, F> Kernel for Tiled<K, L, F>
+struct KernelBody<const K: usize, L: AccessList<K>, F>(Option<Tiled<K, L, F>>);
+
+impl<const K: usize, L, F> Body for KernelBody<K, L, F>
 where
     L: AccessList<K>,
-    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync,
+    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
 {
-    fn chunks(&self) -> usize {
-        self.chunks.len()
+    fn run(&mut self, core: &Core) -> Result<(), Cause> {
+        let Tiled { bound, chunks, kernel, flush } = self.0.take().expect("a task is run once");
+        let bound = bound.map_err(Cause::refused)?;
+        let order = core.seeded().map(|seeded| seeded.shuffle(chunks.len()));
+        let call = |item: usize| {
+            let chunk = order.as_ref().map_or(item, |order| order[item]);
+            let _inside = Inside::enter(core);
+            // SAFETY: memory is attached; each chunk is called once, when the graph allows the task.
+            let mut guards = unsafe { L::guards(&bound, chunk) };
+            kernel(&Tile::new(chunks[chunk]), L::views(&mut guards));
+        };
+        let region = core
+            .pool()
+            .region(chunks.len())
+            .schedule(Schedule::Static)
+            .participants(core.threads())
+            .flush_denormals(flush);
+        let done = region.try_run(call).map_err(|panic| {
+            let item = panic.index();
+            let chunk = chunks[order.as_ref().map_or(item, |order| order[item])].range.to_string();
+            Cause::from_panic(panic.into_payload(), Some(chunk))
+        });
+        done?;
+        // SAFETY: memory is attached, all chunks are done, and the graph still allows the task.
+        let finish = || unsafe { L::finish(&bound) };
+        if flush {
+            flush_denormals(finish)
+        } else {
+            finish()
+        }
+        Ok(())
     }
 
-    fn call(&self, chunk: usize) {
-        // SAFETY: memory is attached; the executor calls each chunk once, when the graph allows the task.
-        let mut guards = unsafe { L::guards(&self.bound, chunk) };
-        (self.kernel)(&Tile::new(self.chunks[chunk]), L::views(&mut guards));
-    }
-
-    fn describe(&self, chunk: usize) -> String {
-        self.chunks[chunk].range.to_string()
-    }
-
-    fn flush_denormals(&self) -> bool {
-        self.flush
+    fn skip(&mut self, core: &Core, why: &Arc<Failure>) {
+        core.skipped(why);
+        self.0 = None;
     }
 }

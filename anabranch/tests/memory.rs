@@ -52,7 +52,7 @@ fn a_sleeping_task_does_not_make_memory_grow() {
     let rt = runtime(2);
     let (sender, receiver) = mpsc::channel::<()>();
     rt.task("sleeps").once().host(move |()| receiver.recv().unwrap()).unwrap();
-    let submit = |n| (0..n).for_each(|_| rt.task("kernel").over([1]).kernel(|_, ()| ()).unwrap());
+    let submit = |n| (0..n).for_each(|_| drop(rt.task("kernel").over([1]).kernel(|_, ()| ()).unwrap()));
     submit(20_000);
     let before = resident_kib();
     submit(100_000);

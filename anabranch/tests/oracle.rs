@@ -195,36 +195,38 @@ fn run(steps: &[Step], threads: usize, versions: usize) -> Result<Outcome, Error
                     }
                 })?;
             }
-            Step::RowSums { from, chunks } => rt
-                .task("row sums")
-                .over([ROWS])
-                .chunks(chunks)
-                .read(
-                    &grids[from],
-                    mapper(|chunk: &Chunk<1>, buffer: Extent<2>| {
-                        GridBox::new([chunk.range.min()[0], 0], [chunk.range.max()[0], buffer[1]])
-                    }),
-                )
-                .update(&sums, one_to_one())
-                .kernel(|tile, (from, sums)| {
-                    for [y] in tile.points() {
-                        sums[[y]] = from.row(y).iter().fold(sums[[y]], |sum, x| sum.wrapping_add(*x));
-                    }
-                })?,
-            Step::Note { from, slow } => rt
-                .task("note")
-                .once()
-                .read(&grids[from], all())
-                .update(&scalar, all())
-                .effect(&log, sequential())
-                .host(move |(from, scalar, log)| {
-                    if slow {
-                        std::thread::sleep(std::time::Duration::from_micros(50));
-                    }
-                    let hash = from.as_slice().unwrap().iter().fold(scalar[[]], |hash, x| mix(hash, *x));
-                    scalar[[]] = hash;
-                    log.push(hash);
-                })?,
+            Step::RowSums { from, chunks } => drop(
+                rt.task("row sums")
+                    .over([ROWS])
+                    .chunks(chunks)
+                    .read(
+                        &grids[from],
+                        mapper(|chunk: &Chunk<1>, buffer: Extent<2>| {
+                            GridBox::new([chunk.range.min()[0], 0], [chunk.range.max()[0], buffer[1]])
+                        }),
+                    )
+                    .update(&sums, one_to_one())
+                    .kernel(|tile, (from, sums)| {
+                        for [y] in tile.points() {
+                            sums[[y]] = from.row(y).iter().fold(sums[[y]], |sum, x| sum.wrapping_add(*x));
+                        }
+                    })?,
+            ),
+            Step::Note { from, slow } => drop(
+                rt.task("note")
+                    .once()
+                    .read(&grids[from], all())
+                    .update(&scalar, all())
+                    .effect(&log, sequential())
+                    .host(move |(from, scalar, log)| {
+                        if slow {
+                            std::thread::sleep(std::time::Duration::from_micros(50));
+                        }
+                        let hash = from.as_slice().unwrap().iter().fold(scalar[[]], |hash, x| mix(hash, *x));
+                        scalar[[]] = hash;
+                        log.push(hash);
+                    })?,
+            ),
             Step::Fence { of, part: [r, c, r1, c1] } => {
                 fences.push(rt.fence(&grids[of].part(GridBox::new([r, c], [r1, c1])))?);
             }

@@ -177,7 +177,7 @@ fn capturing_an_object_twice_is_an_error() {
     let rt = runtime(1);
     let object = rt.host_object(1);
     let error = rt.drain((object.capture(), object.capture())).unwrap_err().to_string();
-    assert!(error.contains("was moved out by an earlier capture"), "{error}");
+    assert!(error.contains("declares two effects on host object 1 (i32)"), "{error}");
 }
 
 #[test]

@@ -31,11 +31,21 @@
 
 #![forbid(unsafe_code)]
 
+mod ancestry;
+mod front;
 mod graph;
+mod horizon;
+mod object;
+pub mod print;
+pub mod schedule;
+mod slab;
 mod task;
 mod tracker;
 
 pub use graph::TaskGraph;
+pub use horizon::{Horizons, Settings};
+pub use schedule::{ConflictScheduler, TaskState};
 pub use task::{
-    Access, BufferId, Dependency, Effect, GraphError, Kind, Mode, ObjectId, Order, Origin, Submitted, TaskId,
+    Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,
+    Submitted, TaskId,
 };

@@ -4,8 +4,8 @@ use anabranch_grid::{GridBox, Region};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// A task, by the order of submission; [`TaskId::EPOCH`] is the root of the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A task, epoch or horizon, by the order of submission; [`TaskId::EPOCH`] is the root of the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u64);
 
 impl TaskId {
@@ -81,8 +81,12 @@ impl Access {
 /// How an effect on a host object is ordered against others on the same object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// In the order of submission, never at the same time.
+    /// In the order of submission, never at the same time: against every other effect.
     Sequential,
+    /// In any order, never at the same time: against other exclusive effects and relaxed ones.
+    Exclusive,
+    /// In any order, and at the same time: against other relaxed effects.
+    Relaxed,
 }
 
 /// A declared side effect.
@@ -114,7 +118,7 @@ pub enum Origin {
     Buffer(BufferId),
     /// A host object that both touch.
     Object(ObjectId),
-    /// The graph's own structure: the root epoch.
+    /// The graph's own structure: an epoch or a horizon.
     Graph,
 }
 
@@ -130,14 +134,43 @@ pub struct Dependency {
 }
 
 /// The graph's answer to a submission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Submitted {
-    /// The new task.
+    /// The new task or epoch.
     pub id: TaskId,
-    /// The tasks that it comes after: at most one edge each, ascending; at least the epoch.
+    /// The tasks that it comes after: at most one edge each, ascending; at least an epoch or horizon.
     pub dependencies: SmallVec<[Dependency; 4]>,
     /// For each access, in order: which version of the buffer it uses (0 unless the buffer has several).
     pub versions: SmallVec<[u32; 8]>,
+    /// The earlier tasks that it must never overlap in time, although either may come first: ascending, none of them
+    /// before or after it by dependencies. Empty unless [`Settings::conflicts`](crate::Settings::conflicts) is set.
+    pub conflicts: SmallVec<[TaskId; 4]>,
+    /// The horizon that the graph has made after this submission, with the next id. `None` unless
+    /// [`Settings::horizons`](crate::Settings::horizons) is set.
+    pub horizon: Option<Horizon>,
+}
+
+impl Submitted {
+    /// The answer about the task `id`, as long as nothing is known about it; keeps memory.
+    pub(crate) fn clear(&mut self, id: TaskId) {
+        self.id = id;
+        self.dependencies.clear();
+        self.versions.clear();
+        self.conflicts.clear();
+        self.horizon = None;
+    }
+}
+
+/// A horizon that the graph has made: a node that does nothing but come after everything before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// Its id.
+    pub id: TaskId,
+    /// The execution front: the tasks that nobody depended on, ascending, all [`Kind::Serial`].
+    pub dependencies: Vec<Dependency>,
+    /// The horizon or epoch before it. From now on this one stands for everything before *it*: no later submission
+    /// depends on or conflicts with anything older.
+    pub applied: TaskId,
 }
 
 /// A submission that makes no sense. Nothing has changed in the graph.
@@ -148,7 +181,7 @@ pub enum GraphError {
     NeverWritten {
         /// Which access of the submission.
         access: usize,
-        /// The part that was never written.
+        /// The part that was never written, or not since it was discarded.
         missing: Region<3>,
     },
     /// An access leaves its buffer.
@@ -169,7 +202,7 @@ impl fmt::Display for GraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverWritten { access, missing } => {
-                write!(f, "access {access} reads {missing}, never written")
+                write!(f, "access {access} reads {missing}, which was never written or was discarded")
             }
             Self::Outside { access } => write!(f, "access {access} leaves its buffer"),
             Self::Overlap { accesses: [a, b], common } => {

@@ -1,4 +1,7 @@
 //! What the graph knows about one buffer: for every point of every version, who wrote it last and who has read it since.
+//!
+//! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon takes the
+//! place of all that came before: ids are seen that way when they are looked at.
 
 use crate::task::TaskId;
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
@@ -7,10 +10,49 @@ use smallvec::SmallVec;
 /// The state of the points of a box.
 #[derive(Clone, Debug, PartialEq)]
 struct Cell {
-    /// `None` where nothing was ever written.
+    /// Who must come before the next write if there are no readers; `None` where nothing was ever written.
     writer: Option<TaskId>,
-    /// Who has read what the writer wrote, and need not have finished.
+    /// Who has read what the writer wrote, and need not have finished. Ascending.
     readers: SmallVec<[TaskId; 2]>,
+    /// Whether there are contents to read: they were written, and not discarded since.
+    readable: bool,
+}
+
+impl Cell {
+    /// What `writer` has written, or what was there from the start.
+    fn written(writer: TaskId) -> Self {
+        Self { writer: Some(writer), readers: SmallVec::new(), readable: true }
+    }
+
+    /// No contents, and nobody to wait for.
+    fn fresh() -> Self {
+        Self { writer: None, readers: SmallVec::new(), readable: false }
+    }
+
+    /// Calls `f` with those who must come before an overwrite in place: those that read, or where there is none the
+    /// one that wrote (the readers come after that one anyway).
+    #[inline]
+    fn before_write(&self, epoch: TaskId, mut f: impl FnMut(Before)) {
+        if self.readers.is_empty() {
+            self.writer.into_iter().for_each(|w| f(Before::Writer(w.max(epoch))));
+        } else {
+            self.readers.iter().for_each(|&r| f(Before::Reader(r.max(epoch))));
+        }
+    }
+
+    /// Forgets readers that are done, and puts the epoch in the place of those that are older.
+    fn forget_done(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
+        let older = self.readers.partition_point(|&r| r <= epoch);
+        if older > 0 {
+            self.readers.drain(1..older);
+            self.readers[0] = epoch;
+        }
+        self.readers.retain(|r| !done(*r));
+        if self.readers[..] == [epoch] {
+            // The epoch stands for the writer, too.
+            (self.writer, self.readers) = (Some(epoch), SmallVec::new());
+        }
+    }
 }
 
 /// One version of a buffer's contents: one allocation.
@@ -27,16 +69,53 @@ struct Version {
 const CELLS: usize = 64;
 
 impl Version {
-    fn new(extent: Extent<3>, writer: Option<TaskId>, since: u64) -> Self {
-        Self { cells: RegionMap::new(extent, Cell { writer, readers: SmallVec::new() }), since, bound: CELLS }
+    fn new(extent: Extent<3>, cell: Cell, since: u64) -> Self {
+        Self { cells: RegionMap::new(extent, cell), since, bound: CELLS }
     }
 
     /// Everyone who may still use this version: for each part its readers, or its writer where nobody has read.
-    fn users(&self) -> impl Iterator<Item = TaskId> {
-        self.cells.entries().flat_map(|(_, cell)| {
-            let unread = cell.writer.filter(|_| cell.readers.is_empty());
-            cell.readers.iter().copied().chain(unread)
-        })
+    fn users(&self, epoch: TaskId) -> SmallVec<[TaskId; 4]> {
+        let mut users = SmallVec::new();
+        for (_, cell) in self.cells.entries() {
+            cell.before_write(epoch, |before| users.push(before.task()));
+        }
+        users
+    }
+
+    /// Forgets who is done or older than the epoch, where different accesses have cut the buffer into many cells.
+    #[inline]
+    fn merge_cells(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
+        if self.cells.len() > self.bound {
+            self.merge_cells_now(epoch, done);
+        }
+    }
+
+    #[cold]
+    fn merge_cells_now(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
+        let whole = GridBox::full(self.cells.extent());
+        self.cells.apply(&whole, |cell| {
+            let mut cell = cell.clone();
+            cell.writer = cell.writer.map(|w| w.max(epoch));
+            cell.forget_done(epoch, done);
+            cell
+        });
+        self.bound = CELLS.max(2 * self.cells.len());
+    }
+}
+
+/// Who must come before a write, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// It still reads what is overwritten.
+    Reader(TaskId),
+    /// It wrote what is overwritten.
+    Writer(TaskId),
+}
+
+impl Before {
+    fn task(self) -> TaskId {
+        let (Self::Reader(task) | Self::Writer(task)) = self;
+        task
     }
 }
 
@@ -51,19 +130,11 @@ pub(crate) struct Tracker {
     renames: u64,
 }
 
-/// Who must come before a write, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
-    /// It still reads what is overwritten.
-    Reader(TaskId),
-    /// It wrote what is overwritten.
-    Writer(TaskId),
-}
-
 impl Tracker {
-    pub(crate) fn new(extent: Extent<3>, initialised: bool) -> Self {
-        let writer = initialised.then_some(TaskId::EPOCH);
-        let versions = SmallVec::from_buf([Version::new(extent, writer, 0)]);
+    /// A buffer that exists since `epoch`.
+    pub(crate) fn new(extent: Extent<3>, initialised: bool, epoch: TaskId) -> Self {
+        let cell = if initialised { Cell::written(epoch) } else { Cell::fresh() };
+        let versions = SmallVec::from_buf([Version::new(extent, cell, 0)]);
         Self { extent, versions, current: 0, max_versions: 1, renames: 0 }
     }
 
@@ -81,108 +152,129 @@ impl Tracker {
         self.current as u32
     }
 
-    /// The part of `region` that was never written.
-    pub(crate) fn unwritten(&self, region: &Region<3>) -> Region<3> {
-        let mut missing = SmallVec::<[GridBox<3>; 4]>::new();
-        for range in region.boxes() {
-            self.versions[self.current].cells.for_each(range, |part, cell| {
-                if cell.writer.is_none() {
-                    missing.push(part);
-                }
-            });
-        }
-        Region::from_boxes(missing)
+    /// The number of cells and readers that are kept.
+    pub(crate) fn tracked(&self) -> usize {
+        let cells = self.versions.iter().flat_map(|version| version.cells.entries());
+        cells.map(|(_, cell)| 1 + cell.readers.len()).sum()
     }
 
-    /// Calls `f` with every task that wrote a part of `region` last.
-    pub(crate) fn writers(&self, region: &Region<3>, mut f: impl FnMut(TaskId)) {
+    /// Calls `f` with every part of `region` and the task that wrote it last, `None` where there is nothing to read.
+    pub(crate) fn contents(
+        &self,
+        region: &Region<3>,
+        epoch: TaskId,
+        mut f: impl FnMut(GridBox<3>, Option<TaskId>),
+    ) {
         for range in region.boxes() {
-            self.versions[self.current]
-                .cells
-                .for_each(range, |_, cell| cell.writer.into_iter().for_each(&mut f));
+            self.versions[self.current].cells.for_each(range, |part, cell| {
+                f(part, cell.writer.filter(|_| cell.readable).map(|w| w.max(epoch)));
+            });
         }
     }
 
     /// Calls `f` with every task that wrote a part of the current contents.
-    pub(crate) fn all_writers(&self, f: impl FnMut(TaskId)) {
-        self.versions[self.current].cells.entries().filter_map(|(_, cell)| cell.writer).for_each(f);
+    pub(crate) fn all_writers(&self, epoch: TaskId, f: impl FnMut(TaskId)) {
+        let cells = self.versions[self.current].cells.entries();
+        cells.filter_map(|(_, cell)| cell.writer).map(|w| w.max(epoch)).for_each(f);
     }
 
-    /// Calls `f` with every task that must come before `region` is overwritten in place: those that read it, or where
-    /// there is none the one that wrote it (the readers come after that one anyway).
-    pub(crate) fn before_write(&self, region: &Region<3>, mut f: impl FnMut(Before)) {
-        for range in region.boxes() {
-            self.versions[self.current].cells.for_each(range, |_, cell| {
-                if cell.readers.is_empty() {
-                    cell.writer.into_iter().for_each(|w| f(Before::Writer(w)));
-                } else {
-                    cell.readers.iter().for_each(|&r| f(Before::Reader(r)));
-                }
-            });
-        }
-    }
-
-    /// Forgets all readers that are done, where different reads have cut the buffer into many cells.
-    fn merge_cells(&mut self, done: &dyn Fn(TaskId) -> bool) {
-        let whole = self.whole();
-        let version = &mut self.versions[self.current];
-        if version.cells.len() > version.bound {
-            version.cells.apply(&whole, |cell| {
-                let mut cell = cell.clone();
-                cell.readers.retain(|r| !done(*r));
-                cell
-            });
-            version.bound = CELLS.max(2 * version.cells.len());
-        }
+    /// Whether a task for which `waits` holds still reads a part of the current contents.
+    pub(crate) fn is_read(&self, epoch: TaskId, waits: impl Fn(TaskId) -> bool) -> bool {
+        let mut cells = self.versions[self.current].cells.entries();
+        cells.any(|(_, cell)| cell.readers.iter().any(|r| waits((*r).max(epoch))))
     }
 
     /// Notes that `task` reads `region`. Readers for which `done` holds are forgotten now and then.
-    pub(crate) fn read(&mut self, region: &Region<3>, task: TaskId, done: &dyn Fn(TaskId) -> bool) {
-        self.merge_cells(done);
+    pub(crate) fn read(
+        &mut self,
+        region: &Region<3>,
+        task: TaskId,
+        epoch: TaskId,
+        done: &dyn Fn(TaskId) -> bool,
+    ) {
+        let version = &mut self.versions[self.current];
+        version.merge_cells(epoch, done);
         for range in region.boxes() {
-            self.versions[self.current].cells.apply(range, |cell| {
-                let mut cell = cell.clone();
+            version.cells.modify(range, |cell| {
                 // Only before the list would grow: so the check costs little per reader.
                 if cell.readers.len() >= 2 && cell.readers.len().is_power_of_two() {
-                    cell.readers.retain(|r| !done(*r));
+                    cell.forget_done(epoch, done);
                 }
                 if cell.readers.last() != Some(&task) {
                     cell.readers.push(task);
                 }
-                cell
             });
         }
     }
 
-    /// Notes that `task` has written `region`.
-    pub(crate) fn write(&mut self, region: &Region<3>, task: TaskId) {
+    /// Notes that `task` overwrites `region` in place; calls `f` with every task that must come before.
+    pub(crate) fn write(
+        &mut self,
+        region: &Region<3>,
+        task: TaskId,
+        epoch: TaskId,
+        done: &dyn Fn(TaskId) -> bool,
+        mut f: impl FnMut(Before),
+    ) {
+        let version = &mut self.versions[self.current];
+        version.merge_cells(epoch, done);
         for range in region.boxes() {
-            let cell = Cell { writer: Some(task), readers: SmallVec::new() };
-            self.versions[self.current].cells.update(range, cell);
+            version.cells.replace(range, Cell::written(task), |old| old.before_write(epoch, &mut f));
         }
     }
 
     /// Gives a complete overwrite by `task` a version of its own: one that nobody uses any more, a new one, or, where the
     /// bound is reached, the one that has gone unused for longest. Calls `f` with the tasks that still use that one.
-    pub(crate) fn rename(&mut self, task: TaskId, done: &dyn Fn(TaskId) -> bool, mut f: impl FnMut(TaskId)) {
+    pub(crate) fn rename(
+        &mut self,
+        task: TaskId,
+        epoch: TaskId,
+        done: &dyn Fn(TaskId) -> bool,
+        f: impl FnMut(TaskId),
+    ) {
         self.renames += 1;
-        let free =
-            (0..self.versions.len()).find(|&v| v != self.current && self.versions[v].users().all(done));
-        let next = match free {
-            Some(version) => version,
-            None if self.versions.len() < self.max_versions => {
-                self.versions.push(Version::new(self.extent, None, 0));
-                self.versions.len() - 1
-            }
-            None => {
-                let oldest = (0..self.versions.len()).min_by_key(|&v| self.versions[v].since);
-                let oldest = oldest.expect("a buffer has a version");
-                self.versions[oldest].users().filter(|&t| !done(t)).for_each(&mut f);
-                oldest
-            }
-        };
-        self.versions[next] = Version::new(self.extent, Some(task), self.renames);
+        let next = self.free_version(epoch, done).unwrap_or_else(|| {
+            let oldest = self.oldest_version();
+            self.versions[oldest].users(epoch).into_iter().filter(|&t| !done(t)).for_each(f);
+            oldest
+        });
+        self.versions[next] = Version::new(self.extent, Cell::written(task), self.renames);
         self.current = next;
+    }
+
+    /// The contents are not needed any more. Where somebody still reads them, what is written next goes to a version
+    /// that nobody uses, or to the one that has gone unused for longest, where each part waits for its own users.
+    pub(crate) fn discard(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
+        if self.renames() && self.is_read(epoch, |r| !done(r)) {
+            self.renames += 1;
+            self.current = match self.free_version(epoch, done) {
+                Some(free) => {
+                    self.versions[free] = Version::new(self.extent, Cell::fresh(), 0);
+                    free
+                }
+                None => self.oldest_version(),
+            };
+            self.versions[self.current].since = self.renames;
+        }
+        let whole = self.whole();
+        self.versions[self.current].cells.modify(&whole, |cell| cell.readable = false);
+    }
+
+    /// A version that is not the current one and that nobody uses any more, or a new one within the bound.
+    fn free_version(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) -> Option<usize> {
+        let is_free = |v: &usize| *v != self.current && self.versions[*v].users(epoch).into_iter().all(done);
+        if let Some(free) = (0..self.versions.len()).find(is_free) {
+            return Some(free);
+        }
+        (self.versions.len() < self.max_versions).then(|| {
+            self.versions.push(Version::new(self.extent, Cell::fresh(), 0));
+            self.versions.len() - 1
+        })
+    }
+
+    fn oldest_version(&self) -> usize {
+        let oldest = (0..self.versions.len()).min_by_key(|&v| self.versions[v].since);
+        oldest.expect("a buffer has a version")
     }
 
     /// Whether the buffer may have more than one version.

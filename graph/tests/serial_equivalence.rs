@@ -1,63 +1,112 @@
-//! Random programs: whatever order keeps the dependencies gives what running the tasks one by one gives.
+//! Random programs: whatever order keeps the dependencies gives what running the tasks one by one gives, and the
+//! dependencies and conflicts are those of a simple model.
 
 use anabranch_graph::{
-    Access, BufferId, Dependency, Effect, GraphError, Kind, Mode, Order, TaskGraph, TaskId,
+    Access, BufferId, Dependency, Effect, GraphError, Horizons, Kind, Mode, ObjectId, Order, Settings,
+    Submitted, TaskGraph, TaskId,
 };
-use anabranch_grid::{Extent, GridBox, Region};
+use anabranch_grid::{Extent, GridBox};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
 const ROWS: usize = 5;
 const COLS: usize = 4;
-const BUFFERS: usize = 3;
+const BUFFERS: usize = 2;
 const OBJECTS: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Task,
+    /// The accesses are captures.
+    Epoch,
+    /// Of the first access's buffer.
+    Discard,
+}
 
 #[derive(Clone, Debug)]
 struct Step {
+    what: What,
     accesses: Vec<(usize, [usize; 4], Mode)>,
-    object: Option<usize>,
+    /// By object.
+    effects: [Option<Order>; OBJECTS],
     /// How many ready tasks are executed after the submission, and which (by this seed).
     execute: usize,
     seed: u64,
 }
 
+/// How a program is run.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    settings: Settings,
+    versions: usize,
+    /// Whether the graph is told what is done.
+    oracle: bool,
+}
+
 fn step() -> impl Strategy<Value = Step> {
-    let mode = prop_oneof![Just(Mode::Read), Just(Mode::Write), Just(Mode::Update)];
+    let what = prop_oneof![20 => Just(What::Task), 1 => Just(What::Epoch), 3 => Just(What::Discard)];
+    let mode = prop_oneof![4 => Just(Mode::Read), 2 => Just(Mode::Write), 1 => Just(Mode::Update)];
     let range = prop_oneof![
-        (0..ROWS, 0..COLS, 1..=ROWS, 1..=COLS).prop_map(|(r, c, h, w)| [
+        2 => (0..ROWS, 0..COLS, 1..=ROWS, 1..=COLS).prop_map(|(r, c, h, w)| [
             r,
             c,
             (r + h).min(ROWS),
             (c + w).min(COLS)
         ]),
-        Just([0, 0, ROWS, COLS]),
+        1 => Just([0, 0, ROWS, COLS]),
+        1 => (0..ROWS).prop_map(|r| [r, 0, r + 1, COLS]),
     ];
     let access = (0..BUFFERS, range, mode);
-    (proptest::collection::vec(access, 1..4), proptest::option::of(0..OBJECTS), 0..3usize, any::<u64>())
-        .prop_map(|(accesses, object, execute, seed)| Step { accesses, object, execute, seed })
+    let accesses = prop_oneof![Just(Vec::new()), proptest::collection::vec(access, 1..4)];
+    let order = prop_oneof![Just(Order::Sequential), Just(Order::Exclusive), Just(Order::Relaxed)];
+    let effect = prop_oneof![2 => Just(None), 1 => order.prop_map(Some)];
+    let execute = prop_oneof![3 => Just(0), 1 => 0..6usize];
+    (what, accesses, [effect.clone(), effect], execute, any::<u64>()).prop_map(
+        |(what, mut accesses, effects, execute, seed)| {
+            if what == What::Epoch {
+                accesses.iter_mut().for_each(|access| access.2 = Mode::Read);
+            }
+            Step { what, accesses, effects, execute, seed }
+        },
+    )
 }
 
-/// The memory of a program: elements by buffer, version, row and column, and the objects.
+fn run() -> impl Strategy<Value = Run> {
+    let horizons = prop_oneof![
+        Just(None),
+        (1..6u32, 1..8usize).prop_map(|(depth, breadth)| Some(Horizons { depth, breadth }))
+    ];
+    (horizons, any::<bool>(), 1..4usize, any::<bool>()).prop_map(|(horizons, conflicts, versions, oracle)| {
+        Run { settings: Settings { horizons, conflicts }, versions, oracle }
+    })
+}
+
+/// The memory of a program: elements by buffer, version, row and column; the objects; what each task has read.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Memory {
     elements: HashMap<(usize, u32, usize, usize), u64>,
     objects: [u64; OBJECTS],
+    seen: HashMap<TaskId, u64>,
 }
 
-struct Task {
+/// A task, epoch or horizon.
+struct Node {
     id: TaskId,
+    is_epoch: bool,
     accesses: Vec<(usize, GridBox<2>, Mode)>,
+    effects: [Option<Order>; OBJECTS],
     versions: Vec<u32>,
-    object: Option<usize>,
     dependencies: Vec<Dependency>,
+    /// All that come before, as a set of bits by id.
+    ancestors: u128,
 }
 
 fn mix(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
 }
 
-impl Task {
-    /// Everything written depends on everything read and on the task itself.
+impl Node {
+    /// Everything written depends on everything read and on the task itself. Effects that are not sequential commute.
     fn execute(&self, memory: &mut Memory, versions: &[u32]) {
         let mut hash = mix(7, self.id.0);
         for (&(buffer, range, mode), &version) in self.accesses.iter().zip(versions) {
@@ -67,10 +116,17 @@ impl Task {
                 }
             }
         }
-        if let Some(object) = self.object {
-            hash = mix(hash, memory.objects[object]);
-            memory.objects[object] = hash;
+        for (object, order) in memory.objects.iter_mut().zip(self.effects) {
+            match order {
+                None => {}
+                Some(Order::Sequential) => {
+                    hash = mix(hash, *object);
+                    *object = hash;
+                }
+                Some(_) => *object = object.wrapping_add(mix(11, self.id.0)),
+            }
         }
+        memory.seen.insert(self.id, hash);
         for (&(buffer, range, mode), &version) in self.accesses.iter().zip(versions) {
             if mode.writes() {
                 for p in range.points() {
@@ -80,231 +136,309 @@ impl Task {
             }
         }
     }
+
+    fn comes_after(&self, other: &Node) -> bool {
+        self.ancestors >> other.id.0 & 1 == 1
+    }
 }
 
-fn conflicts(a: &Task, b: &Task) -> bool {
+/// Whether submission order must be kept between two nodes (in one version of memory).
+fn are_ordered(a: &Node, b: &Node) -> bool {
     let data = a.accesses.iter().any(|(ba, ra, ma)| {
         b.accesses.iter().any(|(bb, rb, mb)| ba == bb && (ma.writes() || mb.writes()) && ra.intersects(rb))
     });
-    data || a.object.is_some() && a.object == b.object
+    let effect = shared_orders(a, b).any(|pair| pair.contains(&Order::Sequential));
+    data || effect || a.is_epoch || b.is_epoch
 }
 
-/// Submits the steps that the graph accepts, executing some tasks in between in any order that the dependencies
-/// allow; then compares with sequential execution.
-fn check(steps: &[Step], max_versions: usize) -> Result<(), TestCaseError> {
-    let mut graph = TaskGraph::new();
-    let extent = Extent([ROWS, COLS, 1]);
-    let buffers: Vec<BufferId> = (0..BUFFERS).map(|b| graph.create_buffer(extent, b == 0)).collect();
-    buffers.iter().for_each(|&b| graph.set_versions(b, max_versions));
-    let objects: Vec<_> = (0..OBJECTS).map(|_| graph.create_object()).collect();
-    let mut parallel = Memory::default();
-    for p in GridBox::full(Extent([ROWS, COLS])).points() {
-        parallel.elements.insert((0, 0, p[0], p[1]), 1 + (p[0] * COLS + p[1]) as u64);
-    }
-    let mut serial = parallel.clone();
-    let mut written: [HashSet<(usize, usize)>; BUFFERS] = [true, false, false]
-        .map(|all| HashSet::from_iter((0..ROWS * COLS * usize::from(all)).map(|i| (i / COLS, i % COLS))));
-    let mut tasks: Vec<Task> = Vec::new();
-    let mut done = HashSet::from([TaskId::EPOCH]);
-    let mut pending: Vec<usize> = Vec::new();
+/// Whether two nodes must not overlap in time.
+fn exclude_each_other(a: &Node, b: &Node) -> bool {
+    shared_orders(a, b).any(|pair| pair.contains(&Order::Exclusive) && !pair.contains(&Order::Sequential))
+}
 
-    for step in steps {
-        let ranges: Vec<_> = step
+/// The orders of two nodes' effects on common objects.
+fn shared_orders(a: &Node, b: &Node) -> impl Iterator<Item = [Order; 2]> {
+    a.effects.into_iter().zip(b.effects).filter_map(|(a, b)| Some([a?, b?]))
+}
+
+/// A program in the middle of its execution.
+struct Program {
+    run: Run,
+    graph: TaskGraph,
+    buffers: Vec<BufferId>,
+    objects: Vec<ObjectId>,
+    /// By id, beginning with the root.
+    nodes: Vec<Node>,
+    pending: Vec<usize>,
+    done: HashSet<TaskId>,
+    parallel: Memory,
+    serial: Memory,
+    written: [HashSet<(usize, usize)>; BUFFERS],
+    /// The last epoch, and the horizon that was applied last.
+    epoch: TaskId,
+    applied: TaskId,
+}
+
+impl Program {
+    fn new(run: Run) -> Self {
+        let mut graph = TaskGraph::with(run.settings);
+        let extent = Extent([ROWS, COLS, 1]);
+        let buffers: Vec<BufferId> = (0..BUFFERS).map(|b| graph.create_buffer(extent, b == 0)).collect();
+        buffers.iter().for_each(|&b| graph.set_versions(b, run.versions));
+        let objects = (0..OBJECTS).map(|_| graph.create_object()).collect();
+        let mut memory = Memory::default();
+        let mut written: [HashSet<_>; BUFFERS] = Default::default();
+        for p in GridBox::full(Extent([ROWS, COLS])).points() {
+            memory.elements.insert((0, 0, p[0], p[1]), 1 + (p[0] * COLS + p[1]) as u64);
+            written[0].insert((p[0], p[1]));
+        }
+        let root = Node {
+            id: TaskId::EPOCH,
+            is_epoch: true,
+            accesses: Vec::new(),
+            effects: [None; OBJECTS],
+            versions: Vec::new(),
+            dependencies: Vec::new(),
+            ancestors: 0,
+        };
+        Self {
+            run,
+            graph,
+            buffers,
+            objects,
+            nodes: vec![root],
+            pending: Vec::new(),
+            done: HashSet::from([TaskId::EPOCH]),
+            parallel: memory.clone(),
+            serial: memory,
+            written,
+            epoch: TaskId::EPOCH,
+            applied: TaskId::EPOCH,
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        let done = self.done.clone();
+        let done = |task: TaskId| self.run.oracle && done.contains(&task);
+        let mut ranges: Vec<_> = step
             .accesses
             .iter()
             .map(|&(b, [r, c, r1, c1], mode)| (b, GridBox::new([r, c], [r1, c1]), mode))
             .collect();
-        let accesses: Vec<Access> = ranges
-            .iter()
-            .map(|&(b, range, mode)| Access { buffer: buffers[b], region: range.cast().into(), mode })
-            .collect();
-        let effects: Vec<Effect> =
-            step.object.iter().map(|&o| Effect { object: objects[o], order: Order::Sequential }).collect();
-        let never_written = ranges.iter().any(|(b, range, mode)| {
-            mode.reads() && range.points().any(|p| !written[*b].contains(&(p[0], p[1])))
-        });
-        let overlap = ranges.iter().enumerate().any(|(i, (b, range, mode))| {
-            ranges[..i]
-                .iter()
-                .any(|(b2, r2, m2)| b == b2 && (mode.writes() || m2.writes()) && range.intersects(r2))
-        });
-        match graph.submit(&accesses, &effects, &|t| done.contains(&t)) {
+        if step.what == What::Task && !step.seed.is_multiple_of(4) {
+            // Most tasks that would read what is not there write it instead.
+            for i in 0..ranges.len() {
+                if self.reads_unwritten(&ranges[i..=i]) {
+                    ranges[i].2 = Mode::Write;
+                }
+            }
+        }
+        if step.what == What::Discard {
+            let buffer = ranges.first().map_or(0, |range| range.0);
+            self.graph.discard(self.buffers[buffer], &done);
+            self.written[buffer].clear();
+            return Ok(());
+        }
+        let access = |&(b, range, mode): &(usize, GridBox<2>, Mode)| Access {
+            buffer: self.buffers[b],
+            region: range.cast().into(),
+            mode,
+        };
+        let accesses: Vec<Access> = ranges.iter().map(access).collect();
+        let effect = |(&object, order): (_, Option<Order>)| order.map(|order| Effect { object, order });
+        let effects: Vec<Effect> = self.objects.iter().zip(step.effects).filter_map(effect).collect();
+        let submitted = match step.what {
+            What::Epoch => self.graph.epoch(&accesses, &effects, &done),
+            _ => self.graph.submit(&accesses, &effects, &done),
+        };
+        let (never_written, overlap) = (self.reads_unwritten(&ranges), overlap(&ranges));
+        match submitted {
             Err(GraphError::NeverWritten { .. }) => prop_assert!(never_written),
             Err(GraphError::Overlap { .. }) => prop_assert!(overlap),
             Err(e) => prop_assert!(false, "{e}"),
             Ok(submitted) => {
                 prop_assert!(!never_written && !overlap);
                 for (b, range, _) in ranges.iter().filter(|r| r.2.writes()) {
-                    written[*b].extend(range.points().map(|p| (p[0], p[1])));
+                    self.written[*b].extend(range.points().map(|p| (p[0], p[1])));
                 }
-                prop_assert!(submitted.dependencies.is_sorted_by(|a, b| a.on < b.on));
-                prop_assert!(!submitted.dependencies.is_empty());
-                let task = Task {
-                    id: submitted.id,
-                    accesses: ranges,
-                    versions: submitted.versions.to_vec(),
-                    object: step.object,
-                    dependencies: submitted.dependencies.to_vec(),
-                };
-                if max_versions == 1 {
-                    // Every edge has a reason.
-                    for dependency in task.dependencies.iter().filter(|d| d.on != TaskId::EPOCH) {
-                        let other = &tasks[dependency.on.0 as usize - 1];
-                        prop_assert!(conflicts(&task, other), "{dependency:?} without a reason");
-                    }
-                }
-                task.execute(&mut serial, &vec![0; task.accesses.len()]);
-                pending.push(tasks.len());
-                tasks.push(task);
+                self.submitted(step, ranges, submitted)?;
             }
         }
-        let mut seed = step.seed;
-        for _ in 0..step.execute {
-            execute_one(&tasks, &mut pending, &mut done, &mut parallel, &mut seed);
+        Ok(())
+    }
+
+    fn reads_unwritten(&self, ranges: &[(usize, GridBox<2>, Mode)]) -> bool {
+        ranges.iter().any(|(b, range, mode)| {
+            mode.reads() && range.points().any(|p| !self.written[*b].contains(&(p[0], p[1])))
+        })
+    }
+
+    /// Adds what was submitted, and the horizon that it has led to, after checking them.
+    fn submitted(
+        &mut self,
+        step: &Step,
+        accesses: Vec<(usize, GridBox<2>, Mode)>,
+        submitted: Submitted,
+    ) -> Result<(), TestCaseError> {
+        let is_epoch = step.what == What::Epoch;
+        let node = Node {
+            id: submitted.id,
+            is_epoch,
+            accesses,
+            // An epoch comes before and after everything, in whatever order.
+            effects: step.effects.map(|o| if is_epoch { o.map(|_| Order::Sequential) } else { o }),
+            versions: submitted.versions.to_vec(),
+            dependencies: submitted.dependencies.to_vec(),
+            ancestors: self.ancestors(&submitted.dependencies),
+        };
+        self.check_dependencies(&node)?;
+        self.check_order(&node)?;
+        self.check_conflicts(&node, &submitted.conflicts)?;
+        node.execute(&mut self.serial, &vec![0; node.accesses.len()]);
+        if is_epoch {
+            (self.epoch, self.applied) = (node.id, node.id);
         }
+        self.push(node);
+        let Some(horizon) = submitted.horizon else { return Ok(()) };
+        let node = Node {
+            id: horizon.id,
+            is_epoch: false,
+            accesses: Vec::new(),
+            effects: [None; OBJECTS],
+            versions: Vec::new(),
+            ancestors: self.ancestors(&horizon.dependencies),
+            dependencies: horizon.dependencies,
+        };
+        self.check_dependencies(&node)?;
+        let before = self.nodes.iter().filter(|other| !node.comes_after(other)).map(|other| other.id);
+        prop_assert_eq!(before.collect::<Vec<_>>(), [], "a horizon comes after everything before it");
+        node.execute(&mut self.serial, &[]);
+        self.push(node);
+        self.applied = horizon.applied;
+        Ok(())
     }
-    let mut seed = 42;
-    while !pending.is_empty() {
-        execute_one(&tasks, &mut pending, &mut done, &mut parallel, &mut seed);
+
+    fn ancestors(&self, dependencies: &[Dependency]) -> u128 {
+        dependencies.iter().fold(0, |all, d| all | self.nodes[d.on.0 as usize].ancestors | 1 << d.on.0)
     }
-    prop_assert_eq!(parallel.objects, serial.objects);
-    // The current version holds what sequential execution left; it is the one that a reader would get.
-    for (b, written) in written.iter().enumerate() {
-        let Some(&(r, c)) = written.iter().next() else { continue };
-        let probe = Access::read(buffers[b], GridBox::new([r, c, 0], [r + 1, c + 1, 1]));
-        let version = graph.submit(&[probe], &[], &|_| true).unwrap().versions[0];
-        for &(r, c) in written {
-            prop_assert_eq!(parallel.elements[&(b, version, r, c)], serial.elements[&(b, 0, r, c)]);
+
+    fn push(&mut self, node: Node) {
+        self.pending.push(self.nodes.len());
+        self.nodes.push(node);
+    }
+
+    /// One edge per task, ascending, each with a reason; nothing across an epoch, and all reachable from the root.
+    fn check_dependencies(&self, node: &Node) -> Result<(), TestCaseError> {
+        prop_assert_eq!(node.id.0, self.nodes.len() as u64);
+        prop_assert!(node.dependencies.is_sorted_by(|a, b| a.on < b.on));
+        prop_assert!(node.dependencies.iter().all(|d| d.on < node.id && d.on >= self.applied));
+        prop_assert!(node.ancestors & 1 == 1, "{} cannot be reached from the root", node.id);
+        prop_assert!(node.ancestors >> self.epoch.0 & 1 == 1, "{} does not come after the epoch", node.id);
+        let is_horizon = |id: TaskId| {
+            let other = &self.nodes[id.0 as usize];
+            self.run.settings.horizons.is_some() && other.accesses.is_empty() && other.effects == [None; 2]
+        };
+        for d in &node.dependencies {
+            let other = &self.nodes[d.on.0 as usize];
+            let reason = match d.kind {
+                Kind::True => is_horizon(d.on) || other.is_epoch || node.accesses.iter().any(|a| a.2.reads()),
+                Kind::Serial if d.origin == anabranch_graph::Origin::Graph => {
+                    // Forward, or backward to an epoch or horizon.
+                    node.is_epoch || node.accesses.is_empty() || other.is_epoch || is_horizon(d.on)
+                }
+                _ => true,
+            };
+            prop_assert!(reason, "{d:?} without a reason");
+            if self.run.versions == 1 && d.origin != anabranch_graph::Origin::Graph && !is_horizon(d.on) {
+                prop_assert!(are_ordered(node, other), "{d:?} without a reason");
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Every earlier task that must come first does, or is known to be done.
+    fn check_order(&self, node: &Node) -> Result<(), TestCaseError> {
+        for other in &self.nodes {
+            let known = self.run.oracle && self.done.contains(&other.id);
+            if self.run.versions == 1 && are_ordered(node, other) && !known {
+                prop_assert!(node.comes_after(other), "{} does not come after {}", node.id, other.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The conflicts are exactly the pairs that exclude each other and are not ordered.
+    fn check_conflicts(&self, node: &Node, found: &[TaskId]) -> Result<(), TestCaseError> {
+        let conflict = |other: &&Node| exclude_each_other(node, other) && !node.comes_after(other);
+        let expected = self.nodes.iter().filter(conflict).map(|other| other.id);
+        let expected: Vec<_> = expected.filter(|_| self.run.settings.conflicts).collect();
+        prop_assert_eq!(found, expected, "conflicts of {}", node.id);
+        Ok(())
+    }
+
+    /// Executes one of the pending tasks whose dependencies are done: not the first where the seed says so.
+    fn execute_one(&mut self, seed: &mut u64) {
+        let is_ready = |node: &Node| node.dependencies.iter().all(|d| self.done.contains(&d.on));
+        let ready: Vec<usize> =
+            (0..self.pending.len()).filter(|&i| is_ready(&self.nodes[self.pending[i]])).collect();
+        if ready.is_empty() {
+            assert!(self.pending.is_empty(), "a task is pending and none is ready");
+            return;
+        }
+        *seed = mix(*seed, 3);
+        let node = &self.nodes[self.pending.remove(ready[*seed as usize % ready.len()])];
+        node.execute(&mut self.parallel, &node.versions);
+        self.done.insert(node.id);
+    }
+
+    /// The current version holds what sequential execution left; it is the one that a reader would get.
+    fn check_contents(&mut self) -> Result<(), TestCaseError> {
+        prop_assert_eq!(self.parallel.objects, self.serial.objects);
+        prop_assert_eq!(&self.parallel.seen, &self.serial.seen);
+        for (b, written) in self.written.iter().enumerate() {
+            let Some(&(r, c)) = written.iter().next() else { continue };
+            let probe = Access::read(self.buffers[b], GridBox::new([r, c, 0], [r + 1, c + 1, 1]));
+            let version = self.graph.submit(&[probe], &[], &|_| true).unwrap().versions[0];
+            for &(r, c) in written {
+                let (parallel, serial) = (&self.parallel.elements, &self.serial.elements);
+                prop_assert_eq!(parallel[&(b, version, r, c)], serial[&(b, 0, r, c)]);
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Executes one of the pending tasks whose dependencies are done: not the first where the seed says so.
-fn execute_one(
-    tasks: &[Task],
-    pending: &mut Vec<usize>,
-    done: &mut HashSet<TaskId>,
-    memory: &mut Memory,
-    seed: &mut u64,
-) {
-    let ready: Vec<usize> = (0..pending.len())
-        .filter(|&i| tasks[pending[i]].dependencies.iter().all(|d| done.contains(&d.on)))
-        .collect();
-    if ready.is_empty() {
-        assert!(pending.is_empty(), "a task is pending and none is ready");
-        return;
-    }
-    *seed = mix(*seed, 3);
-    let task = &tasks[pending.remove(ready[*seed as usize % ready.len()])];
-    task.execute(memory, &task.versions);
-    done.insert(task.id);
+fn overlap(ranges: &[(usize, GridBox<2>, Mode)]) -> bool {
+    let clash = |(b, r, m): &(usize, GridBox<2>, Mode), (b2, r2, m2): &(usize, GridBox<2>, Mode)| {
+        b == b2 && (m.writes() || m2.writes()) && r.intersects(r2)
+    };
+    ranges.iter().enumerate().any(|(i, one)| ranges[..i].iter().any(|other| clash(one, other)))
 }
 
 proptest! {
     // More with `PROPTEST_CASES=…`.
     #![proptest_config(ProptestConfig {
-        cases: ProptestConfig::default().cases.max(1000),
+        cases: ProptestConfig::default().cases.max(2000),
         ..ProptestConfig::default()
     })]
 
+    /// Submits the steps that the graph accepts, executing some tasks in between in any order that the dependencies
+    /// allow; then compares with sequential execution.
     #[test]
-    fn any_order_gives_what_submission_order_gives(steps in proptest::collection::vec(step(), 1..30)) {
-        check(&steps, 1)?;
-    }
-
-    #[test]
-    fn with_versions_too(steps in proptest::collection::vec(step(), 1..30), versions in 2..4usize) {
-        check(&steps, versions)?;
-    }
-}
-
-fn all() -> GridBox<3> {
-    GridBox::new([0, 0, 0], [ROWS, COLS, 1])
-}
-
-fn row(r: usize) -> GridBox<3> {
-    GridBox::new([r, 0, 0], [r + 1, COLS, 1])
-}
-
-fn kinds(dependencies: &[Dependency]) -> Vec<(u64, Kind)> {
-    dependencies.iter().map(|d| (d.on.0, d.kind)).collect()
-}
-
-#[test]
-fn dependencies_have_their_kind() {
-    let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false);
-    let mut submit = |access| graph.submit(&[access], &[], &|_| false).unwrap().dependencies;
-    assert_eq!(kinds(&submit(Access::write(u, all()))), [(0, Kind::Serial)]);
-    assert_eq!(kinds(&submit(Access::read(u, row(0)))), [(1, Kind::True)]);
-    assert_eq!(kinds(&submit(Access::write(u, row(0)))), [(2, Kind::Anti)]);
-    assert_eq!(kinds(&submit(Access::write(u, row(1)))), [(1, Kind::Output)]);
-    assert_eq!(kinds(&submit(Access::update(u, all()))), [(1, Kind::True), (3, Kind::True), (4, Kind::True)]);
-}
-
-#[test]
-fn disjoint_rows_are_independent() {
-    let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
-    for r in 0..ROWS {
-        let submitted = graph.submit(&[Access::update(u, row(r))], &[], &|_| false).unwrap();
-        assert_eq!(kinds(&submitted.dependencies), [(0, Kind::True)]);
-    }
-}
-
-#[test]
-fn sequential_effects_form_a_chain() {
-    let mut graph = TaskGraph::new();
-    let object = graph.create_object();
-    let effect = Effect { object, order: Order::Sequential };
-    for i in 0..5 {
-        let submitted = graph.submit(&[], &[effect], &|_| false).unwrap();
-        assert_eq!(kinds(&submitted.dependencies), [(i, Kind::Serial)]);
-    }
-}
-
-#[test]
-fn what_was_never_written_is_named() {
-    let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false);
-    graph.submit(&[Access::write(u, row(0))], &[], &|_| false).unwrap();
-    let error = graph.submit(&[Access::read(u, all())], &[], &|_| false).unwrap_err();
-    let missing = Region::from(GridBox::new([1, 0, 0], [ROWS, COLS, 1]));
-    assert_eq!(error, GraphError::NeverWritten { access: 0, missing });
-}
-
-/// A frame that is still being stored does not hold up the task that overwrites the buffer; the bound on versions does.
-#[test]
-fn a_complete_overwrite_goes_to_another_version() {
-    let mut graph = TaskGraph::new();
-    let v = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
-    graph.set_versions(v, 2);
-    let mut submit = |access| graph.submit(&[access], &[], &|_| false).unwrap();
-    let store = submit(Access::read(v, all()));
-    let overwrite = submit(Access::write(v, all()));
-    assert_eq!(kinds(&overwrite.dependencies), [(0, Kind::Serial)]);
-    assert_ne!(overwrite.versions, store.versions);
-    let store_2 = submit(Access::read(v, all()));
-    assert_eq!(store_2.versions, overwrite.versions);
-    let overwrite_2 = submit(Access::write(v, all()));
-    assert_eq!(kinds(&overwrite_2.dependencies), [(store.id.0, Kind::Anti)]);
-    assert_eq!(overwrite_2.versions, store.versions);
-}
-
-/// The reader that produced this task's input comes first anyway: no memory is spent on it.
-#[test]
-fn a_reader_that_comes_first_anyway_is_worth_no_version() {
-    let mut graph = TaskGraph::new();
-    let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
-    graph.set_versions(u, 3);
-    let w = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
-    graph.set_versions(w, 3);
-    for _ in 0..4 {
-        for (from, to) in [(u, w), (w, u)] {
-            let accesses = [Access::read(from, all()), Access::write(to, all())];
-            let submitted = graph.submit(&accesses, &[], &|_| false).unwrap();
-            assert_eq!(submitted.versions[..], [0, 0]);
+    fn any_order_gives_what_submission_order_gives(
+        steps in proptest::collection::vec(step(), 1..50),
+        run in run(),
+    ) {
+        let mut program = Program::new(run);
+        for step in &steps {
+            program.step(step)?;
+            let mut seed = step.seed;
+            (0..step.execute).for_each(|_| program.execute_one(&mut seed));
         }
+        let mut seed = 42;
+        while !program.pending.is_empty() {
+            program.execute_one(&mut seed);
+        }
+        program.check_contents()?;
     }
 }

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod grid_box;
+mod intervals;
 mod mapper;
 mod neighborhood;
 mod point;

@@ -20,7 +20,7 @@ use std::fmt;
 /// assert!(square.contains(&l_shape));
 /// assert_eq!(square.difference(&l_shape), GridBox::new([0, 1], [3, 5]).into());
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Region<const D: usize> {
     boxes: Boxes<D>,
 }
@@ -145,6 +145,9 @@ impl<const D: usize> Region<D> {
     /// If a dropped axis of a box is not `0..1`.
     #[track_caller]
     pub fn cast<const E: usize>(&self) -> Region<E> {
+        if let [only] = self.boxes() {
+            return only.cast().into();
+        }
         // Axes `0..1` at the end neither split nor join bands, so the normal form stays one.
         let mut boxes = Boxes::new();
         for b in &self.boxes {
@@ -162,6 +165,17 @@ fn union_of<const D: usize>(boxes: &[GridBox<D>]) -> Boxes<D> {
         _ => {
             let (left, right) = boxes.split_at(boxes.len() / 2);
             combine(Op::Union, &union_of(left), &union_of(right))
+        }
+    }
+}
+
+impl<const D: usize> Clone for Region<D> {
+    #[inline]
+    fn clone(&self) -> Self {
+        match self.boxes() {
+            // Not worth a loop.
+            [only] => Self { boxes: smallvec![*only] },
+            boxes => Self { boxes: boxes.into() },
         }
     }
 }

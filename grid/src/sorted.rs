@@ -1,6 +1,7 @@
 //! The entries of a region map, sorted along one axis: where they are kept, found and exchanged.
 
 use crate::GridBox;
+use crate::intervals::is_interval;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ pub(crate) struct Entry<const D: usize, V> {
     pub(crate) value: V,
     /// The largest maximum on the sorted axis of this entry and all before it. It grows along the list, so that
     /// entries that end before a box are skipped by binary search.
-    reach: usize,
+    pub(crate) reach: usize,
 }
 
 /// Entries that take the place of others.
@@ -23,15 +24,23 @@ pub(crate) type Positions = SmallVec<[usize; 8]>;
 /// Disjoint entries, sorted by their minimum on one axis.
 #[derive(Clone)]
 pub(crate) struct Sorted<const D: usize, V> {
-    list: SmallVec<[Entry<D, V>; 1]>,
+    pub(crate) list: SmallVec<[Entry<D, V>; 1]>,
     axis: usize,
+    /// Whether the entries are known to be split along `axis` only.
+    pub(crate) are_intervals: bool,
     /// Entries looked at in vain since `axis` was last reconsidered.
     wasted: usize,
+    /// Where the last change was: the next operation is often near.
+    pub(crate) hint: usize,
 }
+
+/// How far from the last change an operation looks for its place step by step, before it searches.
+const STEPS: usize = 4;
 
 impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     pub(crate) fn new(only: Option<Entry<D, V>>) -> Self {
-        Self { list: only.into_iter().collect(), axis: 0, wasted: 0 }
+        let list = only.into_iter().collect();
+        Self { list, axis: 0, are_intervals: true, wasted: 0, hint: 0 }
     }
 
     pub(crate) fn as_slice(&self) -> &[Entry<D, V>] {
@@ -50,7 +59,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     /// Chooses the axis while there is only one entry.
     pub(crate) fn set_axis(&mut self, axis: usize) {
         debug_assert_eq!(self.list.len(), 1);
-        (self.axis, self.wasted) = (axis, 0);
+        (self.axis, self.wasted, self.are_intervals) = (axis, 0, true);
         self.restore_reach(0..1);
     }
 
@@ -58,25 +67,66 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     pub(crate) fn reset(&mut self, only: Entry<D, V>) {
         self.list.truncate(1);
         self.list[0] = only;
+        self.are_intervals = true;
+        self.restore_reach(0..1);
     }
 
     pub(crate) fn set_value(&mut self, at: usize, value: V) {
         self.list[at].value = value;
     }
 
-    /// The consecutive entries outside which none overlaps or touches `target` on the sorted axis.
-    pub(crate) fn near(&self, target: &GridBox<D>) -> &[Entry<D, V>] {
-        &self.list[self.near_positions(target)]
+    pub(crate) fn value_mut(&mut self, at: usize) -> &mut V {
+        &mut self.list[at].value
     }
 
+    /// Whether among these are two entries next to each other in the list that are equal and form a box.
+    pub(crate) fn has_equal_neighbours(&self, among: Range<usize>) -> bool {
+        let equal = |pair: &[Entry<D, V>]| {
+            pair[0].range.joined(&pair[1].range).is_some() && pair[0].value == pair[1].value
+        };
+        self.list[among].windows(2).any(equal)
+    }
+
+    /// Consecutive entries outside which none overlaps `target`.
+    pub(crate) fn near(&self, target: &GridBox<D>) -> &[Entry<D, V>] {
+        let all_hit = self.are_intervals && self.list.len() > 1;
+        &self.list[if all_hit { self.overlapping_intervals(target) } else { self.near_positions(target) }]
+    }
+
+    /// The consecutive entries outside which none overlaps or touches `target` on the sorted axis.
     fn near_positions(&self, target: &GridBox<D>) -> Range<usize> {
         if self.list.len() <= 1 {
             return 0..self.list.len();
         }
         let (low, high) = (target.min()[self.axis], target.max()[self.axis]);
-        let start = self.list.partition_point(|entry| entry.reach < low);
-        let len = self.list[start..].partition_point(|entry| entry.range.min()[self.axis] <= high);
-        start..start + len
+        let start = self.first_reaching(low);
+        start..self.first_beginning(start, high.saturating_add(1))
+    }
+
+    /// The first entry from `start` on that begins at `high` or later, or the end.
+    #[inline]
+    pub(crate) fn first_beginning(&self, start: usize, high: usize) -> usize {
+        let rest = &self.list[start..];
+        let before = |entry: &Entry<D, V>| entry.range.min()[self.axis] < high;
+        let few = rest.iter().take(STEPS).take_while(|entry| before(entry)).count();
+        start + if few < STEPS { few } else { few + rest[few..].partition_point(before) }
+    }
+
+    /// The first entry whose `reach` is at least `low`, or the end: a few steps from the hint, or by binary search.
+    #[inline]
+    pub(crate) fn first_reaching(&self, low: usize) -> usize {
+        let before = |at: usize| self.list[at].reach < low;
+        let mut at = self.hint.min(self.list.len());
+        for _ in 0..STEPS {
+            if at > 0 && !before(at - 1) {
+                at -= 1;
+            } else if at < self.list.len() && before(at) {
+                at += 1;
+            } else {
+                return at;
+            }
+        }
+        self.list.partition_point(|entry| entry.reach < low)
     }
 
     /// What is [`near`](Self::near) `target`, and the entries among it that share points with `target`. May sort the
@@ -84,7 +134,13 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     pub(crate) fn overlapping(&mut self, target: &GridBox<D>) -> (Range<usize>, Positions) {
         self.reconsider_axis();
         let near = self.near_positions(target);
-        let hits: Positions = near.clone().filter(|&at| self.list[at].range.intersects(target)).collect();
+        self.hint = near.start;
+        let mut hits = Positions::new();
+        for (at, entry) in near.clone().zip(&self.list[near.clone()]) {
+            if entry.range.intersects(target) {
+                hits.push(at);
+            }
+        }
         self.wasted += near.len() - hits.len();
         (near, hits)
     }
@@ -104,6 +160,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         mut old: Positions,
         mut run: Run<D, V>,
     ) {
+        self.are_intervals = false;
         let len = self.list.len();
         let mut replaced = std::mem::take(&mut old).into_iter().peekable();
         for at in near.clone() {
@@ -118,8 +175,26 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         merge(&mut run);
         run.sort_unstable_by_key(|entry| entry.range.min()[self.axis]);
         exchange(&mut self.list, &old, run);
+        self.restore_order(near.start..near.end + self.list.len() - len);
+    }
 
-        let changed = near.start..near.end + self.list.len() - len;
+    /// Cuts the entries `near` the box that stick out of it along its border.
+    pub(crate) fn split(&mut self, target: &GridBox<D>, near: Range<usize>) {
+        self.are_intervals = false;
+        let len = self.list.len();
+        let mut pieces = Run::new();
+        for entry in &mut self.list[near.clone()] {
+            if entry.range.intersects(target) && !target.contains(&entry.range) {
+                entry.without(target, self.axis, &mut pieces);
+                entry.range = entry.range.intersection(target);
+            }
+        }
+        self.list.insert_many(near.end, pieces);
+        self.restore_order(near.start..near.end + self.list.len() - len);
+    }
+
+    /// Sorts these entries, which cover the same points as those that were in their place.
+    fn restore_order(&mut self, changed: Range<usize>) {
         let first = |entry: &Entry<D, V>| entry.range.min()[self.axis];
         if !self.list[changed.clone()].is_sorted_by_key(first) {
             // Stable, because it is quick where only a few entries are out of order.
@@ -132,6 +207,9 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     /// before, so that they reach as far.
     fn restore_reach(&mut self, changed: Range<usize>) {
         let mut reach = if changed.start == 0 { 0 } else { self.list[changed.start - 1].reach };
+        if D == 0 {
+            return;
+        }
         for entry in &mut self.list[changed] {
             reach = reach.max(entry.range.max()[self.axis]);
             entry.reach = reach;
@@ -156,6 +234,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
             self.list.sort_unstable_by_key(|entry| entry.range.min()[best]);
             self.restore_reach(0..self.list.len());
         }
+        let Some(bounds) = self.list.first().map(|first| first.range) else { return };
+        self.are_intervals = self.list.iter().all(|entry| is_interval(&entry.range, &bounds, best));
     }
 }
 
@@ -168,7 +248,10 @@ impl<const D: usize, V: Clone> Entry<D, V> {
     /// that axis stays one.
     pub(crate) fn without(&self, hole: &GridBox<D>, axis: usize, run: &mut Run<D, V>) {
         let mut rest = self.range;
-        for axis in std::iter::once(axis).chain((0..D).filter(|&other| other != axis)) {
+        let first = axis;
+        for i in 0..D {
+            // The given axis comes first, the others in their order.
+            let axis = if i == 0 { first } else { i - usize::from(i <= first) };
             let (low, high) = (rest.min()[axis], rest.max()[axis]);
             let inside = low.max(hole.min()[axis])..high.min(hole.max()[axis]);
             if low < inside.start {

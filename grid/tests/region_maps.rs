@@ -11,36 +11,72 @@ use proptest::prelude::*;
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Update(u8),
+    Replace(u8),
     Apply(fn(&u8) -> u8),
+    Modify(fn(&u8) -> u8),
 }
 
 impl Change {
     fn of(self, old: u8) -> u8 {
         match self {
-            Change::Update(value) => value,
-            Change::Apply(change) => change(&old),
+            Change::Update(value) | Change::Replace(value) => value,
+            Change::Apply(change) | Change::Modify(change) => change(&old),
+        }
+    }
+
+    fn apply_to<const D: usize>(self, map: &mut RegionMap<D, u8>, range: &GridBox<D>) {
+        match self {
+            Change::Update(value) => map.update(range, value),
+            Change::Apply(change) => map.apply(range, change),
+            Change::Modify(change) => map.modify(range, |value| *value = change(value)),
+            Change::Replace(value) => {
+                let mut old = map.query(range).map(|(_, value)| *value).collect::<Vec<_>>();
+                let mut seen = Vec::new();
+                map.replace(range, value, |value| seen.push(*value));
+                old.sort_unstable();
+                seen.sort_unstable();
+                assert_eq!(seen, old);
+            }
         }
     }
 }
 
+/// Mostly bands along one axis, sometimes any box.
+fn band<const D: usize>() -> impl Strategy<Value = GridBox<D>> {
+    (any_box::<D>(), 0..10usize).prop_map(|(any, kind)| {
+        if kind == 0 || D == 0 || any.is_empty() {
+            return any;
+        }
+        let (mut min, mut max) = ([0; D], [SIDE; D]);
+        (min[D - 1], max[D - 1]) = (any.min()[D - 1], any.max()[D - 1]);
+        GridBox::new(min, max)
+    })
+}
+
 fn changes<const D: usize>() -> impl Strategy<Value = Vec<(GridBox<D>, Change)>> {
+    changes_of(any_box::<D>())
+}
+
+fn changes_of<const D: usize>(
+    boxes: impl Strategy<Value = GridBox<D>>,
+) -> impl Strategy<Value = Vec<(GridBox<D>, Change)>> {
     let change = prop_oneof![
+        (0..4u8).prop_map(Change::Replace),
+        Just(Change::Modify(|v| v + 1)),
+        Just(Change::Modify(|v| v / 2)),
         (0..4u8).prop_map(Change::Update),
         Just(Change::Apply(|v| v + 1)),
         Just(Change::Apply(|v| v / 2)),
         Just(Change::Apply(|v| *v)),
     ];
-    vec((any_box::<D>(), change), 0..40)
+    vec((boxes, change), 0..40)
 }
 
 fn check<const D: usize>(changes: &[(GridBox<D>, Change)], probe: GridBox<D>) -> Result<(), TestCaseError> {
     let mut map = RegionMap::new([SIDE; D], 0u8);
     let mut array = vec![0u8; space::<D>().len()];
     for (range, change) in changes {
-        match *change {
-            Change::Update(value) => map.update(range, value),
-            Change::Apply(apply) => map.apply(range, apply),
-        }
+        change.apply_to(&mut map, range);
         for point in range.points() {
             array[index(point)] = change.of(array[index(point)]);
         }
@@ -97,6 +133,13 @@ in_dimensions!(
     three_dimensional_maps_are_arrays: 3
 );
 
+proptest! {
+    #[test]
+    fn maps_of_bands_are_arrays(changes in changes_of::<3>(band()), probe in any_box::<3>()) {
+        check(&changes, probe)?;
+    }
+}
+
 /// The number of maximal runs of equal values.
 fn runs(array: &[u8]) -> usize {
     array.chunk_by(|a, b| a == b).count()
@@ -114,10 +157,7 @@ proptest! {
             let (low, high) = (range.min()[0], range.max()[0]);
             let (mut min, mut max) = ([0; 3], [1; 3]);
             (min[axis], max[axis]) = (low, high);
-            match *change {
-                Change::Update(value) => map.update(&GridBox::new(min, max), value),
-                Change::Apply(apply) => map.apply(&GridBox::new(min, max), apply),
-            }
+            change.apply_to(&mut map, &GridBox::new(min, max));
             array[low..high].iter_mut().for_each(|value| *value = change.of(*value));
             prop_assert_eq!(map.len(), runs(&array));
         }

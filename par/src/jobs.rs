@@ -1,10 +1,9 @@
 //! Jobs: work that is handed to the pool and not waited for by whoever hands it over.
 
-use crate::sync::atomic::{AtomicUsize, Ordering::*};
-use parking_lot::Mutex;
-use std::{collections::VecDeque, sync::Arc};
+use crossbeam_queue::SegQueue;
+use std::sync::Arc;
 
-/// Work that a pool's worker runs some time after it was submitted.
+/// Work that a pool's worker or a lane runs some time after it was submitted.
 ///
 /// A job is submitted as an `Arc`, so that something which exists already (a node of a graph, say) can be the job
 /// itself and submitting allocates nothing.
@@ -14,38 +13,36 @@ pub trait Job: Send + Sync {
     fn run(self: Arc<Self>);
 }
 
-/// First in, first out.
-#[derive(Default)]
-pub(crate) struct Jobs {
-    /// The length of the queue, readable without the lock: looking for work must be cheap when there is none.
-    len: AtomicUsize,
-    queue: Mutex<VecDeque<Arc<dyn Job>>>,
+/// First in, first out; nobody who adds or takes a job waits for somebody else to.
+pub(crate) struct Jobs<J: ?Sized = dyn Job> {
+    queue: SegQueue<Arc<J>>,
 }
 
-impl Jobs {
-    pub(crate) fn push(&self, job: Arc<dyn Job>) {
-        let mut queue = self.queue.lock();
-        queue.push_back(job);
-        self.len.store(queue.len(), Release);
+impl<J: ?Sized> Default for Jobs<J> {
+    fn default() -> Self {
+        Self { queue: SegQueue::new() }
+    }
+}
+
+impl<J: ?Sized> Jobs<J> {
+    #[inline]
+    pub(crate) fn push(&self, job: Arc<J>) {
+        self.queue.push(job);
     }
 
-    pub(crate) fn pop(&self) -> Option<Arc<dyn Job>> {
-        if self.is_empty() {
-            return None;
-        }
-        let mut queue = self.queue.lock();
-        let job = queue.pop_front();
-        self.len.store(queue.len(), Release);
-        job
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Arc<J>> {
+        self.queue.pop()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len.load(Acquire) == 0
+        self.queue.is_empty()
     }
 }
 
-impl std::fmt::Debug for Jobs {
+impl<J: ?Sized> std::fmt::Debug for Jobs<J> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("Jobs").field("len", &self.queue.len()).finish_non_exhaustive()
     }
 }

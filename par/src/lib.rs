@@ -4,6 +4,7 @@
 //! - [`Pool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
 //!   region never starts other work.
 //! - [`Pool::submit`] hands over a [`Job`] that nobody waits for.
+//! - [`Lanes`] are threads for jobs that may block.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
@@ -28,6 +29,7 @@
 mod claims;
 mod denormals;
 mod jobs;
+mod lanes;
 mod pool;
 mod region;
 pub mod scratch;
@@ -41,5 +43,6 @@ mod models;
 pub use claims::Schedule;
 pub use denormals::{flush_denormals, keep_denormals};
 pub use jobs::Job;
+pub use lanes::Lanes;
 pub use pool::{Builder, MAX_WORKERS, Pool, PoolError};
 pub use region::{Region, RegionPanic};

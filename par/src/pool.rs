@@ -13,6 +13,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
 };
+use parking_lot::Mutex;
 use std::{
     any::Any,
     cell::Cell,
@@ -40,7 +41,7 @@ const SLOTS: usize = 32;
 #[derive(Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// Settings of a [`Pool`]: see [`Pool::builder`].
@@ -129,7 +130,7 @@ impl Builder {
         let processors =
             if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let shared = Arc::new(Shared::new(self.workers, self.spin));
-        let mut pool = Pool { shared: Arc::clone(&shared), workers: Vec::with_capacity(self.workers) };
+        let pool = Pool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..self.workers {
             let shared = Arc::clone(&shared);
             let processor = (!processors.is_empty()).then(|| processors[index % processors.len()]);
@@ -141,7 +142,7 @@ impl Builder {
                 shared.work(index);
             });
             match thread {
-                Ok(thread) => pool.workers.push(thread),
+                Ok(thread) => pool.workers.lock().push(thread),
                 Err(source) => return Err(PoolError::Spawn { started: index, source }),
             }
         }
@@ -210,6 +211,22 @@ impl Pool {
         self.shared.jobs.pop()
     }
 
+    /// Runs the jobs that are still queued, ends the workers and waits for them. Regions are run by their callers alone
+    /// from then on, and jobs that are submitted later stay where they are.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, SeqCst);
+        self.shared.sleep.wake_all();
+        let workers = std::mem::take(&mut *self.workers.lock());
+        let me = std::thread::current().id();
+        for worker in workers {
+            // The last owner may be a job on one of our own workers: that thread ends by itself.
+            if worker.thread().id() != me {
+                // A worker catches everything that its work throws; there is nothing to hear from it.
+                let _ = worker.join();
+            }
+        }
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -221,20 +238,11 @@ impl RefUnwindSafe for Pool {}
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.stop.store(true, SeqCst);
-        self.shared.sleep.wake_all();
-        let me = std::thread::current().id();
-        for worker in self.workers.drain(..) {
-            // The last owner may be a job on one of our own workers: that thread ends by itself.
-            if worker.thread().id() != me {
-                // A worker catches everything that its work throws; there is nothing to hear from it.
-                let _ = worker.join();
-            }
-        }
+        self.stop();
     }
 }
 
-fn run_job(job: Arc<dyn Job>) {
+pub(crate) fn run_job<J: Job + ?Sized>(job: Arc<J>) {
     // The panic hook has printed the message; the worker lives on.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run())) {
         discard(payload);

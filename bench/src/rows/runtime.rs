@@ -36,7 +36,7 @@ fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
     Contest::ours(|| {
         let mut result = Ok(());
         let times = load.time(|| {
-            let done = runtime.task("nothing").once().host(|()| {}).and_then(|()| runtime.wait());
+            let done = runtime.task("nothing").once().host(|()| {}).and_then(|_| runtime.wait());
             result = std::mem::replace(&mut result, Ok(())).and(done);
         });
         result?;

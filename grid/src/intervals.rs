@@ -1,0 +1,139 @@
+//! Layouts that are split along one axis only: a sorted vector of intervals, where nothing has to be searched for that
+//! is not next to its place.
+
+use crate::GridBox;
+use crate::sorted::{Entry, Sorted};
+use std::ops::Range;
+
+impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
+    /// The entries that share points with `target`, if they and it are intervals along the sorted axis.
+    #[inline]
+    pub(crate) fn intervals(&mut self, target: &GridBox<D>, bounds: &GridBox<D>) -> Option<Range<usize>> {
+        if !self.are_intervals || !is_interval(target, bounds, self.axis()) {
+            return None;
+        }
+        let found = self.overlapping_intervals(target);
+        self.hint = found.start;
+        Some(found)
+    }
+
+    /// The entries that share points with `target`, where all are intervals.
+    #[inline]
+    pub(crate) fn overlapping_intervals(&self, target: &GridBox<D>) -> Range<usize> {
+        let axis = self.axis();
+        let (low, high) = (target.min()[axis], target.max()[axis]);
+        let start = self.first_reaching(low + 1);
+        start..self.first_beginning(start, high)
+    }
+
+    /// Gives the points of `target`, which `hits` overlap, one value.
+    pub(crate) fn replace_intervals(&mut self, target: &GridBox<D>, hits: Range<usize>, value: V) {
+        let axis = self.axis();
+        let (mut low, mut high) = (target.min()[axis], target.max()[axis]);
+        let Range { mut start, mut end } = hits;
+        let list = &mut self.list;
+        // Equal neighbours become part of the new entry. Where an entry sticks out, the neighbour is what remains of it.
+        let (first, last) = (list[start].range.min()[axis], list[end - 1].range.max()[axis]);
+        let before = if first < low { Some(start) } else { start.checked_sub(1) };
+        if let Some(before) = before.filter(|&at| list[at].value == value) {
+            (start, low) = (before, list[before].range.min()[axis]);
+        }
+        let after = if last > high { end - 1 } else { end };
+        if list.get(after).is_some_and(|entry| entry.value == value) {
+            (end, high) = (after + 1, list[after].range.max()[axis]);
+        }
+        let new = Entry::interval(target.with_axis(axis, low..high), axis, value);
+        let (left, right) = (list[start].range.min()[axis] < low, list[end - 1].range.max()[axis] > high);
+        if left && right && start + 1 == end {
+            let rest = list[start].range.with_axis(axis, high..last);
+            let rest = Entry::interval(rest, axis, list[start].value.clone());
+            list[start].cut(axis, first..low);
+            list.insert_many(end, [new, rest]);
+            return;
+        }
+        if left {
+            list[start].cut(axis, first..low);
+            start += 1;
+        }
+        if right {
+            list[end - 1].cut(axis, high..last);
+            end -= 1;
+        }
+        if start == end {
+            list.insert(start, new);
+            return;
+        }
+        list[start] = new;
+        if start + 1 < end {
+            list.drain(start + 1..end);
+        }
+    }
+
+    /// Cuts the entries `hits` at the border of `target`. Returns those inside.
+    pub(crate) fn split_intervals(&mut self, target: &GridBox<D>, mut hits: Range<usize>) -> Range<usize> {
+        let axis = self.axis();
+        if self.split_interval(hits.start, target.min()[axis]) {
+            hits = hits.start + 1..hits.end + 1;
+        }
+        self.split_interval(hits.end - 1, target.max()[axis]);
+        hits
+    }
+
+    /// Cuts an entry in two, if `cut` is inside it.
+    fn split_interval(&mut self, at: usize, cut: usize) -> bool {
+        let axis = self.axis();
+        let whole = self.list[at].range;
+        let (low, high) = (whole.min()[axis], whole.max()[axis]);
+        let inside = low < cut && cut < high;
+        if inside {
+            let rest = Entry::interval(whole.with_axis(axis, cut..high), axis, self.list[at].value.clone());
+            self.list[at].cut(axis, low..cut);
+            self.list.insert(at + 1, rest);
+        }
+        inside
+    }
+
+    /// Merges the entries `changed` with each other and their neighbours where they are equal.
+    pub(crate) fn merge_intervals(&mut self, changed: Range<usize>) {
+        let axis = self.axis();
+        let near = changed.start.saturating_sub(1)..(changed.end + 1).min(self.list.len());
+        let equal = |pair: &[Entry<D, V>]| pair[0].value == pair[1].value;
+        if !self.list[near.clone()].windows(2).any(equal) {
+            return;
+        }
+        let mut kept = near.start;
+        for at in near.start + 1..near.end {
+            if self.list[at].value == self.list[kept].value {
+                let low = self.list[kept].range.min()[axis];
+                let high = self.list[at].range.max()[axis];
+                self.list[kept].cut(axis, low..high);
+            } else {
+                kept += 1;
+                self.list.swap(kept, at);
+            }
+        }
+        self.list.drain(kept + 1..near.end);
+    }
+}
+
+impl<const D: usize, V> Entry<D, V> {
+    fn interval(range: GridBox<D>, axis: usize, value: V) -> Self {
+        Self { range, value, reach: range.max()[axis] }
+    }
+
+    /// Changes the interval along `axis`.
+    fn cut(&mut self, axis: usize, interval: Range<usize>) {
+        self.range = self.range.with_axis(axis, interval);
+        self.reach = self.range.max()[axis];
+    }
+}
+
+/// Whether `range` is all of `bounds` on the axes other than `axis`.
+#[inline]
+pub(crate) fn is_interval<const D: usize>(range: &GridBox<D>, bounds: &GridBox<D>, axis: usize) -> bool {
+    // In 0 dimensions there is no axis.
+    D > 0
+        && (0..D).filter(|&other| other != axis).all(|other| {
+            range.min()[other] == bounds.min()[other] && range.max()[other] == bounds.max()[other]
+        })
+}
