@@ -8,9 +8,7 @@
 use anabranch_graph::{
     Access, BufferId, Effect, Horizons, Mode, ObjectId, Order, Settings, Submitted, TaskGraph, TaskId,
 };
-use anabranch_grid::{
-    Chunk, Extent, GridBox, RangeMapper, all, fixed, neighborhood, one_to_one, slice, transposed,
-};
+use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, all, neighborhood, one_to_one, slice, transposed};
 use std::{hint::black_box, time::Instant};
 
 /// A graph being built, as a program does it: tasks with an index space, accesses by range mapper.
@@ -91,7 +89,7 @@ pub fn soup(program: &mut Program) {
     let extent = [100, 100];
     let u = program.buffer(extent, false);
     for column in 0..100 {
-        let own = fixed(GridBox::new([0, column], [100, column + 1]));
+        let own = |_: &Chunk<1>, extent: Extent<2>| GridBox::new([0, column], [extent[0], column + 1]);
         program.task([100]).access(u, extent, Mode::Write, own).submit();
     }
 }
@@ -114,11 +112,12 @@ pub fn chain(program: &mut Program) {
 fn level(program: &mut Program, from: BufferId, to: BufferId, parts: usize) {
     let (extent, size) = ([64, 64], 64 / parts);
     for part in 0..parts {
-        let own = GridBox::new([part * size, 0], [(part + 1) * size, 64]);
+        let own =
+            |_: &Chunk<2>, extent: Extent<2>| GridBox::new([part * size, 0], [(part + 1) * size, extent[1]]);
         program
             .task(extent)
-            .access(from, extent, Mode::Read, fixed(own))
-            .access(to, extent, Mode::Write, fixed(own))
+            .access(from, extent, Mode::Read, own)
+            .access(to, extent, Mode::Write, own)
             .submit();
     }
 }
@@ -200,7 +199,7 @@ pub fn wavefront(program: &mut Program) {
     let u = program.buffer(extent, true);
     for task in 0..100_000 {
         let j = task % 316;
-        let point = |j| fixed(GridBox::new([j], [j + 1]));
+        let point = |j| move |_: &Chunk<1>, _: Extent<1>| GridBox::new([j], [j + 1]);
         let task = program.task([1]).access(u, extent, Mode::Update, point(j));
         if j > 0 {
             task.access(u, extent, Mode::Read, point(j - 1)).submit()

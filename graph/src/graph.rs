@@ -4,8 +4,8 @@ use crate::{
     ancestry::Ancestry,
     front::Front,
     horizon::Settings,
+    names::Named,
     object::Object,
-    slab::Slab,
     task::{
         Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,
         Submitted, TaskId,
@@ -23,8 +23,10 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub struct TaskGraph {
     settings: Settings,
-    buffers: Slab<Tracker>,
-    objects: Slab<Object>,
+    buffers: Named<BufferId, Tracker>,
+    objects: Named<ObjectId, Object>,
+    /// The last name that a buffer or object was given.
+    names: u64,
     front: Front,
     ancestry: Option<Ancestry>,
     /// The last id that was given away.
@@ -56,8 +58,9 @@ impl TaskGraph {
     pub fn with(settings: Settings) -> Self {
         Self {
             settings,
-            buffers: Slab::default(),
-            objects: Slab::default(),
+            buffers: Named::default(),
+            objects: Named::default(),
+            names: 0,
             front: Front::after(TaskId::EPOCH),
             ancestry: settings.conflicts.then(Ancestry::new),
             last: TaskId::EPOCH,
@@ -69,7 +72,10 @@ impl TaskGraph {
 
     /// A buffer of the given extent. `initialised`: its contents are there from the start.
     pub fn create_buffer(&mut self, extent: Extent<3>, initialised: bool) -> BufferId {
-        BufferId(self.buffers.insert(Tracker::new(extent, initialised, self.epoch)))
+        self.names += 1;
+        let id = BufferId(self.names);
+        self.buffers.insert(id, Tracker::new(extent, initialised, self.epoch));
+        id
     }
 
     /// How many allocations a buffer may have at a time (1 to begin with, and at least): a complete overwrite of a buffer
@@ -97,17 +103,20 @@ impl TaskGraph {
 
     /// Forgets a buffer. No later task can access it.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
-        self.buffers.remove(buffer.0);
+        self.buffers.remove(&buffer);
     }
 
     /// A host object.
     pub fn create_object(&mut self) -> ObjectId {
-        ObjectId(self.objects.insert(Object::new(self.epoch)))
+        self.names += 1;
+        let id = ObjectId(self.names);
+        self.objects.insert(id, Object::new(self.epoch));
+        id
     }
 
     /// Forgets a host object. No later task can touch it.
     pub fn remove_object(&mut self, object: ObjectId) {
-        self.objects.remove(object.0);
+        self.objects.remove(&object);
     }
 
     /// The number of tasks, epochs and horizons so far, without the root: the last id.
@@ -260,7 +269,7 @@ impl TaskGraph {
             self.tracker_mut(access.buffer).read(&access.region, id, epoch, done);
         }
         for effect in effects {
-            let object = self.objects.get_mut(effect.object.0).expect("an object of this graph");
+            let object = self.objects.get_mut(&effect.object).expect("an object of this graph");
             if self.settings.conflicts {
                 object.conflicts(effect.order, epoch, |other| submitted.conflicts.push(other));
             }
@@ -298,6 +307,8 @@ impl TaskGraph {
             tracker.write(&access.region, id, epoch, done, |before| {
                 let (on, kind) = match before {
                     Before::Reader(on) => (on, Kind::Anti),
+                    // Found as the one whose results are read.
+                    Before::Writer(_) if access.mode.reads() => return,
                     Before::Writer(on) => (on, Kind::Output),
                 };
                 add(found, Dependency { on, kind, origin });
@@ -358,11 +369,11 @@ impl TaskGraph {
     }
 
     fn tracker(&self, buffer: BufferId) -> &Tracker {
-        self.buffers.get(buffer.0).expect("a buffer of this graph")
+        self.buffers.get(&buffer).expect("a buffer of this graph")
     }
 
     fn tracker_mut(&mut self, buffer: BufferId) -> &mut Tracker {
-        self.buffers.get_mut(buffer.0).expect("a buffer of this graph")
+        self.buffers.get_mut(&buffer).expect("a buffer of this graph")
     }
 }
 

@@ -7,7 +7,7 @@
 //! - a *true* dependency on the task that wrote what is read,
 //! - an *anti-dependency* on tasks that still read what is overwritten,
 //! - an *output* dependency on the task whose result is overwritten unread,
-//! - a *serialisation* dependency between sequential effects on one host object, and on the epoch at the graph's root.
+//! - a *serialisation* dependency between effects on one host object, and on and from epochs and horizons.
 //!
 //! The graph is pure: no threads, no clock, no memory of the buffers. What is told in the same order gives the same
 //! answers. Buffers of any rank are seen as three-dimensional (`[n]` is `[n, 1, 1]`).
@@ -28,17 +28,60 @@
 //! assert!(graph.submit(&[Access::read(u, right)], &[], &|_| false).is_err()); // never written
 //! # Ok::<(), anabranch_graph::GraphError>(())
 //! ```
+//!
+//! # Host objects
+//! Between two tasks that touch one host object the stricter [`Order`] decides. *Sequential* against anything is a
+//! dependency, in the order of submission. *Exclusive* against exclusive or relaxed is a *conflict*: an undirected
+//! edge between tasks that may come in any order but never overlap in time. *Relaxed* against relaxed is nothing.
+//! Where a dependency path leads from one task to the other there is no conflict edge.
+//!
+//! ```
+//! use anabranch_graph::{Effect, Order, Settings, TaskGraph};
+//!
+//! let mut graph = TaskGraph::with(Settings { conflicts: true, ..Settings::default() });
+//! let object = graph.create_object();
+//! let mut touch = |order| graph.submit(&[], &[Effect { object, order }], &|_| false).unwrap();
+//! let first = touch(Order::Exclusive);
+//! let second = touch(Order::Relaxed);
+//! assert_eq!(second.conflicts[..], [first.id]);
+//! let third = touch(Order::Sequential);
+//! assert!(third.conflicts.is_empty());
+//! assert_eq!(third.dependencies.iter().map(|d| d.on).collect::<Vec<_>>(), [first.id, second.id]);
+//! ```
+//!
+//! # Epochs and horizons
+//! An [epoch](TaskGraph::epoch) comes after everything before it and before everything after it, and may capture what
+//! is in buffers and host objects at that point. The root of the graph is one: a task that depends on nothing else
+//! depends on the last epoch, so that every node is reachable from it.
+//!
+//! What the graph has to remember must not grow with the length of the program. Either it is told which tasks are
+//! *done*: that is for a runtime that knows what has finished. Or it makes [`Horizons`] by itself: nodes that come
+//! after everything before them, each of which stands for all that is older as soon as the next one is made. That
+//! is for graphs that must be the same wherever the same program is submitted: on every node, and in dry runs. A
+//! runtime on one node leaves horizons off, as they make later work wait for a slow task that has nothing to do with
+//! it.
+//!
+//! # Versions
+//! A buffer with several [versions](TaskGraph::set_versions) is renamed rather than waited for: a task that
+//! overwrites all of it while it is still being read goes to another version. Several tasks that overwrite it
+//! together, a band each, say so by a [discard](TaskGraph::discard) before.
+//!
+//! # Reductions
+//! A reduction needs no mode of its own here. It overwrites the region of the reduced values ([`Mode::Write`]), or
+//! changes it where the current contents are included ([`Mode::Update`]), and whoever reads the result depends on it.
+//! How the partial results of its chunks are combined is up to those who execute it.
 
 #![forbid(unsafe_code)]
 
 mod ancestry;
+pub mod command;
 mod front;
 mod graph;
 mod horizon;
+mod names;
 mod object;
 pub mod print;
 pub mod schedule;
-mod slab;
 mod task;
 mod tracker;
 

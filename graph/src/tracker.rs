@@ -93,12 +93,11 @@ impl Version {
     #[cold]
     fn merge_cells_now(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
         let whole = GridBox::full(self.cells.extent());
-        self.cells.apply(&whole, |cell| {
-            let mut cell = cell.clone();
+        self.cells.modify(&whole, |cell| {
             cell.writer = cell.writer.map(|w| w.max(epoch));
             cell.forget_done(epoch, done);
-            cell
         });
+        self.cells.merge();
         self.bound = CELLS.max(2 * self.cells.len());
     }
 }
@@ -159,6 +158,7 @@ impl Tracker {
     }
 
     /// Calls `f` with every part of `region` and the task that wrote it last, `None` where there is nothing to read.
+    #[inline]
     pub(crate) fn contents(
         &self,
         region: &Region<3>,
@@ -207,7 +207,7 @@ impl Tracker {
         }
     }
 
-    /// Notes that `task` overwrites `region` in place; calls `f` with every task that must come before.
+    /// Notes that `task` writes `region` in place; calls `f` with every task that must come before.
     pub(crate) fn write(
         &mut self,
         region: &Region<3>,
@@ -280,5 +280,62 @@ impl Tracker {
     /// Whether the buffer may have more than one version.
     pub(crate) fn renames(&self) -> bool {
         self.max_versions > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 1000;
+
+    fn element(at: usize) -> Region<3> {
+        GridBox::new([at, 0, 0], [at + 1, 1, 1]).into()
+    }
+
+    fn tracker() -> Tracker {
+        Tracker::new(Extent([SIZE, 1, 1]), true, TaskId::EPOCH)
+    }
+
+    /// When parts are merged, the horizon takes the place of older readers; newer ones need not come after it.
+    #[test]
+    fn merged_parts_keep_the_readers_that_are_newer_than_the_horizon() {
+        let mut tracker = tracker();
+        let nobody = |_: TaskId| false;
+        for task in [1, 2, 5] {
+            tracker.read(&element(0), TaskId(task), TaskId::EPOCH, &nobody);
+        }
+        let horizon = TaskId(3);
+        for i in 0..CELLS {
+            tracker.read(&element(2 * i + 2), TaskId(6 + i as u64), horizon, &nobody);
+        }
+        let mut before = Vec::new();
+        tracker.write(&element(0), TaskId(SIZE as u64), horizon, &nobody, |task| before.push(task));
+        assert_eq!(before, [3, 5].map(|id| Before::Reader(TaskId(id))));
+    }
+
+    #[test]
+    fn parts_are_merged_when_their_readers_are_done_or_older_than_the_horizon() {
+        let (all, nobody) = (|_: TaskId| true, |_: TaskId| false);
+        let cases: [(&dyn Fn(TaskId) -> bool, u64); 2] = [(&all, SIZE as u64), (&nobody, 10)];
+        for (done, behind) in cases {
+            let mut tracker = tracker();
+            for task in 1..SIZE {
+                let horizon = TaskId((task as u64).saturating_sub(behind));
+                tracker.read(&element(7 * task % SIZE), TaskId(task as u64), horizon, done);
+                assert!(tracker.tracked() < 4 * CELLS);
+            }
+        }
+    }
+
+    /// The same for what many tasks have written: the horizon has written it.
+    #[test]
+    fn parts_are_merged_when_their_writers_are_older_than_the_horizon() {
+        let mut tracker = tracker();
+        for task in 1..SIZE {
+            let horizon = TaskId((task as u64).saturating_sub(10));
+            tracker.write(&element(7 * task % SIZE), TaskId(task as u64), horizon, &|_| false, |_| {});
+            assert!(tracker.tracked() < 4 * CELLS);
+        }
     }
 }

@@ -57,6 +57,18 @@ impl<const D: usize> GridBox<D> {
         self.max
     }
 
+    /// The first coordinate along `axis`: does not copy the point.
+    #[inline]
+    pub(crate) fn low(&self, axis: usize) -> usize {
+        self.min.0[axis]
+    }
+
+    /// The coordinate beyond the last along `axis`.
+    #[inline]
+    pub(crate) fn high(&self, axis: usize) -> usize {
+        self.max.0[axis]
+    }
+
     /// The size along each axis.
     #[inline]
     pub fn extent(&self) -> Extent<D> {

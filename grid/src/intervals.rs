@@ -21,29 +21,40 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     #[inline]
     pub(crate) fn overlapping_intervals(&self, target: &GridBox<D>) -> Range<usize> {
         let axis = self.axis();
-        let (low, high) = (target.min()[axis], target.max()[axis]);
+        let (low, high) = (target.low(axis), target.high(axis));
         let start = self.first_reaching(low + 1);
-        start..self.first_beginning(start, high)
+        match self.list.get(start) {
+            Some(entry) if entry.reach >= high => start..start + 1,
+            _ => start..self.first_beginning(start, high),
+        }
     }
 
     /// Gives the points of `target`, which `hits` overlap, one value.
     pub(crate) fn replace_intervals(&mut self, target: &GridBox<D>, hits: Range<usize>, value: V) {
         let axis = self.axis();
-        let (mut low, mut high) = (target.min()[axis], target.max()[axis]);
+        let (mut low, mut high) = (target.low(axis), target.high(axis));
         let Range { mut start, mut end } = hits;
         let list = &mut self.list;
+        let is_equal = |at: usize| list.get(at).is_some_and(|entry| entry.value == value);
+        if start + 1 == end
+            && list[start].range == *target
+            && !(is_equal(start.wrapping_sub(1)) || is_equal(end))
+        {
+            list[start].value = value;
+            return;
+        }
         // Equal neighbours become part of the new entry. Where an entry sticks out, the neighbour is what remains of it.
-        let (first, last) = (list[start].range.min()[axis], list[end - 1].range.max()[axis]);
+        let (first, last) = (list[start].range.low(axis), list[end - 1].range.high(axis));
         let before = if first < low { Some(start) } else { start.checked_sub(1) };
         if let Some(before) = before.filter(|&at| list[at].value == value) {
-            (start, low) = (before, list[before].range.min()[axis]);
+            (start, low) = (before, list[before].range.low(axis));
         }
         let after = if last > high { end - 1 } else { end };
         if list.get(after).is_some_and(|entry| entry.value == value) {
-            (end, high) = (after + 1, list[after].range.max()[axis]);
+            (end, high) = (after + 1, list[after].range.high(axis));
         }
         let new = Entry::interval(target.with_axis(axis, low..high), axis, value);
-        let (left, right) = (list[start].range.min()[axis] < low, list[end - 1].range.max()[axis] > high);
+        let (left, right) = (list[start].range.low(axis) < low, list[end - 1].range.high(axis) > high);
         if left && right && start + 1 == end {
             let rest = list[start].range.with_axis(axis, high..last);
             let rest = Entry::interval(rest, axis, list[start].value.clone());
@@ -71,11 +82,14 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
 
     /// Cuts the entries `hits` at the border of `target`. Returns those inside.
     pub(crate) fn split_intervals(&mut self, target: &GridBox<D>, mut hits: Range<usize>) -> Range<usize> {
+        if hits.len() == 1 && self.list[hits.start].range == *target {
+            return hits;
+        }
         let axis = self.axis();
-        if self.split_interval(hits.start, target.min()[axis]) {
+        if self.split_interval(hits.start, target.low(axis)) {
             hits = hits.start + 1..hits.end + 1;
         }
-        self.split_interval(hits.end - 1, target.max()[axis]);
+        self.split_interval(hits.end - 1, target.high(axis));
         hits
     }
 
@@ -83,7 +97,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
     fn split_interval(&mut self, at: usize, cut: usize) -> bool {
         let axis = self.axis();
         let whole = self.list[at].range;
-        let (low, high) = (whole.min()[axis], whole.max()[axis]);
+        let (low, high) = (whole.low(axis), whole.high(axis));
         let inside = low < cut && cut < high;
         if inside {
             let rest = Entry::interval(whole.with_axis(axis, cut..high), axis, self.list[at].value.clone());
@@ -104,8 +118,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         let mut kept = near.start;
         for at in near.start + 1..near.end {
             if self.list[at].value == self.list[kept].value {
-                let low = self.list[kept].range.min()[axis];
-                let high = self.list[at].range.max()[axis];
+                let low = self.list[kept].range.low(axis);
+                let high = self.list[at].range.high(axis);
                 self.list[kept].cut(axis, low..high);
             } else {
                 kept += 1;
@@ -118,13 +132,13 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
 
 impl<const D: usize, V> Entry<D, V> {
     fn interval(range: GridBox<D>, axis: usize, value: V) -> Self {
-        Self { range, value, reach: range.max()[axis] }
+        Self { range, value, reach: range.high(axis) }
     }
 
     /// Changes the interval along `axis`.
     fn cut(&mut self, axis: usize, interval: Range<usize>) {
         self.range = self.range.with_axis(axis, interval);
-        self.reach = self.range.max()[axis];
+        self.reach = self.range.high(axis);
     }
 }
 
@@ -133,7 +147,7 @@ impl<const D: usize, V> Entry<D, V> {
 pub(crate) fn is_interval<const D: usize>(range: &GridBox<D>, bounds: &GridBox<D>, axis: usize) -> bool {
     // In 0 dimensions there is no axis.
     D > 0
-        && (0..D).filter(|&other| other != axis).all(|other| {
-            range.min()[other] == bounds.min()[other] && range.max()[other] == bounds.max()[other]
-        })
+        && (0..D)
+            .filter(|&other| other != axis)
+            .all(|other| range.low(other) == bounds.low(other) && range.high(other) == bounds.high(other))
 }

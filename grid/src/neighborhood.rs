@@ -77,9 +77,9 @@ impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
 
 /// `range` grown by `radius`, clamped to the buffer.
 fn clamped<const K: usize>(range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> GridBox<K> {
-    let min: [usize; K] = std::array::from_fn(|axis| range.min()[axis].saturating_sub(radius[axis]));
+    let min: [usize; K] = std::array::from_fn(|axis| range.low(axis).saturating_sub(radius[axis]));
     let max: [usize; K] =
-        std::array::from_fn(|axis| range.max()[axis].saturating_add(radius[axis]).min(buffer[axis]));
+        std::array::from_fn(|axis| range.high(axis).saturating_add(radius[axis]).min(buffer[axis]));
     GridBox::new(min, max)
 }
 
@@ -87,7 +87,7 @@ fn clamped<const K: usize>(range: &GridBox<K>, radius: [usize; K], buffer: Exten
 fn wrapped<const K: usize>(range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> Boxes<K> {
     let mut boxes: Boxes<K> = smallvec![GridBox::full(buffer)];
     for axis in 0..K {
-        let [low, high] = wrap(range.min()[axis]..range.max()[axis], radius[axis], buffer[axis]);
+        let [low, high] = wrap(range.low(axis)..range.high(axis), radius[axis], buffer[axis]);
         let parts = [low, high].into_iter().filter(|part| !part.is_empty());
         boxes = parts.flat_map(|part| boxes.iter().map(move |b| b.with_axis(axis, part.clone()))).collect();
     }

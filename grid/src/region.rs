@@ -95,8 +95,12 @@ impl<const D: usize> Region<D> {
     }
 
     /// Whether some point is in both.
+    #[inline]
     pub fn intersects(&self, other: &Self) -> bool {
-        sweep::intersects(&self.boxes, &other.boxes)
+        match (self.boxes(), other.boxes()) {
+            ([a], [b]) => a.intersects(b),
+            (a, b) => sweep::intersects(a, b),
+        }
     }
 
     /// Whether every point of `other` is in `self`.

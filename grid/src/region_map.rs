@@ -112,7 +112,8 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
     /// then `change` is called once per entry inside. Points outside the extent are ignored.
     ///
     /// Cheaper than [`apply`](RegionMap::apply) for values that own memory, and a little less tidy: of entries that
-    /// are equal afterwards, those are merged that are neighbours along the sorted axis.
+    /// are equal afterwards, those are merged that are neighbours along the sorted axis. [`merge`](RegionMap::merge)
+    /// does the rest.
     pub fn modify(&mut self, range: &GridBox<D>, mut change: impl FnMut(&mut V)) {
         let target = self.bounds.intersection(range);
         if target.is_empty() {
@@ -180,7 +181,19 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         self.entries.replace(&target, near, hits, run);
     }
 
+    /// Merges all entries of equal value that form boxes.
+    pub fn merge(&mut self) {
+        let len = self.len();
+        if len > 1 && self.entries.intervals(&self.bounds, &self.bounds).is_some() {
+            self.entries.merge_intervals(0..len);
+        } else if len > 1 {
+            let run = self.entries.as_slice().iter().cloned().collect();
+            self.entries.replace(&self.bounds, 0..len, (0..len).collect(), run);
+        }
+    }
+
     /// The parts of entries inside `range` (clipped to it), with their values, in no particular order.
+    #[inline]
     pub fn query(&self, range: &GridBox<D>) -> Query<'_, D, V> {
         let range = self.bounds.intersection(range);
         let entries = if range.is_empty() { &[] } else { self.entries.near(&range) };
@@ -188,6 +201,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
     }
 
     /// Calls `visit` with what [`query`](RegionMap::query) gives.
+    #[inline]
     pub fn for_each(&self, range: &GridBox<D>, mut visit: impl FnMut(GridBox<D>, &V)) {
         self.query(range).for_each(|(part, value)| visit(part, value));
     }
@@ -211,6 +225,7 @@ pub struct Query<'a, const D: usize, V> {
 impl<'a, const D: usize, V> Iterator for Query<'a, D, V> {
     type Item = (GridBox<D>, &'a V);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.entries.find(|entry| entry.range.intersects(&self.range))?;
         Some((entry.range.intersection(&self.range), &entry.value))

@@ -223,7 +223,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         }
         self.wasted = 0;
         let cuts = |axis: usize| {
-            let mut cuts: Vec<_> = self.list.iter().map(|entry| entry.range.min()[axis]).collect();
+            let mut cuts: Vec<_> = self.list.iter().map(|entry| entry.range.low(axis)).collect();
             cuts.sort_unstable();
             cuts.dedup();
             cuts.len()
@@ -231,7 +231,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         let Some(best) = (0..D).max_by_key(|&axis| (cuts(axis), axis == self.axis)) else { return };
         if best != self.axis {
             self.axis = best;
-            self.list.sort_unstable_by_key(|entry| entry.range.min()[best]);
+            self.list.sort_unstable_by_key(|entry| entry.range.low(best));
             self.restore_reach(0..self.list.len());
         }
         let Some(bounds) = self.list.first().map(|first| first.range) else { return };
@@ -252,8 +252,8 @@ impl<const D: usize, V: Clone> Entry<D, V> {
         for i in 0..D {
             // The given axis comes first, the others in their order.
             let axis = if i == 0 { first } else { i - usize::from(i <= first) };
-            let (low, high) = (rest.min()[axis], rest.max()[axis]);
-            let inside = low.max(hole.min()[axis])..high.min(hole.max()[axis]);
+            let (low, high) = (rest.low(axis), rest.high(axis));
+            let inside = low.max(hole.low(axis))..high.min(hole.high(axis));
             if low < inside.start {
                 run.push(Self::new(rest.with_axis(axis, low..inside.start), self.value.clone()));
             }
@@ -298,8 +298,8 @@ fn merge<const D: usize, V: PartialEq>(run: &mut Run<D, V>) {
 
 /// Merges neighbours along `axis`, in one pass over the entries sorted so that neighbours are consecutive.
 fn merge_along<const D: usize, V: PartialEq>(run: &mut Run<D, V>, axis: usize) {
-    let same = |first: usize, entry: &Entry<D, V>| entry.range.min()[axis] == first;
-    let Some(first) = run.first().map(|entry| entry.range.min()[axis]) else { return };
+    let same = |first: usize, entry: &Entry<D, V>| entry.range.low(axis) == first;
+    let Some(first) = run.first().map(|entry| entry.range.low(axis)) else { return };
     if run.iter().all(|entry| same(first, entry)) {
         return;
     }

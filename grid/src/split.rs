@@ -107,7 +107,7 @@ fn cuts<const D: usize>(
 ) -> impl Iterator<Item = Range<usize>> + use<D> {
     let units = units(range, axis, granularity);
     let (each, larger) = (units / pieces, units % pieces);
-    let (first, size) = (range.min()[axis], range.extent()[axis]);
+    let (first, size) = (range.low(axis), range.extent()[axis]);
     let cut = move |piece: usize| {
         let units = piece * each + piece.min(larger);
         first + units.saturating_mul(granularity).min(size)

@@ -47,8 +47,8 @@ pub(crate) fn subtract<const D: usize>(whole: &GridBox<D>, hole: &GridBox<D>) ->
     let (mut before, mut after) = (Boxes::new(), Boxes::new());
     let mut rest = *whole;
     for axis in 0..D {
-        let (low, high) = (rest.min()[axis], rest.max()[axis]);
-        let inside = low.max(hole.min()[axis])..high.min(hole.max()[axis]);
+        let (low, high) = (rest.low(axis), rest.high(axis));
+        let inside = low.max(hole.low(axis))..high.min(hole.high(axis));
         if low < inside.start {
             before.push(rest.with_axis(axis, low..inside.start));
         }
@@ -121,7 +121,7 @@ fn join_bands<const D: usize>(out: &mut Boxes<D>, last: Option<usize>, start: us
     let (Range { start: low, end: touch }, Range { start: begin, end: high }) =
         (span(&before[..1], axis), span(&after[..1], axis));
     let same_section = |(p, q): (&GridBox<D>, &GridBox<D>)| {
-        (axis + 1..D).all(|d| p.min()[d] == q.min()[d] && p.max()[d] == q.max()[d])
+        (axis + 1..D).all(|d| p.low(d) == q.low(d) && p.high(d) == q.high(d))
     };
     if touch != begin || before.len() != after.len() || !before.iter().zip(after).all(same_section) {
         return start;
@@ -144,7 +144,7 @@ fn touches<const D: usize>(boxes: &[GridBox<D>], wanted: &GridBox<D>, axis: usiz
     if axis == D {
         return !boxes.is_empty();
     }
-    let mut rest = overlapping(boxes, axis, wanted.min()[axis]..wanted.max()[axis]);
+    let mut rest = overlapping(boxes, axis, wanted.low(axis)..wanted.high(axis));
     while !rest.is_empty() {
         let band = first_band(rest, axis);
         if touches(band, wanted, axis + 1) {
@@ -160,7 +160,7 @@ pub(crate) fn covers<const D: usize>(boxes: &[GridBox<D>], wanted: &GridBox<D>, 
     if axis == D {
         return !boxes.is_empty();
     }
-    let (mut at, end) = (wanted.min()[axis], wanted.max()[axis]);
+    let (mut at, end) = (wanted.low(axis), wanted.high(axis));
     let mut rest = overlapping(boxes, axis, at..end);
     while at < end {
         let band = first_band(rest, axis);
@@ -177,7 +177,7 @@ pub(crate) fn covers<const D: usize>(boxes: &[GridBox<D>], wanted: &GridBox<D>, 
 /// The leading boxes that share their interval on `axis`.
 fn first_band<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> &[GridBox<D>] {
     let Some(first) = boxes.first() else { return boxes };
-    let same = |b: &GridBox<D>| b.min()[axis] == first.min()[axis];
+    let same = |b: &GridBox<D>| b.low(axis) == first.low(axis);
     // Most bands are one box; the last axis has no others.
     let len = if boxes.get(1).is_some_and(same) { boxes.partition_point(same) } else { 1 };
     &boxes[..len]
@@ -185,16 +185,16 @@ fn first_band<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> &[GridBox<D>
 
 /// The boxes whose interval on `axis` overlaps `range`: consecutive, since both ends grow along the list.
 fn overlapping<const D: usize>(boxes: &[GridBox<D>], axis: usize, range: Range<usize>) -> &[GridBox<D>] {
-    let start = boxes.partition_point(|b| b.max()[axis] <= range.start);
+    let start = boxes.partition_point(|b| b.high(axis) <= range.start);
     let boxes = &boxes[start..];
-    &boxes[..boxes.partition_point(|b| b.min()[axis] < range.end)]
+    &boxes[..boxes.partition_point(|b| b.low(axis) < range.end)]
 }
 
 /// From the first to the last coordinate of `boxes` on `axis`; beyond all others where there are no boxes.
 fn span<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> Range<usize> {
     match boxes {
         [] => usize::MAX..usize::MAX,
-        [first, .., last] => first.min()[axis]..last.max()[axis],
-        [only] => only.min()[axis]..only.max()[axis],
+        [first, .., last] => first.low(axis)..last.high(axis),
+        [only] => only.low(axis)..only.high(axis),
     }
 }

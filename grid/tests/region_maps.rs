@@ -14,13 +14,15 @@ enum Change {
     Replace(u8),
     Apply(fn(&u8) -> u8),
     Modify(fn(&u8) -> u8),
+    /// And what is equal is merged everywhere.
+    ModifyAndMerge(fn(&u8) -> u8),
 }
 
 impl Change {
     fn of(self, old: u8) -> u8 {
         match self {
             Change::Update(value) | Change::Replace(value) => value,
-            Change::Apply(change) | Change::Modify(change) => change(&old),
+            Change::Apply(change) | Change::Modify(change) | Change::ModifyAndMerge(change) => change(&old),
         }
     }
 
@@ -29,6 +31,10 @@ impl Change {
             Change::Update(value) => map.update(range, value),
             Change::Apply(change) => map.apply(range, change),
             Change::Modify(change) => map.modify(range, |value| *value = change(value)),
+            Change::ModifyAndMerge(change) => {
+                map.modify(range, |value| *value = change(value));
+                map.merge();
+            }
             Change::Replace(value) => {
                 let mut old = map.query(range).map(|(_, value)| *value).collect::<Vec<_>>();
                 let mut seen = Vec::new();
@@ -63,6 +69,7 @@ fn changes_of<const D: usize>(
     let change = prop_oneof![
         (0..4u8).prop_map(Change::Replace),
         Just(Change::Modify(|v| v + 1)),
+        Just(Change::ModifyAndMerge(|v| v / 3)),
         Just(Change::Modify(|v| v / 2)),
         (0..4u8).prop_map(Change::Update),
         Just(Change::Apply(|v| v + 1)),
@@ -179,6 +186,17 @@ fn equal_tiles_become_one_entry() {
     for tile in GridBox::full([4, 4, 4]).points() {
         map.update(&GridBox::new(tile.0.map(|c| 2 * c), tile.0.map(|c| 2 * c + 2)), 7);
     }
+    assert_eq!(map.entries().collect::<Vec<_>>(), [(GridBox::full([8, 8, 8]), &7)]);
+}
+
+#[test]
+fn tiles_that_become_equal_are_merged_when_asked() {
+    let mut map = RegionMap::new([8, 8, 8], 0);
+    for (i, tile) in GridBox::full([4, 4, 4]).points().enumerate() {
+        map.update(&GridBox::new(tile.0.map(|c| 2 * c), tile.0.map(|c| 2 * c + 2)), i);
+    }
+    map.modify(&GridBox::full([8, 8, 8]), |value| *value = 7);
+    map.merge();
     assert_eq!(map.entries().collect::<Vec<_>>(), [(GridBox::full([8, 8, 8]), &7)]);
 }
 
