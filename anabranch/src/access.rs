@@ -167,7 +167,7 @@ where
     type View<'v> = &'v ReadView<T, D>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
-        declaration.buffer(self.buffer, &self.mapper, Mode::Read)
+        declaration.buffer(self.buffer, self.mapper, Mode::Read)
     }
 
     fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
@@ -198,7 +198,7 @@ where
     type View<'v> = &'v mut WriteView<'v, T, D>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
-        declaration.buffer(self.buffer, &self.mapper, self.mode)
+        declaration.buffer(self.buffer, self.mapper, self.mode)
     }
 
     fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {

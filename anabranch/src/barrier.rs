@@ -33,7 +33,7 @@ impl<R: Send + 'static> Barrier<R> {
         location: &'static Location<'static>,
         captures: C,
     ) -> Result<Self, Error> {
-        let captured = fence::submit::<Copies, _>(core, "capture", location, captures)?;
+        let captured = fence::submit::<Copies, _>(core, "barrier", true, location, captures)?;
         let epoch: Node = core.submit_epoch(TaskLabel { name: "barrier".into(), location });
         Ok(Self { captured, epoch: Latch::of(&epoch), core: Arc::clone(core) })
     }

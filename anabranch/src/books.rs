@@ -14,6 +14,18 @@ const KEPT: usize = 64;
 /// After so many failed tasks in the books, those whose results are gone are struck off.
 const FAILED: usize = 1024;
 
+/// What stays of a task that failed.
+struct Failed {
+    failure: Arc<Failure>,
+    contends: bool,
+}
+
+impl Failed {
+    fn of(node: &Node) -> Option<(TaskId, Self)> {
+        Some((node.id, Self { failure: node.poison()?, contends: node.contends }))
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Books {
     /// The id of the first entry of `recent`.
@@ -25,7 +37,7 @@ pub(crate) struct Books {
     stragglers: Vec<Node>,
     stragglers_bound: usize,
     /// Failures of tasks that have left the books, as long as later tasks may need their results.
-    failed: HashMap<TaskId, Arc<Failure>>,
+    failed: HashMap<TaskId, Failed>,
     failed_bound: usize,
 }
 
@@ -41,8 +53,13 @@ impl Books {
         }
     }
 
+    /// Whether the graph may forget the task. One that shared an object with others and failed must not be forgotten
+    /// before somebody depends on it: the graph is the one that knows who does.
     pub(crate) fn is_done(&self, task: TaskId) -> bool {
-        self.get(task).is_none_or(|node| node.is_done())
+        match self.get(task) {
+            Some(node) => node.is_done() && !(node.contends && node.poison().is_some()),
+            None => self.failed.is_empty() || self.failed.get(&task).is_none_or(|failed| !failed.contends),
+        }
     }
 
     /// Enters a task, whose id follows that of the one before.
@@ -71,7 +88,7 @@ impl Books {
         match self.get(dependency.on) {
             Some(before) => before.precede(node, needs),
             None if needs && !self.failed.is_empty() => {
-                self.failed.get(&dependency.on).into_iter().for_each(|f| node.poison_with(f));
+                self.failed.get(&dependency.on).into_iter().for_each(|f| node.poison_with(&f.failure));
             }
             None => {}
         }
@@ -107,8 +124,7 @@ impl Books {
             None => return false,
             Some(None) => {}
             Some(Some(node)) if node.is_done() => {
-                let failure = node.poison().map(|failure| (node.id, failure));
-                self.failed.extend(failure);
+                self.failed.extend(Failed::of(node));
             }
             Some(Some(_)) => return false,
         }
@@ -137,7 +153,7 @@ impl Books {
         let failed = &mut self.failed;
         self.stragglers.retain(|node| {
             if node.is_done() {
-                failed.extend(node.poison().map(|failure| (node.id, failure)));
+                failed.extend(Failed::of(node));
             }
             !node.is_done()
         });
@@ -153,8 +169,11 @@ impl Books {
         graph.last_writers(|task| {
             wanted.insert(task);
         });
-        let gone =
-            self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, failure)| failure).collect();
+        let gone = self
+            .failed
+            .extract_if(|task, _| !wanted.contains(task))
+            .map(|(_, failed)| failed.failure)
+            .collect();
         self.failed_bound = 2 * self.failed.len();
         gone
     }

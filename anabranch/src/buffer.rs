@@ -138,6 +138,17 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         self
     }
 
+    /// Says that the contents are not needed any more: what reads them before they are written again is an error.
+    ///
+    /// That makes one complete overwrite of several tasks that each write a part, a band of rows each, say: where the
+    /// former contents are still being read and the buffer has [versions](Self::with_versions), they go on with another
+    /// allocation instead of waiting.
+    pub fn discard(&self) {
+        if let Some(core) = self.inner.core.upgrade() {
+            core.discard(self.inner.id);
+        }
+    }
+
     /// The number of elements along each dimension.
     pub fn extent(&self) -> Extent<D> {
         self.inner.extent

@@ -11,6 +11,7 @@ use crate::{
     inside::Inside,
     lead::Lead,
     node::{Body, Head, Latch, Node, Place, Task},
+    record::Recorder,
     run::Runner,
     runtime::Settings,
     seeded::Seeded,
@@ -31,6 +32,8 @@ pub struct Core {
     conflicts: Conflicts,
     failures: Unreported,
     seeded: Option<Seeded>,
+    recorded: bool,
+    nodes: u16,
     watch: Watch,
     /// Of a runtime that was dropped inside one of its own tasks: kept until the last task is done.
     kept: Mutex<Option<Arc<Core>>>,
@@ -46,6 +49,7 @@ struct State {
     token: Option<CancellationToken>,
     /// The last barrier, until it is done: everything submitted later comes after it.
     barrier: Option<Node>,
+    recorder: Option<Box<Recorder>>,
 }
 
 impl Core {
@@ -56,15 +60,19 @@ impl Core {
         let eager = (settings.threads - 1).max(1);
         let lanes = Lanes::new(eager, settings.host_lanes, format!("{}host-", settings.name))
             .map_err(|source| PoolError::Spawn { started: settings.threads, source })?;
+        let wanted = &settings.record;
+        let recorder = wanted.anything().then(|| Box::new(Recorder::new(wanted.clone())));
         Ok(Self {
             lanes,
             pool,
             threads: settings.threads,
             lead: Lead::new(settings.lead),
-            state: Mutex::default(),
+            state: Mutex::new(State { recorder, ..State::default() }),
             conflicts: Conflicts::default(),
             failures: Unreported::default(),
             seeded: settings.seed.map(Seeded::new),
+            recorded: wanted.anything(),
+            nodes: wanted.nodes.unwrap_or(1),
             watch: Watch::new(settings.patience),
             kept: Mutex::new(None),
         })
@@ -82,30 +90,66 @@ impl Core {
         &self.conflicts
     }
 
-    /// A new buffer's id, and its number for error messages.
-    pub(crate) fn create_buffer(&self, extent: Extent<3>, initialised: bool) -> (BufferId, u64) {
+    /// A new buffer's id, and its number for error messages. `bytes`: of an element.
+    pub(crate) fn create_buffer(
+        &self,
+        extent: Extent<3>,
+        initialised: bool,
+        bytes: usize,
+    ) -> (BufferId, u64) {
         let mut state = self.state.lock();
+        let id = state.graph.create_buffer(extent, initialised);
+        state.recorder.iter_mut().for_each(|r| r.create_buffer(extent, initialised, id, bytes));
         state.names += 1;
-        (state.graph.create_buffer(extent, initialised), state.names)
+        (id, state.names)
     }
 
     pub(crate) fn set_versions(&self, id: BufferId, versions: usize) {
-        self.state.lock().graph.set_versions(id, versions);
+        let mut state = self.state.lock();
+        state.graph.set_versions(id, versions);
+        state.recorder.iter_mut().for_each(|r| r.set_versions(id, versions));
+    }
+
+    pub(crate) fn discard(&self, id: BufferId) {
+        let State { graph, books, recorder, .. } = &mut *self.state.lock();
+        graph.discard(id, &|task| books.is_done(task));
+        recorder.iter_mut().for_each(|r| r.discard(id));
     }
 
     pub(crate) fn remove_buffer(&self, id: BufferId) {
-        self.state.lock().graph.remove_buffer(id);
+        let mut state = self.state.lock();
+        state.graph.remove_buffer(id);
+        state.recorder.iter_mut().for_each(|r| r.remove_buffer(id));
     }
 
     /// A new host object's id, and its number for error messages.
     pub(crate) fn create_object(&self) -> (ObjectId, u64) {
         let mut state = self.state.lock();
+        let id = state.graph.create_object();
+        state.recorder.iter_mut().for_each(|r| r.create_object(id));
         state.names += 1;
-        (state.graph.create_object(), state.names)
+        (id, state.names)
     }
 
     pub(crate) fn remove_object(&self, id: ObjectId) {
-        self.state.lock().graph.remove_object(id);
+        let mut state = self.state.lock();
+        state.graph.remove_object(id);
+        state.recorder.iter_mut().for_each(|r| r.remove_object(id));
+    }
+
+    /// How many nodes there are: one, or as many as a dry run pretends.
+    pub(crate) fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    /// Whether the program's graphs are recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recorded
+    }
+
+    /// What is recorded, if anything is.
+    pub(crate) fn recorder<R>(&self, f: impl FnOnce(&Recorder) -> R) -> Option<R> {
+        self.state.lock().recorder.as_deref().map(f)
     }
 
     pub(crate) fn set_cancellation(&self, token: Option<CancellationToken>) {
@@ -125,11 +169,14 @@ impl Core {
         let forgotten;
         let node = {
             let mut state = self.state.lock();
-            let State { graph, books, token, barrier, .. } = &mut *state;
+            let State { graph, books, token, barrier, recorder, .. } = &mut *state;
             forgotten = books.forget_some(graph, || self.lead.in_flight());
             let submitted = graph
                 .submit(&declaration.accesses, &declaration.effects, &|task| books.is_done(task))
                 .map_err(|error| declaration.explain(error, &L::labels(&bound)))?;
+            if let (Some(recorder), Some(told)) = (recorder, &declaration.told) {
+                recorder.task(declaration.task, told, &declaration.accesses, &declaration.effects);
+            }
             let attached = L::attach(&mut bound, &mut submitted.versions.iter().copied());
             // Where memory is refused, the graph has the task already: it stays, as one that fails.
             let body = body(attached.map(|()| bound));
@@ -164,7 +211,8 @@ impl Core {
     /// Submits an epoch that the program asks for.
     ///
     /// It is told to the books and not to the graph, where it would become the writer of everything: who it was that wrote
-    /// must stay known, because a later task that reads what was never written well is to be skipped.
+    /// must stay known, because a later task that reads what was never written well is to be skipped. In the record its
+    /// captures are the epoch.
     pub(crate) fn submit_epoch(self: &Arc<Self>, label: TaskLabel) -> Node {
         let node = {
             let mut state = self.state.lock();

@@ -8,7 +8,10 @@ use crate::{
     error::{DeclarationError, Error, Mistake, TaskLabel},
     host_object,
 };
-use anabranch_graph::{Access, Effect, GraphError, Mode, Order};
+use anabranch_graph::{
+    Access, Effect, GraphError, Mode, Order,
+    command::{BufferAccess, Hints, Reduction, Work, erase},
+};
 use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -23,6 +26,34 @@ pub struct Declaration<'a, const K: usize> {
     pub(crate) accesses: SmallVec<[Access; 2]>,
     pub(crate) effects: SmallVec<[Effect; 2]>,
     pub(crate) priority: i32,
+    /// For a recorded runtime: what is told about the task beyond that.
+    pub(crate) told: Option<Box<Told>>,
+}
+
+/// What the recorder is told about a task, beyond its regions.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) work: Work,
+    pub(crate) hints: Hints,
+    pub(crate) accesses: Vec<BufferAccess>,
+    pub(crate) reductions: Vec<Reduction>,
+    /// The labels of the buffers, as many as there are regions.
+    pub(crate) buffers: Vec<String>,
+    /// The labels of the host objects, as many as there are effects.
+    pub(crate) objects: Vec<String>,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            work: Work::HostOnce,
+            hints: Hints::default(),
+            accesses: Vec::new(),
+            reductions: Vec::new(),
+            buffers: Vec::new(),
+            objects: Vec::new(),
+        }
+    }
 }
 
 impl<'a, const K: usize> Declaration<'a, K> {
@@ -32,17 +63,41 @@ impl<'a, const K: usize> Declaration<'a, K> {
         whole: Chunk<K>,
         chunks: &'a [Chunk<K>],
     ) -> Self {
-        Self { core, task, whole, chunks, accesses: SmallVec::new(), effects: SmallVec::new(), priority: 0 }
+        Self {
+            core,
+            task,
+            whole,
+            chunks,
+            accesses: SmallVec::new(),
+            effects: SmallVec::new(),
+            priority: 0,
+            told: core.is_recorded().then(Box::default),
+        }
     }
 
     /// Declares an access to a buffer.
     pub(crate) fn buffer<T: Element, const D: usize>(
         &mut self,
         buffer: Buffer<T, D>,
-        mapper: &dyn RangeMapper<K, D>,
+        mapper: impl RangeMapper<K, D> + 'static,
         mode: Mode,
     ) -> Result<BoundBuffer<T, D>, Error> {
-        let inner = &*buffer.inner;
+        let regions = self.regions(&buffer.inner, &mapper, mode)?;
+        if let Some(told) = &mut self.told {
+            let mapper = erase(mapper, buffer.extent());
+            told.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
+            told.buffers.push(buffer.inner.label().to_string());
+        }
+        Ok(BoundBuffer::new(buffer, regions))
+    }
+
+    /// The regions of all chunks, checked; the task's whole region is noted.
+    fn regions<const D: usize>(
+        &mut self,
+        inner: &Inner<D>,
+        mapper: &dyn RangeMapper<K, D>,
+        mode: Mode,
+    ) -> Result<Regions<D>, Error> {
         self.same_runtime(&inner.core, &|| inner.label().to_string())?;
         let extent = inner.extent;
         let all = GridBox::full(extent);
@@ -73,11 +128,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
             (region.cast(), regions)
         };
         self.accesses.push(Access { buffer: inner.id, region, mode });
-        Ok(BoundBuffer::new(buffer, regions))
+        Ok(regions)
     }
 
-    /// Declares an access to a whole buffer, whatever the chunk.
-    pub(crate) fn whole_buffer<T: Element, const D: usize>(
+    /// Declares a reduction to a whole buffer.
+    pub(crate) fn reduction<T: Element, const D: usize>(
         &mut self,
         buffer: &Buffer<T, D>,
         mode: Mode,
@@ -86,6 +141,10 @@ impl<'a, const K: usize> Declaration<'a, K> {
         self.same_runtime(&inner.core, &|| inner.label().to_string())?;
         let region = Region::from(GridBox::full(inner.extent)).cast();
         self.accesses.push(Access { buffer: inner.id, region, mode });
+        if let Some(told) = &mut self.told {
+            told.reductions.push(Reduction { buffer: inner.id, include_current: mode.reads() });
+            told.buffers.push(inner.label().to_string());
+        }
         Ok(())
     }
 
@@ -151,6 +210,9 @@ impl<'a, const K: usize> Declaration<'a, K> {
             return Err(Error::TwoEffects { task: self.task.clone(), object: object.label() });
         }
         self.effects.push(Effect { object: object.id, order });
+        if let Some(told) = &mut self.told {
+            told.objects.push(object.label());
+        }
         Ok(())
     }
 

@@ -422,6 +422,9 @@ impl Cause {
     }
 }
 
+/// What the error of a host function becomes.
+pub(crate) type HostError = Arc<dyn std::error::Error + Send + Sync>;
+
 /// What a host function may return: nothing, or a `Result` whose error is boxed, by `?`, from any error type.
 pub trait HostResult {
     /// Nothing, or why the task has failed.

@@ -10,6 +10,7 @@ use crate::{
     run::Runner,
     sync::Event,
 };
+use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, GridBox};
 use parking_lot::Mutex;
 use std::{
@@ -120,10 +121,11 @@ impl<R> fmt::Debug for Fence<R> {
     }
 }
 
-/// Submits the task of a fence, called `name` in messages.
+/// Submits the task of a fence, called `name` in messages. `epoch`: as the captures of one, for the record.
 pub(crate) fn submit<M: 'static, C: Captures<M>>(
     core: &Arc<Core>,
     name: &'static str,
+    epoch: bool,
     location: &'static Location<'static>,
     captures: C,
 ) -> Result<Fence<C::Output>, Error> {
@@ -135,6 +137,9 @@ pub(crate) fn submit<M: 'static, C: Captures<M>>(
     let label = TaskLabel { name: name.into(), location };
     let whole = Chunk::whole(GridBox::full([]));
     let mut declaration = Declaration::new(core, &label, whole, std::slice::from_ref(&whole));
+    if let Some(told) = &mut declaration.told {
+        told.work = if epoch { Work::Epoch } else { Work::Fence };
+    }
     let bound = captures.accesses()?.declare(&mut declaration)?;
     let state = Arc::new(State { event: Event::default(), result: Mutex::new(None) });
     let promise = Promise(Some(Arc::clone(&state)));

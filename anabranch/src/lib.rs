@@ -55,6 +55,7 @@
 
 mod access;
 mod barrier;
+mod body;
 mod books;
 mod buffer;
 mod cancel;
@@ -72,6 +73,7 @@ mod inside;
 mod lead;
 mod memory;
 mod node;
+mod record;
 mod reduce;
 mod run;
 mod runtime;
@@ -87,6 +89,7 @@ pub use access::{
     Access, AccessList, Append, BoundBuffer, Effect, Exclusive, KernelAccess, KernelAccessList, Read,
     Relaxed, Sequential, Write, exclusive, relaxed, sequential,
 };
+pub use anabranch_graph as graph;
 pub use anabranch_grid as grid;
 pub use anabranch_par as par;
 pub use barrier::Barrier;
@@ -105,7 +108,7 @@ pub use reduce::{
 };
 pub use runtime::{Builder, Idle, Runtime};
 pub use snapshot::Snapshot;
-pub use task::{IndexSpace, NewTask, Once, Over, TaskBuilder};
+pub use task::{Collective, IndexSpace, NewTask, Once, Over, TaskBuilder};
 pub use tile::Tile;
 pub use view::{ReadView, WriteView};
 

@@ -252,7 +252,7 @@ where
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         let mode = if self.include_current { Mode::Update } else { Mode::Write };
-        declaration.whole_buffer(&self.buffer, mode)?;
+        declaration.reduction(&self.buffer, mode)?;
         let partials = declaration.chunks.iter().map(|_| Mutex::default()).collect();
         Ok(BoundReduction { reduce: self, start: Start::NONE, partials })
     }

@@ -12,7 +12,12 @@ use crate::{
     host_object::HostObject,
     memory::Allocation,
     node::Latch,
+    record::{Recorder, Wanted},
     task::NewTask,
+};
+use anabranch_graph::{
+    command::CommandGraph,
+    print::{Drawing, Format},
 };
 use anabranch_grid::Extent;
 use std::{
@@ -51,6 +56,7 @@ pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) seed: Option<u64>,
     pub(crate) patience: Duration,
+    pub(crate) record: Wanted,
 }
 
 impl Builder {
@@ -100,19 +106,72 @@ impl Builder {
         self
     }
 
+    /// Records the graphs of the program, for [`Runtime::task_graph`] and [`Runtime::command_graph`].
+    ///
+    /// The same without a change to the program: with the environment variable `ANABRANCH_PRINT_GRAPHS` set to a path
+    /// (`graphs.svg`; also `.dot`, `.mmd` and `.json`), the task graph is written there when the runtime ends, and the
+    /// command graph beside it (`graphs-commands.svg`) where there is a [dry run](Self::dry_run).
+    pub fn record_graphs(mut self, record: bool) -> Self {
+        self.settings.record.graphs = record;
+        self
+    }
+
+    /// Generates, beside running the program here, the commands that `nodes` nodes (1 to 4,096) would execute:
+    /// who computes what, who sends what to whom. At the end a summary is printed to standard error. The environment variable
+    /// `ANABRANCH_DRY_RUN_NODES` does the same for a program that is not changed.
+    pub fn dry_run(mut self, nodes: u16) -> Self {
+        self.settings.record.nodes = Some(nodes);
+        self
+    }
+
+    /// What the environment asks for.
+    fn with_environment(mut self) -> Result<Self, Error> {
+        if let Some(path) = std::env::var_os("ANABRANCH_PRINT_GRAPHS").filter(|path| !path.is_empty()) {
+            self.settings.record.path = Some(path.into());
+        }
+        if let Some(nodes) = std::env::var_os("ANABRANCH_DRY_RUN_NODES").filter(|nodes| !nodes.is_empty()) {
+            let number = nodes.to_str().and_then(|nodes| nodes.parse().ok());
+            let wrong = || Error::Setting {
+                setting: "ANABRANCH_DRY_RUN_NODES",
+                value: nodes.display().to_string(),
+                range: "a number from 1 to 4096",
+            };
+            self.settings.record.nodes = Some(number.ok_or_else(wrong)?);
+        }
+        let Wanted { path, nodes, .. } = &self.settings.record;
+        if let Some(nodes) = nodes
+            && !(1..=CommandGraph::MAX_NODES).contains(nodes)
+        {
+            let (setting, value) = ("the number of nodes of a dry run", nodes.to_string());
+            return Err(Error::Setting { setting, value, range: "a number from 1 to 4096" });
+        }
+        if let Some(path) = path
+            && Format::from_path(path).is_err()
+        {
+            let (setting, value) = ("ANABRANCH_PRINT_GRAPHS", path.display().to_string());
+            return Err(Error::Setting {
+                setting,
+                value,
+                range: "a path that ends in .svg, .dot, .mmd or .json",
+            });
+        }
+        Ok(self)
+    }
+
     /// Starts the runtime.
     ///
     /// # Errors
     /// [`Error::Setting`] for a value that makes no sense, [`Error::Pool`] where the system refuses the threads.
     pub fn build(self) -> Result<Runtime, Error> {
-        let Settings { threads, lead, host_lanes, .. } = self.settings;
+        let this = self.with_environment()?;
+        let Settings { threads, lead, host_lanes, .. } = this.settings;
         let at_least_one = [("threads", threads), ("lead", lead), ("host_lanes", host_lanes)];
         for (setting, value) in at_least_one {
             if value == 0 {
                 return Err(Error::Setting { setting, value: value.to_string(), range: "1 or more" });
             }
         }
-        Ok(Runtime { core: Arc::new(Core::new(&self.settings)?) })
+        Ok(Runtime { core: Arc::new(Core::new(&this.settings)?) })
     }
 }
 
@@ -138,6 +197,7 @@ impl Runtime {
                 name,
                 seed: None,
                 patience: Duration::from_secs(10),
+                record: Wanted::default(),
             },
         }
     }
@@ -174,7 +234,7 @@ impl Runtime {
         extent: Extent<D>,
         initial: Option<Allocation>,
     ) -> Buffer<T, D> {
-        let (id, number) = self.core.create_buffer(extent.cast(), initial.is_some());
+        let (id, number) = self.core.create_buffer(extent.cast(), initial.is_some(), size_of::<T>());
         Buffer::new(id, number, extent, &self.core, initial)
     }
 
@@ -215,7 +275,7 @@ impl Runtime {
         &self,
         what: F,
     ) -> Result<Fence<<F::Captures as Captures<Copies>>::Output>, Error> {
-        fence::submit::<Copies, _>(&self.core, "fence", Location::caller(), what.captures())
+        fence::submit::<Copies, _>(&self.core, "fence", false, Location::caller(), what.captures())
     }
 
     /// An epoch: everything submitted so far comes before it, everything submitted later after it. Does not wait: the
@@ -277,6 +337,32 @@ impl Runtime {
         self.core.report()
     }
 
+    /// The task graph so far, to be rendered: of a runtime whose graphs are [recorded](Builder::record_graphs).
+    ///
+    /// ```
+    /// use anabranch::{graph::print::Format, prelude::*};
+    ///
+    /// let rt = Runtime::builder().record_graphs(true).build()?;
+    /// let u = rt.buffer::<f32, 1>([8]).named("u");
+    /// rt.task("fill").over([8]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0))?;
+    /// let drawing = rt.task_graph().expect("graphs are recorded");
+    /// assert!(drawing.render(Format::Dot).contains("fill"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn task_graph(&self) -> Option<Drawing> {
+        self.core.recorder(Recorder::tasks)
+    }
+
+    /// The command graphs of all nodes so far: of a [dry run](Builder::dry_run).
+    pub fn command_graph(&self) -> Option<Drawing> {
+        self.core.recorder(Recorder::commands).flatten()
+    }
+
+    /// What a [dry run](Builder::dry_run) has come to so far: numbers of commands and messages.
+    pub fn dry_run_summary(&self) -> Option<String> {
+        self.core.recorder(Recorder::summary).flatten()
+    }
+
     /// The same as [`wait`](Self::wait) as a `Future`, for asynchronous code.
     pub fn idle(&self) -> Idle {
         let latch = (!self.core.is_idle()).then(|| self.core.latch());
@@ -303,7 +389,7 @@ impl Runtime {
     #[track_caller]
     pub fn drain<C: Captures<Moves>>(self, captures: C) -> Result<C::Output, Error> {
         self.core.check_outside("Runtime::drain")?;
-        let pending = fence::submit::<Moves, _>(&self.core, "drain", Location::caller(), captures)?;
+        let pending = fence::submit::<Moves, _>(&self.core, "drain", true, Location::caller(), captures)?;
         self.wait()?;
         pending.wait()
     }
@@ -319,6 +405,7 @@ impl Drop for Runtime {
             self.core.settle(&self.core.latch());
         }
         self.core.tidy();
+        self.core.recorder(Recorder::finish);
         self.core.stop();
     }
 }

@@ -2,22 +2,23 @@
 
 use crate::{
     access::{Access, AccessList, Append, Effect, KernelAccessList, Read, Write},
+    body::{Chunks, HostBody, KernelBody, Tiled},
     buffer::Buffer,
     core::Core,
     declare::Declaration,
     element::Element,
-    error::{Cause, Error, Failure, HostResult, TaskLabel},
+    error::{Error, HostError, HostResult, TaskLabel},
     handle::TaskHandle,
     host_object::HostObject,
-    inside::Inside,
-    node::{Body, Place},
+    node::Place,
     reduce::{self, Operator, Reduce},
     tile::Tile,
 };
-use anabranch_graph::Mode;
+use anabranch_graph::{
+    Mode,
+    command::{NodeId, Tiling, Work},
+};
 use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, split_1d, split_2d};
-use anabranch_par::{Schedule, flush_denormals};
-use smallvec::SmallVec;
 use std::{borrow::Cow, marker::PhantomData, panic::Location, sync::Arc};
 
 /// For each thread a kernel has this many chunks, unless it is told otherwise: so that a thread that is held up (by
@@ -41,7 +42,8 @@ impl<'rt> NewTask<'rt> {
         Self { core, label: TaskLabel { name: name.into(), location } }
     }
 
-    /// The index space: the task is a kernel, called once for each of the chunks into which this is split.
+    /// The index space: the task is a [kernel](TaskBuilder::kernel), called once for each of the chunks into which this is
+    /// split, or a [host task](TaskBuilder::host), called on each node for that node's part.
     pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Over, ()> {
         self.begin(space.index_space())
     }
@@ -49,6 +51,12 @@ impl<'rt> NewTask<'rt> {
     /// The task is a host task: its function is called once, on a thread where it may block.
     pub fn once(self) -> TaskBuilder<'rt, 0, Once, ()> {
         self.begin(GridBox::full([]))
+    }
+
+    /// The task is a host task whose function is called once on every node: for what all nodes do together. (There is one
+    /// node, until there are more.) Its index space is that of the nodes.
+    pub fn collective(self) -> TaskBuilder<'rt, 1, Collective, ()> {
+        self.begin(GridBox::full([1]))
     }
 
     fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
@@ -87,9 +95,13 @@ impl<const K: usize> IndexSpace<K> for GridBox<K> {
     }
 }
 
-/// The kind of a task with an index space: a kernel.
+/// The kind of a task with an index space: a kernel, or a host task in parts.
 #[derive(Debug)]
 pub struct Over;
+
+/// The kind of a task that is executed once on every node: a host task.
+#[derive(Debug)]
+pub struct Collective;
 
 /// The kind of a task that is executed once: a host task.
 #[derive(Debug)]
@@ -106,12 +118,35 @@ struct Hints<const K: usize> {
     split: Split<K>,
     flush_denormals: bool,
     priority: i32,
+    /// For the record.
+    tiles: bool,
+    node: Option<u16>,
 }
 
 impl<const K: usize> Default for Hints<K> {
     fn default() -> Self {
         let rows: Split<K> = |range, count, granularity| split_1d(range, count, granularity[0]);
-        Self { chunks: None, granularity: [1; 2], split: rows, flush_denormals: false, priority: 0 }
+        Self {
+            chunks: None,
+            granularity: [1; 2],
+            split: rows,
+            flush_denormals: false,
+            priority: 0,
+            tiles: false,
+            node: None,
+        }
+    }
+}
+
+impl<const K: usize> Hints<K> {
+    /// Tells the recorder, where there is one.
+    fn tell(&self, declaration: &mut Declaration<'_, K>, work: Work) {
+        let Some(told) = &mut declaration.told else { return };
+        told.work = work;
+        told.hints.granularity = self.granularity;
+        told.hints.tiling = if self.tiles { Tiling::Tiles } else { Tiling::Rows };
+        told.hints.node = self.node.map(NodeId);
+        told.hints.leaves = self.chunks.unwrap_or(told.hints.leaves);
     }
 }
 
@@ -175,6 +210,18 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Update })
     }
 
+    /// Declares an effect on a host object, ordered against other effects on the same object as `order` says:
+    /// [`sequential()`](crate::sequential), [`exclusive()`](crate::exclusive) or [`relaxed()`](crate::relaxed). For host
+    /// tasks: a kernel runs on several threads at once, and cannot have effects.
+    pub fn effect<T, O>(self, object: &HostObject<T>, order: O) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        Effect<T, O>: Access<K>,
+        L: Append<Effect<T, O>>,
+    {
+        let _ = order;
+        self.append(Effect { object: object.clone(), _order: PhantomData })
+    }
+
     fn append<A>(self, access: A) -> TaskBuilder<'rt, K, S, L::Longer>
     where
         L: Append<A>,
@@ -192,15 +239,19 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         self
     }
 
-    /// Declares an effect on a host object, ordered against other effects on the same object as `order` says:
-    /// [`sequential()`](crate::sequential).
-    pub fn effect<T, O>(self, object: &HostObject<T>, order: O) -> TaskBuilder<'rt, 0, Once, L::Longer>
-    where
-        Effect<T, O>: Access<0>,
-        L: Append<Effect<T, O>>,
-    {
-        let _ = order;
-        self.append(Effect { object: object.clone(), _order: PhantomData })
+    /// On which node the task is executed (0 by default). There is one node, until there are more; a
+    /// [dry run](crate::Builder::dry_run) has as many as it is told.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there is no such node.
+    pub fn on_node(mut self, node: u16) -> Result<Self, Error> {
+        let nodes = self.core.nodes();
+        if node >= nodes {
+            let range = "a node that there is: the first is 0";
+            return Err(Error::Setting { setting: "the node of a task", value: node.to_string(), range });
+        }
+        self.hints.node = Some(node);
+        Ok(self)
     }
 
     /// Submits the task: `function` is called once, when everything before it is done, on a thread of its own kind,
@@ -216,37 +267,57 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
-        let whole = Chunk::whole(self.space);
-        let mut declaration = Declaration::new(self.core, &self.label, whole, std::slice::from_ref(&whole));
-        declaration.priority = self.hints.priority;
-        let bound = self.accesses.declare(&mut declaration)?;
-        let node = self.core.submit::<0, L, _>(&declaration, bound, Place::Host, |bound| {
-            HostBody::<L, F>(Some((bound, function)))
-        })?;
-        Ok(TaskHandle::new(node, self.core))
+        self.submit_host(Work::HostOnce, |_, views| function(views).into_result())
     }
 }
 
-/// A host function with its accesses bound, or why they are not.
-struct HostBody<L: AccessList<0>, F>(Option<(Result<L::Bound, Error>, F)>);
-
-impl<L, F, R> Body for HostBody<L, F>
-where
-    L: AccessList<0>,
-    F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
-    R: HostResult,
-{
-    fn run(&mut self, _: &Core) -> Result<(), Cause> {
-        let (bound, function) = self.0.take().expect("a task is run once");
-        let bound = bound.map_err(Cause::refused)?;
-        // SAFETY: memory is attached, the executor calls this once, when the graph allows the task.
-        let mut guards = unsafe { L::guards(&bound, 0) };
-        function(L::views(&mut guards)).into_result().map_err(Cause::Error)
+impl<L> TaskBuilder<'_, 1, Collective, L> {
+    /// Submits the task: `function` is called once on every node, with that node's point of the index space, as
+    /// [`host`](TaskBuilder::host) of a task that is executed once.
+    ///
+    /// # Errors
+    /// If the declaration makes no sense: see [`Error`]. Nothing is submitted then.
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<1>,
+        F: for<'v> FnOnce(&Tile<1>, L::Views<'v>) -> R + Send + 'static,
+        R: HostResult,
+    {
+        self.submit_host(Work::Collective, |tile, views| function(tile, views).into_result())
     }
+}
 
-    fn skip(&mut self, core: &Core, why: &Arc<Failure>) {
-        core.skipped(why);
-        self.0 = None;
+impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
+    /// Submits the task as a host task: `function` is called once on each node for that node's part of the index space (there
+    /// is one node, until there are more, and its part is all of it), on a thread where it may block.
+    ///
+    /// # Errors
+    /// If the declaration makes no sense: see [`Error`]. Nothing is submitted then.
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
+        F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> R + Send + 'static,
+        R: HostResult,
+    {
+        let work = Work::HostChunks { space: self.space.cast() };
+        self.submit_host(work, |tile, views| function(tile, views).into_result())
+    }
+}
+
+impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
+    fn submit_host<F>(self, work: Work, function: F) -> Result<TaskHandle, Error>
+    where
+        F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
+    {
+        let whole = Chunk::whole(self.space);
+        let mut declaration = Declaration::new(self.core, &self.label, whole, std::slice::from_ref(&whole));
+        declaration.priority = self.hints.priority;
+        self.hints.tell(&mut declaration, work);
+        let bound = self.accesses.declare(&mut declaration)?;
+        let node = self.core.submit::<K, L, _>(&declaration, bound, Place::Host, |bound| {
+            HostBody::<K, L, F>::new(whole, bound, function)
+        })?;
+        Ok(TaskHandle::new(node, self.core))
     }
 }
 
@@ -332,10 +403,11 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     {
         let chunks = self.split();
         let mut declaration = Declaration::new(self.core, &self.label, Chunk::whole(self.space), &chunks);
+        self.hints.tell(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration)?;
         let flush = self.hints.flush_denormals;
         let node = self.core.submit::<K, L, _>(&declaration, bound, Place::Compute, |bound| {
-            KernelBody::<K, L, F>(Some(Tiled { bound, chunks: chunks.clone(), kernel, flush }))
+            KernelBody::new(Tiled::<K, L, F> { bound, chunks: chunks.clone(), kernel, flush })
         })?;
         Ok(TaskHandle::new(node, self.core))
     }
@@ -363,6 +435,7 @@ macro_rules! tiles {
             pub fn tiles(mut self, rows: usize, cols: usize) -> Self {
                 self.hints.granularity = [rows.max(1), cols.max(1)];
                 self.hints.split = split_2d;
+                self.hints.tiles = true;
                 self
             }
         }
@@ -370,59 +443,3 @@ macro_rules! tiles {
 }
 
 tiles!(2, 3);
-
-type Chunks<const K: usize> = SmallVec<[Chunk<K>; 1]>;
-
-/// A kernel with its accesses bound, chunk by chunk.
-struct Tiled<const K: usize, L: AccessList<K>, F> {
-    bound: Result<L::Bound, Error>,
-    chunks: Chunks<K>,
-    kernel: F,
-    flush: bool,
-}
-
-struct KernelBody<const K: usize, L: AccessList<K>, F>(Option<Tiled<K, L, F>>);
-
-impl<const K: usize, L, F> Body for KernelBody<K, L, F>
-where
-    L: AccessList<K>,
-    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
-{
-    fn run(&mut self, core: &Core) -> Result<(), Cause> {
-        let Tiled { bound, chunks, kernel, flush } = self.0.take().expect("a task is run once");
-        let bound = bound.map_err(Cause::refused)?;
-        let order = core.seeded().map(|seeded| seeded.shuffle(chunks.len()));
-        let call = |item: usize| {
-            let chunk = order.as_ref().map_or(item, |order| order[item]);
-            let _inside = Inside::enter(core);
-            // SAFETY: memory is attached; each chunk is called once, when the graph allows the task.
-            let mut guards = unsafe { L::guards(&bound, chunk) };
-            kernel(&Tile::new(chunks[chunk]), L::views(&mut guards));
-        };
-        let region = core
-            .pool()
-            .region(chunks.len())
-            .schedule(Schedule::Static)
-            .participants(core.threads())
-            .flush_denormals(flush);
-        let done = region.try_run(call).map_err(|panic| {
-            let item = panic.index();
-            let chunk = chunks[order.as_ref().map_or(item, |order| order[item])].range.to_string();
-            Cause::from_panic(panic.into_payload(), Some(chunk))
-        });
-        done?;
-        // SAFETY: memory is attached, all chunks are done, and the graph still allows the task.
-        let finish = || unsafe { L::finish(&bound) };
-        if flush {
-            flush_denormals(finish)
-        } else {
-            finish()
-        }
-        Ok(())
-    }
-
-    fn skip(&mut self, core: &Core, why: &Arc<Failure>) {
-        core.skipped(why);
-        self.0 = None;
-    }
-}

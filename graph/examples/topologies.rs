@@ -193,6 +193,26 @@ pub fn matmul(program: &mut Program) {
     }
 }
 
+/// A stencil whose tasks are tiles: each reads its neighbourhood in one buffer and writes itself in the other.
+pub fn tiles(program: &mut Program) {
+    let extent = [512, 512];
+    let (mut u, mut next) = (program.buffer(extent, true), program.buffer(extent, true));
+    for _ in 0..8 {
+        for tile in GridBox::full([16, 16]).points() {
+            let own = GridBox::new(tile.0.map(|c| 32 * c), tile.0.map(|c| 32 * c + 32));
+            let around = move |chunk: &Chunk<2>, extent: Extent<2>| {
+                neighborhood([1, 1]).map(&Chunk { range: own, global: chunk.global }, extent)
+            };
+            program
+                .task(extent)
+                .access(u, extent, Mode::Read, around)
+                .access(next, extent, Mode::Write, move |_: &Chunk<2>, _: Extent<2>| own)
+                .submit();
+        }
+        std::mem::swap(&mut u, &mut next);
+    }
+}
+
 /// Task (i, j) changes element j and reads element j - 1.
 pub fn wavefront(program: &mut Program) {
     let extent = [316];
@@ -228,7 +248,7 @@ pub fn nothing(program: &mut Program) {
 pub type Topology = (&'static str, fn(&mut Program));
 
 /// All of them.
-pub const TOPOLOGIES: [Topology; 10] = [
+pub const TOPOLOGIES: [Topology; 11] = [
     ("soup", soup),
     ("chain", chain),
     ("expanding tree", expanding_tree),
@@ -236,6 +256,7 @@ pub const TOPOLOGIES: [Topology; 10] = [
     ("wave_sim", wave_sim),
     ("jacobi", jacobi),
     ("matmul", matmul),
+    ("tiles", tiles),
     ("wavefront", wavefront),
     ("effects", effects),
     ("nothing", nothing),

@@ -185,10 +185,17 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         let mut pieces = Run::new();
         for entry in &mut self.list[near.clone()] {
             if entry.range.intersects(target) && !target.contains(&entry.range) {
+                let (first, low) = (pieces.len(), entry.range.low(self.axis));
                 entry.without(target, self.axis, &mut pieces);
                 entry.range = entry.range.intersection(target);
+                // A piece that begins where the whole did takes its place, so that only the others are out of order.
+                let heir = pieces[first..].iter_mut().find(|piece| piece.range.low(self.axis) == low);
+                if let Some(heir) = heir.filter(|_| entry.range.low(self.axis) != low) {
+                    std::mem::swap(entry, heir);
+                }
             }
         }
+        pieces.sort_unstable_by_key(|piece| piece.range.low(self.axis));
         self.list.insert_many(near.end, pieces);
         self.restore_order(near.start..near.end + self.list.len() - len);
     }
@@ -275,11 +282,14 @@ fn exchange<const D: usize, V>(list: &mut SmallVec<[Entry<D, V>; 1]>, old: &[usi
     match old[reused..] {
         [] => list.insert_many(old[reused - 1] + 1, new),
         [first, .., last] if last - first >= old.len() - reused => {
-            let (mut at, mut gone) = (0, old[reused..].iter().peekable());
-            list.retain(|_| {
-                at += 1;
-                gone.next_if_eq(&&(at - 1)).is_none()
-            });
+            let (mut kept, mut gone) = (first, old[reused..].iter().peekable());
+            for at in first..=last {
+                if gone.next_if_eq(&&at).is_none() {
+                    list.swap(kept, at);
+                    kept += 1;
+                }
+            }
+            list.drain(kept..=last);
         }
         [first, ..] => drop(list.drain(first..first + old.len() - reused)),
     }
