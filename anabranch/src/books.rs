@@ -25,8 +25,20 @@ pub(crate) struct Books {
     stragglers: Vec<Node>,
     stragglers_bound: usize,
     /// Failures of tasks that have left the books, as long as later tasks may need their results.
-    failed: HashMap<TaskId, Arc<Failure>>,
+    failed: HashMap<TaskId, Failed>,
     failed_bound: usize,
+}
+
+struct Failed {
+    failure: Arc<Failure>,
+    contends: bool,
+}
+
+impl Failed {
+    /// Of a task that is done, if it has failed, with its id.
+    fn of(node: &Node) -> Option<(TaskId, Self)> {
+        node.poison().map(|failure| (node.id, Self { failure, contends: node.contends }))
+    }
 }
 
 impl Books {
@@ -41,8 +53,13 @@ impl Books {
         }
     }
 
-    pub(crate) fn is_done(&self, task: TaskId) -> bool {
-        self.get(task).is_none_or(|node| node.is_done())
+    /// Whether the graph may forget the task. Not where one has failed beside which others touch an object: it is no
+    /// later task's predecessor by them, and those that come after all of them must still hear of it.
+    pub(crate) fn is_forgettable(&self, task: TaskId) -> bool {
+        match self.get(task) {
+            Some(node) => node.is_done() && !(node.contends && node.is_poisoned()),
+            None => self.failed.get(&task).is_none_or(|failed| !failed.contends),
+        }
     }
 
     /// Enters a task, whose id follows that of the one before.
@@ -71,7 +88,7 @@ impl Books {
         match self.get(dependency.on) {
             Some(before) => before.precede(node, needs),
             None if needs && !self.failed.is_empty() => {
-                self.failed.get(&dependency.on).into_iter().for_each(|f| node.poison_with(f));
+                self.failed.get(&dependency.on).into_iter().for_each(|f| node.poison_with(&f.failure));
             }
             None => {}
         }
@@ -107,8 +124,7 @@ impl Books {
             None => return false,
             Some(None) => {}
             Some(Some(node)) if node.is_done() => {
-                let failure = node.poison().map(|failure| (node.id, failure));
-                self.failed.extend(failure);
+                self.failed.extend(Failed::of(node));
             }
             Some(Some(_)) => return false,
         }
@@ -137,7 +153,7 @@ impl Books {
         let failed = &mut self.failed;
         self.stragglers.retain(|node| {
             if node.is_done() {
-                failed.extend(node.poison().map(|failure| (node.id, failure)));
+                failed.extend(Failed::of(node));
             }
             !node.is_done()
         });
@@ -153,8 +169,7 @@ impl Books {
         graph.last_writers(|task| {
             wanted.insert(task);
         });
-        let gone =
-            self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, failure)| failure).collect();
+        let gone = self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, f)| f.failure).collect();
         self.failed_bound = 2 * self.failed.len();
         gone
     }
