@@ -62,6 +62,7 @@ impl<R> Future for Barrier<R> {
         if let Err(error) = self.core.check_outside("Barrier::poll") {
             return Poll::Ready(Err(error));
         }
+        self.core.drive(&self.epoch.event);
         ready!(self.epoch.event.poll(context));
         self.core.report()?;
         Pin::new(&mut self.captured).poll(context)

@@ -14,18 +14,6 @@ const KEPT: usize = 64;
 /// After so many failed tasks in the books, those whose results are gone are struck off.
 const FAILED: usize = 1024;
 
-/// What stays of a task that failed.
-struct Failed {
-    failure: Arc<Failure>,
-    contends: bool,
-}
-
-impl Failed {
-    fn of(node: &Node) -> Option<(TaskId, Self)> {
-        Some((node.id, Self { failure: node.poison()?, contends: node.contends }))
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Books {
     /// The id of the first entry of `recent`.
@@ -41,6 +29,18 @@ pub(crate) struct Books {
     failed_bound: usize,
 }
 
+struct Failed {
+    failure: Arc<Failure>,
+    contends: bool,
+}
+
+impl Failed {
+    /// Of a task that is done, if it has failed, with its id.
+    fn of(node: &Node) -> Option<(TaskId, Self)> {
+        node.poison().map(|failure| (node.id, Self { failure, contends: node.contends }))
+    }
+}
+
 impl Books {
     /// The task, unless it is forgotten, and so done.
     pub(crate) fn get(&self, task: TaskId) -> Option<&Node> {
@@ -53,12 +53,12 @@ impl Books {
         }
     }
 
-    /// Whether the graph may forget the task. One that shared an object with others and failed must not be forgotten
-    /// before somebody depends on it: the graph is the one that knows who does.
-    pub(crate) fn is_done(&self, task: TaskId) -> bool {
+    /// Whether the graph may forget the task. Not where one has failed beside which others touch an object: it is no
+    /// later task's predecessor by them, and those that come after all of them must still hear of it.
+    pub(crate) fn is_forgettable(&self, task: TaskId) -> bool {
         match self.get(task) {
-            Some(node) => node.is_done() && !(node.contends && node.poison().is_some()),
-            None => self.failed.is_empty() || self.failed.get(&task).is_none_or(|failed| !failed.contends),
+            Some(node) => node.is_done() && !(node.contends && node.is_poisoned()),
+            None => self.failed.get(&task).is_none_or(|failed| !failed.contends),
         }
     }
 
@@ -169,11 +169,7 @@ impl Books {
         graph.last_writers(|task| {
             wanted.insert(task);
         });
-        let gone = self
-            .failed
-            .extract_if(|task, _| !wanted.contains(task))
-            .map(|(_, failed)| failed.failure)
-            .collect();
+        let gone = self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, f)| f.failure).collect();
         self.failed_bound = 2 * self.failed.len();
         gone
     }

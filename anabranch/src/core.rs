@@ -15,6 +15,7 @@ use crate::{
     run::Runner,
     runtime::Settings,
     seeded::Seeded,
+    sync::Event,
     watch::Watch,
 };
 use anabranch_graph::{BufferId, ObjectId, TaskGraph, TaskId};
@@ -112,7 +113,7 @@ impl Core {
 
     pub(crate) fn discard(&self, id: BufferId) {
         let State { graph, books, recorder, .. } = &mut *self.state.lock();
-        graph.discard(id, &|task| books.is_done(task));
+        graph.discard(id, &|task| books.is_forgettable(task));
         recorder.iter_mut().for_each(|r| r.discard(id));
     }
 
@@ -172,7 +173,7 @@ impl Core {
             let State { graph, books, token, barrier, recorder, .. } = &mut *state;
             forgotten = books.forget_some(graph, || self.lead.in_flight());
             let submitted = graph
-                .submit(&declaration.accesses, &declaration.effects, &|task| books.is_done(task))
+                .submit(&declaration.accesses, &declaration.effects, &|task| books.is_forgettable(task))
                 .map_err(|error| declaration.explain(error, &L::labels(&bound)))?;
             if let (Some(recorder), Some(told)) = (recorder, &declaration.told) {
                 recorder.task(declaration.task, told, &declaration.accesses, &declaration.effects);
@@ -288,6 +289,33 @@ impl Core {
             self.watch.interval(),
             || self.watch(),
         );
+    }
+
+    /// Waits for one task. The calling thread runs that one, if it can be started, and nothing else: it must not be kept by
+    /// what it does not wait for.
+    pub(crate) fn settle_one(&self, node: &Node) {
+        let latch = Latch::of(node);
+        latch.event.wait(|| self.help_one(node), self.watch.interval(), || self.watch());
+    }
+
+    /// Runs the task here if it can be started and nobody has begun.
+    pub(crate) fn help_one(&self, node: &Node) -> bool {
+        if let Some(seeded) = &self.seeded {
+            return seeded.step(self);
+        }
+        // Who may conflict with others is started by the conflicts' scheduler only.
+        let begins = !node.contends && node.is_ready() && node.claim();
+        if begins {
+            node.clone().run_on(Runner::Program);
+        }
+        begins
+    }
+
+    /// Runs what there is to run until the event, where only the threads that wait run anything.
+    pub(crate) fn drive(&self, event: &Event) {
+        if let Some(seeded) = &self.seeded {
+            while !event.is_set() && seeded.step(self) {}
+        }
     }
 
     /// Runs a host task, if one is queued and was submitted no later than `last`. Where another one is first, the caller

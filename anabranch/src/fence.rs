@@ -7,7 +7,6 @@ use crate::{
     declare::Declaration,
     error::{Cause, Error, Failure, TaskLabel},
     node::{Body, Node, Place},
-    run::Runner,
     sync::Event,
 };
 use anabranch_graph::command::Work;
@@ -78,21 +77,13 @@ impl<R> Fence<R> {
         // Also where the contents are ready: whether this is an error must not depend on the schedule.
         self.core.check_outside("Fence::wait")?;
         if !self.state.event.is_set() {
-            self.state.event.wait(|| self.help(), self.core.watch_interval(), || self.core.watch());
+            self.state.event.wait(
+                || self.core.help_one(&self.task),
+                self.core.watch_interval(),
+                || self.core.watch(),
+            );
         }
         self.state.take()
-    }
-
-    /// Runs the fence's task here if it can be started and nobody has begun.
-    fn help(&self) -> bool {
-        if let Some(seeded) = self.core.seeded() {
-            return seeded.step(&self.core);
-        }
-        let begins = self.task.is_ready() && self.task.claim();
-        if begins {
-            self.task.clone().run_on(Runner::Program);
-        }
-        begins
     }
 
     /// Whether the contents are ready.
@@ -105,6 +96,7 @@ impl<R> Future for Fence<R> {
     type Output = Result<R, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.core.drive(&self.state.event);
         match self.state.event.poll(context) {
             Poll::Ready(()) => Poll::Ready(self.state.take()),
             Poll::Pending => self

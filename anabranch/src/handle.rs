@@ -84,7 +84,7 @@ impl TaskHandle {
         // Also where it is done: whether this is an error must not depend on the schedule.
         self.core.check_outside("TaskHandle::wait")?;
         if !self.node.is_done() {
-            self.core.settle(&Latch::of(&self.node));
+            self.core.settle_one(&self.node);
         }
         self.result()
     }
@@ -112,6 +112,7 @@ impl Future for TaskHandle {
                 self.latch = Some(Latch::of(&self.node));
             }
             let latch = self.latch.as_ref().expect("made above");
+            self.core.drive(&latch.event);
             if latch.event.poll(context).is_pending() {
                 return Poll::Pending;
             }

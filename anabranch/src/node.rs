@@ -201,6 +201,11 @@ impl Head {
         self.state.load(Relaxed) & CLAIMED != 0
     }
 
+    /// Whether there is nothing good where it was to write.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.state.load(Acquire) & POISONED != 0
+    }
+
     /// Why there is nothing good where it was to write.
     pub(crate) fn poison(&self) -> Option<Arc<Failure>> {
         if self.state.load(Acquire) & POISONED == 0 {
@@ -209,11 +214,13 @@ impl Head {
         self.links.lock().poison.clone()
     }
 
-    /// Notes that this task needs what failed. The oldest failure stays, whatever the order in which they happen.
+    /// Notes that this task needs what failed. The one with the oldest root stays, and of those the oldest, whatever the
+    /// order in which they happen.
     #[cold]
     pub(crate) fn poison_with(&self, failure: &Arc<Failure>) {
         let mut links = self.links.lock();
-        if links.poison.as_ref().is_none_or(|old| failure.root().id < old.root().id) {
+        let age = |failure: &Arc<Failure>| (failure.root().id, failure.id);
+        if links.poison.as_ref().is_none_or(|old| age(failure) < age(old)) {
             links.poison = Some(Arc::clone(failure));
             self.state.fetch_or(POISONED, Release);
         }

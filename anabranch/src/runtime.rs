@@ -436,6 +436,7 @@ impl Future for Idle {
     type Output = Result<(), Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.latch.iter().for_each(|latch| self.core.drive(&latch.event));
         match self.latch.as_ref().map_or(Poll::Ready(()), |latch| latch.event.poll(context)) {
             Poll::Ready(()) => Poll::Ready(self.core.report()),
             Poll::Pending => {
