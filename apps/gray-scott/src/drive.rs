@@ -2,11 +2,10 @@
 //!
 //! A sweep takes the grid several steps further. It is one task for each band of rows, which needs as many rows around it;
 //! so a band can go on as soon as its neighbours are there, and no thread waits for the slowest one. A frame is a host
-//! task that writes V straight from its buffer, beside the sweeps that follow: these go to other buffers, and how many
-//! there are is how far computation runs ahead of storage. Submission runs a few sweeps ahead of execution, no further,
+//! task that writes V straight from its buffer, beside the sweeps that follow: these go to other versions of it, and how
+//! many there may be is how far computation runs ahead of storage. Submission runs a few sweeps ahead of execution, no further,
 //! so that an interruption is answered soon.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -157,8 +156,9 @@ struct Grid<'rt> {
     next_u: Buffer<f32, 2>,
     /// V between frames; the two take turns.
     next_v: [Buffer<f32, 2>; 2],
-    /// V as frames; they take turns, too. One is computed and one is stored while the others wait.
-    frames: VecDeque<Buffer<f32, 2>>,
+    /// V as frames; the two take turns, since a sweep may go from one frame straight to the next. Their versions are the
+    /// output queue: one frame is computed and one is stored while the others wait.
+    frames: [Buffer<f32, 2>; 2],
     watch: Stopwatch,
 }
 
@@ -179,7 +179,7 @@ impl<'rt> Grid<'rt> {
             v: filled(&start.v)?.named("v"),
             next_u: empty("next u".into()),
             next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
-            frames: (0..queue + 2).map(|i| empty(format!("frame {i}"))).collect(),
+            frames: [1, 2].map(|i| empty(format!("frames {i}")).with_versions((queue + 2).div_ceil(2))),
             watch: Stopwatch::default(),
         })
     }
@@ -192,7 +192,9 @@ impl<'rt> Grid<'rt> {
             let sweep = steps.div_ceil(sweeps);
             steps -= sweep;
             let to = if steps == 0 {
-                self.frames.rotate_left(1);
+                self.frames.swap(0, 1);
+                // All bands together overwrite it; where its last frame is still being stored, they go elsewhere.
+                self.frames[0].discard();
                 self.frames[0].clone()
             } else {
                 self.next_v.swap(0, 1);
