@@ -40,7 +40,7 @@ fn main() -> Result<(), Error> {
 
     for (step, frame) in frames {
         let frame = frame.wait()?;
-        println!("step {step:3} {}", profile(&frame));
+        println!("step {step:3} |{}|", profile(&frame));
         check_symmetry(&frame);
     }
     let first = first.wait()?[[]];
@@ -98,6 +98,6 @@ fn check_symmetry(frame: &Snapshot<f64, 2>) {
 /// The middle row: crests and troughs.
 fn profile(frame: &Snapshot<f64, 2>) -> String {
     let row = (0..N).step_by(2).map(|x| frame[[N / 2, x]]);
-    let highest = row.clone().fold(1e-9, |high, u| u.abs().max(high));
-    row.map(|u| char::from(b"=-. +*#"[(3.5 + 3.49 * u / highest) as usize])).collect()
+    let highest = row.clone().map(f64::abs).fold(0.0, f64::max);
+    row.map(|u| char::from(b"=-.  +*#"[(4.0 + 3.99 * u / highest) as usize])).collect()
 }
