@@ -101,20 +101,21 @@ pub struct Exclusive;
 pub struct Relaxed;
 
 /// The effect of a task that is ordered, in the order of submission, against every other effect on the same object,
-/// and gets `&mut` to it.
+/// and gets `&mut` to it. See [the guide](crate::guide::orders) on all orders.
 pub fn sequential() -> Sequential {
     Sequential
 }
 
 /// The effect of a task that gets `&mut` to the object while no other task has it, in an order that is not specified
 /// against other exclusive and relaxed effects: the program's word that the order does not matter. No thread waits for
-/// the object: of the tasks that could run, those are started that do not get into each other's way.
+/// the object: of the tasks that could run, those are started that do not get into each other's way. See
+/// [the guide](crate::guide::orders) on all orders.
 pub fn exclusive() -> Exclusive {
     Exclusive
 }
 
 /// The effect of a task that gets `&` to the object, at the same time as other tasks with relaxed effects: for objects
-/// that synchronise themselves, and for looking without changing.
+/// that synchronise themselves, and for looking without changing. See [the guide](crate::guide::orders) on all orders.
 pub fn relaxed() -> Relaxed {
     Relaxed
 }

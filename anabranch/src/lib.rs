@@ -49,6 +49,8 @@
 //!   skipped, others go on, and the next [`wait`](Runtime::wait) tells. A complete overwrite heals a buffer.
 //! - *Bounded memory*: who submits too fast is slowed down.
 //!
+//! The [guide] goes on from here.
+//!
 //! # Safety
 //! `unsafe` is in `memory` (allocation), `view` (slices of shared memory: its documentation has the rules that make it
 //! sound) and, as calls of those, in `access`, `task` and `fence`.
@@ -67,6 +69,7 @@ mod element;
 mod error;
 mod failures;
 mod fence;
+pub mod guide;
 mod handle;
 mod host_object;
 mod inside;

@@ -286,6 +286,7 @@ impl Runtime {
     }
 
     /// The same, with copies of buffers, parts of them and host objects, as they are at that point.
+    /// [The guide](crate::guide::orders#captures-fences-and-waits) compares this with fences and waits.
     ///
     /// ```
     /// use anabranch::prelude::*;

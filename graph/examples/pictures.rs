@@ -1,26 +1,41 @@
-//! Draws graphs of four programs: `cargo run -p anabranch-graph --example pictures -- FOLDER [FORMAT]`.
+//! Draws graphs of small programs: `cargo run -p anabranch-graph --example pictures -- FOLDER [FORMAT [NAME]…]`.
 //!
 //! Two matrices are multiplied and the product is verified; a wave equation is stepped through time, its domain cut in
-//! blocks and its frames saved now and then; a stencil runs on three nodes; tasks touch one object in all
-//! orders. The first two graphs are derived from accesses, the others are put together by hand.
+//! blocks and its frames saved now and then; tasks touch one object in all orders; a barrier parts a program. These
+//! graphs are derived from accesses and effects. A stencil on three nodes and a program with a failure are put together
+//! by hand.
+//!
+//! The pictures of the guide are made by
+//! `cargo run -p anabranch-graph --example pictures -- docs/graphs svg orders epochs matrix_product`.
 
 use anabranch_graph::print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind, State};
-use anabranch_graph::{Access, BufferId, Effect, Order, Origin, TaskGraph};
-use anabranch_grid::{Extent, GridBox};
+use anabranch_graph::{
+    Access, BufferId, Effect, GraphError, ObjectId, Order, Origin, Settings, Submitted, TaskGraph,
+};
+use anabranch_grid::{Extent, GridBox, Region};
 use std::{collections::HashMap, path::PathBuf};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("say which folder the pictures go to")?);
     let format: Format = arguments.next().as_deref().unwrap_or("svg").parse()?;
+    let wanted: Vec<String> = arguments.collect();
     std::fs::create_dir_all(&folder)?;
     let drawings = [
         ("matrix_product", matrix_product()?),
         ("wave_sim", wave_sim()?),
         ("stencil_commands", stencil_commands()),
         ("conflicts", conflicts()),
+        ("orders", orders()?),
+        ("epochs", epochs()?),
     ];
+    if let Some(unknown) = wanted.iter().find(|&w| drawings.iter().all(|(name, _)| w != name)) {
+        return Err(format!("there is no picture called {unknown:?}").into());
+    }
     for (name, drawing) in drawings {
+        if !wanted.is_empty() && !wanted.iter().any(|w| w == name) {
+            continue;
+        }
         let path = folder.join(name).with_extension(format.names()[0]);
         std::fs::write(&path, drawing.render(format))?;
         println!("{}", path.display());
@@ -32,20 +47,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 struct Recorder {
     graph: TaskGraph,
     drawing: Drawing,
-    names: HashMap<BufferId, &'static str>,
+    buffers: HashMap<BufferId, &'static str>,
+    objects: HashMap<ObjectId, &'static str>,
 }
 
 impl Recorder {
     fn new(title: &str) -> Self {
         let mut drawing = Drawing::new(title);
         drawing.push_node(Node::new("T0", NodeKind::Epoch, ""));
-        Self { graph: TaskGraph::new(), drawing, names: HashMap::new() }
+        let graph = TaskGraph::with(Settings { conflicts: true, horizons: None });
+        Self { graph, drawing, buffers: HashMap::new(), objects: HashMap::new() }
     }
 
     fn buffer(&mut self, name: &'static str, extent: Extent<3>, initialised: bool) -> BufferId {
         let buffer = self.graph.create_buffer(extent, initialised);
-        self.names.insert(buffer, name);
+        self.buffers.insert(buffer, name);
         buffer
+    }
+
+    fn object(&mut self, name: &'static str) -> ObjectId {
+        let object = self.graph.create_object();
+        self.objects.insert(object, name);
+        object
     }
 
     fn task(
@@ -54,31 +77,57 @@ impl Recorder {
         name: &str,
         accesses: &[Access],
         effects: &[Effect],
-    ) -> Result<(), anabranch_graph::GraphError> {
+    ) -> Result<(), GraphError> {
         let submitted = self.graph.submit(accesses, effects, &|_| false)?;
         let mut node = Node::new(submitted.id.to_string(), kind, name);
         for access in accesses {
-            let (mode, name) = (format!("{:?}", access.mode).to_lowercase(), self.names[&access.buffer]);
-            node = node.detail(format!("{mode} {name} {}", access.region));
+            let (mode, name) = (format!("{:?}", access.mode).to_lowercase(), self.buffers[&access.buffer]);
+            node = node.detail(format!("{mode} {name} {}", shown(&access.region)));
         }
         for effect in effects {
-            node = node.detail(format!("{} log", format!("{:?}", effect.order).to_lowercase()));
+            let (order, name) = (format!("{:?}", effect.order).to_lowercase(), self.objects[&effect.object]);
+            node = node.detail(format!("{order} {name}"));
         }
+        self.draw(node, &submitted);
+        Ok(())
+    }
+
+    /// An epoch that captures what it reads.
+    fn epoch(&mut self, name: &str, captures: &[Access]) -> Result<(), GraphError> {
+        let submitted = self.graph.epoch(captures, &[], &|_| false)?;
+        let mut node = Node::new(submitted.id.to_string(), NodeKind::Epoch, name);
+        for capture in captures {
+            node =
+                node.detail(format!("capture {} {}", self.buffers[&capture.buffer], shown(&capture.region)));
+        }
+        self.draw(node, &submitted);
+        Ok(())
+    }
+
+    fn draw(&mut self, node: Node, submitted: &Submitted) {
         self.drawing.push_node(node);
+        let to = submitted.id.to_string();
         for dependency in &submitted.dependencies {
             let label = match dependency.origin {
-                Origin::Buffer(buffer) => self.names[&buffer],
-                Origin::Object(_) => "log",
+                Origin::Buffer(buffer) => self.buffers[&buffer],
+                Origin::Object(object) => self.objects[&object],
                 Origin::Graph => "",
             };
-            let (from, to) = (dependency.on.to_string(), submitted.id.to_string());
-            self.drawing.push_edge(Edge::new(from, to, dependency.kind.into()).label(label));
+            let edge = Edge::new(dependency.on.to_string(), &*to, dependency.kind.into());
+            self.drawing.push_edge(edge.label(label));
         }
-        Ok(())
+        for other in &submitted.conflicts {
+            self.drawing.push_edge(Edge::new(other.to_string(), &*to, EdgeKind::Conflict));
+        }
     }
 }
 
-fn matrix_product() -> Result<Drawing, anabranch_graph::GraphError> {
+/// A region without the dimensions that its buffer, of a lower rank, does not have.
+fn shown(region: &Region<3>) -> String {
+    region.to_string().replace(", 0..1]", "]").replace(", 0..1]", "]")
+}
+
+fn matrix_product() -> Result<Drawing, GraphError> {
     let mut program = Recorder::new("Matrix product: tasks");
     let whole = GridBox::new([0, 0, 0], [64, 64, 1]);
     let one = GridBox::new([0, 0, 0], [1, 1, 1]);
@@ -89,17 +138,16 @@ fn matrix_product() -> Result<Drawing, anabranch_graph::GraphError> {
     let reads = [Access::read(a, whole), Access::read(b, whole), Access::write(c, whole)];
     program.task(NodeKind::Kernel, "multiply", &reads, &[])?;
     program.task(NodeKind::Kernel, "verify", &[Access::read(c, whole), Access::write(ok, one)], &[])?;
-    program.task(NodeKind::Reduction, "ok", &[Access::update(ok, one)], &[])?;
-    program.task(NodeKind::Epoch, "shutdown", &[Access::read(ok, one)], &[])?;
+    program.epoch("drain", &[Access::read(ok, one)])?;
     Ok(program.drawing)
 }
 
 /// Sixty tasks: three blocks of rows, eighteen steps, every third step saved.
-fn wave_sim() -> Result<Drawing, anabranch_graph::GraphError> {
+fn wave_sim() -> Result<Drawing, GraphError> {
     let mut program = Recorder::new("Wave equation: tasks");
     let (rows, blocks) = (96, 3);
     let mut fields = ["u", "v"].map(|name| program.buffer(name, Extent([rows, 64, 1]), true));
-    let log = program.graph.create_object();
+    let log = program.object("log");
     let part = |from: usize, to: usize| GridBox::new([from, 0, 0], [to, 64, 1]);
     for step in 0..18 {
         let [now, next] = fields;
@@ -182,4 +230,36 @@ fn conflicts() -> Drawing {
         drawing.push_edge(Edge::new(a, b, EdgeKind::Conflict).label("sum"));
     }
     drawing
+}
+
+/// Effects of all orders on one object: six tasks, of which only the relaxed ones may run at the same time.
+fn orders() -> Result<Drawing, GraphError> {
+    let mut program = Recorder::new("Three orders on one object");
+    let diary = program.object("diary");
+    let tasks = [
+        ("open", Order::Sequential),
+        ("calibrate", Order::Exclusive),
+        ("look left", Order::Relaxed),
+        ("look right", Order::Relaxed),
+        ("adjust", Order::Exclusive),
+        ("close", Order::Sequential),
+    ];
+    for (name, order) in tasks {
+        program.task(NodeKind::HostTask, name, &[], &[Effect { object: diary, order }])?;
+    }
+    Ok(program.drawing)
+}
+
+/// A barrier, with tasks on both sides that have nothing to do with each other.
+fn epochs() -> Result<Drawing, GraphError> {
+    let mut program = Recorder::new("A barrier");
+    let whole = GridBox::new([0, 0, 0], [8, 1, 1]);
+    let [a, b, c] = ["A", "B", "C"].map(|name| program.buffer(name, Extent([8, 1, 1]), false));
+    program.task(NodeKind::Kernel, "fill A", &[Access::write(a, whole)], &[])?;
+    program.task(NodeKind::Kernel, "fill B", &[Access::write(b, whole)], &[])?;
+    program.task(NodeKind::Kernel, "change A", &[Access::update(a, whole)], &[])?;
+    program.epoch("barrier", &[Access::read(b, whole)])?;
+    program.task(NodeKind::Kernel, "use A", &[Access::read(a, whole)], &[])?;
+    program.task(NodeKind::Kernel, "fill C", &[Access::write(c, whole)], &[])?;
+    Ok(program.drawing)
 }

@@ -1,0 +1,84 @@
+//! A search that is cancelled as soon as something is found.
+//!
+//! `cargo run --release -p anabranch --example cancel`
+//!
+//! All blocks of numbers are submitted at once, under a cancellation token. The task that finds a number cancels the
+//! token: blocks that have not begun are not searched at all, those that have begun look at the token now and then.
+//! A cancelled task writes nothing, so that tasks that need what it would have written are skipped. None of this is an
+//! error; the handles tell what became of each task.
+
+use anabranch::prelude::*;
+
+const PER_BLOCK: usize = 1 << 18;
+/// Nobody has found anything: what the smallest of no numbers is.
+const NOTHING: u64 = u64::MAX;
+
+fn main() -> Result<(), Error> {
+    let rt = Runtime::new()?;
+    let token = CancellationToken::new();
+    rt.set_cancellation(Some(&token));
+    let mut blocks = Vec::new();
+    for block in 0..64 * rt.threads() {
+        let found = rt.buffer::<u64, 0>([]).named(format!("found in block {block}"));
+        let task = search(&rt, block, &token, &found)?;
+        blocks.push((task, found));
+    }
+    // This one needs what the last block finds.
+    let (_, last) = blocks.last().expect("there are blocks");
+    let report = rt.task("report").once().read(last, all()).host(|(_last,)| ())?;
+    rt.set_cancellation(None);
+
+    rt.wait()?; // cancelled tasks are no failures
+    let statuses: Vec<Status> = blocks.iter().map(|(task, _)| task.status()).collect();
+    let of_status = |status| statuses.iter().filter(|s| **s == status).count();
+    let (done, cancelled) = (of_status(Status::Done), of_status(Status::Cancelled));
+    println!("{done} blocks were begun, {cancelled} cancelled before that; report: {:?}", report.status());
+    assert_eq!(done + cancelled, blocks.len(), "{statuses:?}");
+    assert!(token.is_cancelled() && report.status() == Status::Skipped);
+
+    // What tasks that are done have written is there.
+    let mut number = NOTHING;
+    for ((_, found), _) in blocks.iter().zip(&statuses).filter(|(_, status)| **status == Status::Done) {
+        number = number.min(rt.fence(found)?.wait()?[[]]);
+    }
+    println!("found {number}, whose hash is {:#018x}", hash(number));
+    assert!(number != NOTHING && is_wanted(number));
+    Ok(())
+}
+
+/// The smallest number of the block that is wanted, unless the search is cancelled first.
+fn search(
+    rt: &Runtime,
+    block: usize,
+    token: &CancellationToken,
+    found: &Buffer<u64, 0>,
+) -> Result<TaskHandle, Error> {
+    let token = token.clone();
+    rt.task(format!("search block {block}")).over([PER_BLOCK]).reduce(found, min()).kernel(
+        move |tile, (found,)| {
+            // A kernel is called once for each of many small tiles: often enough to look.
+            if token.is_cancelled() {
+                return;
+            }
+            for [i] in tile.points() {
+                let number = (block * PER_BLOCK + i) as u64;
+                if is_wanted(number) {
+                    found.combine([], number);
+                    token.cancel();
+                }
+            }
+        },
+    )
+}
+
+/// One number in four million.
+fn is_wanted(number: u64) -> bool {
+    hash(number) >> 42 == 0
+}
+
+fn hash(number: u64) -> u64 {
+    let mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

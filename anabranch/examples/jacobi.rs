@@ -1,0 +1,122 @@
+//! Iterating until converged, without ever stalling.
+//!
+//! `cargo run --release -p anabranch --example jacobi`
+//!
+//! Whether another step is needed depends on the residual of the last one: data-dependent control flow. The obvious loop
+//! submits a step, waits for its residual and decides. While the program decides and submits, no thread computes.
+//!
+//! This one keeps a *window* of steps in flight. Each step leaves its residual in a fence, and the program waits for the
+//! oldest fence of the window only: when it says 'not yet', the steps after it are there already and are being
+//! computed. The price is a few steps that run beyond the one that converged, one less than the window is wide. They do
+//! no harm: they make the solution a little better.
+//!
+//! The number of steps does not depend on timing, because what is decided depends on residuals alone.
+
+use anabranch::{Fence, prelude::*};
+use std::{collections::VecDeque, time::Instant};
+
+const N: usize = 48;
+const THRESHOLD: f64 = 1e-6;
+const STEPS_AT_MOST: usize = 20_000;
+
+struct Solution {
+    /// The first step whose residual is below the threshold.
+    converged: usize,
+    residual: f64,
+    /// How many steps had been submitted when that was known.
+    submitted: usize,
+    field: Snapshot<f64, 2>,
+}
+
+fn main() -> Result<(), Error> {
+    let mut solutions = Vec::new();
+    for window in [1, 8] {
+        let begin = Instant::now();
+        let solution = solve(window)?;
+        println!(
+            "window {window}: step {} has residual {:.2e}; {} ran beyond; {:.0?}",
+            solution.converged,
+            solution.residual,
+            solution.submitted - solution.converged,
+            begin.elapsed()
+        );
+        let error = error(&solution.field);
+        assert!(solution.residual < THRESHOLD, "not converged");
+        assert!(error < 1e-3, "the solution is wrong by {error}");
+        assert_eq!(solution.submitted, solution.converged + window - 1);
+        solutions.push(solution);
+    }
+    let [stalled, flowing] = [0, 1].map(|i| (solutions[i].converged, solutions[i].residual));
+    assert_eq!(stalled, flowing, "the window changes nothing about the result");
+    println!("largest error {:.2e} and {:.2e}", error(&solutions[0].field), error(&solutions[1].field));
+    Ok(())
+}
+
+/// Steps until one has a residual below the threshold; `window` steps are in flight.
+fn solve(window: usize) -> Result<Solution, Error> {
+    let rt = Runtime::new()?;
+    let start =
+        ndarray::Array2::from_shape_fn((N, N), |(y, x)| if is_edge(y, x) { exact(y, x) } else { 0.0 });
+    let mut field = rt.buffer_from(&start)?.named("field");
+    let mut next = rt.buffer_from(&start)?.named("next");
+    let residual = rt.buffer::<f64, 0>([]).named("residual");
+
+    let mut in_flight: VecDeque<(usize, Fence<Snapshot<f64, 0>>)> = VecDeque::new();
+    for step in 1..=STEPS_AT_MOST {
+        smooth(&rt, &field, &next, &residual)?;
+        in_flight.push_back((step, rt.fence(&residual)?));
+        std::mem::swap(&mut field, &mut next);
+
+        if in_flight.len() == window
+            && let Some((converged, fence)) = in_flight.pop_front()
+        {
+            let residual = fence.wait()?[[]]; // the other steps of the window go on meanwhile
+            if residual < THRESHOLD {
+                return Ok(Solution {
+                    converged,
+                    residual,
+                    submitted: step,
+                    field: rt.drain(field.capture())?,
+                });
+            }
+        }
+    }
+    panic!("not converged after {STEPS_AT_MOST} steps");
+}
+
+/// Every point that is not on the edge becomes the mean of its neighbours; the residual is the largest change.
+fn smooth(
+    rt: &Runtime,
+    field: &Buffer<f64, 2>,
+    next: &Buffer<f64, 2>,
+    residual: &Buffer<f64, 0>,
+) -> Result<TaskHandle, Error> {
+    rt.task("smooth")
+        .over(GridBox::new([1, 1], [N - 1, N - 1]))
+        .read(field, neighborhood([1, 1]).along_axes())
+        .write(next, one_to_one())
+        .reduce(residual, max())
+        .kernel(|tile, (field, next, residual)| {
+            for [y, x] in tile.points() {
+                let mean =
+                    0.25 * (field[[y - 1, x]] + field[[y + 1, x]] + field[[y, x - 1]] + field[[y, x + 1]]);
+                next[[y, x]] = mean;
+                residual.combine([], (mean - field[[y, x]]).abs());
+            }
+        })
+}
+
+fn is_edge(y: usize, x: usize) -> bool {
+    [y, x].iter().any(|&i| i == 0 || i == N - 1)
+}
+
+/// A field each of whose points is the mean of its neighbours: what the iteration must find from the edges alone.
+fn exact(y: usize, x: usize) -> f64 {
+    let [y, x] = [y, x].map(|i| i as f64 / (N - 1) as f64);
+    x * x - y * y
+}
+
+fn error(field: &Snapshot<f64, 2>) -> f64 {
+    let points = (0..N).flat_map(|y| (0..N).map(move |x| (y, x)));
+    points.map(|(y, x)| (field[[y, x]] - exact(y, x)).abs()).fold(0.0, f64::max)
+}
