@@ -38,6 +38,8 @@ pub struct CommandGraph {
     next: u64,
     /// The commands of the last launch.
     commands: Vec<Command>,
+    /// For launches that are not known, to save allocations.
+    scratch: Option<Box<Shape>>,
 }
 
 impl CommandGraph {
@@ -69,6 +71,7 @@ impl CommandGraph {
             followed: vec![false],
             next: 1,
             commands: Vec::new(),
+            scratch: None,
         }
     }
 
@@ -162,8 +165,13 @@ impl CommandGraph {
     pub fn launch(&mut self, launch: &Launch) -> Result<&[Command], CommandError> {
         self.commands.clear();
         let nothing = launch.accesses.is_empty() && launch.reductions.is_empty();
-        if nothing || !self.replay(launch)? {
-            self.derive(launch)?;
+        match CommandKind::snapshot(&launch.work) {
+            Some(kind) if nothing => {
+                self.hash.add(launch.work.code());
+                self.commands.push(Command::new(CommandId(self.next), launch.task, kind));
+            }
+            _ if nothing || !self.replay(launch)? => self.derive(launch)?,
+            _ => {}
         }
         self.hash.add(launch.task.0);
         if !launch.effects.is_empty() {
@@ -175,7 +183,8 @@ impl CommandGraph {
 
     /// Derives the commands of a launch that is not known.
     fn derive(&mut self, launch: &Launch) -> Result<(), CommandError> {
-        let shape = Shape::new(self.me, self.nodes, launch, |buffer| self.state(buffer).cells.extent())?;
+        let mut shape = self.scratch.take().unwrap_or_default();
+        shape.evaluate(self.me, self.nodes, launch, |buffer| self.state(buffer).cells.extent())?;
         let slots = self.slots(&shape.buffers);
         slots.iter().for_each(|&slot| self.states.make_live(slot));
         shape.check_written(launch.task, |slot| self.states.get(slots[slot]))?;
@@ -192,6 +201,8 @@ impl CommandGraph {
             out: &mut self.commands,
         }
         .launch(&launch.work);
+        shape.clear();
+        self.scratch = Some(shape);
         Ok(())
     }
 
@@ -199,17 +210,18 @@ impl CommandGraph {
     fn replay(&mut self, launch: &Launch) -> Result<bool, CommandError> {
         let Some(key) = self.replay.recognise(launch) else { return Ok(false) };
         let (me, nodes, buffers, states) = (self.me, self.nodes, &self.buffers, &self.states);
-        let evaluate = || Shape::new(me, nodes, launch, |buffer| states.get(buffers[&buffer]).cells.extent());
+        let evaluate = || {
+            let mut shape = Shape::default();
+            shape.evaluate(me, nodes, launch, |buffer| states.get(buffers[&buffer]).cells.extent())?;
+            Ok(shape)
+        };
         let Some((shape, digest)) = self.replay.shape(key, launch, evaluate)? else { return Ok(false) };
         let slots: SmallVec<[usize; 4]> = shape.buffers.iter().map(|buffer| buffers[buffer]).collect();
-        let mut parts: SmallVec<[Parted; 2]> = SmallVec::new();
         for &slot in &slots {
-            parts.push(self.states.part(slot, self.applied, &mut self.replay.layouts));
+            self.states.make_parted(slot, self.applied, &mut self.replay.layouts);
         }
-        let done =
-            self.replay.apply(key, (me, nodes), launch.task, &mut parts, self.next, &mut self.commands);
-        slots.iter().zip(parts).for_each(|(&slot, part)| self.states.parted[slot] = Some(part));
-        done?;
+        let states = (&mut self.states.parted[..], &slots[..]);
+        self.replay.apply(key, (me, nodes), launch.task, states, self.next, &mut self.commands)?;
         self.hash.add(digest);
         Ok(true)
     }
@@ -296,16 +308,15 @@ impl States {
         }
     }
 
-    /// Takes out a state in two parts; the slot is empty then.
-    fn part(&mut self, slot: usize, applied: CommandId, layouts: &mut Layouts) -> Parted {
-        if let Some(part) = self.parted[slot].take() {
+    fn make_parted(&mut self, slot: usize, applied: CommandId, layouts: &mut Layouts) {
+        if let Some(part) = &self.parted[slot] {
             if !part.outgrown(applied) {
-                return part;
+                return;
             }
-            self.live[slot] = Some(part.whole());
+            self.make_live(slot);
         }
         let mut state = self.live[slot].take().expect("a buffer of this graph");
         state.forget(applied);
-        layouts.part(&state)
+        self.parted[slot] = Some(layouts.part(&state));
     }
 }
