@@ -19,7 +19,6 @@ use std::{
 /// An epoch that was asked for: see [`Runtime::barrier`](crate::Runtime::barrier).
 ///
 /// It is a `Future`, and it can be [waited](Self::wait) for. The order that it makes is there also where nobody waits.
-#[must_use = "the order is made; if that is all that is wanted, drop this"]
 pub struct Barrier<R> {
     captured: Fence<R>,
     epoch: Arc<Latch>,

@@ -1,6 +1,9 @@
 //! The books: tasks that are not known to be done, by their ids, and failures that later tasks may still run into.
 
-use crate::{error::Failure, node::Node};
+use crate::{
+    error::Failure,
+    node::{Needs, Node},
+};
 use anabranch_graph::{Dependency, Kind, Origin, TaskGraph, TaskId};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -79,18 +82,19 @@ impl Books {
 
     /// Makes `node` wait for the task that it depends on.
     pub(crate) fn link(&self, node: &Node, dependency: &Dependency) {
-        let needs = match dependency.kind {
-            Kind::True => true,
+        let needs = match (dependency.kind, dependency.origin) {
+            (Kind::True, _) => Needs::Contents,
             // Whether an object is good depends on all tasks that touched it before.
-            Kind::Serial => dependency.origin != Origin::Graph,
-            Kind::Anti | Kind::Output => false,
+            (Kind::Serial, Origin::Object(_)) => Needs::Object,
+            (Kind::Serial | Kind::Anti | Kind::Output, _) => Needs::End,
         };
         match self.get(dependency.on) {
             Some(before) => before.precede(node, needs),
-            None if needs && !self.failed.is_empty() => {
-                self.failed.get(&dependency.on).into_iter().for_each(|f| node.poison_with(&f.failure));
+            None if needs == Needs::End || self.failed.is_empty() => {}
+            None => {
+                let failed = self.failed.get(&dependency.on).filter(|f| needs.suffers(&f.failure));
+                failed.into_iter().for_each(|f| node.poison_with(&f.failure));
             }
-            None => {}
         }
     }
 

@@ -159,7 +159,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         Part { buffer: self.clone(), range }
     }
 
-    /// The contents as they are after all tasks submitted so far, for [`drain`](crate::Runtime::drain).
+    /// The contents as they are after all tasks submitted so far, for [`drain`](crate::Runtime::drain) and [`barrier_with`](crate::Runtime::barrier_with).
     pub fn capture(&self) -> Part<T, D> {
         self.part(GridBox::full(self.inner.extent))
     }

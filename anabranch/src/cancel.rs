@@ -8,7 +8,8 @@ use std::sync::{
 /// Cancels all tasks that were submitted while it was [set](crate::Runtime::set_cancellation), as far as they have not
 /// begun.
 ///
-/// A cancelled task is skipped, and so is everything that needs what it would have written; independent work goes on.
+/// A cancelled task is skipped, and so is everything that needs what it would have written to buffers; independent work
+/// goes on. Host objects are as if the task had never been submitted.
 /// A kernel that takes long can look at the token itself.
 ///
 /// ```

@@ -10,7 +10,7 @@ use crate::{
     failures::Unreported,
     inside::Inside,
     lead::Lead,
-    node::{Body, Head, Latch, Node, Place, Task},
+    node::{Body, Head, Latch, Needs, Node, Place, Task},
     record::Recorder,
     run::Runner,
     runtime::Settings,
@@ -193,7 +193,7 @@ impl Core {
                 books.link(&node, dependency);
             }
             barrier.take_if(|barrier| barrier.is_done());
-            barrier.iter().for_each(|barrier| barrier.precede(&node, false));
+            barrier.iter().for_each(|barrier| barrier.precede(&node, Needs::End));
             books.enter(node.clone());
             if self.watch.samples(node.id) {
                 self.watch.sample(self.lead.is_idle());

@@ -159,7 +159,7 @@ impl<T: Send + 'static> HostObject<T> {
         self
     }
 
-    /// The value itself after all tasks submitted so far, for [`drain`](crate::Runtime::drain).
+    /// The value after all tasks submitted so far (itself, or at a barrier a clone of it), for [`drain`](crate::Runtime::drain) and [`barrier_with`](crate::Runtime::barrier_with).
     pub fn capture(&self) -> Taken<T> {
         Taken { object: self.clone() }
     }

@@ -116,10 +116,33 @@ impl fmt::Debug for Node {
     }
 }
 
+/// What a task needs of one that it depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// That it is over.
+    End,
+    /// The host object, as it leaves it.
+    Object,
+    /// The contents of a buffer that it writes.
+    Contents,
+}
+
+impl Needs {
+    /// Whether the failure of one is a reason to skip the other. A task that was cancelled has not touched its host objects,
+    /// and that it would not was the program's wish: they are good.
+    pub(crate) fn suffers(self, failure: &Arc<Failure>) -> bool {
+        match self {
+            Self::End => false,
+            Self::Object => !matches!(failure.root().cause, Cause::Cancelled),
+            Self::Contents => true,
+        }
+    }
+}
+
 /// Who is told when a task is done.
 pub(crate) enum Successor {
-    /// A task; `needs`: it needs what this one gives, and is skipped if that fails.
-    Task { node: Node, needs: bool },
+    /// A task that depends on it.
+    Task { node: Node, needs: Needs },
     /// A synchronisation.
     Latch(Arc<Latch>),
 }
@@ -234,7 +257,7 @@ impl Head {
     }
 
     /// Makes `node` wait for this task; where it is done already, only its failure counts.
-    pub(crate) fn precede(&self, node: &Node, needs: bool) {
+    pub(crate) fn precede(&self, node: &Node, needs: Needs) {
         if !self.is_done() {
             let mut links = self.links.lock();
             if !self.is_done() {
@@ -244,7 +267,10 @@ impl Head {
                 return;
             }
         }
-        if needs && let Some(failure) = self.poison() {
+        if needs != Needs::End
+            && let Some(failure) = self.poison()
+            && needs.suffers(&failure)
+        {
             node.poison_with(&failure);
         }
     }
@@ -272,7 +298,7 @@ impl Head {
         let mut links = self.links.lock();
         if self.is_last(&links) {
             node.pending.fetch_add(1, Relaxed);
-            links.successors.push(Successor::Task { node: node.clone(), needs: false });
+            links.successors.push(Successor::Task { node: node.clone(), needs: Needs::End });
         }
     }
 

@@ -106,7 +106,7 @@ impl Node {
             match successor {
                 Successor::Latch(latch) => latches.push(latch),
                 Successor::Task { node, needs } => {
-                    if let (true, Some(failure)) = (needs, &poison) {
+                    if let Some(failure) = poison.as_ref().filter(|failure| needs.suffers(failure)) {
                         node.poison_with(failure);
                     }
                     if node.release() {
