@@ -81,8 +81,12 @@ impl Access {
 /// How an effect on a host object is ordered against others on the same object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// In the order of submission, never at the same time.
+    /// In the order of submission, never at the same time: against every other effect.
     Sequential,
+    /// In any order, never at the same time: against other exclusive effects and relaxed ones.
+    Exclusive,
+    /// In any order, and at the same time: against other relaxed effects.
+    Relaxed,
 }
 
 /// A declared side effect.
