@@ -32,10 +32,12 @@
 #![forbid(unsafe_code)]
 
 mod graph;
+pub mod schedule;
 mod task;
 mod tracker;
 
 pub use graph::TaskGraph;
+pub use schedule::{ConflictScheduler, TaskState};
 pub use task::{
     Access, BufferId, Dependency, Effect, GraphError, Kind, Mode, ObjectId, Order, Origin, Submitted, TaskId,
 };

@@ -1,0 +1,197 @@
+//! The search itself: a largest set of vertices without an edge between them, in a graph of at most 64 vertices.
+//!
+//! Vertices are numbered by age, the oldest is 0; a set of vertices is a word, and so is a row of the adjacency matrix.
+
+/// The most vertices that are searched at once.
+pub(super) const BLOCK: usize = u64::BITS as usize;
+
+/// The largest conflict-free set that is found before `candidates` others were rejected in a connected component.
+///
+/// `rows[v]` are the vertices in conflict with `v`. The set is never one that a further vertex could be added to, and
+/// none of its vertices could be exchanged for an older one alone.
+pub(super) fn largest(rows: &[u64], candidates: usize) -> u64 {
+    let mut rest = if rows.len() == BLOCK { u64::MAX } else { (1 << rows.len()) - 1 };
+    let mut set = 0;
+    while rest != 0 {
+        let vertex = rest & rest.wrapping_neg();
+        let component = if rows[first(rest)] == 0 { vertex } else { connected(rows, vertex) };
+        rest &= !component;
+        if component == vertex {
+            set |= vertex;
+        } else {
+            let mut search = Search { rows, best: 0, size: 0, left: candidates };
+            search.visit(component, 0);
+            set |= older(rows, search.best, component & !search.best);
+        }
+    }
+    set
+}
+
+/// The smallest number in a set that is not empty.
+fn first(set: u64) -> usize {
+    set.trailing_zeros() as usize
+}
+
+/// Calls `f` with the numbers in a set, ascending.
+fn each(mut set: u64, mut f: impl FnMut(usize)) {
+    while set != 0 {
+        f(first(set));
+        set &= set - 1;
+    }
+}
+
+/// All vertices that can be reached from `from`.
+fn connected(rows: &[u64], from: u64) -> u64 {
+    let (mut seen, mut frontier) = (from, from);
+    while frontier != 0 {
+        let mut next = 0;
+        each(frontier, |v| next |= rows[v]);
+        frontier = next & !seen;
+        seen |= next;
+    }
+    seen
+}
+
+/// Exchanges vertices of `set` for older ones out of `others`, one for one, until none can be.
+fn older(rows: &[u64], mut set: u64, mut others: u64) -> u64 {
+    loop {
+        let mut changed = false;
+        each(others, |v| {
+            let conflicts = rows[v] & set;
+            // Exactly one, and younger.
+            if conflicts != 0 && conflicts & (conflicts - 1) == 0 && first(conflicts) > v {
+                set ^= conflicts | 1 << v;
+                others ^= conflicts | 1 << v;
+                changed = true;
+            }
+        });
+        if !changed {
+            return set;
+        }
+    }
+}
+
+/// Backtracking with a bound: the first descent takes a vertex of the fewest conflicts again and again.
+struct Search<'a> {
+    rows: &'a [u64],
+    best: u64,
+    size: u32,
+    /// How many candidates may yet be rejected.
+    left: usize,
+}
+
+impl Search<'_> {
+    /// Looks for sets that contain `chosen` and otherwise only vertices of `free`, which are not in conflict with it.
+    fn visit(&mut self, mut free: u64, mut chosen: u64) {
+        loop {
+            let vertex = self.reduce(&mut free, &mut chosen);
+            let size = chosen.count_ones();
+            if free == 0 && size > self.size {
+                (self.best, self.size) = (chosen, size);
+                return;
+            }
+            // Nothing was found yet on the first descent; afterwards a candidate has to promise more.
+            if free == 0 || self.size > 0 && size + self.bound(free, self.size - size) <= self.size {
+                self.left = self.left.saturating_sub(1);
+                return;
+            }
+            self.visit(free & !(self.rows[vertex] | 1 << vertex), chosen | 1 << vertex);
+            if self.left == 0 {
+                return;
+            }
+            free &= !(1 << vertex);
+        }
+    }
+
+    /// Chooses every vertex with at most one conflict, which some largest set contains; gives a vertex with the fewest
+    /// conflicts among the rest (any, if there is none).
+    fn reduce(&self, free: &mut u64, chosen: &mut u64) -> usize {
+        loop {
+            let (mut vertex, mut fewest, before) = (0, u32::MAX, *free);
+            let mut rest = *free;
+            while rest != 0 {
+                let v = first(rest);
+                rest &= rest - 1;
+                let conflicts = self.rows[v] & *free;
+                if conflicts & conflicts.wrapping_sub(1) == 0 {
+                    *chosen |= 1 << v;
+                    *free &= !(conflicts | 1 << v);
+                    rest &= *free;
+                } else if conflicts.count_ones() < fewest {
+                    (vertex, fewest) = (v, conflicts.count_ones());
+                }
+            }
+            if *free == before {
+                return vertex;
+            }
+        }
+    }
+
+    /// At most how many vertices of `free` a conflict-free set contains: one of each clique of a cover. Counting ends
+    /// above `enough`.
+    fn bound(&self, mut free: u64, enough: u32) -> u32 {
+        let mut cliques = 0;
+        while free != 0 && cliques <= enough {
+            cliques += 1;
+            let mut common = free;
+            while common != 0 {
+                let v = first(common);
+                free &= !(1 << v);
+                common &= self.rows[v];
+            }
+        }
+        cliques
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The size of a largest set, by trying all.
+    fn optimum(rows: &[u64], free: u64) -> u32 {
+        if free == 0 {
+            return 0;
+        }
+        let v = first(free);
+        let without = free & (free - 1);
+        optimum(rows, without).max(1 + optimum(rows, without & !rows[v]))
+    }
+
+    fn graph(n: usize, edges: &[(usize, usize)]) -> Vec<u64> {
+        let mut rows = vec![0; n];
+        for &(a, b) in edges.iter().filter(|(a, b)| a % n != b % n) {
+            rows[a % n] |= 1 << (b % n);
+            rows[b % n] |= 1 << (a % n);
+        }
+        rows
+    }
+
+    #[test]
+    fn the_oldest_of_equals_is_taken() {
+        assert_eq!(largest(&graph(5, &[(0, 1), (0, 2), (1, 2), (3, 4)]), 100), 0b01001);
+        // A cycle of four: both pairs are as large.
+        assert_eq!(largest(&graph(4, &[(0, 1), (1, 2), (2, 3), (3, 0)]), 100), 0b0101);
+        assert_eq!(largest(&[0; 64], 100), u64::MAX);
+        assert_eq!(largest(&[], 100), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn without_a_cap_the_set_is_a_largest_one(
+            n in 1..16usize,
+            edges in proptest::collection::vec((0..16usize, 0..16usize), 0..60),
+        ) {
+            let rows = graph(n, &edges);
+            for cap in [1, 2, 5, 100, usize::MAX] {
+                let set = largest(&rows, cap);
+                each(set, |v| assert_eq!(rows[v] & set, 0, "two in conflict"));
+                each(((1 << n) - 1) & !set, |v| assert_ne!(rows[v] & set, 0, "one more would fit"));
+                if cap == usize::MAX {
+                    prop_assert_eq!(set.count_ones(), optimum(&rows, (1 << n) - 1));
+                }
+            }
+        }
+    }
+}

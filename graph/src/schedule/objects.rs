@@ -1,0 +1,224 @@
+//! Objects, through which conflicts are represented: a task occupies its objects while it runs, and waits in the queue of
+//! one that is in its way.
+
+use super::queue::NONE;
+use crate::task::ObjectId;
+use smallvec::SmallVec;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+/// A hash map whose keys are numbers that the program itself gives out one after the other.
+pub(super) type IdMap<K> = HashMap<K, u32, BuildHasherDefault<IdHasher>>;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(self.0 ^ u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        // The map takes some bits from either end; this spreads close numbers over both.
+        self.0 = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// What a task does with an object: the object's slot, and whether it needs it exclusively.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member(u32);
+
+impl Member {
+    pub(super) fn new(object: usize, exclusive: bool) -> Self {
+        Self((object as u32) << 1 | u32::from(exclusive))
+    }
+
+    pub(super) fn object(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    pub(super) fn exclusive(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// An object that is occupied more than that is in the way.
+    fn limit(self) -> u32 {
+        if self.exclusive() { 0 } else { OCCUPIED - 1 }
+    }
+}
+
+/// How far an object is occupied by one exclusive task; otherwise it is the number of relaxed ones.
+const OCCUPIED: u32 = 1 << 31;
+
+/// A task that is due: no later one may start before it.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    rank: u64,
+    exclusive: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Object {
+    /// `None` for one that stands for explicit conflicts.
+    name: Option<ObjectId>,
+    /// Tasks with an effect on it that have not finished, exclusive ones included.
+    pub(super) members: u32,
+    pub(super) exclusives: u32,
+    /// The queues of tasks that this object is in the way of: relaxed, exclusive.
+    pub(super) waiting: [u32; 2],
+    /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
+    latest: [u64; 2],
+    /// By rank.
+    due: SmallVec<[Due; 1]>,
+    /// While a task is inserted: how many of its partners are members; which insertion that is; whether the task joins.
+    pub(super) hits: u32,
+    pub(super) insertion: u64,
+    pub(super) joined: bool,
+}
+
+/// All objects with a member.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    all: Vec<Object>,
+    /// How far each is occupied. Apart from the rest because a search asks for nothing else.
+    occupied: Vec<u32>,
+    names: IdMap<ObjectId>,
+    free: Vec<u32>,
+    /// How many tasks are due.
+    pub(super) due: usize,
+    /// How many tasks run.
+    pub(super) running: usize,
+}
+
+impl std::ops::Index<usize> for Objects {
+    type Output = Object;
+
+    fn index(&self, object: usize) -> &Object {
+        &self.all[object]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Objects {
+    fn index_mut(&mut self, object: usize) -> &mut Object {
+        &mut self.all[object]
+    }
+}
+
+impl Objects {
+    /// One more than the greatest slot.
+    pub(super) fn slots(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The object of that name; a new one if no task has an effect on it.
+    pub(super) fn named(&mut self, name: ObjectId) -> usize {
+        if let Some(&object) = self.names.get(&name) {
+            return object as usize;
+        }
+        let object = self.create(Some(name));
+        self.names.insert(name, object as u32);
+        object
+    }
+
+    /// An object without members.
+    pub(super) fn create(&mut self, name: Option<ObjectId>) -> usize {
+        let empty = Object {
+            name,
+            members: 0,
+            exclusives: 0,
+            waiting: [NONE; 2],
+            latest: [0; 2],
+            due: SmallVec::new(),
+            hits: 0,
+            insertion: 0,
+            joined: false,
+        };
+        match self.free.pop() {
+            Some(object) => {
+                self.all[object as usize] = empty;
+                object as usize
+            }
+            None => {
+                self.all.push(empty);
+                self.occupied.push(0);
+                self.all.len() - 1
+            }
+        }
+    }
+
+    /// A task gets an effect.
+    pub(super) fn enter(&mut self, member: Member) {
+        let object = &mut self.all[member.object()];
+        object.members += 1;
+        object.exclusives += u32::from(member.exclusive());
+    }
+
+    /// A task that does not run any more has gone.
+    pub(super) fn leave(&mut self, member: Member) {
+        let object = &mut self.all[member.object()];
+        object.members -= 1;
+        object.exclusives -= u32::from(member.exclusive());
+        if object.members == 0 {
+            if let Some(name) = object.name.take() {
+                self.names.remove(&name);
+            }
+            self.free.push(member.object() as u32);
+        }
+    }
+
+    /// A task starts that became eligible in `round`.
+    pub(super) fn occupy(&mut self, member: Member, round: u64) {
+        self.occupied[member.object()] += if member.exclusive() { OCCUPIED } else { 1 };
+        let latest = &mut self.all[member.object()].latest[usize::from(member.exclusive())];
+        *latest = round.max(*latest);
+    }
+
+    /// A task has run; whether the object is free now.
+    pub(super) fn vacate(&mut self, member: Member) -> bool {
+        let occupied = &mut self.occupied[member.object()];
+        *occupied -= if member.exclusive() { OCCUPIED } else { 1 };
+        *occupied == 0
+    }
+
+    /// A task is due from now on. Ranks ascend.
+    pub(super) fn hold(&mut self, member: Member, rank: u64) {
+        self.all[member.object()].due.push(Due { rank, exclusive: member.exclusive() });
+    }
+
+    /// A task that was due starts or is withdrawn.
+    pub(super) fn release(&mut self, member: Member, rank: u64) {
+        self.all[member.object()].due.retain(|due| due.rank != rank);
+    }
+
+    /// Whether the object is in the way of a task of that level: occupied, or wanted by one that is due before.
+    pub(super) fn in_the_way(&self, member: Member, level: u64) -> bool {
+        self.occupied[member.object()] > member.limit() || self.due > 0 && self.held(member, level)
+    }
+
+    /// The first object that is in the way.
+    pub(super) fn first_in_the_way(&self, members: &[Member], level: u64) -> Option<Member> {
+        if self.running + self.due == 0 {
+            return None;
+        }
+        let occupied = members.iter().find(|m| self.occupied[m.object()] > m.limit());
+        let held = || members.iter().find(|m| self.held(**m, level));
+        occupied.or_else(|| if self.due > 0 { held() } else { None }).copied()
+    }
+
+    fn held(&self, member: Member, level: u64) -> bool {
+        let due = self.all[member.object()].due.iter().take_while(|due| due.rank < level);
+        due.into_iter().any(|due| due.exclusive || member.exclusive())
+    }
+
+    /// The latest round of a task that was started on the object and is in conflict with `member`.
+    pub(super) fn latest_conflict(&self, member: Member) -> u64 {
+        let [relaxed, exclusive] = self.all[member.object()].latest;
+        if member.exclusive() { exclusive.max(relaxed) } else { exclusive }
+    }
+}
