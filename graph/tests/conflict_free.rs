@@ -1,0 +1,431 @@
+//! The scheduler of tasks in conflict against a model that knows every pair.
+
+mod optimum;
+
+use anabranch_graph::schedule::{CANDIDATES, PATIENCE};
+use anabranch_graph::{ConflictScheduler, Effect, ObjectId, Order, TaskId, TaskState};
+use optimum::optimum;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// A small deterministic source of numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ x >> 31) % n as u64) as usize
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+fn exclusive(object: u64) -> Effect {
+    Effect { object: ObjectId(object), order: Order::Exclusive }
+}
+
+fn relaxed(object: u64) -> Effect {
+    Effect { object: ObjectId(object), order: Order::Relaxed }
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    effects: Vec<Effect>,
+    partners: Vec<TaskId>,
+    state: TaskState,
+    /// In which call it became due.
+    due: usize,
+}
+
+/// All that was told to the scheduler, and a check of each answer.
+#[derive(Default)]
+struct Model {
+    tasks: BTreeMap<TaskId, Known>,
+    scheduler: ConflictScheduler,
+    calls: usize,
+    last: u64,
+    log: Vec<TaskId>,
+}
+
+impl Model {
+    fn insert(&mut self, priority: i32, effects: Vec<Effect>, partners: Vec<TaskId>) -> TaskId {
+        self.last += 1;
+        let id = TaskId(self.last);
+        self.scheduler.insert_with(id, priority, &effects, &partners);
+        self.tasks.insert(id, Known { effects, partners, state: TaskState::Submitted, due: usize::MAX });
+        id
+    }
+
+    fn conflict(&self, a: TaskId, b: TaskId) -> bool {
+        let (x, y) = (&self.tasks[&a], &self.tasks[&b]);
+        let shared = |e: &Effect, f: &Effect| {
+            e.object == f.object
+                && ![e.order, f.order].contains(&Order::Sequential)
+                && [e.order, f.order].contains(&Order::Exclusive)
+        };
+        let effects = x.effects.iter().any(|e| y.effects.iter().any(|f| shared(e, f)));
+        a != b && (effects || x.partners.contains(&b) || y.partners.contains(&a))
+    }
+
+    fn all(&self, what: impl Fn(TaskState) -> bool) -> Vec<TaskId> {
+        self.tasks.iter().filter(|(_, t)| what(t.state)).map(|(&id, _)| id).collect()
+    }
+
+    fn running(&self) -> Vec<TaskId> {
+        self.all(|state| state == TaskState::Running)
+    }
+
+    fn waiting(&self) -> Vec<TaskId> {
+        self.all(|state| matches!(state, TaskState::Waiting { .. }))
+    }
+
+    fn update(&mut self, finished: &[TaskId], eligible: &[TaskId]) -> Vec<TaskId> {
+        let mut start = Vec::new();
+        self.scheduler.update(finished, eligible, &mut start);
+        self.calls += 1;
+        finished.iter().for_each(|id| drop(self.tasks.remove(id)));
+        for id in eligible {
+            self.tasks.get_mut(id).unwrap().state = TaskState::Waiting { due: false };
+        }
+        for (i, &id) in start.iter().enumerate() {
+            assert!(self.waiting().contains(&id), "{id} was started, but did not wait");
+            assert!(!start[..i].contains(&id));
+            // Those that were due before the call and are passed over.
+            for other in self.waiting().into_iter().filter(|&other| self.conflict(id, other)) {
+                let due = self.tasks[&other].due;
+                assert!(
+                    start.contains(&other) || due == usize::MAX || self.tasks[&id].due <= due,
+                    "{id} was started before {other}, which is due"
+                );
+            }
+        }
+        start.iter().for_each(|id| self.tasks.get_mut(id).unwrap().state = TaskState::Running);
+        self.log.extend(&start);
+        self.check();
+        start
+    }
+
+    fn check(&mut self) {
+        let running = self.running();
+        for (i, &a) in running.iter().enumerate() {
+            assert!(
+                running[..i].iter().all(|&b| !self.conflict(a, b)),
+                "{a} runs at the same time as another"
+            );
+        }
+        for id in self.waiting() {
+            let state = self.scheduler.state(id).expect("a task that waits");
+            let task = self.tasks.get_mut(&id).unwrap();
+            if state == (TaskState::Waiting { due: true }) && task.due == usize::MAX {
+                task.due = self.calls;
+            }
+            task.state = state;
+        }
+        for (&id, task) in &self.tasks {
+            assert_eq!(self.scheduler.state(id), Some(task.state), "{id}");
+        }
+        let waiting = self.waiting();
+        for &id in &waiting {
+            let before = |&other: &TaskId| {
+                let due = self.tasks[&other].due;
+                due != usize::MAX && due <= self.tasks[&id].due
+            };
+            let mut others = running.iter().chain(waiting.iter().filter(|&o| before(o)));
+            assert!(others.any(|&other| self.conflict(id, other)), "{id} waits for nobody");
+        }
+        assert_eq!(self.scheduler.len(), self.tasks.len());
+        assert_eq!(self.scheduler.running(), running.len());
+        assert_eq!(self.scheduler.waiting(), waiting.len());
+    }
+
+    /// Everything becomes eligible and runs to its end.
+    fn drain(&mut self) {
+        let submitted = self.all(|state| state == TaskState::Submitted);
+        self.update(&[], &submitted);
+        while let Some(&id) = self.running().first() {
+            self.update(&[id], &[]);
+        }
+        assert!(self.scheduler.is_empty(), "{} tasks were never started", self.scheduler.len());
+    }
+}
+
+/// A random program; the order in which its tasks were started.
+fn program(seed: u64, steps: usize, objects: usize, explicit: usize) -> Vec<TaskId> {
+    let (mut random, mut model) = (Random(seed), Model::default());
+    let alive = 4 + random.below(40);
+    for _ in 0..steps {
+        let pick = |random: &mut Random, from: &[TaskId], most: usize| {
+            let mut from = from.to_vec();
+            let n = random.below(most + 1).min(from.len());
+            (0..n).map(|_| from.swap_remove(random.below(from.len()))).collect::<Vec<_>>()
+        };
+        if model.tasks.len() < alive && random.chance(60) {
+            let orders =
+                [Order::Exclusive, Order::Exclusive, Order::Relaxed, Order::Relaxed, Order::Sequential];
+            let effects = (0..random.below(4))
+                .map(|_| Effect {
+                    object: ObjectId(random.below(objects) as u64),
+                    order: orders[random.below(5)],
+                })
+                .collect();
+            let known: Vec<_> = model.tasks.keys().copied().collect();
+            let partners =
+                if random.chance(explicit) { pick(&mut random, &known, known.len()) } else { vec![] };
+            model.insert([0, 0, 0, 1, -1][random.below(5)], effects, partners);
+        }
+        let submitted = model.all(|state| state == TaskState::Submitted);
+        let batch = if random.chance(10) { submitted.len() } else { 1 };
+        let eligible = pick(&mut random, &submitted, batch);
+        let mut finished = pick(&mut random, &model.running(), 1);
+        if random.chance(2) {
+            finished.extend(pick(&mut random, &model.waiting(), 1));
+        }
+        model.update(&finished, &eligible);
+    }
+    model.drain();
+    model.log
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn random_programs_keep_every_promise(
+        seed: u64,
+        steps in 50..600usize,
+        objects in 1..8usize,
+        explicit in prop::sample::select(vec![0, 20, 100]),
+    ) {
+        let log = program(seed, steps, objects, explicit);
+        prop_assert_eq!(log, program(seed, steps, objects, explicit), "the same calls have the same answers");
+    }
+}
+
+#[test]
+fn a_task_in_conflict_with_nobody_starts_at_once() {
+    let mut model = Model::default();
+    let [a, b, c] =
+        [vec![exclusive(1)], vec![relaxed(2)], vec![relaxed(2)]].map(|e| model.insert(0, e, vec![]));
+    for id in [c, a, b] {
+        assert_eq!(model.update(&[], &[id]), [id]);
+    }
+}
+
+#[test]
+fn equals_go_by_age_and_priority_goes_before_both_age_and_size() {
+    let mut model = Model::default();
+    let gate = model.insert(0, vec![exclusive(1), exclusive(2)], vec![]);
+    model.update(&[], &[gate]);
+    let both = model.insert(0, vec![exclusive(1), exclusive(2)], vec![]);
+    let [left, right] = [1, 2].map(|object| model.insert(0, vec![exclusive(object)], vec![]));
+    let urgent = model.insert(1, vec![exclusive(1), exclusive(2)], vec![]);
+    let old = model.insert(0, vec![exclusive(1)], vec![]);
+    for id in [old, urgent, right, both, left] {
+        assert_eq!(model.update(&[], &[id]), []);
+    }
+    assert_eq!(model.update(&[gate], &[]), [urgent]);
+    assert_eq!(model.update(&[urgent], &[]), [left, right], "two rather than the one that is older");
+    assert_eq!(model.update(&[left], &[]), [old]);
+    assert_eq!(model.update(&[old, right], &[]), [both]);
+}
+
+#[test]
+fn the_stricter_effect_on_an_object_counts() {
+    let mut model = Model::default();
+    let a = model.insert(0, vec![relaxed(1), exclusive(1), relaxed(1)], vec![]);
+    let b = model.insert(0, vec![relaxed(1)], vec![]);
+    assert_eq!(model.update(&[], &[a, b]), [a]);
+    assert_eq!(model.update(&[a], &[]), [b]);
+}
+
+#[test]
+fn a_withdrawn_task_holds_nobody_up() {
+    let mut model = Model::default();
+    let [a, b, c] = [1, 1, 1].map(|object| model.insert(0, vec![exclusive(object)], vec![]));
+    model.update(&[], &[a, b, c]);
+    assert_eq!(model.update(&[b], &[]), []);
+    assert_eq!(model.update(&[a], &[]), [c]);
+}
+
+#[test]
+#[should_panic(expected = "T7 is eligible but not known")]
+fn an_unknown_task_is_named() {
+    ConflictScheduler::new().eligible(TaskId(7), &mut Vec::new());
+}
+
+/// Runs an endless stream of tasks against one victim. `stream` gives effects and priority of the n-th task; of the stream
+/// there are always `overlap` running or waiting, so that the victim's objects are never all free by themselves.
+fn conflicting_starts(
+    victim: (i32, Vec<Effect>),
+    overlap: usize,
+    stream: impl Fn(u64) -> (i32, Vec<Effect>),
+) -> u64 {
+    let mut model = Model::default();
+    for n in 0..overlap {
+        let (priority, effects) = stream(n as u64);
+        let id = model.insert(priority, effects, vec![]);
+        model.update(&[], &[id]);
+    }
+    let (priority, effects) = victim;
+    let victim = model.insert(priority, effects, vec![]);
+    assert_eq!(model.update(&[], &[victim]), [], "the stream has to be in the way");
+    let mut starts = 0;
+    for n in overlap as u64..5_000 {
+        let (priority, effects) = stream(n);
+        let id = model.insert(priority, effects, vec![]);
+        let mut started = model.update(&[], &[id]);
+        let oldest = *model.log.iter().find(|id| model.running().contains(id)).unwrap();
+        started.extend(model.update(&[oldest], &[]));
+        if started.contains(&victim) {
+            return starts;
+        }
+        starts += started.iter().filter(|&&id| model.conflict(victim, id)).count() as u64;
+    }
+    panic!("never started, while {starts} tasks in conflict with it were");
+}
+
+#[test]
+fn nobody_starves() {
+    let both = || vec![exclusive(1), exclusive(2)];
+    let one_of_both = |n: u64| vec![exclusive(1 + n % 2)];
+    let bound = PATIENCE + 16;
+    let alternating = conflicting_starts((0, both()), 2, |n| (0, one_of_both(n)));
+    let urgent = conflicting_starts((-5, vec![exclusive(1)]), 2, |_| (5, vec![exclusive(1)]));
+    let overlapping = conflicting_starts((0, vec![exclusive(1)]), 2, |_| (0, vec![relaxed(1)]));
+    let reader = conflicting_starts((-1, vec![relaxed(1)]), 3, |_| (0, vec![exclusive(1)]));
+    let larger = conflicting_starts((0, both()), 7, |n| (0, one_of_both(n / 2)));
+    println!("tasks that were started first: {alternating} {urgent} {overlapping} {reader} {larger}");
+    for starts in [alternating, urgent, overlapping, reader, larger] {
+        assert!(
+            (PATIENCE / 2..=bound).contains(&starts),
+            "{starts} tasks in conflict were started before it"
+        );
+    }
+}
+
+#[test]
+fn a_task_that_is_due_is_never_passed_by_many() {
+    // Many victims at once, all in conflict with each other and with a more urgent stream.
+    let mut model = Model::default();
+    let mut running = model.insert(1, vec![exclusive(1)], vec![]);
+    model.update(&[], &[running]);
+    let victims: Vec<_> = (0..100).map(|_| model.insert(0, vec![exclusive(1)], vec![])).collect();
+    model.update(&[], &victims);
+    let mut left = victims.len();
+    for step in 0..400 {
+        let urgent = model.insert(1, vec![exclusive(1)], vec![]);
+        model.update(&[], &[urgent]);
+        let start = model.update(&[running], &[]);
+        assert_eq!(start.len(), 1);
+        running = start[0];
+        left -= usize::from(victims.contains(&running));
+        if left == 0 {
+            assert!(step < PATIENCE + 3 * 100, "{step}");
+            return;
+        }
+    }
+    panic!("{left} victims wait still");
+}
+
+#[test]
+fn the_memory_of_a_stream_is_that_of_its_tasks_alive() {
+    let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::new());
+    for n in 1..=100_000 {
+        // New objects all the time, and one old one.
+        scheduler.insert_with(TaskId(n), 0, &[exclusive(n), exclusive(0)], &[TaskId(n.saturating_sub(3))]);
+        scheduler.eligible(TaskId(n), &mut start);
+        if n > 10 {
+            let next = start.remove(0);
+            scheduler.finished(next, &mut start);
+        }
+    }
+    assert_eq!(scheduler.len(), 10);
+}
+
+// ---- How large the sets are ----
+
+/// Effects and partners (by index) of the tasks of a program.
+type Program = Vec<(Vec<Effect>, Vec<usize>)>;
+
+fn uniform(random: &mut Random, n: usize, percent: usize) -> Program {
+    (0..n).map(|v| (vec![], (0..v).filter(|_| random.chance(percent)).collect())).collect()
+}
+
+/// Each task touches a run of neighbouring objects.
+fn intervals(random: &mut Random, n: usize, length: usize) -> Program {
+    let run = |from: usize, length: usize| (from..=from + length).map(|o| exclusive(o as u64)).collect();
+    (0..n).map(|_| (run(random.below(2 * n), random.below(length)), vec![])).collect()
+}
+
+/// Each task touches a few of a few objects, some of them relaxed.
+fn cliques(random: &mut Random, n: usize, objects: usize) -> Program {
+    let mut effect = |_| {
+        let object = random.below(objects) as u64;
+        if random.chance(70) { exclusive(object) } else { relaxed(object) }
+    };
+    (0..n).map(|v| ((0..1 + v % 4).map(&mut effect).collect(), vec![])).collect()
+}
+
+/// The size of the set that is started when all tasks become eligible at once, and of the largest there is.
+fn sizes(program: &Program) -> (usize, usize) {
+    let mut model = Model::default();
+    let ids: Vec<_> = (1..=program.len() as u64).map(TaskId).collect();
+    for (effects, partners) in program {
+        model.insert(0, effects.clone(), partners.iter().map(|&p| ids[p]).collect());
+    }
+    let conflicts = |a| ids.iter().enumerate().filter(move |&(_, &b)| a != b).map(move |(i, &b)| (i, b));
+    let row =
+        |&a: &TaskId| conflicts(a).filter(|&(_, b)| model.conflict(a, b)).fold(0, |row, (i, _)| row | 1 << i);
+    let rows: Vec<u128> = ids.iter().map(row).collect();
+    (model.update(&[], &ids).len(), optimum(&rows))
+}
+
+/// The mean ratio to the optimum over several programs, and the worst one.
+fn ratio(rounds: u64, mut program: impl FnMut(&mut Random) -> Program) -> (f64, f64) {
+    let (mut sum, mut worst) = (0.0, 1.0_f64);
+    for seed in 0..rounds {
+        let (found, best) = sizes(&program(&mut Random(seed)));
+        assert!(found <= best);
+        let ratio = found as f64 / best as f64;
+        (sum, worst) = (sum + ratio, worst.min(ratio));
+    }
+    (sum / rounds as f64, worst)
+}
+
+#[test]
+fn sets_of_up_to_forty_tasks_are_as_large_as_they_can_be_almost_always() {
+    assert_eq!(CANDIDATES, 100);
+    for n in [10, 20, 30, 40] {
+        for percent in [5, 10, 20, 30, 50, 80] {
+            let (mean, worst) = ratio(10, |random| uniform(random, n, percent));
+            println!("{n} tasks, {percent} % of all conflicts: mean {mean:.4}, worst {worst:.3}");
+            assert!(mean >= 0.97, "{n} tasks, {percent} %: {mean}");
+        }
+        for (name, size) in [("intervals up to", 3), ("intervals up to", 10), ("objects", 6), ("objects", 20)]
+        {
+            let (mean, worst) = ratio(10, |random| match name {
+                "objects" => cliques(random, n, size),
+                _ => intervals(random, n, size),
+            });
+            println!("{n} tasks, {name} {size}: mean {mean:.4}, worst {worst:.3}");
+            assert!(mean >= 0.97, "{n} tasks, {name} {size}: {mean}");
+        }
+    }
+}
+
+#[test]
+fn sets_of_more_tasks_than_are_searched_at_once_are_large_still() {
+    for percent in [3, 6, 12] {
+        let (mean, worst) = ratio(6, |random| uniform(random, 110, percent));
+        println!("110 tasks, {percent} % of all conflicts: mean {mean:.4}, worst {worst:.3}");
+        assert!(mean >= 0.85, "{percent} %: {mean}");
+    }
+    let (mean, worst) = ratio(6, |random| intervals(random, 120, 4));
+    println!("120 tasks, intervals: mean {mean:.4}, worst {worst:.3}");
+    assert!(mean >= 0.9, "{mean}");
+}
