@@ -23,9 +23,11 @@ impl ConflictScheduler {
             let new = task.insertion != self.insertions && *partner as usize != slot;
             task.insertion = self.insertions;
             if new {
+                task.partners += 1;
                 found.push(*partner);
             }
         }
+        self.tasks[slot].partners = found.len() as u32;
         if found.len() >= CLIQUE as usize {
             found.iter().for_each(|&partner| self.hit(partner as usize));
         }
@@ -39,17 +41,15 @@ impl ConflictScheduler {
         self.partners = found;
     }
 
-    /// The effects through which a clique may be found.
-    fn looked_at(&self, slot: usize) -> impl Iterator<Item = usize> + use<> {
-        let members = &self.tasks[slot].members;
-        let start = self.tasks[slot].named as usize;
-        let looked_at: smallvec::SmallVec<[usize; LOOKED_AT]> =
-            members[start..].iter().take(LOOKED_AT).map(|m| m.object()).collect();
-        looked_at.into_iter()
+    /// The `i`-th object through which a clique may be found.
+    fn looked_at(&self, slot: usize, i: usize) -> Option<usize> {
+        let task = &self.tasks[slot];
+        task.members.get(task.named as usize + i).map(|member| member.object())
     }
 
     fn hit(&mut self, partner: usize) {
-        for object in self.looked_at(partner) {
+        for i in 0..LOOKED_AT {
+            let Some(object) = self.looked_at(partner, i) else { return };
             let object = &mut self.objects[object];
             if object.insertion != self.insertions {
                 (object.insertion, object.hits, object.joined) = (self.insertions, 0, false);
@@ -62,12 +62,15 @@ impl ConflictScheduler {
     fn join_clique(&mut self, slot: usize, partner: usize) -> bool {
         let now = self.insertions;
         let mut full = None;
-        for object in self.looked_at(partner) {
+        for object in (0..LOOKED_AT).map_while(|i| self.looked_at(partner, i)) {
             let candidate = &self.objects[object];
             if candidate.insertion == now && candidate.joined {
                 return true;
             }
-            if candidate.insertion == now && candidate.hits == candidate.members && candidate.hits >= CLIQUE {
+            if candidate.insertion == now
+                && candidate.hits >= CLIQUE
+                && candidate.hits == self.objects.usage(object).members
+            {
                 full = Some(object);
             }
         }
@@ -81,7 +84,7 @@ impl ConflictScheduler {
     /// The object on which `partner` alone is exclusive; a new one if there is none (any more).
     fn star(&mut self, partner: usize) -> usize {
         if let Some(star) = self.tasks[partner].star
-            && self.objects[star as usize].exclusives == 1
+            && self.objects.usage(star as usize).exclusives == 1
         {
             return star as usize;
         }

@@ -102,6 +102,8 @@ struct Task {
     members: SmallVec<[Member; 4]>,
     /// How many of them are of named objects, the first ones.
     named: u32,
+    /// Its explicit conflicts so far, those with tasks that have finished included.
+    partners: u32,
     /// The object on which it may be the only exclusive one.
     star: Option<u32>,
     /// The latest insertion that it is a partner of.
@@ -140,6 +142,7 @@ pub struct ConflictScheduler {
     fresh: Vec<(Key, u32)>,
     open: Vec<(Key, u32)>,
     sorted: Vec<(Key, u32)>,
+    counts: Vec<u32>,
     block: Vec<(Key, u32)>,
     bits: Vec<Bits>,
 }
@@ -177,6 +180,7 @@ impl ConflictScheduler {
             fresh: Vec::new(),
             open: Vec::new(),
             sorted: Vec::new(),
+            counts: Vec::new(),
             block: Vec::new(),
             bits: Vec::new(),
         }
@@ -234,13 +238,15 @@ impl ConflictScheduler {
                 waits_for: Member::new(0, false),
                 members: SmallVec::new(),
                 named: 0,
+                partners: 0,
                 star: None,
                 insertion: 0,
             });
         }
         let slot = slot as usize;
         let new = &mut self.tasks[slot];
-        (new.id, new.state, new.level, new.star) = (task, TaskState::Submitted, level(priority), None);
+        (new.id, new.state, new.level) = (task, TaskState::Submitted, level(priority));
+        (new.partners, new.star) = (0, None);
         self.touch(slot, effects);
         self.tasks[slot].named = self.tasks[slot].members.len() as u32;
         if !conflicts.is_empty() {
@@ -423,7 +429,7 @@ impl ConflictScheduler {
     /// Whether no other object than `object` can bring the task in conflict with others.
     fn only_conflict(&self, slot: u32, object: usize) -> bool {
         let mut members = self.tasks[slot as usize].members.iter();
-        members.all(|m| m.object() == object || self.objects[m.object()].members == 1)
+        members.all(|m| m.object() == object || self.objects.usage(m.object()).members == 1)
     }
 
     /// A task may be started unless an object is in its way, in whose queue it then waits; whether it may.
@@ -451,7 +457,7 @@ impl ConflictScheduler {
             std::mem::swap(&mut open, &mut self.block);
             self.choose_in_block(start);
         } else {
-            self.sort_by_effects(&mut open);
+            self.sort_by_conflicts(&mut open);
             for (key, slot) in open.drain(..) {
                 // What earlier blocks have started may be in the way.
                 if self.consider(key, slot) {
@@ -470,18 +476,23 @@ impl ConflictScheduler {
         self.open = open;
     }
 
-    /// Sorts tasks by the number of their effects (a guess at that of their conflicts, for nothing), then by age.
-    fn sort_by_effects(&mut self, open: &mut Vec<(Key, u32)>) {
-        const MOST: usize = 255;
+    /// Sorts tasks by the number of their conflicts, as far as it is known for little, then by age.
+    fn sort_by_conflicts(&mut self, open: &mut Vec<(Key, u32)>) {
+        const MOST: usize = 1023;
         open.sort_unstable();
-        let effects = |slot: u32| self.tasks[slot as usize].members.len().min(MOST);
         let mut ends = [0; MOST + 2];
-        open.iter().for_each(|&(_, slot)| ends[effects(slot) + 1] += 1);
+        for (_, slot) in open.iter() {
+            let task = &self.tasks[*slot as usize];
+            let known = self.objects.conflicts(&task.members[..task.named as usize]);
+            let conflicts = (known + task.partners as usize).min(MOST);
+            self.counts.push(conflicts as u32);
+            ends[conflicts + 1] += 1;
+        }
         (0..=MOST).for_each(|n| ends[n + 1] += ends[n]);
         self.sorted.resize(open.len(), (Key::default(), 0));
-        for &(key, slot) in open.iter() {
-            let end = &mut ends[effects(slot)];
-            self.sorted[*end] = (key, slot);
+        for (&task, conflicts) in open.iter().zip(self.counts.drain(..)) {
+            let end = &mut ends[conflicts as usize];
+            self.sorted[*end] = task;
             *end += 1;
         }
         std::mem::swap(open, &mut self.sorted);
@@ -503,7 +514,7 @@ impl ConflictScheduler {
         for (i, (key, slot)) in block.drain(..).enumerate() {
             if set >> i & 1 == 0 {
                 let open = self.consider(key, slot);
-                debug_assert!(!open, "the set could be larger");
+                assert!(!open, "a conflict-free set could be larger: that is a bug in the search");
             }
         }
         self.block = block;

@@ -67,9 +67,6 @@ struct Due {
 pub(super) struct Object {
     /// `None` for one that stands for explicit conflicts.
     name: Option<ObjectId>,
-    /// Tasks with an effect on it that have not finished, exclusive ones included.
-    pub(super) members: u32,
-    pub(super) exclusives: u32,
     /// The queues of tasks that this object is in the way of: relaxed, exclusive.
     pub(super) waiting: [u32; 2],
     /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
@@ -82,12 +79,22 @@ pub(super) struct Object {
     pub(super) joined: bool,
 }
 
+/// How many tasks use an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    /// By how many it is occupied, see [`OCCUPIED`].
+    occupied: u32,
+    /// Tasks with an effect on it that have not finished, exclusive ones included.
+    pub(super) members: u32,
+    pub(super) exclusives: u32,
+}
+
 /// All objects with a member.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     all: Vec<Object>,
-    /// How far each is occupied. Apart from the rest because a search asks for nothing else.
-    occupied: Vec<u32>,
+    /// Apart from the rest because a search asks for nothing else.
+    usage: Vec<Usage>,
     names: IdMap<ObjectId>,
     free: Vec<u32>,
     /// How many tasks are due.
@@ -130,8 +137,6 @@ impl Objects {
     pub(super) fn create(&mut self, name: Option<ObjectId>) -> usize {
         let empty = Object {
             name,
-            members: 0,
-            exclusives: 0,
             waiting: [NONE; 2],
             latest: [0; 2],
             due: SmallVec::new(),
@@ -146,26 +151,39 @@ impl Objects {
             }
             None => {
                 self.all.push(empty);
-                self.occupied.push(0);
+                self.usage.push(Usage::default());
                 self.all.len() - 1
             }
         }
     }
 
+    pub(super) fn usage(&self, object: usize) -> Usage {
+        self.usage[object]
+    }
+
+    /// With how many tasks at most, among all that have not finished, a task is in conflict.
+    pub(super) fn conflicts(&self, members: &[Member]) -> usize {
+        let conflicts = |m: &Member| {
+            let usage = self.usage[m.object()];
+            if m.exclusive() { usage.members - 1 } else { usage.exclusives }
+        };
+        members.iter().map(|m| conflicts(m) as usize).sum()
+    }
+
     /// A task gets an effect.
     pub(super) fn enter(&mut self, member: Member) {
-        let object = &mut self.all[member.object()];
-        object.members += 1;
-        object.exclusives += u32::from(member.exclusive());
+        let usage = &mut self.usage[member.object()];
+        usage.members += 1;
+        usage.exclusives += u32::from(member.exclusive());
     }
 
     /// A task that does not run any more has gone.
     pub(super) fn leave(&mut self, member: Member) {
-        let object = &mut self.all[member.object()];
-        object.members -= 1;
-        object.exclusives -= u32::from(member.exclusive());
-        if object.members == 0 {
-            if let Some(name) = object.name.take() {
+        let usage = &mut self.usage[member.object()];
+        usage.members -= 1;
+        usage.exclusives -= u32::from(member.exclusive());
+        if usage.members == 0 {
+            if let Some(name) = self.all[member.object()].name.take() {
                 self.names.remove(&name);
             }
             self.free.push(member.object() as u32);
@@ -174,14 +192,14 @@ impl Objects {
 
     /// A task starts that became eligible in `round`.
     pub(super) fn occupy(&mut self, member: Member, round: u64) {
-        self.occupied[member.object()] += if member.exclusive() { OCCUPIED } else { 1 };
+        self.usage[member.object()].occupied += if member.exclusive() { OCCUPIED } else { 1 };
         let latest = &mut self.all[member.object()].latest[usize::from(member.exclusive())];
         *latest = round.max(*latest);
     }
 
     /// A task has run; whether the object is free now.
     pub(super) fn vacate(&mut self, member: Member) -> bool {
-        let occupied = &mut self.occupied[member.object()];
+        let occupied = &mut self.usage[member.object()].occupied;
         *occupied -= if member.exclusive() { OCCUPIED } else { 1 };
         *occupied == 0
     }
@@ -198,7 +216,7 @@ impl Objects {
 
     /// Whether the object is in the way of a task of that level: occupied, or wanted by one that is due before.
     pub(super) fn in_the_way(&self, member: Member, level: u64) -> bool {
-        self.occupied[member.object()] > member.limit() || self.due > 0 && self.held(member, level)
+        self.usage[member.object()].occupied > member.limit() || self.due > 0 && self.held(member, level)
     }
 
     /// The first object that is in the way.
@@ -206,7 +224,7 @@ impl Objects {
         if self.running + self.due == 0 {
             return None;
         }
-        let occupied = members.iter().find(|m| self.occupied[m.object()] > m.limit());
+        let occupied = members.iter().find(|m| self.usage[m.object()].occupied > m.limit());
         let held = || members.iter().find(|m| self.held(**m, level));
         occupied.or_else(|| if self.due > 0 { held() } else { None }).copied()
     }
