@@ -13,7 +13,7 @@
 //!   backtracking; the search ends after [`CANDIDATES`] rejected candidates in each connected component of the conflict
 //!   graph. Only tasks that were in the way of nothing else than what has just changed are part of it. A higher priority counts
 //!   more than a larger set; among equals the oldest task goes first. More than 64 tasks of one priority are
-//!   searched 64 at a time, those with fewest effects first; of the tasks that wait for one object
+//!   searched 64 at a time, those with the fewest conflicts first; of the tasks that wait for one object
 //!   exclusively, the first [`WINDOW`] take part.
 //! - *No starvation.* A task is *due* once a task in conflict with it was started that became eligible more than
 //!   [`PATIENCE`] rounds after it (a round is a call that makes tasks eligible). Tasks that are due start in the order in
@@ -51,12 +51,13 @@ mod cover;
 mod largest;
 mod objects;
 mod queue;
+mod search;
 
 use crate::task::{Effect, ObjectId, Order, TaskId};
 use cover::Explicit;
-use largest::{BLOCK, largest};
 use objects::{IdMap, Member, Objects};
 use queue::{Key, NONE, Queues};
+use search::Bits;
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 
@@ -107,14 +108,6 @@ struct Task {
 }
 
 const _: () = assert!(size_of::<Task>() == 64);
-
-/// The tasks of a search that have an effect on an object, as bits.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bits {
-    search: u64,
-    relaxed: u64,
-    exclusive: u64,
-}
 
 /// Starts tasks so that no two in conflict run at the same time: see the [module](self) docs.
 #[derive(Debug)]
@@ -444,110 +437,6 @@ impl ConflictScheduler {
         task.waits_for = member;
         self.queues.push(self.objects.queue(member), slot, key);
         true
-    }
-
-    /// Starts a large set of the open tasks; the others wait.
-    fn choose(&mut self, start: &mut Vec<TaskId>) {
-        let mut open = std::mem::take(&mut self.open);
-        if let [(_, slot)] = open[..] {
-            self.start(slot, start);
-        } else if open.len() <= BLOCK {
-            open.sort_unstable();
-            std::mem::swap(&mut open, &mut self.block);
-            self.choose_in_block(start);
-        } else {
-            self.sort_by_conflicts(&mut open);
-            for (key, slot) in open.drain(..) {
-                // What earlier blocks have started may be in the way.
-                if !self.waits(key, slot) {
-                    self.block.push((key, slot));
-                }
-                if self.block.len() == BLOCK {
-                    self.block.sort_unstable();
-                    self.choose_in_block(start);
-                }
-            }
-            self.block.sort_unstable();
-            self.choose_in_block(start);
-        }
-        open.clear();
-        self.open = open;
-    }
-
-    /// Sorts tasks by the number of their conflicts, as far as it is known for little, then by age.
-    fn sort_by_conflicts(&mut self, open: &mut Vec<(Key, u32)>) {
-        const MOST: usize = 1023;
-        open.sort_unstable();
-        let mut ends = [0; MOST + 2];
-        for (_, slot) in open.iter() {
-            let explicit = &self.explicit[*slot as usize];
-            let named = match explicit.named as usize {
-                0 => 0,
-                named => self.objects.conflicts(&self.tasks[*slot as usize].members[..named]),
-            };
-            let conflicts = (named + explicit.partners as usize).min(MOST);
-            self.counts.push(conflicts as u32);
-            ends[conflicts + 1] += 1;
-        }
-        (0..=MOST).for_each(|n| ends[n + 1] += ends[n]);
-        self.sorted.resize(open.len(), (Key::default(), 0));
-        for (&task, conflicts) in open.iter().zip(self.counts.drain(..)) {
-            let end = &mut ends[conflicts as usize];
-            self.sorted[*end] = task;
-            *end += 1;
-        }
-        std::mem::swap(open, &mut self.sorted);
-        self.sorted.clear();
-    }
-
-    /// Starts the largest conflict-free set of the block that is found; the others wait.
-    fn choose_in_block(&mut self, start: &mut Vec<TaskId>) {
-        let mut rows = [0; BLOCK];
-        let rows = &mut rows[..self.block.len()];
-        self.conflicts(rows);
-        let set = largest(rows, self.candidates);
-        let mut block = std::mem::take(&mut self.block);
-        for (i, &(_, slot)) in block.iter().enumerate() {
-            if set >> i & 1 == 1 {
-                self.start(slot, start);
-            }
-        }
-        for (i, (key, slot)) in block.drain(..).enumerate() {
-            if set >> i & 1 == 0 {
-                let waits = self.waits(key, slot);
-                assert!(waits, "a conflict-free set could be larger: that is a bug in the search");
-            }
-        }
-        self.block = block;
-    }
-
-    /// The adjacency matrix of the block.
-    fn conflicts(&mut self, rows: &mut [u64]) {
-        self.searches += 1;
-        self.bits.resize(self.objects.slots(), Bits::default());
-        for (i, &(_, slot)) in self.block.iter().enumerate() {
-            for member in &self.tasks[slot as usize].members {
-                let bits = &mut self.bits[member.object()];
-                if bits.search != self.searches {
-                    *bits = Bits { search: self.searches, ..Bits::default() };
-                }
-                if member.exclusive() {
-                    rows[i] |= bits.exclusive | bits.relaxed;
-                    bits.exclusive |= 1 << i;
-                } else {
-                    rows[i] |= bits.exclusive;
-                    bits.relaxed |= 1 << i;
-                }
-            }
-        }
-        // So far each knows the older ones.
-        for i in 0..rows.len() {
-            let mut older = rows[i] & ((1 << i) - 1);
-            while older != 0 {
-                rows[older.trailing_zeros() as usize] |= 1 << i;
-                older &= older - 1;
-            }
-        }
     }
 
     /// Starts a task that nothing is in the way of.

@@ -68,8 +68,6 @@ struct Due {
 pub(super) struct Object {
     /// `None` for one that stands for explicit conflicts.
     name: Option<ObjectId>,
-    /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
-    latest: [u64; 2],
     /// By rank.
     due: SmallVec<[Due; 1]>,
     /// While a task is inserted: how many of its partners are members; which insertion that is; whether the task joins.
@@ -98,6 +96,8 @@ pub(super) struct Objects {
     all: Vec<Object>,
     /// Apart from the rest because a search asks for nothing else.
     usage: Vec<Usage>,
+    /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
+    latest: Vec<[u64; 2]>,
     names: IdMap<ObjectId>,
     free: Vec<u32>,
     /// How many tasks are due.
@@ -138,16 +138,17 @@ impl Objects {
 
     /// An object without members.
     pub(super) fn create(&mut self, name: Option<ObjectId>) -> usize {
-        let empty =
-            Object { name, latest: [0; 2], due: SmallVec::new(), hits: 0, insertion: 0, joined: false };
+        let empty = Object { name, due: SmallVec::new(), hits: 0, insertion: 0, joined: false };
         match self.free.pop() {
             Some(object) => {
                 self.all[object as usize] = empty;
+                self.latest[object as usize] = [0; 2];
                 object as usize
             }
             None => {
                 self.all.push(empty);
                 self.usage.push(UNUSED);
+                self.latest.push([0; 2]);
                 self.all.len() - 1
             }
         }
@@ -199,7 +200,7 @@ impl Objects {
     /// A task starts that became eligible in `round`.
     pub(super) fn occupy(&mut self, member: Member, round: u64) {
         self.usage[member.object()].occupied += if member.exclusive() { OCCUPIED } else { 1 };
-        let latest = &mut self.all[member.object()].latest[usize::from(member.exclusive())];
+        let latest = &mut self.latest[member.object()][usize::from(member.exclusive())];
         *latest = round.max(*latest);
     }
 
@@ -243,7 +244,7 @@ impl Objects {
 
     /// The latest round of a task that was started on the object and is in conflict with `member`.
     pub(super) fn latest_conflict(&self, member: Member) -> u64 {
-        let [relaxed, exclusive] = self.all[member.object()].latest;
+        let [relaxed, exclusive] = self.latest[member.object()];
         if member.exclusive() { exclusive.max(relaxed) } else { exclusive }
     }
 }
