@@ -157,7 +157,8 @@ impl Model {
 /// A random program; the order in which its tasks were started.
 fn program(seed: u64, steps: usize, objects: usize, explicit: usize) -> Vec<TaskId> {
     let (mut random, mut model) = (Random(seed), Model::default());
-    let alive = 4 + random.below([40, 40, 150][random.below(3)]);
+    let most = [40, 40, 150][random.below(3)];
+    let alive = 4 + random.below(most);
     for _ in 0..steps {
         let pick = |random: &mut Random, from: &[TaskId], most: usize| {
             let mut from = from.to_vec();
