@@ -12,7 +12,7 @@ use optimum::optimum;
 use std::time::{Duration, Instant};
 
 const GRAPHS: u64 = 10;
-const REPETITIONS: usize = 7;
+const REPETITIONS: usize = 15;
 /// Up to here the optimum is found in an instant.
 const SMALL: usize = 64;
 
@@ -138,7 +138,7 @@ fn pass(graph: &Graph, cap: usize) -> (usize, Duration) {
 
 /// The fastest of several runs of `tasks` tasks, per task.
 fn fastest(tasks: usize, mut run: impl FnMut() -> Duration) -> f64 {
-    let fastest = (0..5 * REPETITIONS).map(|_| run()).min().unwrap_or_default();
+    let fastest = (0..3 * REPETITIONS).map(|_| run()).min().unwrap_or_default();
     fastest.as_secs_f64() * 1e9 / tasks as f64
 }
 

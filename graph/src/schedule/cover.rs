@@ -13,13 +13,26 @@ const LOOKED_AT: usize = 4;
 /// A smaller clique is not worth joining: its object is no longer a star for the next ones.
 const CLIQUE: u32 = 3;
 
+/// What is known of the explicit conflicts of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Explicit {
+    /// How many of its objects have a name, the first ones.
+    pub(super) named: u32,
+    /// How many conflicts there are so far, those with tasks that have finished included.
+    pub(super) partners: u32,
+    /// The object on which it may be the only exclusive one.
+    pub(super) star: Option<u32>,
+    /// The latest insertion that it is a partner of.
+    pub(super) insertion: u64,
+}
+
 impl ConflictScheduler {
     /// Gives the task in `slot` conflicts with `partners`, as far as these have not finished.
     pub(super) fn cover(&mut self, slot: usize, partners: &[TaskId]) {
         self.insertions += 1;
         let mut found = std::mem::take(&mut self.partners);
         for partner in partners.iter().filter_map(|id| self.slots.get(id)) {
-            let task = &mut self.tasks[*partner as usize];
+            let task = &mut self.explicit[*partner as usize];
             let new = task.insertion != self.insertions && *partner as usize != slot;
             task.insertion = self.insertions;
             if new {
@@ -27,7 +40,7 @@ impl ConflictScheduler {
                 found.push(*partner);
             }
         }
-        self.tasks[slot].partners = found.len() as u32;
+        self.explicit[slot].partners = found.len() as u32;
         if found.len() >= CLIQUE as usize {
             found.iter().for_each(|&partner| self.hit(partner as usize));
         }
@@ -43,8 +56,7 @@ impl ConflictScheduler {
 
     /// The `i`-th object through which a clique may be found.
     fn looked_at(&self, slot: usize, i: usize) -> Option<usize> {
-        let task = &self.tasks[slot];
-        task.members.get(task.named as usize + i).map(|member| member.object())
+        self.tasks[slot].members.get(self.explicit[slot].named as usize + i).map(|member| member.object())
     }
 
     fn hit(&mut self, partner: usize) {
@@ -83,13 +95,13 @@ impl ConflictScheduler {
 
     /// The object on which `partner` alone is exclusive; a new one if there is none (any more).
     fn star(&mut self, partner: usize) -> usize {
-        if let Some(star) = self.tasks[partner].star
+        if let Some(star) = self.explicit[partner].star
             && self.objects.usage(star as usize).exclusives == 1
         {
             return star as usize;
         }
         let star = self.objects.create(None);
-        self.tasks[partner].star = Some(star as u32);
+        self.explicit[partner].star = Some(star as u32);
         self.enter(partner, Member::new(star, true));
         star
     }

@@ -1,6 +1,7 @@
 //! The search itself: a largest set of vertices without an edge between them, in a graph of at most 64 vertices.
 //!
-//! Vertices are numbered by age, the oldest is 0; a set of vertices is a word, and so is a row of the adjacency matrix.
+//! Vertices are numbered by age, the oldest is 0 (or by whatever decides among sets of one size); a set of vertices is a
+//! word, and so is a row of the adjacency matrix.
 
 /// The most vertices that are searched at once.
 pub(super) const BLOCK: usize = u64::BITS as usize;

@@ -13,7 +13,7 @@
 //!   backtracking; the search ends after [`CANDIDATES`] rejected candidates in each connected component of the conflict
 //!   graph. Only tasks that were in the way of nothing else than what has just changed are part of it. A higher priority counts
 //!   more than a larger set; among equals the oldest task goes first. More than 64 tasks of one priority are
-//!   searched 64 at a time, those with fewest effects first; of the tasks that wait for one object
+//!   searched 64 at a time, those with the fewest conflicts first; of the tasks that wait for one object
 //!   exclusively, the first [`WINDOW`] take part.
 //! - *No starvation.* A task is *due* once a task in conflict with it was started that became eligible more than
 //!   [`PATIENCE`] rounds after it (a round is a call that makes tasks eligible). Tasks that are due start in the order in
@@ -51,12 +51,15 @@ mod cover;
 mod largest;
 mod objects;
 mod queue;
+mod search;
 
 use crate::task::{Effect, ObjectId, Order, TaskId};
-use largest::{BLOCK, largest};
+use cover::Explicit;
 use objects::{IdMap, Member, Objects};
 use queue::{Key, NONE, Queues};
+use search::Bits;
 use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 
 /// How many candidates a search for the largest set may reject (see the [module](self) docs).
 pub const CANDIDATES: usize = 100;
@@ -89,7 +92,9 @@ pub enum TaskState {
     Running,
 }
 
+/// One cache line: most of the time of a search with many tasks is spent on fetching them.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Task {
     id: TaskId,
     state: TaskState,
@@ -100,23 +105,9 @@ struct Task {
     waits_for: Member,
     /// Each object once.
     members: SmallVec<[Member; 4]>,
-    /// How many of them are of named objects, the first ones.
-    named: u32,
-    /// Its explicit conflicts so far, those with tasks that have finished included.
-    partners: u32,
-    /// The object on which it may be the only exclusive one.
-    star: Option<u32>,
-    /// The latest insertion that it is a partner of.
-    insertion: u64,
 }
 
-/// The tasks of a search that have an effect on an object, as bits.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bits {
-    search: u64,
-    relaxed: u64,
-    exclusive: u64,
-}
+const _: () = assert!(size_of::<Task>() == 64);
 
 /// Starts tasks so that no two in conflict run at the same time: see the [module](self) docs.
 #[derive(Debug)]
@@ -124,6 +115,7 @@ pub struct ConflictScheduler {
     candidates: usize,
     slots: IdMap<TaskId>,
     tasks: Vec<Task>,
+    explicit: Vec<Explicit>,
     free: Vec<u32>,
     objects: Objects,
     queues: Queues,
@@ -165,6 +157,7 @@ impl ConflictScheduler {
             candidates,
             slots: IdMap::default(),
             tasks: Vec::new(),
+            explicit: Vec::new(),
             free: Vec::new(),
             objects: Objects::default(),
             queues: Queues::default(),
@@ -226,10 +219,14 @@ impl ConflictScheduler {
     /// # Panics
     /// If the task was inserted before and has not finished.
     pub fn insert_with(&mut self, task: TaskId, priority: i32, effects: &[Effect], conflicts: &[TaskId]) {
+        let Entry::Vacant(entry) = self.slots.entry(task) else {
+            panic!("{task} was inserted twice; give every task an id of its own");
+        };
         let slot = self.free.pop().unwrap_or(self.tasks.len() as u32);
-        let former = self.slots.insert(task, slot);
-        assert!(former.is_none(), "{task} was inserted twice; give every task an id of its own");
-        if slot as usize == self.tasks.len() {
+        entry.insert(slot);
+        let slot = slot as usize;
+        if slot == self.tasks.len() {
+            self.explicit.push(Explicit::default());
             self.tasks.push(Task {
                 id: task,
                 state: TaskState::Submitted,
@@ -237,18 +234,13 @@ impl ConflictScheduler {
                 round: 0,
                 waits_for: Member::new(0, false),
                 members: SmallVec::new(),
-                named: 0,
-                partners: 0,
-                star: None,
-                insertion: 0,
             });
         }
-        let slot = slot as usize;
         let new = &mut self.tasks[slot];
         (new.id, new.state, new.level) = (task, TaskState::Submitted, level(priority));
-        (new.partners, new.star) = (0, None);
         self.touch(slot, effects);
-        self.tasks[slot].named = self.tasks[slot].members.len() as u32;
+        self.explicit[slot] =
+            Explicit { named: self.tasks[slot].members.len() as u32, ..Explicit::default() };
         if !conflicts.is_empty() {
             self.cover(slot, conflicts);
         }
@@ -331,9 +323,7 @@ impl ConflictScheduler {
             TaskState::Waiting { .. } => {
                 self.waiting -= 1;
                 self.objects.due -= usize::from(due);
-                let object = &mut self.objects[task.waits_for.object()];
-                let queue = &mut object.waiting[usize::from(task.waits_for.exclusive())];
-                self.queues.remove(queue, slot);
+                self.queues.remove(self.objects.queue(task.waits_for), slot);
             }
         }
         for &member in &task.members {
@@ -344,7 +334,7 @@ impl ConflictScheduler {
             if due {
                 self.objects.release(member, task.level);
             }
-            if free && self.objects[member.object()].waiting != [NONE; 2] {
+            if free && self.objects.is_waited_for(member.object()) {
                 self.released.push(member.object() as u32);
             }
             self.objects.leave(member);
@@ -386,7 +376,7 @@ impl ConflictScheduler {
             let mut open = false;
             for exclusive in [false, true] {
                 let member = Member::new(object as usize, exclusive);
-                let root = self.objects[object as usize].waiting[usize::from(exclusive)];
+                let root = *self.objects.queue(member);
                 if root != NONE {
                     let level = self.queues.key(root).level;
                     if !self.objects.in_the_way(member, level) {
@@ -411,16 +401,15 @@ impl ConflictScheduler {
 
     /// Takes up to `most` tasks that can be started out of one queue.
     fn take(&mut self, member: Member, level: u64, most: usize) {
-        let (object, queue) = (member.object(), usize::from(member.exclusive()));
         let end = self.open.len().saturating_add(most);
-        while self.open.len() < end && self.objects[object].waiting[queue] != NONE {
-            let key = self.queues.key(self.objects[object].waiting[queue]);
+        while self.open.len() < end && *self.objects.queue(member) != NONE {
+            let key = self.queues.key(*self.objects.queue(member));
             if key.level != level || self.objects.in_the_way(member, level) {
                 return;
             }
-            let slot = self.queues.pop(&mut self.objects[object].waiting[queue]);
+            let slot = self.queues.pop(self.objects.queue(member));
             // The queue's later tasks are in conflict with the same ones as this, and more: they can wait.
-            if self.consider(key, slot) && member.exclusive() && self.only_conflict(slot, object) {
+            if self.consider(key, slot) && member.exclusive() && self.only_conflict(slot, member.object()) {
                 return;
             }
         }
@@ -434,119 +423,20 @@ impl ConflictScheduler {
 
     /// A task may be started unless an object is in its way, in whose queue it then waits; whether it may.
     fn consider(&mut self, key: Key, slot: u32) -> bool {
+        let open = !self.waits(key, slot);
+        if open {
+            self.open.push((key, slot));
+        }
+        open
+    }
+
+    /// Whether an object is in the way of a task, in whose queue it then waits.
+    fn waits(&mut self, key: Key, slot: u32) -> bool {
         let task = &mut self.tasks[slot as usize];
-        match self.objects.first_in_the_way(&task.members, key.level) {
-            None => self.open.push((key, slot)),
-            Some(member) => {
-                task.waits_for = member;
-                let object = &mut self.objects[member.object()];
-                self.queues.push(&mut object.waiting[usize::from(member.exclusive())], slot, key);
-                return false;
-            }
-        }
+        let Some(member) = self.objects.any_in_the_way(&task.members, key.level) else { return false };
+        task.waits_for = member;
+        self.queues.push(self.objects.queue(member), slot, key);
         true
-    }
-
-    /// Starts a large set of the open tasks; the others wait.
-    fn choose(&mut self, start: &mut Vec<TaskId>) {
-        let mut open = std::mem::take(&mut self.open);
-        if let [(_, slot)] = open[..] {
-            self.start(slot, start);
-        } else if open.len() <= BLOCK {
-            open.sort_unstable();
-            std::mem::swap(&mut open, &mut self.block);
-            self.choose_in_block(start);
-        } else {
-            self.sort_by_conflicts(&mut open);
-            for (key, slot) in open.drain(..) {
-                // What earlier blocks have started may be in the way.
-                if self.consider(key, slot) {
-                    let task = self.open.pop().expect("a task that was just added");
-                    self.block.push(task);
-                }
-                if self.block.len() == BLOCK {
-                    self.block.sort_unstable();
-                    self.choose_in_block(start);
-                }
-            }
-            self.block.sort_unstable();
-            self.choose_in_block(start);
-        }
-        open.clear();
-        self.open = open;
-    }
-
-    /// Sorts tasks by the number of their conflicts, as far as it is known for little, then by age.
-    fn sort_by_conflicts(&mut self, open: &mut Vec<(Key, u32)>) {
-        const MOST: usize = 1023;
-        open.sort_unstable();
-        let mut ends = [0; MOST + 2];
-        for (_, slot) in open.iter() {
-            let task = &self.tasks[*slot as usize];
-            let known = self.objects.conflicts(&task.members[..task.named as usize]);
-            let conflicts = (known + task.partners as usize).min(MOST);
-            self.counts.push(conflicts as u32);
-            ends[conflicts + 1] += 1;
-        }
-        (0..=MOST).for_each(|n| ends[n + 1] += ends[n]);
-        self.sorted.resize(open.len(), (Key::default(), 0));
-        for (&task, conflicts) in open.iter().zip(self.counts.drain(..)) {
-            let end = &mut ends[conflicts as usize];
-            self.sorted[*end] = task;
-            *end += 1;
-        }
-        std::mem::swap(open, &mut self.sorted);
-        self.sorted.clear();
-    }
-
-    /// Starts the largest conflict-free set of the block that is found; the others wait.
-    fn choose_in_block(&mut self, start: &mut Vec<TaskId>) {
-        let mut rows = [0; BLOCK];
-        let rows = &mut rows[..self.block.len()];
-        self.conflicts(rows);
-        let set = largest(rows, self.candidates);
-        let mut block = std::mem::take(&mut self.block);
-        for (i, &(_, slot)) in block.iter().enumerate() {
-            if set >> i & 1 == 1 {
-                self.start(slot, start);
-            }
-        }
-        for (i, (key, slot)) in block.drain(..).enumerate() {
-            if set >> i & 1 == 0 {
-                let open = self.consider(key, slot);
-                assert!(!open, "a conflict-free set could be larger: that is a bug in the search");
-            }
-        }
-        self.block = block;
-    }
-
-    /// The adjacency matrix of the block.
-    fn conflicts(&mut self, rows: &mut [u64]) {
-        self.searches += 1;
-        self.bits.resize(self.objects.slots(), Bits::default());
-        for (i, &(_, slot)) in self.block.iter().enumerate() {
-            for member in &self.tasks[slot as usize].members {
-                let bits = &mut self.bits[member.object()];
-                if bits.search != self.searches {
-                    *bits = Bits { search: self.searches, ..Bits::default() };
-                }
-                if member.exclusive() {
-                    rows[i] |= bits.exclusive | bits.relaxed;
-                    bits.exclusive |= 1 << i;
-                } else {
-                    rows[i] |= bits.exclusive;
-                    bits.relaxed |= 1 << i;
-                }
-            }
-        }
-        // So far each knows the older ones.
-        for i in 0..rows.len() {
-            let mut older = rows[i] & ((1 << i) - 1);
-            while older != 0 {
-                rows[older.trailing_zeros() as usize] |= 1 << i;
-                older &= older - 1;
-            }
-        }
     }
 
     /// Starts a task that nothing is in the way of.
@@ -592,8 +482,7 @@ impl ConflictScheduler {
         for &member in &task.members {
             self.objects.hold(member, self.rank);
         }
-        let queue = usize::from(task.waits_for.exclusive());
-        let root = &mut self.objects[task.waits_for.object()].waiting[queue];
+        let root = self.objects.queue(task.waits_for);
         self.queues.remove(root, slot as u32);
         self.queues.push(root, slot as u32, Key { level: self.rank, age: task.id.0 });
     }

@@ -49,7 +49,8 @@ impl Member {
 
     /// An object that is occupied more than that is in the way.
     fn limit(self) -> u32 {
-        if self.exclusive() { 0 } else { OCCUPIED - 1 }
+        // Without a branch: 0 for an exclusive one.
+        (self.0 & 1).wrapping_sub(1) >> 1
     }
 }
 
@@ -67,10 +68,6 @@ struct Due {
 pub(super) struct Object {
     /// `None` for one that stands for explicit conflicts.
     name: Option<ObjectId>,
-    /// The queues of tasks that this object is in the way of: relaxed, exclusive.
-    pub(super) waiting: [u32; 2],
-    /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
-    latest: [u64; 2],
     /// By rank.
     due: SmallVec<[Due; 1]>,
     /// While a task is inserted: how many of its partners are members; which insertion that is; whether the task joins.
@@ -80,14 +77,18 @@ pub(super) struct Object {
 }
 
 /// How many tasks use an object.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     /// By how many it is occupied, see [`OCCUPIED`].
     occupied: u32,
     /// Tasks with an effect on it that have not finished, exclusive ones included.
     pub(super) members: u32,
     pub(super) exclusives: u32,
+    /// The queues of tasks that the object is in the way of: relaxed, exclusive.
+    queues: [u32; 2],
 }
+
+const UNUSED: Usage = Usage { occupied: 0, members: 0, exclusives: 0, queues: [NONE; 2] };
 
 /// All objects with a member.
 #[derive(Debug, Default)]
@@ -95,6 +96,8 @@ pub(super) struct Objects {
     all: Vec<Object>,
     /// Apart from the rest because a search asks for nothing else.
     usage: Vec<Usage>,
+    /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
+    latest: Vec<[u64; 2]>,
     names: IdMap<ObjectId>,
     free: Vec<u32>,
     /// How many tasks are due.
@@ -135,23 +138,17 @@ impl Objects {
 
     /// An object without members.
     pub(super) fn create(&mut self, name: Option<ObjectId>) -> usize {
-        let empty = Object {
-            name,
-            waiting: [NONE; 2],
-            latest: [0; 2],
-            due: SmallVec::new(),
-            hits: 0,
-            insertion: 0,
-            joined: false,
-        };
+        let empty = Object { name, due: SmallVec::new(), hits: 0, insertion: 0, joined: false };
         match self.free.pop() {
             Some(object) => {
                 self.all[object as usize] = empty;
+                self.latest[object as usize] = [0; 2];
                 object as usize
             }
             None => {
                 self.all.push(empty);
-                self.usage.push(Usage::default());
+                self.usage.push(UNUSED);
+                self.latest.push([0; 2]);
                 self.all.len() - 1
             }
         }
@@ -159,6 +156,16 @@ impl Objects {
 
     pub(super) fn usage(&self, object: usize) -> Usage {
         self.usage[object]
+    }
+
+    /// The queue of the tasks that the object is in the way of, and that would use it like `member`.
+    pub(super) fn queue(&mut self, member: Member) -> &mut u32 {
+        &mut self.usage[member.object()].queues[usize::from(member.exclusive())]
+    }
+
+    /// Whether a task waits for the object.
+    pub(super) fn is_waited_for(&self, object: usize) -> bool {
+        self.usage[object].queues != [NONE; 2]
     }
 
     /// With how many tasks at most, among all that have not finished, a task is in conflict.
@@ -193,7 +200,7 @@ impl Objects {
     /// A task starts that became eligible in `round`.
     pub(super) fn occupy(&mut self, member: Member, round: u64) {
         self.usage[member.object()].occupied += if member.exclusive() { OCCUPIED } else { 1 };
-        let latest = &mut self.all[member.object()].latest[usize::from(member.exclusive())];
+        let latest = &mut self.latest[member.object()][usize::from(member.exclusive())];
         *latest = round.max(*latest);
     }
 
@@ -219,12 +226,13 @@ impl Objects {
         self.usage[member.object()].occupied > member.limit() || self.due > 0 && self.held(member, level)
     }
 
-    /// The first object that is in the way.
-    pub(super) fn first_in_the_way(&self, members: &[Member], level: u64) -> Option<Member> {
+    /// An object that is in the way.
+    pub(super) fn any_in_the_way(&self, members: &[Member], level: u64) -> Option<Member> {
         if self.running + self.due == 0 {
             return None;
         }
-        let occupied = members.iter().find(|m| self.usage[m.object()].occupied > m.limit());
+        // From the end, where the star of a task with explicit conflicts mostly is, with the most others on it.
+        let occupied = members.iter().rev().find(|m| self.usage[m.object()].occupied > m.limit());
         let held = || members.iter().find(|m| self.held(**m, level));
         occupied.or_else(|| if self.due > 0 { held() } else { None }).copied()
     }
@@ -236,7 +244,7 @@ impl Objects {
 
     /// The latest round of a task that was started on the object and is in conflict with `member`.
     pub(super) fn latest_conflict(&self, member: Member) -> u64 {
-        let [relaxed, exclusive] = self.all[member.object()].latest;
+        let [relaxed, exclusive] = self.latest[member.object()];
         if member.exclusive() { exclusive.max(relaxed) } else { exclusive }
     }
 }
