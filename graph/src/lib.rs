@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod command;
 mod graph;
 mod task;
 mod tracker;
