@@ -168,8 +168,8 @@ impl CommandGraph {
         self.check_written(launch.task, &shape)?;
         self.add_to_hash(launch, &shape);
         self.derive(launch, &shape);
-        if !(launch.effects.is_empty() && launch.conflicts.is_empty()) {
-            self.effects.launch(launch, &mut self.commands, self.applied);
+        if !launch.effects.is_empty() {
+            self.effects.launch(launch.effects, &mut self.commands, self.applied);
         }
         self.settle();
         Ok(&self.commands)
@@ -226,7 +226,6 @@ impl CommandGraph {
                 if command.kind == CommandKind::Epoch {
                     (self.applied, self.epoch) = (command.id, command.id);
                 }
-                self.effects.apply(self.applied);
             } else {
                 for dependency in &command.dependencies {
                     if let Some(at) = dependency.on.0.checked_sub(front_start) {

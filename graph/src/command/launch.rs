@@ -127,24 +127,14 @@ pub struct Launch<'a> {
     pub accesses: &'a [BufferAccess],
     /// The buffers that it reduces to; it does not access them otherwise.
     pub reductions: &'a [Reduction],
-    /// The host objects that it touches.
+    /// The host objects that it touches: each node's own, by each of the task's commands there.
     pub effects: &'a [Effect],
-    /// Earlier tasks that it conflicts with, from the task graph.
-    pub conflicts: &'a [TaskId],
 }
 
 impl Launch<'_> {
     /// A task without any access.
     pub fn new(task: TaskId, work: Work) -> Self {
-        Self {
-            task,
-            work,
-            hints: Hints::default(),
-            accesses: &[],
-            reductions: &[],
-            effects: &[],
-            conflicts: &[],
-        }
+        Self { task, work, hints: Hints::default(), accesses: &[], reductions: &[], effects: &[] }
     }
 }
 
