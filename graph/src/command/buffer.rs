@@ -193,15 +193,20 @@ impl BufferState {
         });
     }
 
+    /// Replaces commands before the horizon by it.
+    pub(super) fn forget(&mut self, applied: CommandId) {
+        let whole = self.whole();
+        self.cells.apply(&whole, |cell| {
+            let mut cell = cell.clone();
+            cell.forget(applied);
+            cell
+        });
+    }
+
     /// Merges cells that differ only in commands before the horizon.
     fn merge_cells(&mut self, applied: CommandId) {
         if self.cells.len() > self.bound {
-            let whole = self.whole();
-            self.cells.apply(&whole, |cell| {
-                let mut cell = cell.clone();
-                cell.forget(applied);
-                cell
-            });
+            self.forget(applied);
             self.bound = CELLS.max(2 * self.cells.len());
         }
     }

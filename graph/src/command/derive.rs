@@ -2,6 +2,7 @@
 
 use super::{
     buffer::{BufferState, Pending, Place},
+    launch::Work,
     shape::Shape,
     types::{Command, CommandId, CommandKind, NodeId, Target},
 };
@@ -27,8 +28,17 @@ pub(super) struct Derivation<'a> {
 }
 
 impl Derivation<'_> {
-    /// Generates all commands of a task that is executed in chunks.
-    pub(super) fn chunks(&mut self) {
+    /// Generates all commands of the task.
+    pub(super) fn launch(&mut self, work: &Work) {
+        match work {
+            Work::Fence => self.snapshot(CommandKind::Fence),
+            Work::Epoch => self.snapshot(CommandKind::Epoch),
+            Work::Horizon => self.snapshot(CommandKind::Horizon),
+            _ => self.chunks(),
+        }
+    }
+
+    fn chunks(&mut self) {
         self.transfers();
         let first = self.out.len();
         for (at, chunk) in self.shape.own.clone().enumerate() {
@@ -42,8 +52,7 @@ impl Derivation<'_> {
         self.begin_reductions(first);
     }
 
-    /// Generates all commands of a task that every node takes part in with one command of this kind.
-    pub(super) fn snapshot(&mut self, kind: CommandKind) {
+    fn snapshot(&mut self, kind: CommandKind) {
         self.transfers();
         self.access(0, kind);
     }

@@ -5,11 +5,13 @@ use super::{
     derive::Derivation,
     effects::Effects,
     hash::{Map, Rolling},
-    launch::{CommandError, Launch, Work},
+    launch::{CommandError, Launch},
+    layout::{Layouts, Parted},
+    replay::{Replay, digest},
     shape::Shape,
     types::{Command, CommandId, CommandKind, NodeId},
 };
-use crate::{BufferId, Kind, ObjectId, Order, TaskId};
+use crate::{BufferId, Effect, Kind, ObjectId, Order};
 use anabranch_grid::{Extent, Region};
 use smallvec::SmallVec;
 
@@ -19,9 +21,10 @@ use smallvec::SmallVec;
 pub struct CommandGraph {
     me: NodeId,
     nodes: u16,
+    /// The slots of the buffers' states.
     buffers: Map<BufferId, usize>,
-    states: Vec<Option<BufferState>>,
-    free: Vec<usize>,
+    states: States,
+    replay: Replay,
     effects: Effects,
     hash: Rolling,
     /// The horizon or epoch that stands for all commands before it.
@@ -56,8 +59,8 @@ impl CommandGraph {
             me: node,
             nodes,
             buffers: Map::default(),
-            states: Vec::new(),
-            free: Vec::new(),
+            states: States::default(),
+            replay: Replay::default(),
             effects: Effects::default(),
             hash: Rolling::default(),
             applied: CommandId::EPOCH,
@@ -89,13 +92,7 @@ impl CommandGraph {
     /// # Panics
     /// If the buffer is part of the graph already.
     pub fn create_buffer(&mut self, buffer: BufferId, extent: Extent<3>, initialised: bool) {
-        let state = Some(BufferState::new(extent, initialised));
-        let slot = self.free.pop().unwrap_or(self.states.len());
-        if slot == self.states.len() {
-            self.states.push(state);
-        } else {
-            self.states[slot] = state;
-        }
+        let slot = self.states.insert(BufferState::new(extent, initialised));
         assert!(self.buffers.insert(buffer, slot).is_none(), "buffer {} exists already", buffer.0);
         [1, buffer.0, initialised.into()].into_iter().for_each(|word| self.hash.add(word));
         extent.0.into_iter().for_each(|size| self.hash.add(size as u64));
@@ -104,8 +101,7 @@ impl CommandGraph {
     /// Forgets a buffer. No later task can access it; commands that do remain valid.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
         if let Some(slot) = self.buffers.remove(&buffer) {
-            self.states[slot] = None;
-            self.free.push(slot);
+            self.states.remove(slot);
         }
         [2, buffer.0].into_iter().for_each(|word| self.hash.add(word));
     }
@@ -152,7 +148,7 @@ impl CommandGraph {
 
     fn state(&self, buffer: BufferId) -> &BufferState {
         let slot = self.buffers.get(&buffer).expect("a buffer of this graph");
-        self.states[*slot].as_ref().expect("a buffer of this graph")
+        self.states.get(*slot)
     }
 
     /// Tells the graph of the next task. The commands of this node that it takes, in an order that keeps their
@@ -164,48 +160,74 @@ impl CommandGraph {
     /// # Panics
     /// If a buffer, host object or node is not (or no longer) part of the graph, or a hint is 0.
     pub fn launch(&mut self, launch: &Launch) -> Result<&[Command], CommandError> {
-        let shape = Shape::new(self.me, self.nodes, launch, |buffer| self.state(buffer).cells.extent())?;
-        self.check_written(launch.task, &shape)?;
-        self.add_to_hash(launch, &shape);
-        self.derive(launch, &shape);
+        self.commands.clear();
+        let nothing = launch.accesses.is_empty() && launch.reductions.is_empty();
+        if nothing || !self.replay(launch)? {
+            self.derive(launch)?;
+        }
+        self.hash.add(launch.task.0);
         if !launch.effects.is_empty() {
-            self.effects.launch(launch.effects, &mut self.commands, self.applied);
+            self.add_effects(launch.effects);
         }
         self.settle();
         Ok(&self.commands)
     }
 
-    fn check_written(&self, task: TaskId, shape: &Shape) -> Result<(), CommandError> {
-        for access in shape.accesses.iter().filter(|access| access.mode.reads()) {
-            let buffer = shape.buffers[access.slot];
-            let missing = self.state(buffer).nowhere(access.mine());
-            if !missing.is_empty() {
-                return Err(CommandError::NeverWritten { task, buffer, missing: missing.into() });
-            }
-        }
-        Ok(())
-    }
-
-    fn derive(&mut self, launch: &Launch, shape: &Shape) {
-        let slots: SmallVec<[usize; 4]> = shape.buffers.iter().map(|buffer| self.buffers[buffer]).collect();
-        self.commands.clear();
-        let mut derivation = Derivation {
+    /// Derives the commands of a launch that is not known.
+    fn derive(&mut self, launch: &Launch) -> Result<(), CommandError> {
+        let shape = Shape::new(self.me, self.nodes, launch, |buffer| self.state(buffer).cells.extent())?;
+        let slots = self.slots(&shape.buffers);
+        slots.iter().for_each(|&slot| self.states.make_live(slot));
+        shape.check_written(launch.task, |slot| self.states.get(slots[slot]))?;
+        self.hash.add(digest(launch, &shape));
+        Derivation {
             me: self.me,
             nodes: self.nodes,
             task: launch.task,
-            shape,
-            states: &mut self.states,
+            shape: &shape,
+            states: &mut self.states.live,
             slots: &slots,
             applied: self.applied,
             first: self.next,
             out: &mut self.commands,
-        };
-        match launch.work {
-            Work::Fence => derivation.snapshot(CommandKind::Fence),
-            Work::Epoch => derivation.snapshot(CommandKind::Epoch),
-            Work::Horizon => derivation.snapshot(CommandKind::Horizon),
-            _ => derivation.chunks(),
         }
+        .launch(&launch.work);
+        Ok(())
+    }
+
+    /// Replays a launch that is known; whether it is.
+    fn replay(&mut self, launch: &Launch) -> Result<bool, CommandError> {
+        let Some(key) = self.replay.recognise(launch) else { return Ok(false) };
+        let (me, nodes, buffers, states) = (self.me, self.nodes, &self.buffers, &self.states);
+        let evaluate = || Shape::new(me, nodes, launch, |buffer| states.get(buffers[&buffer]).cells.extent());
+        let Some((shape, digest)) = self.replay.shape(key, launch, evaluate)? else { return Ok(false) };
+        let slots: SmallVec<[usize; 4]> = shape.buffers.iter().map(|buffer| buffers[buffer]).collect();
+        let mut parts: SmallVec<[Parted; 2]> = SmallVec::new();
+        for &slot in &slots {
+            parts.push(self.states.part(slot, self.applied, &mut self.replay.layouts));
+        }
+        let done =
+            self.replay.apply(key, (me, nodes), launch.task, &mut parts, self.next, &mut self.commands);
+        slots.iter().zip(parts).for_each(|(&slot, part)| self.states.parted[slot] = Some(part));
+        done?;
+        self.hash.add(digest);
+        Ok(true)
+    }
+
+    fn slots(&self, buffers: &[BufferId]) -> SmallVec<[usize; 4]> {
+        buffers.iter().map(|buffer| self.buffers[buffer]).collect()
+    }
+
+    fn add_effects(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            let order = match effect.order {
+                Order::Sequential => 0,
+                Order::Exclusive => 1,
+                Order::Relaxed => 2,
+            };
+            self.hash.add(effect.object.0 << 2 | order);
+        }
+        self.effects.launch(effects, &mut self.commands, self.applied);
     }
 
     /// Settles the new commands' dependencies, and keeps track of who has followers.
@@ -236,48 +258,54 @@ impl CommandGraph {
             self.followed.push(false);
         }
     }
+}
 
-    fn add_to_hash(&mut self, launch: &Launch, shape: &Shape) {
-        let hash = &mut self.hash;
-        let kind = match launch.work {
-            Work::Kernel { .. } => 5,
-            Work::HostChunks { .. } => 6,
-            Work::HostOnce => 7,
-            Work::Collective => 8,
-            Work::Fence => 9,
-            Work::Epoch => 10,
-            Work::Horizon => 11,
-        };
-        hash.add(kind);
-        hash.add(launch.task.0);
-        hash.add_box(&shape.split.space());
-        let hints = &launch.hints;
-        let node = hints.node.map_or(u64::MAX, |node| node.0.into());
-        [
-            hints.tiling as usize,
-            hints.granularity[0],
-            hints.granularity[1],
-            hints.chunks_per_node,
-            hints.leaves,
-        ]
-        .into_iter()
-        .for_each(|word| hash.add(word as u64));
-        hash.add(node);
-        for access in &shape.accesses {
-            hash.add(shape.buffers[access.slot].0);
-            hash.add(access.mode as u64);
-            hash.add_region(&access.whole);
+/// The states of all buffers, by slot: each is live, or taken apart, or the slot is free.
+#[derive(Default)]
+struct States {
+    live: Vec<Option<BufferState>>,
+    parted: Vec<Option<Parted>>,
+    free: Vec<usize>,
+}
+
+impl States {
+    fn insert(&mut self, state: BufferState) -> usize {
+        let slot = self.free.pop().unwrap_or(self.live.len());
+        if slot == self.live.len() {
+            self.live.push(None);
+            self.parted.push(None);
         }
-        for reduction in launch.reductions {
-            hash.add(reduction.buffer.0 << 1 | u64::from(reduction.include_current));
+        self.live[slot] = Some(state);
+        slot
+    }
+
+    fn remove(&mut self, slot: usize) {
+        (self.live[slot], self.parted[slot]) = (None, None);
+        self.free.push(slot);
+    }
+
+    /// A state, perhaps with symbols in the place of commands.
+    fn get(&self, slot: usize) -> &BufferState {
+        let parted = self.parted[slot].as_ref().map(|part| &part.layout.state);
+        parted.or(self.live[slot].as_ref()).expect("a buffer of this graph")
+    }
+
+    fn make_live(&mut self, slot: usize) {
+        if let Some(part) = self.parted[slot].take() {
+            self.live[slot] = Some(part.whole());
         }
-        for effect in launch.effects {
-            let order = match effect.order {
-                Order::Sequential => 0,
-                Order::Exclusive => 1,
-                Order::Relaxed => 2,
-            };
-            hash.add(effect.object.0 << 2 | order);
+    }
+
+    /// Takes out a state in two parts; the slot is empty then.
+    fn part(&mut self, slot: usize, applied: CommandId, layouts: &mut Layouts) -> Parted {
+        if let Some(part) = self.parted[slot].take() {
+            if !part.outgrown(applied) {
+                return part;
+            }
+            self.live[slot] = Some(part.whole());
         }
+        let mut state = self.live[slot].take().expect("a buffer of this graph");
+        state.forget(applied);
+        layouts.part(&state)
     }
 }

@@ -56,6 +56,21 @@ pub enum Work {
     Horizon,
 }
 
+impl Work {
+    /// A number for each kind.
+    pub(super) fn code(&self) -> u64 {
+        match self {
+            Self::Kernel { .. } => 5,
+            Self::HostChunks { .. } => 6,
+            Self::HostOnce => 7,
+            Self::Collective => 8,
+            Self::Fence => 9,
+            Self::Epoch => 10,
+            Self::Horizon => 11,
+        }
+    }
+}
+
 /// How an index space is cut into chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tiling {

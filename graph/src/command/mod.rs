@@ -50,6 +50,9 @@
 //! what the whole task writes. Each node checks that for the runs of chunks that hold its own, so that some node
 //! notices every violation.
 //!
+//! A launch that repeats an earlier one (the same mappers on the same buffers) is not derived again where its buffers are in a
+//! state of the same structure: its commands are replayed with new numbers.
+//!
 //! # Reductions
 //! The index space of a task with reductions is cut into *leaves* in a way that does not depend on the number of nodes.
 //! Each node computes partial results for its leaves; the buffer is then *pending*. The first task that reads it makes
@@ -67,6 +70,8 @@ mod effects;
 mod graph;
 mod hash;
 mod launch;
+mod layout;
+mod replay;
 mod shape;
 mod split;
 mod tree;

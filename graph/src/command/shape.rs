@@ -6,6 +6,7 @@
 //! node that is found.
 
 use super::{
+    buffer::BufferState,
     launch::{CommandError, Launch, Mapper, Work},
     split::Split,
     types::NodeId,
@@ -204,6 +205,22 @@ impl Shape {
         for (half, region) in halves.into_iter().zip(&regions) {
             if half.start < self.own.end && self.own.start < half.end {
                 self.check_write(task, access, half, region)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that whatever this node reads was written on some node.
+    pub(super) fn check_written<'a>(
+        &self,
+        task: TaskId,
+        state: impl Fn(usize) -> &'a BufferState,
+    ) -> Result<(), CommandError> {
+        for access in self.accesses.iter().filter(|access| access.mode.reads()) {
+            let missing = state(access.slot).nowhere(access.mine());
+            if !missing.is_empty() {
+                let buffer = self.buffers[access.slot];
+                return Err(CommandError::NeverWritten { task, buffer, missing: missing.into() });
             }
         }
         Ok(())

@@ -33,6 +33,18 @@ impl Task {
         }
     }
 
+    fn again(&self) -> Self {
+        Self {
+            accesses: self.accesses.clone(),
+            reductions: self.reductions.clone(),
+            effects: self.effects.clone(),
+            leaves: self.leaves.clone(),
+            before: Memory::new(),
+            words: self.words.clone(),
+            ..*self
+        }
+    }
+
     /// The parts of an access, or of what a reduction reads, by a chunk.
     pub fn reads(&self, chunk: &Chunk<3>) -> Vec<(BufferId, Region<3>)> {
         let reading = self.accesses.iter().filter(|a| a.mode.reads());
@@ -87,7 +99,7 @@ impl Builder {
         if self.memory.len() < 2 {
             self.create_buffer(picks);
         }
-        match picks.below(20) {
+        match picks.below(21) {
             0..11 => self.kernel(picks),
             11 | 12 => self.host_once(picks),
             13 => self.collective(picks),
@@ -99,8 +111,29 @@ impl Builder {
                 self.actions.push(Action::RemoveBuffer(buffer));
             }
             16 => self.snapshot(Work::Fence, picks, false),
-            17 => self.snapshot(Work::Epoch, picks, false),
+            17 => self.repeat(picks),
+            18 => self.snapshot(Work::Epoch, picks, false),
             _ => self.snapshot(Work::Horizon, &mut Picks(&[0]), false),
+        }
+    }
+
+    /// The last tasks again, with the same mappers: a loop.
+    fn repeat(&mut self, picks: &mut Picks) {
+        let launches = self.actions.iter().filter_map(|action| match action {
+            Action::Launch(task) => Some(task),
+            _ => None,
+        });
+        let body = launches.rev().take(1 + picks.below(5)).map(|task| task.again());
+        let body: Vec<_> = body.collect();
+        for _ in 0..1 + picks.below(8) {
+            for task in body.iter().rev() {
+                let accessed = task.accesses.iter().map(|a| a.buffer);
+                let mut buffers = accessed.chain(task.reductions.iter().map(|r| r.buffer));
+                if buffers.all(|buffer| self.memory.contains_key(&buffer)) {
+                    self.tasks += 1;
+                    self.submit(Task { id: TaskId(self.tasks), ..task.again() });
+                }
+            }
         }
     }
 
