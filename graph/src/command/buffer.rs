@@ -27,14 +27,15 @@ impl Place {
 }
 
 /// The state of the points of a box.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
     pub(super) place: Place,
     /// The command that wrote this node's memory last, whether that is current or not.
     pub(super) writer: CommandId,
-    /// The commands that have read it since.
-    pub(super) readers: SmallVec<[CommandId; 2]>,
 }
+
+/// A command that has read a box that was not overwritten since.
+pub(super) type Reader = (GridBox<3>, CommandId);
 
 /// Partial results of a reduction that nobody has combined yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,22 +57,24 @@ type Boxes = SmallVec<[GridBox<3>; 4]>;
 #[derive(Clone, Debug)]
 pub(super) struct BufferState {
     pub(super) cells: RegionMap<3, Cell>,
+    /// A list, and not a part of the cells: reading is most of what happens, and shall not cut them into pieces.
+    pub(super) readers: Vec<Reader>,
     /// What other nodes have of what is owned here, by node.
     pub(super) sent: Vec<(NodeId, Region<3>)>,
     pub(super) pending: Option<Box<Pending>>,
-    /// How many cells there may be before those that differ only in commands before the horizon are merged.
+    /// How many cells and readers there may be before those before the horizon are merged.
     bound: usize,
 }
 
-/// Cells that a buffer may have before it is worth looking which of them can be merged.
-const CELLS: usize = 32;
+/// Cells and readers that a buffer may have before it is worth looking which of them can be merged.
+const BOUND: usize = 32;
 
 impl BufferState {
     /// A buffer whose contents are everywhere, or nowhere.
     pub(super) fn new(extent: Extent<3>, initialised: bool) -> Self {
         let place = if initialised { Place::Copied } else { Place::Nowhere };
-        let cell = Cell { place, writer: CommandId::EPOCH, readers: SmallVec::new() };
-        Self { cells: RegionMap::new(extent, cell), sent: Vec::new(), pending: None, bound: CELLS }
+        let cells = RegionMap::new(extent, Cell { place, writer: CommandId::EPOCH });
+        Self { cells, readers: Vec::new(), sent: Vec::new(), pending: None, bound: BOUND }
     }
 
     pub(super) fn whole(&self) -> GridBox<3> {
@@ -116,49 +119,58 @@ impl BufferState {
         }
     }
 
-    /// Makes `command` depend on whoever still reads a part of `region`, or wrote it where nobody has read it.
+    /// Makes `command` depend on whoever has read a part of `region` since it was written, and on whoever wrote what
+    /// was not read since.
     pub(super) fn before_write(&self, region: &Region<3>, command: &mut Command) {
         for range in region.boxes() {
-            self.cells.for_each(range, |_, cell| match cell.readers.as_slice() {
-                [] => command.after(cell.writer, Kind::Output),
-                readers => {
-                    let by = command.id;
-                    let others = readers.iter().filter(|&&reader| reader != by);
-                    others.for_each(|&reader| command.after(reader, Kind::Anti));
+            for (_, reader) in self.readers.iter().filter(|(read, _)| read.intersects(range)) {
+                if *reader != command.id {
+                    command.after(*reader, Kind::Anti);
+                }
+            }
+            self.cells.for_each(range, |part, cell| {
+                // A reader comes after the writer anyway.
+                let read = |(read, reader): &Reader| *reader > cell.writer && read.contains(&part);
+                if !self.readers.iter().any(read) {
+                    command.after(cell.writer, Kind::Output);
                 }
             });
         }
     }
 
-    /// Notes that `by` reads `region`. Readers before the horizon are replaced by it now and then.
+    /// Notes that `by` reads `region`.
     pub(super) fn read(&mut self, region: &Region<3>, by: CommandId, applied: CommandId) {
-        self.merge_cells(applied);
-        for range in region.boxes() {
-            self.cells.apply(range, |cell| {
-                let mut cell = cell.clone();
-                // Only before the list would grow: so the check costs little per reader.
-                if cell.readers.len() >= 2 && cell.readers.len().is_power_of_two() {
-                    cell.forget(applied);
-                }
-                if cell.readers.last() != Some(&by) {
-                    cell.readers.push(by);
-                }
-                cell
-            });
-        }
+        self.merge(applied);
+        self.readers.extend(region.boxes().iter().map(|range| (*range, by)));
     }
 
     /// Notes that `by` writes current contents to `region`.
-    pub(super) fn write(&mut self, region: &Region<3>, by: CommandId, place: Place) {
+    pub(super) fn write(&mut self, region: &Region<3>, by: CommandId, applied: CommandId, place: Place) {
+        self.merge(applied);
         for range in region.boxes() {
-            self.cells.update(range, Cell { place, writer: by, readers: SmallVec::new() });
+            self.forget_readers(range);
+            self.cells.update(range, Cell { place, writer: by });
         }
+    }
+
+    /// What was read is overwritten.
+    fn forget_readers(&mut self, written: &GridBox<3>) {
+        let mut rest = Vec::new();
+        self.readers.retain(|(read, reader)| {
+            let overlaps = read.intersects(written);
+            if overlaps && !written.contains(read) {
+                let parts = Region::from(*read).difference(&Region::from(*written));
+                rest.extend(parts.boxes().iter().map(|part| (*part, *reader)));
+            }
+            !overlaps
+        });
+        self.readers.append(&mut rest);
     }
 
     /// Notes that other nodes have overwritten `region`.
     pub(super) fn lose(&mut self, region: &Region<3>) {
         for range in region.boxes() {
-            self.cells.apply(range, |cell| Cell { place: Place::Elsewhere, ..cell.clone() });
+            self.cells.apply(range, |cell| Cell { place: Place::Elsewhere, ..*cell });
         }
     }
 
@@ -193,33 +205,29 @@ impl BufferState {
         });
     }
 
+    /// Merges what differs only in commands before the horizon, once there is much of it.
+    fn merge(&mut self, applied: CommandId) {
+        if self.cells.len() + self.readers.len() > self.bound {
+            self.forget(applied);
+            self.bound = BOUND.max(2 * (self.cells.len() + self.readers.len()));
+        }
+    }
+
     /// Replaces commands before the horizon by it.
     pub(super) fn forget(&mut self, applied: CommandId) {
         let whole = self.whole();
-        self.cells.apply(&whole, |cell| {
-            let mut cell = cell.clone();
-            cell.forget(applied);
-            cell
+        self.cells.apply(&whole, |cell| Cell { writer: cell.writer.max(applied), ..*cell });
+        // One box around all of what they read: it does no harm to come after the horizon.
+        let mut around = GridBox::EMPTY;
+        self.readers.retain(|(read, reader)| {
+            let old = *reader <= applied;
+            if old {
+                around = around.bounding(read);
+            }
+            !old
         });
-    }
-
-    /// Merges cells that differ only in commands before the horizon.
-    fn merge_cells(&mut self, applied: CommandId) {
-        if self.cells.len() > self.bound {
-            self.forget(applied);
-            self.bound = CELLS.max(2 * self.cells.len());
-        }
-    }
-}
-
-impl Cell {
-    /// Replaces commands before the horizon by it.
-    fn forget(&mut self, applied: CommandId) {
-        self.writer = self.writer.max(applied);
-        let count = self.readers.len();
-        self.readers.retain(|reader| *reader > applied);
-        if self.readers.len() < count {
-            self.readers.insert(0, applied);
+        if !around.is_empty() {
+            self.readers.insert(0, (around, applied));
         }
     }
 }

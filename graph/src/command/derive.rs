@@ -129,9 +129,10 @@ impl Derivation<'_> {
         }
         let kind = CommandKind::AwaitPush { buffer: self.buffer(slot), region: missing.clone() };
         let mut arrival = self.command(kind);
+        let applied = self.applied;
         let state = self.state(slot);
         state.before_write(&missing, &mut arrival);
-        state.write(&missing, arrival.id, Place::Copied);
+        state.write(&missing, arrival.id, applied, Place::Copied);
         self.out.push(arrival);
     }
 
@@ -152,7 +153,7 @@ impl Derivation<'_> {
         for access in &shape.accesses {
             let (region, state) = (access.chunk(at), self.state(access.slot));
             if access.mode.writes() {
-                state.write(region, command.id, Place::Owned);
+                state.write(region, command.id, applied, Place::Owned);
             } else {
                 state.read(region, command.id, applied);
             }
@@ -214,8 +215,9 @@ impl Derivation<'_> {
         if mine {
             let by = self.reduce(slot, &pending);
             let place = if owner { Place::Owned } else { Place::Copied };
+            let applied = self.applied;
             let state = self.state(slot);
-            state.write(&pending.region, by, place);
+            state.write(&pending.region, by, applied, place);
             if owner {
                 let mut parts = others.iter().map(|&node| (node, pending.region.clone())).collect();
                 state.send(&mut parts);

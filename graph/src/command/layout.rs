@@ -5,7 +5,7 @@
 //! asking whether a state is one that was seen before is a comparison of pointers.
 
 use super::{
-    buffer::{BufferState, Cell, Pending},
+    buffer::{BufferState, Cell, Pending, Reader},
     hash::{Map, WordHasher},
     types::{CommandId, NodeId},
 };
@@ -22,6 +22,7 @@ use std::{
 struct Structure {
     /// By position.
     cells: Vec<(GridBox<3>, Cell)>,
+    readers: Vec<Reader>,
     sent: Vec<(NodeId, Region<3>)>,
     pending: Option<Box<Pending>>,
 }
@@ -64,15 +65,18 @@ impl Parted {
 }
 
 impl BufferState {
+    fn commands(&self) -> impl Iterator<Item = CommandId> {
+        let writers = self.cells.entries().map(|(_, cell)| cell.writer);
+        let readers = self.readers.iter().map(|(_, reader)| *reader);
+        writers.chain(readers).chain(self.pending.iter().flat_map(|pending| pending.writers.iter().copied()))
+    }
+
     /// The same state with other commands.
     pub(super) fn renamed(&self, name: impl Fn(CommandId) -> CommandId) -> Self {
         let mut state = self.clone();
         let whole = state.whole();
-        state.cells.apply(&whole, |cell| Cell {
-            place: cell.place,
-            writer: name(cell.writer),
-            readers: cell.readers.iter().map(|&reader| name(reader)).collect(),
-        });
+        state.cells.apply(&whole, |cell| Cell { writer: name(cell.writer), ..*cell });
+        state.readers.iter_mut().for_each(|(_, reader)| *reader = name(*reader));
         if let Some(pending) = &mut state.pending {
             pending.writers.iter_mut().for_each(|writer| *writer = name(*writer));
         }
@@ -93,43 +97,30 @@ impl Layouts {
 
     /// Takes a state apart.
     pub(super) fn part(&mut self, state: &BufferState) -> Parted {
-        let mut ids = Ids::new();
-        let mut symbol = |id: CommandId| {
-            let at = ids.iter().position(|&other| other == id).unwrap_or_else(|| {
-                ids.push(id);
-                ids.len() - 1
-            });
-            CommandId(at as u64 + 1)
-        };
-        let mut cells: Vec<_> = state.cells.entries().map(|(range, cell)| (range, cell.clone())).collect();
-        cells.sort_unstable_by_key(|(range, _)| range.min());
-        for (_, cell) in &mut cells {
-            cell.writer = symbol(cell.writer);
-            cell.readers.iter_mut().for_each(|reader| *reader = symbol(*reader));
-        }
-        let mut pending = state.pending.clone();
-        let mut reduction = TaskId::EPOCH;
-        if let Some(pending) = &mut pending {
-            pending.writers.iter_mut().for_each(|writer| *writer = symbol(*writer));
-            std::mem::swap(&mut pending.reduction, &mut reduction);
-        }
-        let layout = self.intern(Structure { cells, sent: state.sent.clone(), pending }, state, &ids);
+        let mut ids: Ids = state.commands().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        // Symbols are in the order of what they stand for, so that comparing them gives the same.
+        let symbol = |id| CommandId(ids.binary_search(&id).expect("every command has a symbol") as u64 + 1);
+        let mut renamed = state.renamed(symbol);
+        let pending = renamed.pending.as_mut();
+        let reduction = pending.map_or(TaskId::EPOCH, |p| std::mem::replace(&mut p.reduction, TaskId::EPOCH));
+        let layout = self.intern(renamed, ids.len());
         Parted { layout, ids, reduction }
     }
 
-    fn intern(&mut self, structure: Structure, state: &BufferState, ids: &Ids) -> Arc<Layout> {
+    fn intern(&mut self, state: BufferState, symbols: usize) -> Arc<Layout> {
+        let mut cells: Vec<_> = state.cells.entries().map(|(range, cell)| (range, *cell)).collect();
+        cells.sort_unstable_by_key(|(range, _)| range.min());
+        let (readers, sent) = (state.readers.clone(), state.sent.clone());
+        let structure = Structure { cells, readers, sent, pending: state.pending.clone() };
         let mut hasher = WordHasher::default();
         structure.hash(&mut hasher);
         let same = self.by_hash.entry(hasher.finish()).or_default();
         if let Some(layout) = same.iter().find(|layout| layout.structure == structure) {
             return layout.clone();
         }
-        let position = |id| ids.iter().position(|&other| other == id).expect("every command has a symbol");
-        let mut state = state.renamed(|id| CommandId(position(id) as u64 + 1));
-        if let Some(pending) = &mut state.pending {
-            pending.reduction = TaskId::EPOCH;
-        }
-        let layout = Arc::new(Layout { structure, state, symbols: ids.len() });
+        let layout = Arc::new(Layout { structure, state, symbols });
         same.push(layout.clone());
         layout
     }
