@@ -202,14 +202,11 @@ impl CommandGraph {
         let evaluate = || Shape::new(me, nodes, launch, |buffer| states.get(buffers[&buffer]).cells.extent());
         let Some((shape, digest)) = self.replay.shape(key, launch, evaluate)? else { return Ok(false) };
         let slots: SmallVec<[usize; 4]> = shape.buffers.iter().map(|buffer| buffers[buffer]).collect();
-        let mut parts: SmallVec<[Parted; 2]> = SmallVec::new();
         for &slot in &slots {
-            parts.push(self.states.part(slot, self.applied, &mut self.replay.layouts));
+            self.states.make_parted(slot, self.applied, &mut self.replay.layouts);
         }
-        let done =
-            self.replay.apply(key, (me, nodes), launch.task, &mut parts, self.next, &mut self.commands);
-        slots.iter().zip(parts).for_each(|(&slot, part)| self.states.parted[slot] = Some(part));
-        done?;
+        let states = (&mut self.states.parted[..], &slots[..]);
+        self.replay.apply(key, (me, nodes), launch.task, states, self.next, &mut self.commands)?;
         self.hash.add(digest);
         Ok(true)
     }
@@ -296,16 +293,15 @@ impl States {
         }
     }
 
-    /// Takes out a state in two parts; the slot is empty then.
-    fn part(&mut self, slot: usize, applied: CommandId, layouts: &mut Layouts) -> Parted {
-        if let Some(part) = self.parted[slot].take() {
+    fn make_parted(&mut self, slot: usize, applied: CommandId, layouts: &mut Layouts) {
+        if let Some(part) = &self.parted[slot] {
             if !part.outgrown(applied) {
-                return part;
+                return;
             }
-            self.live[slot] = Some(part.whole());
+            self.make_live(slot);
         }
         let mut state = self.live[slot].take().expect("a buffer of this graph");
         state.forget(applied);
-        layouts.part(&state)
+        self.parted[slot] = Some(layouts.part(&state));
     }
 }

@@ -23,11 +23,21 @@ impl Rolling {
         self.0 = ((self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29);
     }
 
-    pub(super) fn add_box(&mut self, range: &GridBox<3>) {
-        for axis in 0..3 {
-            self.add(range.min()[axis] as u64);
-            self.add(range.max()[axis] as u64);
+    /// Adds several words at the price of one: they are weighed independently of each other.
+    #[inline]
+    pub(super) fn add_all<const N: usize>(&mut self, words: [u64; N]) {
+        let mut weight = 0xd1b5_4a32_d192_ed03u64;
+        let mut sum = 0u64;
+        for word in words {
+            sum = sum.wrapping_add((word ^ word >> 31).wrapping_add(weight >> 17).wrapping_mul(weight));
+            weight = weight.wrapping_mul(0x8cb9_2ba7_2f3d_8dd7).wrapping_add(2);
         }
+        self.add(sum ^ sum >> 29);
+    }
+
+    pub(super) fn add_box(&mut self, range: &GridBox<3>) {
+        let ([a, b, c], [d, e, f]) = (range.min().0, range.max().0);
+        self.add_all([a, b, c, d, e, f].map(|at| at as u64));
     }
 
     pub(super) fn add_region(&mut self, region: &Region<3>) {

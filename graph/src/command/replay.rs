@@ -12,7 +12,7 @@ use super::{
     launch::{BufferAccess, CommandError, Hints, Launch, Reduction, Work},
     layout::{Layout, Layouts, Parted},
     shape::Shape,
-    types::{Command, CommandId, CommandKind, NodeId},
+    types::{Command, CommandDependency, CommandId, CommandKind, NodeId},
 };
 use crate::{BufferId, TaskId};
 use smallvec::SmallVec;
@@ -130,13 +130,14 @@ impl Replay {
         key: u64,
         place: (NodeId, u16),
         task: TaskId,
-        parts: &mut [Parted],
+        (states, slots): (&mut [Option<Parted>], &[usize]),
         first: u64,
         out: &mut Vec<Command>,
     ) -> Result<(), CommandError> {
         let repeated = self.repeated.get_mut(&key).expect("a launch that was recognised");
         let same = |transition: &Transition| {
-            transition.before.iter().zip(parts.iter()).all(|(layout, part)| Arc::ptr_eq(layout, &part.layout))
+            let layouts = slots.iter().map(|&slot| &part(states, slot).layout);
+            transition.before.iter().zip(layouts).all(|(a, b)| Arc::ptr_eq(a, b))
         };
         let at = match repeated.transitions.iter().position(same) {
             Some(at) => {
@@ -149,12 +150,12 @@ impl Replay {
                     repeated.transitions.clear();
                 }
                 let transition =
-                    record(&repeated.shape, repeated.work, place, task, parts, &mut self.layouts)?;
+                    record(&repeated.shape, repeated.work, place, task, (states, slots), &mut self.layouts)?;
                 repeated.transitions.push(transition);
                 repeated.transitions.len() - 1
             }
         };
-        repeated.transitions[at].apply(&repeated.shape, task, parts, first, out);
+        repeated.transitions[at].apply(&repeated.shape, task, (states, slots), first, out);
         Ok(())
     }
 }
@@ -165,25 +166,26 @@ fn record(
     work: Work,
     (me, nodes): (NodeId, u16),
     task: TaskId,
-    parts: &[Parted],
+    (parted, slots): (&[Option<Parted>], &[usize]),
     layouts: &mut Layouts,
 ) -> Result<Transition, CommandError> {
     let mut symbols = 0;
     let mut states: SmallVec<[_; 4]> = SmallVec::new();
-    for part in parts {
+    for &slot in slots {
+        let part = part(parted, slot);
         states.push(Some(part.layout.state.renamed(|symbol| CommandId(symbol.0 + symbols))));
         symbols += part.layout.symbols as u64;
     }
     shape.check_written(task, |slot| states[slot].as_ref().expect("a state for each buffer"))?;
     let mut commands = Vec::new();
-    let slots: SmallVec<[usize; 4]> = (0..parts.len()).collect();
+    let places: SmallVec<[usize; 4]> = (0..slots.len()).collect();
     Derivation {
         me,
         nodes,
         task: TaskId::EPOCH,
         shape,
         states: &mut states,
-        slots: &slots,
+        slots: &places,
         applied: CommandId::EPOCH,
         first: symbols + 1,
         out: &mut commands,
@@ -191,42 +193,63 @@ fn record(
     .launch(&work);
     let after = states.iter().map(|state| {
         let part = layouts.part(state.as_ref().expect("a state for each buffer"));
-        (part.layout, part.ids.iter().map(|id| id.0 as u32 - 1).collect())
+        (part.layout, part.ids.iter().map(|id| id.0 as u32).collect())
     });
     let after = after.collect();
-    Ok(Transition { before: parts.iter().map(|part| part.layout.clone()).collect(), commands, after })
+    let before = slots.iter().map(|&slot| part(parted, slot).layout.clone()).collect();
+    Ok(Transition { before, commands, after })
 }
 
 impl Transition {
-    fn apply(&self, shape: &Shape, task: TaskId, parts: &mut [Parted], first: u64, out: &mut Vec<Command>) {
-        let mut ids: SmallVec<[CommandId; 32]> = SmallVec::new();
-        parts.iter().for_each(|part| ids.extend_from_slice(&part.ids));
-        ids.extend((0..self.commands.len() as u64).map(|at| CommandId(first + at)));
-        let old = ids.len() - self.commands.len();
-        for (at, command) in self.commands.iter().enumerate() {
-            let mut kind = command.kind.clone();
-            if let Some((buffer, reduction)) = kind.reduction_mut() {
-                *reduction = pending_in(shape, parts, buffer);
+    fn apply(
+        &self,
+        shape: &Shape,
+        task: TaskId,
+        (states, slots): (&mut [Option<Parted>], &[usize]),
+        first: u64,
+        out: &mut Vec<Command>,
+    ) {
+        let mut ids: SmallVec<[CommandId; 24]> = SmallVec::new();
+        slots.iter().for_each(|&slot| ids.extend_from_slice(&part(states, slot).ids));
+        let named = |symbol: CommandId, ids: &[CommandId]| match ids.get(symbol.0 as usize - 1) {
+            Some(&id) => id,
+            None => CommandId(first + symbol.0 - 1 - ids.len() as u64),
+        };
+        out.extend(self.commands.iter().map(|command| {
+            Command {
+                id: named(command.id, &ids),
+                task,
+                kind: command.kind.clone(),
+                dependencies: command
+                    .dependencies
+                    .iter()
+                    .map(|dependency| CommandDependency { on: named(dependency.on, &ids), ..*dependency })
+                    .collect(),
+                conflicts: SmallVec::new(),
             }
-            let mut new = Command::new(ids[old + at], task, kind);
-            for dependency in &command.dependencies {
-                new.after(ids[dependency.on.0 as usize - 1], dependency.kind);
+        }));
+        for command in &mut out[..] {
+            if let Some((buffer, reduction)) = command.kind.reduction_mut() {
+                let slot = shape.buffers.iter().position(|&other| other == buffer);
+                *reduction = part(states, slots[slot.expect("a buffer of the launch")]).reduction;
             }
-            out.push(new);
         }
-        for (slot, (part, (layout, symbols))) in parts.iter_mut().zip(&self.after).enumerate() {
-            part.layout = layout.clone();
-            part.ids = symbols.iter().map(|&symbol| ids[symbol as usize]).collect();
-            if shape.reductions.contains(&slot) {
+        for (at, (&slot, (layout, symbols))) in slots.iter().zip(&self.after).enumerate() {
+            let part = states[slot].as_mut().expect("a state in two parts");
+            if !Arc::ptr_eq(&part.layout, layout) {
+                part.layout = layout.clone();
+            }
+            part.ids.clear();
+            part.ids.extend(symbols.iter().map(|&symbol| named(CommandId(symbol as u64), &ids)));
+            if shape.reductions.contains(&at) {
                 part.reduction = task;
             }
         }
     }
 }
 
-fn pending_in(shape: &Shape, parts: &[Parted], buffer: BufferId) -> TaskId {
-    let slot = shape.buffers.iter().position(|&other| other == buffer);
-    parts[slot.expect("a buffer of the launch")].reduction
+fn part(states: &[Option<Parted>], slot: usize) -> &Parted {
+    states[slot].as_ref().expect("a state in two parts")
 }
 
 impl CommandKind {
@@ -250,11 +273,10 @@ fn hash(launch: &Launch) -> u64 {
     };
     hash.add(launch.work.code() << 1 | u64::from(space.is_some()));
     if let Some(space) = space {
-        space.max().0.into_iter().for_each(|at| hash.add(at as u64));
+        hash.add_box(&space);
     }
-    for access in launch.accesses {
-        hash.add(access.buffer.0 << 2 | access.mode as u64);
-        hash.add(Arc::as_ptr(&access.mapper) as *const () as u64);
+    for BufferAccess { buffer, mode, mapper } in launch.accesses {
+        hash.add_all([buffer.0 << 2 | *mode as u64, Arc::as_ptr(mapper) as *const () as u64]);
     }
     launch.reductions.iter().for_each(|reduction| hash.add(reduction.buffer.0));
     // Zero says that nothing was seen yet.
@@ -266,15 +288,11 @@ pub(super) fn digest(launch: &Launch, shape: &Shape) -> u64 {
     let mut hash = Rolling::default();
     hash.add(launch.work.code());
     hash.add_box(&shape.split.space());
-    let hints = &launch.hints;
-    let node = hints.node.map_or(u64::MAX, |node| node.0.into());
-    [hints.tiling as usize, hints.granularity[0], hints.granularity[1], hints.chunks_per_node, hints.leaves]
-        .into_iter()
-        .for_each(|word| hash.add(word as u64));
-    hash.add(node);
+    let Hints { tiling, granularity: [rows, columns], chunks_per_node, node, leaves } = launch.hints;
+    let node = node.map_or(usize::MAX, |node| node.0.into());
+    hash.add_all([tiling as usize, rows, columns, chunks_per_node, leaves, node].map(|word| word as u64));
     for access in &shape.accesses {
-        hash.add(shape.buffers[access.slot].0);
-        hash.add(access.mode as u64);
+        hash.add(shape.buffers[access.slot].0 << 2 | access.mode as u64);
         hash.add_region(&access.whole);
     }
     for reduction in launch.reductions {

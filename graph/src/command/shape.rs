@@ -25,7 +25,7 @@ enum Map {
     /// As the program says.
     User(Mapper),
     /// The chunk with the first point of the index space accesses all of this.
-    First(GridBox<3>),
+    First(Box<GridBox<3>>),
 }
 
 impl Map {
@@ -33,7 +33,7 @@ impl Map {
         let chunk = Chunk { range: split.range(run), global: split.space() };
         match self {
             Self::User(mapper) => mapper(&chunk),
-            Self::First(all) if chunk.range.min() == chunk.global.min() => (*all).into(),
+            Self::First(all) if chunk.range.min() == chunk.global.min() => (**all).into(),
             Self::First(_) => Region::empty(),
         }
     }
@@ -47,10 +47,8 @@ pub(super) struct AccessShape {
     map: Map,
     /// The region of the whole index space.
     pub(super) whole: Region<3>,
-    /// The regions of this node's chunks, where they are not just the whole.
+    /// The regions of this node's chunks, where they are not just the whole; if they are several or none, then their union.
     own: SmallVec<[Region<3>; 1]>,
-    /// The union of `own`, where that is not one region.
-    union: Region<3>,
     is_whole: bool,
 }
 
@@ -62,11 +60,7 @@ impl AccessShape {
 
     /// The region of all of this node's chunks.
     pub(super) fn mine(&self) -> &Region<3> {
-        match self.own.as_slice() {
-            _ if self.is_whole => &self.whole,
-            [only] => only,
-            _ => &self.union,
-        }
+        if self.is_whole { &self.whole } else { &self.own[self.own.len() - 1] }
     }
 }
 
@@ -77,7 +71,7 @@ pub(super) struct Shape {
     pub(super) own: Range<usize>,
     /// The buffers that are touched, each once.
     pub(super) buffers: SmallVec<[BufferId; 4]>,
-    pub(super) accesses: SmallVec<[AccessShape; 4]>,
+    pub(super) accesses: SmallVec<[AccessShape; 2]>,
     /// The reductions: which of the buffers.
     pub(super) reductions: SmallVec<[usize; 1]>,
 }
@@ -117,7 +111,7 @@ impl Shape {
             shape.reductions.push(slot);
             if reduction.include_current {
                 let all = GridBox::full(extent(reduction.buffer));
-                let access = shape.evaluate(slot, Mode::Read, Map::First(all));
+                let access = shape.evaluate(slot, Mode::Read, Map::First(all.into()));
                 shape.accesses.push(access);
             }
         }
@@ -137,20 +131,20 @@ impl Shape {
         let chunks = split.chunks();
         let whole = if chunks == 0 { Region::empty() } else { map.region(split, 0..chunks) };
         let is_whole = own.len() == chunks && chunks <= 1;
-        let mut access =
-            AccessShape { slot, mode, map, whole, own: SmallVec::new(), union: Region::empty(), is_whole };
+        let mut regions = SmallVec::new();
         if !is_whole {
-            access.own = own.clone().map(|chunk| access.map.region(split, chunk..chunk + 1)).collect();
-            if access.own.len() > 1 {
-                access.union = access.own.iter().cloned().collect();
+            regions.extend(own.clone().map(|chunk| map.region(split, chunk..chunk + 1)));
+            if own.len() != 1 {
+                let union = regions.iter().cloned().collect();
+                regions.push(union);
             }
         }
-        access
+        AccessShape { slot, mode, map, whole, own: regions, is_whole }
     }
 
     fn check(&self, task: TaskId) -> Result<(), CommandError> {
         for (number, access) in self.accesses.iter().enumerate() {
-            for (at, region) in access.own.iter().enumerate() {
+            for (at, region) in access.own.iter().take(self.own.len()).enumerate() {
                 if !access.whole.contains(region) {
                     let chunk = self.own.start + at;
                     let (part, beyond) =
