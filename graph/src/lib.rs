@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod ancestry;
+pub mod command;
 mod front;
 mod graph;
 mod horizon;

@@ -1,0 +1,84 @@
+//! A rolling hash of the submitted program, and a fast hash for numbers as keys.
+
+use anabranch_grid::{GridBox, Region};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A hash that is the same on every node, in every run and on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rolling(u64);
+
+impl Default for Rolling {
+    fn default() -> Self {
+        Self(0x6a09_e667_f3bc_c908)
+    }
+}
+
+impl Rolling {
+    pub(super) fn value(self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, word: u64) {
+        self.0 = ((self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29);
+    }
+
+    /// Adds several words at the price of one: they are weighed independently of each other.
+    #[inline]
+    pub(super) fn add_all<const N: usize>(&mut self, words: [u64; N]) {
+        let mut weight = 0xd1b5_4a32_d192_ed03u64;
+        let mut sum = 0u64;
+        for word in words {
+            sum = sum.wrapping_add((word ^ word >> 31).wrapping_add(weight >> 17).wrapping_mul(weight));
+            weight = weight.wrapping_mul(0x8cb9_2ba7_2f3d_8dd7).wrapping_add(2);
+        }
+        self.add(sum ^ sum >> 29);
+    }
+
+    pub(super) fn add_box(&mut self, range: &GridBox<3>) {
+        let ([a, b, c], [d, e, f]) = (range.min().0, range.max().0);
+        self.add_all([a, b, c, d, e, f].map(|at| at as u64));
+    }
+
+    pub(super) fn add_region(&mut self, region: &Region<3>) {
+        self.add(region.boxes().len() as u64);
+        region.boxes().iter().for_each(|range| self.add_box(range));
+    }
+}
+
+/// For keys that are numbers the program does not choose.
+#[derive(Clone, Copy, Default)]
+pub(super) struct WordHasher(Rolling);
+
+impl Hasher for WordHasher {
+    fn finish(&self) -> u64 {
+        // The table takes its tag from the upper bits and the position from the lower ones.
+        self.0.value()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0.add(byte.into()));
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.0.add(word.into());
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.0.add(word.into());
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.0.add(word.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0.add(word);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.0.add(word as u64);
+    }
+}
+
+pub(super) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<WordHasher>>;

@@ -1,0 +1,302 @@
+//! Launches that repeat are derived once and then replayed.
+//!
+//! What a launch generates depends on its shape (equal mappers, hints, index space and buffers) and on the structure of
+//! its buffers' states, not on which commands those name. So a launch whose shape was seen before is derived in terms of
+//! [symbols](super::layout): the result is a [`Transition`] from layouts to layouts, with commands that depend on symbols.
+//! Whenever the same shape meets the same layouts again, the transition is applied with the commands that the symbols stand
+//! for by then.
+
+use super::{
+    derive::Derivation,
+    hash::{Map, Rolling},
+    launch::{BufferAccess, CommandError, Hints, Launch, Reduction, Work},
+    layout::{Layout, Layouts, Parted},
+    shape::Shape,
+    types::{Command, CommandDependency, CommandId, CommandKind, NodeId},
+};
+use crate::{BufferId, TaskId};
+use smallvec::SmallVec;
+use std::{collections::hash_map::Entry, sync::Arc};
+
+/// What a launch does to states of certain layouts. Symbols are those of the first buffer, of the next and so on, and
+/// then the commands that it generates.
+struct Transition {
+    before: SmallVec<[Arc<Layout>; 2]>,
+    commands: Vec<Command>,
+    after: SmallVec<[After; 2]>,
+}
+
+/// A layout, and which of a transition's symbols its symbols are.
+type After = (Arc<Layout>, SmallVec<[u32; 8]>);
+
+/// A launch that was seen more than once.
+struct Repeated {
+    work: Work,
+    hints: Hints,
+    accesses: Vec<BufferAccess>,
+    reductions: Vec<Reduction>,
+    shape: Shape,
+    digest: u64,
+    transitions: Vec<Transition>,
+    /// How often no transition was found since one was.
+    misses: usize,
+}
+
+impl Repeated {
+    fn new(launch: &Launch, shape: Shape) -> Self {
+        Self {
+            work: launch.work,
+            hints: launch.hints,
+            accesses: launch.accesses.to_vec(),
+            reductions: launch.reductions.to_vec(),
+            digest: digest(launch, &shape),
+            shape,
+            transitions: Vec::new(),
+            misses: 0,
+        }
+    }
+
+    fn is(&self, launch: &Launch) -> bool {
+        let same_access = |(a, b): (&BufferAccess, &BufferAccess)| {
+            a.buffer == b.buffer && a.mode == b.mode && Arc::ptr_eq(&a.mapper, &b.mapper)
+        };
+        self.work == launch.work
+            && self.hints == launch.hints
+            && self.accesses.len() == launch.accesses.len()
+            && self.accesses.iter().zip(launch.accesses).all(same_access)
+            && self.reductions == launch.reductions
+    }
+}
+
+/// How many shapes, layouts, or transitions of a shape are kept; when there are more, all are forgotten.
+const KEPT: [usize; 3] = [256, 1024, 64];
+
+/// How often a launch is recorded in vain before it is only tried now and then.
+const PATIENCE: usize = 32;
+
+/// The launches and states that were seen.
+#[derive(Default)]
+pub(super) struct Replay {
+    /// Hashes of recent launches, at positions that they say.
+    seen: Vec<u64>,
+    repeated: Map<u64, Repeated>,
+    pub(super) layouts: Layouts,
+}
+
+impl Replay {
+    /// The key of a launch that was seen before. The first time is only noted, as most programs have launches that do
+    /// not repeat.
+    pub(super) fn recognise(&mut self, launch: &Launch) -> Option<u64> {
+        let key = hash(launch);
+        if self.seen.is_empty() {
+            self.seen = vec![0; KEPT[0]];
+        }
+        let seen = std::mem::replace(&mut self.seen[key as usize % KEPT[0]], key);
+        (seen == key || self.repeated.contains_key(&key)).then_some(key)
+    }
+
+    /// What a launch of this key asks of the buffers: the shape and its digest; `None` if another launch has the same key,
+    /// or its states were different every time.
+    pub(super) fn shape(
+        &mut self,
+        key: u64,
+        launch: &Launch,
+        evaluate: impl FnOnce() -> Result<Shape, CommandError>,
+    ) -> Result<Option<(&Shape, u64)>, CommandError> {
+        if self.repeated.len() > KEPT[0] || self.layouts.len() > KEPT[1] {
+            self.repeated.clear();
+            self.layouts = Layouts::default();
+        }
+        let repeated = match self.repeated.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Repeated::new(launch, evaluate()?)),
+        };
+        if !repeated.is(launch) {
+            return Ok(None);
+        }
+        if repeated.misses > PATIENCE {
+            repeated.misses += 1;
+            if !repeated.misses.is_multiple_of(PATIENCE) {
+                return Ok(None);
+            }
+        }
+        Ok(Some((&repeated.shape, repeated.digest)))
+    }
+
+    /// Applies the launch of this key to the states of its buffers, and appends its commands to `out`, their dependencies
+    /// yet to be settled. The first is number `first`.
+    pub(super) fn apply(
+        &mut self,
+        key: u64,
+        place: (NodeId, u16),
+        task: TaskId,
+        (states, slots): (&mut [Option<Parted>], &[usize]),
+        first: u64,
+        out: &mut Vec<Command>,
+    ) -> Result<(), CommandError> {
+        let repeated = self.repeated.get_mut(&key).expect("a launch that was recognised");
+        let same = |transition: &Transition| {
+            let layouts = slots.iter().map(|&slot| &part(states, slot).layout);
+            transition.before.iter().zip(layouts).all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        let at = match repeated.transitions.iter().position(same) {
+            Some(at) => {
+                repeated.misses = 0;
+                at
+            }
+            None => {
+                repeated.misses += 1;
+                if repeated.transitions.len() >= KEPT[2] {
+                    repeated.transitions.clear();
+                }
+                let transition =
+                    record(&repeated.shape, repeated.work, place, task, (states, slots), &mut self.layouts)?;
+                repeated.transitions.push(transition);
+                repeated.transitions.len() - 1
+            }
+        };
+        repeated.transitions[at].apply(&repeated.shape, task, (states, slots), first, out);
+        Ok(())
+    }
+}
+
+/// Derives a launch in terms of symbols.
+fn record(
+    shape: &Shape,
+    work: Work,
+    (me, nodes): (NodeId, u16),
+    task: TaskId,
+    (parted, slots): (&[Option<Parted>], &[usize]),
+    layouts: &mut Layouts,
+) -> Result<Transition, CommandError> {
+    let mut symbols = 0;
+    let mut states: SmallVec<[_; 4]> = SmallVec::new();
+    for &slot in slots {
+        let part = part(parted, slot);
+        states.push(Some(part.layout.state.renamed(|symbol| CommandId(symbol.0 + symbols))));
+        symbols += part.layout.symbols as u64;
+    }
+    shape.check_written(task, |slot| states[slot].as_ref().expect("a state for each buffer"))?;
+    let mut commands = Vec::new();
+    let places: SmallVec<[usize; 4]> = (0..slots.len()).collect();
+    Derivation {
+        me,
+        nodes,
+        task: TaskId::EPOCH,
+        shape,
+        states: &mut states,
+        slots: &places,
+        applied: CommandId::EPOCH,
+        first: symbols + 1,
+        out: &mut commands,
+    }
+    .launch(&work);
+    let after = states.iter().map(|state| {
+        let part = layouts.part(state.as_ref().expect("a state for each buffer"));
+        (part.layout, part.ids.iter().map(|id| id.0 as u32).collect())
+    });
+    let after = after.collect();
+    let before = slots.iter().map(|&slot| part(parted, slot).layout.clone()).collect();
+    Ok(Transition { before, commands, after })
+}
+
+impl Transition {
+    fn apply(
+        &self,
+        shape: &Shape,
+        task: TaskId,
+        (states, slots): (&mut [Option<Parted>], &[usize]),
+        first: u64,
+        out: &mut Vec<Command>,
+    ) {
+        let mut ids: SmallVec<[CommandId; 24]> = SmallVec::new();
+        slots.iter().for_each(|&slot| ids.extend_from_slice(&part(states, slot).ids));
+        let named = |symbol: CommandId, ids: &[CommandId]| match ids.get(symbol.0 as usize - 1) {
+            Some(&id) => id,
+            None => CommandId(first + symbol.0 - 1 - ids.len() as u64),
+        };
+        out.extend(self.commands.iter().map(|command| {
+            Command {
+                id: named(command.id, &ids),
+                task,
+                kind: command.kind.clone(),
+                dependencies: command
+                    .dependencies
+                    .iter()
+                    .map(|dependency| CommandDependency { on: named(dependency.on, &ids), ..*dependency })
+                    .collect(),
+                conflicts: SmallVec::new(),
+            }
+        }));
+        for command in &mut out[..] {
+            if let Some((buffer, reduction)) = command.kind.reduction_mut() {
+                let slot = shape.buffers.iter().position(|&other| other == buffer);
+                *reduction = part(states, slots[slot.expect("a buffer of the launch")]).reduction;
+            }
+        }
+        for (at, (&slot, (layout, symbols))) in slots.iter().zip(&self.after).enumerate() {
+            let part = states[slot].as_mut().expect("a state in two parts");
+            if !Arc::ptr_eq(&part.layout, layout) {
+                part.layout = layout.clone();
+            }
+            part.ids.clear();
+            part.ids.extend(symbols.iter().map(|&symbol| named(CommandId(symbol as u64), &ids)));
+            if shape.reductions.contains(&at) {
+                part.reduction = task;
+            }
+        }
+    }
+}
+
+fn part(states: &[Option<Parted>], slot: usize) -> &Parted {
+    states[slot].as_ref().expect("a state in two parts")
+}
+
+impl CommandKind {
+    /// The buffer that is reduced to, and the task that does so.
+    fn reduction_mut(&mut self) -> Option<(BufferId, &mut TaskId)> {
+        match self {
+            Self::PushPartials { buffer, reduction, .. }
+            | Self::AwaitPartials { buffer, reduction, .. }
+            | Self::Reduce { buffer, reduction, .. } => Some((*buffer, reduction)),
+            _ => None,
+        }
+    }
+}
+
+/// A number for everything that makes a launch repeat another.
+fn hash(launch: &Launch) -> u64 {
+    let mut hash = Rolling::default();
+    let space = match launch.work {
+        Work::Kernel { space } | Work::HostChunks { space } => Some(space),
+        _ => None,
+    };
+    hash.add(launch.work.code() << 1 | u64::from(space.is_some()));
+    if let Some(space) = space {
+        hash.add_box(&space);
+    }
+    for BufferAccess { buffer, mode, mapper } in launch.accesses {
+        hash.add_all([buffer.0 << 2 | *mode as u64, Arc::as_ptr(mapper) as *const () as u64]);
+    }
+    launch.reductions.iter().for_each(|reduction| hash.add(reduction.buffer.0));
+    // Zero says that nothing was seen yet.
+    hash.value().max(1)
+}
+
+/// A hash of the launch, without its number and effects, that is the same on every node.
+pub(super) fn digest(launch: &Launch, shape: &Shape) -> u64 {
+    let mut hash = Rolling::default();
+    hash.add(launch.work.code());
+    hash.add_box(&shape.split.space());
+    let Hints { tiling, granularity: [rows, columns], chunks_per_node, node, leaves } = launch.hints;
+    let node = node.map_or(usize::MAX, |node| node.0.into());
+    hash.add_all([tiling as usize, rows, columns, chunks_per_node, leaves, node].map(|word| word as u64));
+    for access in &shape.accesses {
+        hash.add(shape.buffers[access.slot].0 << 2 | access.mode as u64);
+        hash.add_region(&access.whole);
+    }
+    for reduction in launch.reductions {
+        hash.add(reduction.buffer.0 << 1 | u64::from(reduction.include_current));
+    }
+    hash.value()
+}

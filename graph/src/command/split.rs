@@ -1,0 +1,287 @@
+//! Splits by arithmetic: which chunk is where and whose, without a list of all of them.
+
+use super::{
+    launch::{Hints, Tiling, Work},
+    types::NodeId,
+};
+use anabranch_grid::{GridBox, Point};
+use std::ops::Range;
+
+/// Things in a row, shared out in contiguous runs as evenly as possible, larger runs first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Runs {
+    count: usize,
+    each: usize,
+    larger: usize,
+}
+
+impl Runs {
+    fn new(things: usize, count: usize) -> Self {
+        Self { count, each: things / count.max(1), larger: things % count.max(1) }
+    }
+
+    /// The first thing of run `at`; for `count` the number of things.
+    fn start(&self, at: usize) -> usize {
+        at * self.each + at.min(self.larger)
+    }
+
+    /// The run that the thing `at` is part of.
+    fn holding(&self, at: usize) -> usize {
+        let in_larger = self.larger * (self.each + 1);
+        if at < in_larger { at / (self.each + 1) } else { self.larger + (at - in_larger) / self.each }
+    }
+}
+
+/// An axis of an index space, cut into leaves (units of granularity, or the leaves of a reduction tree) and those
+/// shared out to chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Axis {
+    first: usize,
+    size: usize,
+    granularity: usize,
+    leaves: Runs,
+    chunks: Runs,
+}
+
+impl Axis {
+    fn new(space: &GridBox<3>, axis: usize, granularity: usize) -> Self {
+        let (first, size) = (space.min()[axis], space.extent()[axis]);
+        let units = size.div_ceil(granularity);
+        Self { first, size, granularity, leaves: Runs::new(units, units), chunks: Runs::new(units, 1) }
+    }
+
+    fn units(&self) -> usize {
+        self.chunks.start(self.chunks.count)
+    }
+
+    /// At most `leaves` leaves, each of whole units.
+    fn with_leaves(mut self, leaves: usize) -> Self {
+        let units = self.units();
+        self.leaves = Runs::new(units, units.min(leaves));
+        self
+    }
+
+    /// At most `chunks` chunks, each of whole leaves.
+    fn with_chunks(mut self, chunks: usize) -> Self {
+        self.chunks = Runs::new(self.leaves.count, self.leaves.count.min(chunks));
+        self
+    }
+
+    /// The interval of chunks `run`.
+    fn interval(&self, run: Range<usize>) -> Range<usize> {
+        let cut = |chunk| {
+            let unit = self.leaves.start(self.chunks.start(chunk));
+            self.first + unit.saturating_mul(self.granularity).min(self.size)
+        };
+        cut(run.start)..cut(run.end)
+    }
+}
+
+/// How a task's index space is shared out: the chunks are numbered row by row, and each node has a run of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Split {
+    space: GridBox<3>,
+    rows: Axis,
+    columns: Axis,
+    /// Which node has which chunks, counted from `first_node`.
+    nodes: Runs,
+    first_node: u16,
+    /// Every node executes the whole space.
+    pub(crate) everywhere: bool,
+    /// The leaves of the reduction tree; 0 for tasks without reductions.
+    pub(crate) leaves: u32,
+}
+
+impl Split {
+    pub(crate) fn new(work: &Work, hints: &Hints, nodes: u16, reduces: bool) -> Self {
+        let one = GridBox::full([1, 1, 1]);
+        let [first_node, count] = match (work, hints.node) {
+            (Work::Kernel { .. } | Work::HostChunks { .. }, None) | (Work::Collective, _) => [0, nodes],
+            (_, node) => [node.map_or(0, |node| node.0), 1],
+        };
+        assert!(first_node < nodes, "hint: node {first_node} of {nodes} does not exist");
+        let (space, everywhere) = match *work {
+            Work::Kernel { space } | Work::HostChunks { space } => (space, false),
+            Work::Collective => (GridBox::full([nodes as usize, 1, 1]), false),
+            Work::HostOnce => (one, false),
+            Work::Fence | Work::Epoch | Work::Horizon => (one, true),
+        };
+        let hints = match work {
+            Work::Kernel { .. } | Work::HostChunks { .. } => *hints,
+            _ => Hints { leaves: hints.leaves.max(space.extent()[0]), ..Hints::default() },
+        };
+        Self::of_space(space, &hints, count, first_node, everywhere, reduces)
+    }
+
+    fn of_space(
+        space: GridBox<3>,
+        hints: &Hints,
+        nodes: u16,
+        first_node: u16,
+        everywhere: bool,
+        reduces: bool,
+    ) -> Self {
+        let Hints { tiling, granularity, chunks_per_node, leaves, .. } = *hints;
+        assert!(
+            granularity.iter().chain([&chunks_per_node, &leaves]).all(|&n| n > 0),
+            "hints: granularity, chunks per node and leaves must be at least 1, not 0"
+        );
+        let wanted = chunks_per_node.saturating_mul(nodes as usize);
+        let (rows, columns) = (Axis::new(&space, 0, granularity[0]), Axis::new(&space, 1, granularity[1]));
+        let (rows, columns) = if reduces {
+            (rows.with_leaves(leaves).with_chunks(wanted), columns)
+        } else if tiling == Tiling::Rows || space.is_empty() {
+            (rows.with_chunks(wanted), columns)
+        } else {
+            let [r, c] = tile_grid([&rows, &columns], wanted);
+            (rows.with_chunks(r), columns.with_chunks(c))
+        };
+        let chunks = if space.is_empty() { 0 } else { rows.chunks.count * columns.chunks.count };
+        let nodes = Runs::new(chunks, nodes as usize);
+        let leaves = if reduces { rows.leaves.count as u32 } else { 0 };
+        Self { space, rows, columns, nodes, first_node, everywhere, leaves }
+    }
+
+    /// The whole index space.
+    pub(crate) fn space(&self) -> GridBox<3> {
+        self.space
+    }
+
+    /// The number of chunks, on all nodes together; one that is everywhere counts once.
+    pub(crate) fn chunks(&self) -> usize {
+        self.nodes.start(self.nodes.count)
+    }
+
+    /// The chunks of a node.
+    pub(crate) fn of_node(&self, node: NodeId) -> Range<usize> {
+        if self.everywhere {
+            return 0..self.chunks();
+        }
+        match node.0.checked_sub(self.first_node).map(usize::from) {
+            Some(at) if at < self.nodes.count => self.nodes.start(at)..self.nodes.start(at + 1),
+            _ => 0..0,
+        }
+    }
+
+    /// The node of a chunk.
+    pub(crate) fn node_of(&self, chunk: usize) -> NodeId {
+        debug_assert!(!self.everywhere);
+        NodeId(self.first_node + self.nodes.holding(chunk) as u16)
+    }
+
+    /// The leaves of chunks `run`, of a task with reductions.
+    pub(crate) fn leaves_of(&self, run: Range<usize>) -> Range<u32> {
+        if self.leaves == 0 {
+            return 0..0;
+        }
+        self.rows.chunks.start(run.start) as u32..self.rows.chunks.start(run.end) as u32
+    }
+
+    /// The box of chunks `run`: one chunk, several of a row, or whole rows.
+    pub(crate) fn range(&self, run: Range<usize>) -> GridBox<3> {
+        let width = self.columns.chunks.count;
+        if run.len() == self.chunks() {
+            return self.space;
+        }
+        let row = run.start / width;
+        let within = run.start - row * width;
+        let (rows, columns) = if run.len() < width {
+            (row..row + 1, within..within + run.len())
+        } else {
+            (row..run.end / width, 0..width)
+        };
+        let rows = self.rows.interval(rows);
+        let columns = if width == 1 {
+            self.space.min()[1]..self.space.max()[1]
+        } else {
+            self.columns.interval(columns)
+        };
+        GridBox::new(
+            Point([rows.start, columns.start, self.space.min()[2]]),
+            Point([rows.end, columns.end, self.space.max()[2]]),
+        )
+    }
+
+    /// The middle of a run of several chunks, such that both halves are runs that have a box.
+    pub(crate) fn middle(&self, run: &Range<usize>) -> usize {
+        let width = self.columns.chunks.count;
+        let step = if run.len() > width { width } else { 1 };
+        run.start + run.len() / step / 2 * step
+    }
+}
+
+/// The number of rows and columns of tiles: as many tiles as fit, nearest to squares, more rows at a tie, like
+/// [`split_2d`](anabranch_grid::split_2d).
+fn tile_grid(axes: [&Axis; 2], count: usize) -> [usize; 2] {
+    let most = axes.map(Axis::units);
+    let mut best = ([1, 1], 0, usize::MAX);
+    for rows in 1..=most[0].min(count) {
+        let columns = (count / rows).min(most[1]);
+        let tiles = rows * columns;
+        if tiles < best.1 {
+            continue;
+        }
+        let size = |axis: usize, pieces| most[axis].div_ceil(pieces).saturating_mul(axes[axis].granularity);
+        let perimeter = size(0, rows).saturating_add(size(1, columns));
+        if tiles > best.1 || perimeter <= best.2 {
+            best = ([rows, columns], tiles, perimeter);
+        }
+    }
+    best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_grid::{split_1d, split_2d};
+    use proptest::prelude::*;
+
+    fn split(space: GridBox<3>, hints: Hints, nodes: u16, reduces: bool) -> Split {
+        Split::new(&Work::Kernel { space }, &hints, nodes, reduces)
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_those_of_the_grid_crate(
+            min in [0..5usize, 0..5usize, 0..3usize],
+            size in [1..40usize, 1..40usize, 1..3usize],
+            nodes in 1..20u16,
+            chunks_per_node in 1..4usize,
+            granularity in [1..5usize, 1..5usize],
+            tiles in any::<bool>(),
+        ) {
+            let space = GridBox::new(min, std::array::from_fn(|axis| min[axis] + size[axis]));
+            let tiling = if tiles { Tiling::Tiles } else { Tiling::Rows };
+            let hints = Hints { tiling, granularity, chunks_per_node, ..Hints::default() };
+            let split = split(space, hints, nodes, false);
+            let count = nodes as usize * chunks_per_node;
+            let expected = if tiles { split_2d(&space, count, granularity) } else { split_1d(&space, count, granularity[0]) };
+            let found: Vec<_> = (0..split.chunks()).map(|i| split.range(i..i + 1)).collect();
+            prop_assert_eq!(found, expected);
+            let mut next = 0;
+            for node in 0..nodes {
+                let own = split.of_node(NodeId(node));
+                prop_assert_eq!(own.start, next);
+                next = own.end;
+                prop_assert!(own.clone().all(|chunk| split.node_of(chunk) == NodeId(node)));
+                prop_assert!(own.len().abs_diff(split.chunks() / nodes as usize) <= 1);
+            }
+            prop_assert_eq!(next, split.chunks());
+        }
+
+        #[test]
+        fn leaves_do_not_depend_on_the_number_of_nodes(size in 1..200usize, granularity in 1..4usize, nodes in 1..20u16) {
+            let space = GridBox::full([size, 3, 1]);
+            let hints = Hints { granularity: [granularity, 1], leaves: 16, ..Hints::default() };
+            let leaves = split_1d(&space, 16, granularity);
+            let split = split(space, hints, nodes, true);
+            prop_assert_eq!(split.leaves as usize, leaves.len());
+            for chunk in 0..split.chunks() {
+                let run = split.leaves_of(chunk..chunk + 1);
+                let union = leaves[run.start as usize..run.end as usize].iter().fold(GridBox::EMPTY, |a, b| a.bounding(b));
+                prop_assert_eq!(split.range(chunk..chunk + 1), union);
+            }
+            prop_assert_eq!(split.leaves_of(0..split.chunks()), 0..split.leaves);
+        }
+    }
+}

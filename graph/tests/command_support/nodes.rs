@@ -1,0 +1,384 @@
+//! Nodes with memory of their own, that execute their commands in a random order that keeps each node's dependencies.
+
+use super::{model::*, program::*};
+use anabranch_graph::{command::*, *};
+use anabranch_grid::{Point, Region};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+/// A message of elements.
+struct Elements(Vec<(Point<3>, Element)>);
+
+/// Partial results of consecutive leaves, for each point.
+type Partials = BTreeMap<u32, (Range<u32>, BTreeMap<Point<3>, u64>)>;
+
+#[derive(Default)]
+struct Node {
+    commands: Vec<Command>,
+    memory: Memory,
+    /// What has been computed here and has arrived, by task and buffer.
+    partials: HashMap<(TaskId, BufferId), Partials>,
+    inbox: HashMap<(TaskId, BufferId), Vec<Elements>>,
+    /// By the task that needs them.
+    partial_inbox: HashMap<(TaskId, BufferId), Vec<Partials>>,
+    waits_for: Vec<usize>,
+    followers: Vec<Vec<usize>>,
+    ready: Vec<usize>,
+    done: usize,
+}
+
+/// Tells all nodes' graphs of the program, checks the graphs, and executes the commands.
+pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) {
+    let mut graphs: Vec<_> = (0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect();
+    let mut machine: Vec<_> = (0..nodes).map(|_| Node::default()).collect();
+    let mut tasks = HashMap::new();
+    for (graph, node) in graphs.iter_mut().zip(&mut machine) {
+        node.generate(graph, actions);
+        node.check_edges(actions);
+    }
+    for action in actions {
+        if let Action::Launch(task) = action {
+            tasks.insert(task.id, &**task);
+        }
+    }
+    assert!(graphs.iter().all(|graph| graph.program_hash() == graphs[0].program_hash()));
+
+    let total: usize = machine.iter().map(|node| node.commands.len()).sum();
+    for _ in 0..total {
+        assert!(step(&mut machine, &tasks, &mut seed), "deadlock:\n{}", stuck(&machine));
+    }
+    for (number, node) in machine.iter().enumerate() {
+        assert!(
+            node.inbox.is_empty() && node.partial_inbox.is_empty(),
+            "messages left over on node {number}"
+        );
+        check_memory(&graphs[number], node, last);
+    }
+    check_owners(&graphs, last);
+}
+
+/// Executes one command of some node; whether there is one that can be.
+fn step(machine: &mut [Node], tasks: &HashMap<TaskId, &Task>, seed: &mut u64) -> bool {
+    let random = |seed: &mut u64| {
+        *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*seed >> 33) as usize
+    };
+    let (first_node, first_command) = (random(seed), random(seed));
+    for at in 0..machine.len() {
+        let number = (first_node + at) % machine.len();
+        let ready = machine[number].ready.len();
+        for at in 0..ready {
+            let at = (first_command + at) % ready;
+            let index = machine[number].ready[at];
+            if machine[number].can_execute(index) {
+                machine[number].ready.swap_remove(at);
+                execute(machine, number, index, tasks);
+                machine[number].finish(index);
+                return true;
+            }
+        }
+    }
+    false
+}
+
+fn stuck(machine: &[Node]) -> String {
+    let line = |(number, node): (usize, &Node)| {
+        let ready: Vec<_> = node.ready.iter().map(|&index| &node.commands[index]).collect();
+        format!("N{number}: {ready:?}\n")
+    };
+    machine.iter().enumerate().map(line).collect()
+}
+
+fn points(region: &Region<3>) -> impl Iterator<Item = Point<3>> {
+    region.boxes().iter().flat_map(|range| range.points())
+}
+
+fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<TaskId, &Task>) {
+    let command = machine[number].commands[index].clone();
+    let (id, task) = (command.task, tasks[&command.task]);
+    let name = |buffer: &BufferId| (id, *buffer);
+    match &command.kind {
+        CommandKind::Push { buffer, targets } => {
+            for Target { node, region } in targets.iter() {
+                assert_ne!(node.0 as usize, number, "a node sends nothing to itself");
+                let message = points(region).map(|p| {
+                    let element = machine[number].memory[buffer].get(p);
+                    assert_eq!(
+                        element,
+                        task.before[buffer].get(p),
+                        "N{number} pushes {p} of {buffer:?} current"
+                    );
+                    (p, element.expect("what is pushed was written"))
+                });
+                let message = Elements(message.collect());
+                machine[node.0 as usize].inbox.entry(name(buffer)).or_default().push(message);
+            }
+        }
+        CommandKind::PushPartials { buffer, region, reduction, leaves, targets } => {
+            let all = task_leaves(tasks, *reduction);
+            let mine = &machine[number].partials[&(*reduction, *buffer)];
+            let mut message = Partials::new();
+            for part in subtrees(all, leaves.clone()) {
+                let value = |p| {
+                    combine(part.clone(), part.clone().map(|leaf| (leaf..leaf + 1, mine[&leaf].1[&p])), join)
+                };
+                let values = points(region).map(|p| (p, value(p))).collect();
+                message.insert(part.start, (part, values));
+            }
+            for node in targets.iter() {
+                let inbox = &mut machine[node.0 as usize].partial_inbox;
+                inbox.entry(name(buffer)).or_default().push(message.clone());
+            }
+        }
+        _ => machine[number].execute_alone(&command, task, tasks),
+    }
+}
+
+fn task_leaves(tasks: &HashMap<TaskId, &Task>, reduction: TaskId) -> u32 {
+    tasks[&reduction].leaves.len() as u32
+}
+
+impl Node {
+    fn generate(&mut self, graph: &mut CommandGraph, actions: &[Action]) {
+        for action in actions {
+            match action {
+                Action::CreateBuffer { buffer, extent, initialised } => {
+                    let array = if *initialised { initial(*extent, *buffer) } else { Array::new(*extent) };
+                    self.memory.insert(*buffer, array);
+                    graph.create_buffer(*buffer, *extent, *initialised);
+                }
+                // The memory stays until the commands that use it are done.
+                Action::RemoveBuffer(buffer) => graph.remove_buffer(*buffer),
+                Action::CreateObject(object) => graph.create_object(*object),
+                Action::Launch(task) => {
+                    let commands = graph.launch(&task.launch());
+                    let commands = commands.unwrap_or_else(|error| panic!("{error}\nin{}", task.words));
+                    self.commands.extend(commands.iter().cloned());
+                }
+            }
+        }
+        // Commands count from 1; the root epoch is done.
+        self.followers = vec![Vec::new(); self.commands.len()];
+        for (index, command) in self.commands.iter().enumerate() {
+            assert_eq!(command.id, CommandId(index as u64 + 1));
+            let on: Vec<_> = command.dependencies.iter().filter(|d| d.on > CommandId::EPOCH).collect();
+            on.iter().for_each(|d| self.followers[d.on.0 as usize - 1].push(index));
+            self.waits_for.push(on.len());
+            if on.is_empty() {
+                self.ready.push(index);
+            }
+        }
+    }
+
+    fn can_execute(&self, index: usize) -> bool {
+        let command = &self.commands[index];
+        match &command.kind {
+            CommandKind::AwaitPush { buffer, region } => {
+                let messages = self.inbox.get(&(command.task, *buffer));
+                messages.is_some_and(|m| m.iter().map(|m| m.0.len()).sum::<usize>() >= region.len())
+            }
+            CommandKind::AwaitPartials { buffer, present, leaves, .. } => {
+                let messages = self.partial_inbox.get(&(command.task, *buffer));
+                let arrived: usize =
+                    messages.into_iter().flatten().flat_map(|m| m.values()).map(|part| part.0.len()).sum();
+                arrived + present.len() >= *leaves as usize
+            }
+            _ => true,
+        }
+    }
+
+    fn finish(&mut self, index: usize) {
+        self.done += 1;
+        for &follower in &self.followers[index] {
+            self.waits_for[follower] -= 1;
+            if self.waits_for[follower] == 0 {
+                self.ready.push(follower);
+            }
+        }
+    }
+
+    /// Executes what sends no message.
+    fn execute_alone(&mut self, command: &Command, task: &Task, tasks: &HashMap<TaskId, &Task>) {
+        match &command.kind {
+            CommandKind::Execute { chunk, leaves } => self.execute_chunk(task, chunk, leaves),
+            CommandKind::Fence | CommandKind::Epoch | CommandKind::Horizon => {
+                let one = anabranch_grid::GridBox::full([1, 1, 1]);
+                self.check_reads(task, &anabranch_grid::Chunk::whole(one));
+            }
+            CommandKind::AwaitPush { buffer, region } => {
+                let messages = self.inbox.remove(&(task.id, *buffer)).unwrap();
+                let mut arrived = HashSet::new();
+                let memory = self.memory.get_mut(buffer).unwrap();
+                for (p, element) in messages.into_iter().flat_map(|message| message.0) {
+                    assert!(
+                        region.contains_point(p) && arrived.insert(p),
+                        "{p} arrives once, where it is awaited"
+                    );
+                    assert_ne!(memory.get(p), Some(element), "{p} of {buffer:?} is stale before it arrives");
+                    memory.set(p, element);
+                }
+                assert_eq!(arrived.len(), region.len());
+            }
+            CommandKind::AwaitPartials { buffer, reduction, present, .. } => {
+                let messages = self.partial_inbox.remove(&(task.id, *buffer)).unwrap();
+                let mine = self.partials.entry((*reduction, *buffer)).or_default();
+                for (first, part) in messages.into_iter().flatten() {
+                    assert!(part.0.clone().all(|leaf| !present.contains(&leaf)));
+                    assert!(mine.insert(first, part).is_none(), "partial results arrive once");
+                }
+            }
+            CommandKind::Reduce { buffer, region, reduction, leaves } => {
+                assert_eq!(*leaves, task_leaves(tasks, *reduction));
+                let partials = &self.partials[&(*reduction, *buffer)];
+                let memory = self.memory.get_mut(buffer).unwrap();
+                for p in points(region) {
+                    let parts = partials.values().map(|(part, values)| (part.clone(), values[&p]));
+                    memory.set(p, Element { value: combine(0..*leaves, parts, join), stamp: *reduction });
+                }
+            }
+            CommandKind::Push { .. } | CommandKind::PushPartials { .. } => unreachable!("these send"),
+        }
+    }
+
+    fn check_reads(&self, task: &Task, chunk: &anabranch_grid::Chunk<3>) {
+        for (buffer, region) in task.reads(chunk) {
+            for p in points(&region) {
+                let (here, expected) = (self.memory[&buffer].get(p), task.before[&buffer].get(p));
+                assert_eq!(here, expected, "{} reads {p} of {buffer:?} current;{}", task.id, task.words);
+            }
+        }
+    }
+
+    fn execute_chunk(&mut self, task: &Task, chunk: &anabranch_grid::Chunk<3>, leaves: &Range<u32>) {
+        self.check_reads(task, chunk);
+        for reduction in &task.reductions {
+            let parts = &task.leaves[leaves.start as usize..leaves.end as usize];
+            let union: Region<3> = parts.iter().copied().collect();
+            assert_eq!(union, chunk.range.into(), "a chunk is made of leaves");
+            let array = &self.memory[&reduction.buffer];
+            let partials = self.partials.entry((task.id, reduction.buffer)).or_default();
+            for leaf in leaves.clone() {
+                let value = |p| {
+                    let own = contribution(task.id, leaf, p);
+                    let current = reduction.include_current && leaf == 0;
+                    if current { join(array.get(p).unwrap().value, own) } else { own }
+                };
+                partials.insert(leaf, (leaf..leaf + 1, array.points().map(|p| (p, value(p))).collect()));
+            }
+        }
+        for access in task.accesses.iter().filter(|a| a.mode.writes()) {
+            let array = self.memory.get_mut(&access.buffer).unwrap();
+            for p in points(&(access.mapper)(chunk)) {
+                let old = array.get(p).filter(|_| access.mode.reads());
+                array.set(p, result(task.id, access.buffer, p, old));
+            }
+        }
+    }
+
+    /// What must hold of the edges of any graph.
+    fn check_edges(&self, actions: &[Action]) {
+        let mut transfers = HashSet::new();
+        let (mut epoch, mut horizon, mut applied) = (CommandId::EPOCH, CommandId::EPOCH, CommandId::EPOCH);
+        for command in &self.commands {
+            let on: Vec<_> = command.dependencies.iter().map(|d| d.on).collect();
+            assert!(!on.is_empty() && on.is_sorted_by(|a, b| a < b), "no duplicate edges: {command:?}");
+            assert!(on[0] >= applied && *on.last().unwrap() < command.id, "within the horizon: {command:?}");
+            assert!(on.len() == 1 || on[0] != epoch, "no needless edge to the epoch: {command:?}");
+            let conflicts = &command.conflicts;
+            assert!(conflicts.is_sorted_by(|a, b| a < b) && conflicts.iter().all(|c| *c < command.id));
+            assert!(conflicts.iter().all(|c| !on.contains(c) && *c >= applied), "{command:?}");
+            match &command.kind {
+                CommandKind::Push { buffer, targets } => {
+                    assert!(transfers.insert((command.task, *buffer, 0)), "one push per buffer and task");
+                    assert!(!targets.is_empty() && targets.is_sorted_by(|a, b| a.node < b.node));
+                    assert!(targets.iter().all(|target| !target.region.is_empty()));
+                }
+                CommandKind::AwaitPush { buffer, .. } => {
+                    assert!(
+                        transfers.insert((command.task, *buffer, 1)),
+                        "one await-push per buffer and task"
+                    );
+                }
+                CommandKind::Epoch => (applied, horizon, epoch) = (command.id, command.id, command.id),
+                CommandKind::Horizon => (applied, horizon) = (horizon, command.id),
+                _ => {}
+            }
+        }
+        self.check_effects(actions);
+    }
+
+    /// Commands with effects on one object are ordered, or conflict, as the stricter order says.
+    fn check_effects(&self, actions: &[Action]) {
+        let mut effects: HashMap<TaskId, &[Effect]> = HashMap::new();
+        for action in actions {
+            if let Action::Launch(task) = action {
+                effects.insert(task.id, &task.effects);
+            }
+        }
+        let mut before: Vec<HashSet<usize>> = Vec::new();
+        for command in &self.commands {
+            let mut all = HashSet::new();
+            for on in command.dependencies.iter().filter(|d| d.on > CommandId::EPOCH) {
+                let on = on.on.0 as usize - 1;
+                all.extend(before[on].iter().copied().chain([on]));
+            }
+            before.push(all);
+        }
+        let touching = |c: &Command| matches!(c.kind, CommandKind::Execute { .. } | CommandKind::Fence);
+        let bounds = |c: &Command| matches!(c.kind, CommandKind::Epoch | CommandKind::Horizon);
+        for (later, command) in self.commands.iter().enumerate() {
+            if bounds(command) {
+                assert_eq!(before[later].len(), later, "{command:?} comes after all before it");
+            }
+            for (earlier, other) in self.commands[..later].iter().enumerate() {
+                if !(touching(command) && touching(other)) {
+                    continue;
+                }
+                let path = before[later].contains(&earlier);
+                let conflict = command.conflicts.contains(&other.id);
+                for (a, b) in pairs(effects[&other.task], effects[&command.task]) {
+                    if a == Order::Sequential || b == Order::Sequential {
+                        assert!(path, "{other:?} before {command:?}");
+                    } else if a == Order::Exclusive || b == Order::Exclusive {
+                        assert!(path || conflict, "{other:?} never with {command:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The orders of effects on common objects.
+fn pairs(a: &[Effect], b: &[Effect]) -> Vec<(Order, Order)> {
+    let common = |a: &Effect| b.iter().find(|b| b.object == a.object).map(|b| (a.order, b.order));
+    a.iter().filter_map(common).collect()
+}
+
+/// What the graph says is current on a node is what the model has.
+fn check_memory(graph: &CommandGraph, node: &Node, last: &Memory) {
+    for (&buffer, array) in last {
+        for p in points(&graph.current(buffer)) {
+            assert_eq!(node.memory[&buffer].get(p), array.get(p), "{} has {p} of {buffer:?}", graph.node());
+        }
+        assert!(graph.current(buffer).contains(&graph.owned(buffer)));
+    }
+}
+
+/// Everything that was written is current on all nodes after the last epoch, nothing has two owners, and what a task
+/// has written has one.
+fn check_owners(graphs: &[CommandGraph], last: &Memory) {
+    for (&buffer, array) in last {
+        let mut owned = Region::empty();
+        for graph in graphs {
+            let own = graph.owned(buffer);
+            assert!(!own.intersects(&owned), "{buffer:?} has one owner");
+            owned = owned.union(&own);
+            assert_eq!(graph.current(buffer), array.written());
+            assert!(graph.pending(buffer).is_empty());
+        }
+        for p in array.points() {
+            let by_task = array.get(p).is_some_and(|element| element.stamp != TaskId::EPOCH);
+            assert_eq!(owned.contains_point(p), by_task, "{p} of {buffer:?} has an owner");
+        }
+    }
+}
