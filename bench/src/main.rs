@@ -18,6 +18,7 @@ mod report;
 mod row;
 mod rows;
 mod select;
+mod topologies;
 
 use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
 
