@@ -159,13 +159,11 @@ fn tree(levels: [usize; 5]) -> Topology {
     for parts in levels {
         let width = extent[1] / parts;
         for left in (0..extent[1]).step_by(width) {
-            let gather =
-                by::<1, 2>(extent, move |_| GridBox::new([0, left], [extent[0], left + width]));
+            let gather = by::<1, 2>(extent, move |_| GridBox::new([0, left], [extent[0], left + width]));
             let scatter = by::<1, 2>(extent, move |chunk| {
                 GridBox::new([chunk.range.min()[0], left], [chunk.range.max()[0], left + width])
             });
-            program
-                .task([extent[0]], [access(from, Mode::Read, &gather), access(to, Mode::Write, &scatter)]);
+            program.task([extent[0]], [access(from, Mode::Read, &gather), access(to, Mode::Write, &scatter)]);
         }
         std::mem::swap(&mut from, &mut to);
     }

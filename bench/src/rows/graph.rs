@@ -32,9 +32,7 @@ pub fn rows() -> Vec<Row> {
         topologies.iter().map(move |(name, topology, figures)| {
             let (name, about) = match node {
                 None => (format!("graph/{name}"), "per task: deriving the task graph"),
-                Some(nodes) => {
-                    (format!("commands/{name}/nodes-{nodes}"), "the same and one node's commands")
-                }
+                Some(nodes) => (format!("commands/{name}/nodes-{nodes}"), "the same and one node's commands"),
             };
             generation(name, about, *topology, node.map(Node::middle))
                 .bar(times(share, CELERITY))

@@ -7,11 +7,24 @@ mod graph;
 mod gray_scott;
 mod region;
 mod runtime;
+mod schedule;
 mod store;
+pub mod tasks;
 
 use crate::row::Row;
 
 /// Every benchmark, in the order of the report.
 pub fn all() -> Vec<Row> {
-    [region::rows(), graph::rows(), runtime::rows(), gray_scott::rows(), store::rows()].into_iter().flatten().collect()
+    [
+        region::rows(),
+        graph::rows(),
+        schedule::rows(),
+        tasks::rows(),
+        runtime::rows(),
+        gray_scott::rows(),
+        store::rows(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
