@@ -17,8 +17,8 @@ use crate::{
 const WORD: &str = "run-stream-of-tasks";
 
 /// Every so many tasks one sleeps, so that submission runs ahead as far as it is allowed to.
-const SLEEPER: usize = 5_000;
-const SLEEP: Duration = Duration::from_millis(2);
+const SLEEPER: usize = 100_000;
+const SLEEP: Duration = Duration::from_millis(200);
 
 /// Measures and nothing else if this process was started for that.
 pub fn run_if_asked() -> Option<ExitCode> {

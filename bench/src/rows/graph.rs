@@ -11,6 +11,9 @@ use crate::{
 /// Version 0.7 on SimSYCL; medians.
 const CELERITY: &str = "Celerity 0.7";
 
+/// A topology's name, how it is made, and its figures.
+type Entry = (&'static str, fn() -> Topology, Figures);
+
 /// Microseconds per task: the task graph, and with the commands of one node and of one of 16 nodes.
 struct Figures {
     celerity: [f64; 3],
@@ -19,7 +22,7 @@ struct Figures {
 
 pub fn rows() -> Vec<Row> {
     let tree = || Figures { celerity: [1.4, 3.8, 21.0], better: [0.3, 0.6, 4.0] };
-    let topologies: [(&str, fn() -> Topology, Figures); 6] = [
+    let topologies: [Entry; 6] = [
         ("soup", soup, Figures { celerity: [3.5, 9.7, 19.4], better: [0.4, 0.8, 2.0] }),
         ("chain", chain, Figures { celerity: [0.94, 2.0, 32.8], better: [0.25, 0.5, 6.0] }),
         ("expanding-tree", expanding_tree, tree()),

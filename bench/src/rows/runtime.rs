@@ -116,7 +116,7 @@ fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
     let mut operation = one_host_task(&runtime)?;
     Contest::ours(|| microseconds(load, &mut operation))
-        .peer("rayon install", || microseconds(load, || Ok(rayon.install(|| {}))))
+        .peer("rayon install", || microseconds(load, || rayon.install(|| Ok(()))))
         .run(context.pick(20, 1))
 }
 
