@@ -159,3 +159,29 @@ fn memory_million(context: &Context) -> Result<Outcome, Failure> {
     Contest::ours(|| Ok(vec![memory::added_by(tasks, context.threads)? / f64::from(1 << 20)]))
         .run(context.pick(2, 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    #[test]
+    fn every_task_is_run_whatever_its_shape_and_kind() {
+        let stage = Stage::new(2).unwrap();
+        for kind in [Kind::Host, Kind::Kernel] {
+            for shape in [Shape::Independent, Shape::Chain, Shape::Wavefront, Shape::Exclusive] {
+                let count = Arc::new(AtomicUsize::new(0));
+                for number in 0..3 * SIDE {
+                    let count = Arc::clone(&count);
+                    let act = move || drop(count.fetch_add(1, Ordering::Relaxed));
+                    stage.submit(shape, kind, number, act).unwrap();
+                }
+                stage.run(shape, kind, 1).unwrap();
+                assert_eq!(count.load(Ordering::Relaxed), 3 * SIDE, "{kind:?}, {shape:?}");
+            }
+        }
+    }
+}
