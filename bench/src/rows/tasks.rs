@@ -176,7 +176,9 @@ mod tests {
                 let count = Arc::new(AtomicUsize::new(0));
                 for number in 0..3 * SIDE {
                     let count = Arc::clone(&count);
-                    let act = move || drop(count.fetch_add(1, Ordering::Relaxed));
+                    let act = move || {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    };
                     stage.submit(shape, kind, number, act).unwrap();
                 }
                 stage.run(shape, kind, 1).unwrap();
