@@ -182,7 +182,7 @@ impl Shape {
         let regions = halves.clone().map(|half| self.accesses[access].map.region(split, half));
         let [a, b] = &regions;
         if a.intersects(b) {
-            let parts = halves.map(|half| split.range(half));
+            let parts = halves.map(|half| split.range(half)).into();
             let common = a.intersection(b).into();
             return Err(CommandError::OverlappingWrites { task, access, parts, common });
         }
