@@ -30,11 +30,12 @@ pub(super) struct Derivation<'a> {
 impl Derivation<'_> {
     /// Generates all commands of the task.
     pub(super) fn launch(&mut self, work: &Work) {
-        match work {
-            Work::Fence => self.snapshot(CommandKind::Fence),
-            Work::Epoch => self.snapshot(CommandKind::Epoch),
-            Work::Horizon => self.snapshot(CommandKind::Horizon),
-            _ => self.chunks(),
+        match CommandKind::snapshot(work) {
+            Some(kind) => {
+                self.transfers();
+                self.access(0, kind);
+            }
+            None => self.chunks(),
         }
     }
 
@@ -50,11 +51,6 @@ impl Derivation<'_> {
         }
         self.change_owners();
         self.begin_reductions(first);
-    }
-
-    fn snapshot(&mut self, kind: CommandKind) {
-        self.transfers();
-        self.access(0, kind);
     }
 
     fn state(&mut self, slot: usize) -> &mut BufferState {

@@ -162,8 +162,13 @@ impl CommandGraph {
     pub fn launch(&mut self, launch: &Launch) -> Result<&[Command], CommandError> {
         self.commands.clear();
         let nothing = launch.accesses.is_empty() && launch.reductions.is_empty();
-        if nothing || !self.replay(launch)? {
-            self.derive(launch)?;
+        match CommandKind::snapshot(&launch.work) {
+            Some(kind) if nothing => {
+                self.hash.add(launch.work.code());
+                self.commands.push(Command::new(CommandId(self.next), launch.task, kind));
+            }
+            _ if nothing || !self.replay(launch)? => self.derive(launch)?,
+            _ => {}
         }
         self.hash.add(launch.task.0);
         if !launch.effects.is_empty() {
