@@ -41,6 +41,7 @@ impl Derivation<'_> {
 
     fn chunks(&mut self) {
         self.transfers();
+        self.overwrite();
         let first = self.out.len();
         for (at, chunk) in self.shape.own.clone().enumerate() {
             let split = &self.shape.split;
@@ -49,7 +50,6 @@ impl Derivation<'_> {
             let kind = CommandKind::Execute { chunk: Chunk { range, global: split.space() }, leaves };
             self.access(at, kind);
         }
-        self.change_owners();
         self.begin_reductions(first);
     }
 
@@ -157,14 +157,14 @@ impl Derivation<'_> {
         self.out.push(command);
     }
 
-    /// What others have written is not current here any more.
-    fn change_owners(&mut self) {
+    /// What the task writes is current nowhere until its chunks have written it.
+    fn overwrite(&mut self) {
         let shape = self.shape;
         for access in shape.accesses.iter().filter(|access| access.mode.writes()) {
             let state = self.state(access.slot);
             state.overwritten(&access.whole);
             if access.mine() != &access.whole {
-                state.lose(&access.whole.difference(access.mine()));
+                state.lose(&access.whole);
             }
         }
     }
