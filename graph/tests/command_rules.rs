@@ -73,6 +73,12 @@ fn targets(command: &Command) -> Vec<(u16, String)> {
 }
 
 #[test]
+fn graphs_move_between_threads() {
+    let moved = std::thread::spawn(|| Program::new(0, 1, 1, true).graph).join().expect("no panic");
+    assert_eq!((moved.node(), moved.nodes()), (NodeId(0), 1));
+}
+
+#[test]
 fn what_a_node_has_is_not_sent_again() {
     let mut program = Program::new(0, 3, 9, false);
     program.kernel(&[access(U, Mode::Write, points(9))]);
