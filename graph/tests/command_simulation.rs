@@ -28,6 +28,16 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases() / 50, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn many_nodes_do_as_well(nodes in 17..150u16, steps in steps(), seed in any::<u64>()) {
+        let (actions, last) = Builder::program(nodes, &steps);
+        simulate(nodes, &actions, &last, seed);
+    }
+}
+
 #[test]
 fn the_programs_have_commands_of_every_kind() {
     let mut runner = TestRunner::deterministic();

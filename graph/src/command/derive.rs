@@ -81,21 +81,15 @@ impl Derivation<'_> {
     /// Sends to others what they need and only this node has.
     fn push(&mut self, slot: usize) {
         let shape = self.shape;
-        let mut reads = shape.reads(slot).map(|access| &access.whole);
-        let state = self.state(slot);
         let mut owned = Region::empty();
-        if let Some(first) = reads.next() {
-            owned = state.owned(first);
-        }
-        for region in reads {
-            owned = owned.union(&state.owned(region));
+        for access in shape.reads(slot) {
+            owned = owned.union(&self.state(slot).owned(&access.whole));
         }
         if owned.is_empty() {
             return;
         }
         let mut parts = shape.other_readers(self.me, self.nodes, slot, &owned);
-        let state = self.state(slot);
-        state.send(&mut parts);
+        self.state(slot).send(&mut parts);
         if parts.is_empty() {
             return;
         }
@@ -114,11 +108,10 @@ impl Derivation<'_> {
 
     /// Waits for what this node needs and does not have.
     fn await_push(&mut self, slot: usize) {
-        let mut missing = Region::empty();
         let shape = self.shape;
-        let state = self.state(slot);
+        let mut missing = Region::empty();
         for access in shape.reads(slot) {
-            missing = missing.union(&state.missing(access.mine()));
+            missing = missing.union(&self.state(slot).missing(access.mine()));
         }
         if missing.is_empty() {
             return;
