@@ -3,10 +3,15 @@
 mod command_support;
 
 use command_support::{nodes::simulate, program::Builder};
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use std::collections::BTreeMap;
 
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1000)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Vec<u16>>> {
+    proptest::collection::vec(proptest::collection::vec(any::<u16>(), 48), 1..16)
 }
 
 proptest! {
@@ -15,10 +20,47 @@ proptest! {
     #[test]
     fn every_node_works_on_current_data(
         nodes in prop_oneof![1..5u16, 1..17u16],
-        steps in proptest::collection::vec(proptest::collection::vec(any::<u16>(), 48), 1..16),
+        steps in steps(),
         seed in any::<u64>(),
     ) {
         let (actions, last) = Builder::program(nodes, &steps);
         simulate(nodes, &actions, &last, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases() / 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn many_nodes_do_as_well(nodes in 17..65u16, steps in steps(), seed in any::<u64>()) {
+        let (actions, last) = Builder::program(nodes, &steps);
+        simulate(nodes, &actions, &last, seed);
+    }
+}
+
+#[test]
+fn the_programs_have_commands_of_every_kind() {
+    let mut runner = TestRunner::deterministic();
+    let mut all = BTreeMap::new();
+    for seed in 0..100 {
+        let steps = steps().new_tree(&mut runner).expect("a program").current();
+        let (actions, last) = Builder::program(6, &steps);
+        for (kind, count) in simulate(6, &actions, &last, seed) {
+            *all.entry(kind).or_insert(0) += count;
+        }
+    }
+    let kinds = [
+        "Execute",
+        "Push",
+        "AwaitPush",
+        "PushPartials",
+        "AwaitPartials",
+        "Reduce",
+        "Fence",
+        "Epoch",
+        "Horizon",
+    ];
+    for kind in kinds {
+        assert!(all.get(kind).is_some_and(|&count| count > 100), "{kind}: {all:?}");
     }
 }

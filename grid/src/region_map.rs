@@ -99,6 +99,11 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
                 self.entries.set_value(only, value);
                 return;
             }
+            self.prepare_split(&target);
+            if self.entries.is_band(only, &target) && !self.entries.joins(near.clone(), &target, &value) {
+                self.entries.split_band(only, &target, value);
+                return;
+            }
         }
         let mut run = Run::new();
         for &at in &hits {

@@ -151,6 +151,47 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         self.list[near].iter().any(|other| range.joined(&other.range).is_some() && other.value == *value)
     }
 
+    /// Whether `target`, were it to have `value`, would form a box with an equal neighbour among `near`.
+    pub(crate) fn joins(&self, near: Range<usize>, target: &GridBox<D>, value: &V) -> bool {
+        self.list[near].iter().any(|other| other.value == *value && target.joined(&other.range).is_some())
+    }
+
+    /// Whether the entry `at` has its interval on the sorted axis to itself, and `target` is a band of it: a part that
+    /// differs on that axis only.
+    pub(crate) fn is_band(&self, at: usize, target: &GridBox<D>) -> bool {
+        let (axis, range) = (self.axis, self.list[at].range);
+        let is_band = range.contains(target)
+            && range.with_axis(axis, target.min()[axis]..target.max()[axis]) == *target;
+        let starts_alone = at == 0 || self.list[at - 1].reach <= range.min()[axis];
+        let ends_alone = self.list.get(at + 1).is_none_or(|next| range.max()[axis] <= next.range.min()[axis]);
+        is_band && starts_alone && ends_alone
+    }
+
+    /// Gives a [band](Self::is_band) of the entry `at` a value that no neighbour of the band has. What remains of the entry
+    /// before and after it borders on what it did, so that nothing is to be merged or sorted.
+    pub(crate) fn split_band(&mut self, at: usize, target: &GridBox<D>, value: V) {
+        let axis = self.axis;
+        let Entry { range, value: rest, .. } = self.list[at].clone();
+        let part = |range: Range<usize>, value: V| {
+            let reach = range.end;
+            Entry { range: target.with_axis(axis, range), value, reach }
+        };
+        let before = range.min()[axis]..target.min()[axis];
+        let after = target.max()[axis]..range.max()[axis];
+        let mut parts = SmallVec::<[Entry<D, V>; 2]>::new();
+        let band = part(before.end..after.start, value);
+        if before.is_empty() {
+            self.list[at] = band;
+        } else {
+            self.list[at] = part(before, rest.clone());
+            parts.push(band);
+        }
+        if !after.is_empty() {
+            parts.push(part(after, rest));
+        }
+        self.list.insert_many(at + 1, parts);
+    }
+
     /// Puts `run` in the place of the entries `old`, which cover the same points, and merges equal neighbours among
     /// them and those `near` that touch `target`, where values are new.
     pub(crate) fn replace(

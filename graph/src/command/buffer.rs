@@ -62,6 +62,8 @@ pub(super) struct BufferState {
     /// What other nodes have of what is owned here, by node.
     pub(super) sent: Vec<(NodeId, Region<3>)>,
     pub(super) pending: Option<Box<Pending>>,
+    /// Whether every point was written, as far as it is known.
+    complete: bool,
     /// How many cells and readers there may be before those before the horizon are merged.
     bound: usize,
 }
@@ -74,7 +76,8 @@ impl BufferState {
     pub(super) fn new(extent: Extent<3>, initialised: bool) -> Self {
         let place = if initialised { Place::Copied } else { Place::Nowhere };
         let cells = RegionMap::new(extent, Cell { place, writer: CommandId::EPOCH });
-        Self { cells, readers: Vec::new(), sent: Vec::new(), pending: None, bound: BOUND }
+        let (readers, sent) = (Vec::new(), Vec::new());
+        Self { cells, readers, sent, pending: None, complete: initialised, bound: BOUND }
     }
 
     pub(super) fn whole(&self) -> GridBox<3> {
@@ -104,6 +107,9 @@ impl BufferState {
 
     /// The part of `region` that was never written.
     pub(super) fn nowhere(&self, region: &Region<3>) -> Region<3> {
+        if self.complete {
+            return Region::empty();
+        }
         self.select(region, |place| place == Place::Nowhere)
     }
 
@@ -176,6 +182,7 @@ impl BufferState {
 
     /// Notes that what `region` held is current nowhere any more.
     pub(super) fn overwritten(&mut self, region: &Region<3>) {
+        self.complete |= region.contains_box(&self.whole());
         if !self.sent.is_empty() {
             self.sent.retain_mut(|(_, sent)| {
                 *sent = sent.difference(region);

@@ -30,16 +30,18 @@ pub(super) struct Derivation<'a> {
 impl Derivation<'_> {
     /// Generates all commands of the task.
     pub(super) fn launch(&mut self, work: &Work) {
-        match work {
-            Work::Fence => self.snapshot(CommandKind::Fence),
-            Work::Epoch => self.snapshot(CommandKind::Epoch),
-            Work::Horizon => self.snapshot(CommandKind::Horizon),
-            _ => self.chunks(),
+        match CommandKind::snapshot(work) {
+            Some(kind) => {
+                self.transfers();
+                self.access(0, kind);
+            }
+            None => self.chunks(),
         }
     }
 
     fn chunks(&mut self) {
         self.transfers();
+        self.overwrite();
         let first = self.out.len();
         for (at, chunk) in self.shape.own.clone().enumerate() {
             let split = &self.shape.split;
@@ -48,13 +50,7 @@ impl Derivation<'_> {
             let kind = CommandKind::Execute { chunk: Chunk { range, global: split.space() }, leaves };
             self.access(at, kind);
         }
-        self.change_owners();
         self.begin_reductions(first);
-    }
-
-    fn snapshot(&mut self, kind: CommandKind) {
-        self.transfers();
-        self.access(0, kind);
     }
 
     fn state(&mut self, slot: usize) -> &mut BufferState {
@@ -85,21 +81,15 @@ impl Derivation<'_> {
     /// Sends to others what they need and only this node has.
     fn push(&mut self, slot: usize) {
         let shape = self.shape;
-        let mut reads = shape.reads(slot).map(|access| &access.whole);
-        let state = self.state(slot);
         let mut owned = Region::empty();
-        if let Some(first) = reads.next() {
-            owned = state.owned(first);
-        }
-        for region in reads {
-            owned = owned.union(&state.owned(region));
+        for access in shape.reads(slot) {
+            owned = owned.union(&self.state(slot).owned(&access.whole));
         }
         if owned.is_empty() {
             return;
         }
         let mut parts = shape.other_readers(self.me, self.nodes, slot, &owned);
-        let state = self.state(slot);
-        state.send(&mut parts);
+        self.state(slot).send(&mut parts);
         if parts.is_empty() {
             return;
         }
@@ -118,11 +108,10 @@ impl Derivation<'_> {
 
     /// Waits for what this node needs and does not have.
     fn await_push(&mut self, slot: usize) {
-        let mut missing = Region::empty();
         let shape = self.shape;
-        let state = self.state(slot);
+        let mut missing = Region::empty();
         for access in shape.reads(slot) {
-            missing = missing.union(&state.missing(access.mine()));
+            missing = missing.union(&self.state(slot).missing(access.mine()));
         }
         if missing.is_empty() {
             return;
@@ -161,14 +150,14 @@ impl Derivation<'_> {
         self.out.push(command);
     }
 
-    /// What others have written is not current here any more.
-    fn change_owners(&mut self) {
+    /// What the task writes is current nowhere until its chunks have written it.
+    fn overwrite(&mut self) {
         let shape = self.shape;
         for access in shape.accesses.iter().filter(|access| access.mode.writes()) {
             let state = self.state(access.slot);
             state.overwritten(&access.whole);
             if access.mine() != &access.whole {
-                state.lose(&access.whole.difference(access.mine()));
+                state.lose(&access.whole);
             }
         }
     }

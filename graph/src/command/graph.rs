@@ -38,6 +38,8 @@ pub struct CommandGraph {
     next: u64,
     /// The commands of the last launch.
     commands: Vec<Command>,
+    /// For launches that are not known, to save allocations.
+    scratch: Option<Box<Shape>>,
 }
 
 impl CommandGraph {
@@ -69,6 +71,7 @@ impl CommandGraph {
             followed: vec![false],
             next: 1,
             commands: Vec::new(),
+            scratch: None,
         }
     }
 
@@ -162,8 +165,13 @@ impl CommandGraph {
     pub fn launch(&mut self, launch: &Launch) -> Result<&[Command], CommandError> {
         self.commands.clear();
         let nothing = launch.accesses.is_empty() && launch.reductions.is_empty();
-        if nothing || !self.replay(launch)? {
-            self.derive(launch)?;
+        match CommandKind::snapshot(&launch.work) {
+            Some(kind) if nothing => {
+                self.hash.add(launch.work.code());
+                self.commands.push(Command::new(CommandId(self.next), launch.task, kind));
+            }
+            _ if nothing || !self.replay(launch)? => self.derive(launch)?,
+            _ => {}
         }
         self.hash.add(launch.task.0);
         if !launch.effects.is_empty() {
@@ -175,7 +183,8 @@ impl CommandGraph {
 
     /// Derives the commands of a launch that is not known.
     fn derive(&mut self, launch: &Launch) -> Result<(), CommandError> {
-        let shape = Shape::new(self.me, self.nodes, launch, |buffer| self.state(buffer).cells.extent())?;
+        let mut shape = self.scratch.take().unwrap_or_default();
+        shape.evaluate(self.me, self.nodes, launch, |buffer| self.state(buffer).cells.extent())?;
         let slots = self.slots(&shape.buffers);
         slots.iter().for_each(|&slot| self.states.make_live(slot));
         shape.check_written(launch.task, |slot| self.states.get(slots[slot]))?;
@@ -192,6 +201,8 @@ impl CommandGraph {
             out: &mut self.commands,
         }
         .launch(&launch.work);
+        shape.clear();
+        self.scratch = Some(shape);
         Ok(())
     }
 
@@ -199,7 +210,11 @@ impl CommandGraph {
     fn replay(&mut self, launch: &Launch) -> Result<bool, CommandError> {
         let Some(key) = self.replay.recognise(launch) else { return Ok(false) };
         let (me, nodes, buffers, states) = (self.me, self.nodes, &self.buffers, &self.states);
-        let evaluate = || Shape::new(me, nodes, launch, |buffer| states.get(buffers[&buffer]).cells.extent());
+        let evaluate = || {
+            let mut shape = Shape::default();
+            shape.evaluate(me, nodes, launch, |buffer| states.get(buffers[&buffer]).cells.extent())?;
+            Ok(shape)
+        };
         let Some((shape, digest)) = self.replay.shape(key, launch, evaluate)? else { return Ok(false) };
         let slots: SmallVec<[usize; 4]> = shape.buffers.iter().map(|buffer| buffers[buffer]).collect();
         for &slot in &slots {

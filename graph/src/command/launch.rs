@@ -164,7 +164,7 @@ pub enum CommandError {
         /// Which access of the launch.
         access: usize,
         /// Two adjacent parts of the index space.
-        parts: [GridBox<3>; 2],
+        parts: Box<[GridBox<3>; 2]>,
         /// The points that both write.
         common: Box<Region<3>>,
     },
@@ -214,10 +214,12 @@ pub enum CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OverlappingWrites { task, access, parts: [a, b], common } => {
+            Self::OverlappingWrites { task, access, parts, common } => {
+                let [a, b] = **parts;
                 write!(
                     f,
-                    "{task}: access {access} writes {common} from {a} and again from {b}; chunks must write disjoint regions"
+                    "{task}: access {access} writes {common} from {a} and again from {b}; \
+                     chunks must write disjoint regions"
                 )
             }
             Self::InexactWrite { task, access, part, missing } => write!(

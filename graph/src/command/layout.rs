@@ -49,6 +49,14 @@ pub(super) struct Parted {
 /// How many symbols a layout may have before it is worth replacing commands before the horizon.
 const SYMBOLS: usize = 16;
 
+impl Layout {
+    /// How much there is to keep.
+    pub(super) fn size(&self) -> usize {
+        let Structure { cells, readers, sent, .. } = &self.structure;
+        2 * (cells.len() + readers.len() + sent.len())
+    }
+}
+
 impl Parted {
     pub(super) fn whole(&self) -> BufferState {
         let mut state = self.layout.state.renamed(|symbol| self.ids[symbol.0 as usize - 1]);
@@ -91,10 +99,6 @@ pub(super) struct Layouts {
 }
 
 impl Layouts {
-    pub(super) fn len(&self) -> usize {
-        self.by_hash.len()
-    }
-
     /// Takes a state apart.
     pub(super) fn part(&mut self, state: &BufferState) -> Parted {
         let mut ids: Ids = state.commands().collect();

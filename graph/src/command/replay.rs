@@ -68,11 +68,14 @@ impl Repeated {
     }
 }
 
-/// How many shapes, layouts, or transitions of a shape are kept; when there are more, all are forgotten.
-const KEPT: [usize; 3] = [256, 1024, 64];
+/// How many launches are noted as seen once.
+const NOTED: usize = 256;
+
+/// How much may be recorded: commands, targets, cells and so on, of some 100 bytes each. When there is more, all is forgotten.
+const RECORDED: usize = 1 << 16;
 
 /// How often a launch is recorded in vain before it is only tried now and then.
-const PATIENCE: usize = 32;
+const PATIENCE: usize = 16;
 
 /// The launches and states that were seen.
 #[derive(Default)]
@@ -81,6 +84,9 @@ pub(super) struct Replay {
     seen: Vec<u64>,
     repeated: Map<u64, Repeated>,
     pub(super) layouts: Layouts,
+    recorded: usize,
+    /// How many launches were recognised but none of them replayed, since one was.
+    in_vain: usize,
 }
 
 impl Replay {
@@ -89,10 +95,16 @@ impl Replay {
     pub(super) fn recognise(&mut self, launch: &Launch) -> Option<u64> {
         let key = hash(launch);
         if self.seen.is_empty() {
-            self.seen = vec![0; KEPT[0]];
+            self.seen = vec![0; NOTED];
         }
-        let seen = std::mem::replace(&mut self.seen[key as usize % KEPT[0]], key);
-        (seen == key || self.repeated.contains_key(&key)).then_some(key)
+        let seen = std::mem::replace(&mut self.seen[key as usize % NOTED], key);
+        let known = self.repeated.contains_key(&key);
+        if known || seen != key {
+            return known.then_some(key);
+        }
+        // A new mapper may lie where a forgotten one did, again and again.
+        self.in_vain += 1;
+        (self.in_vain <= PATIENCE || self.in_vain.is_multiple_of(PATIENCE)).then_some(key)
     }
 
     /// What a launch of this key asks of the buffers: the shape and its digest; `None` if another launch has the same key,
@@ -103,9 +115,9 @@ impl Replay {
         launch: &Launch,
         evaluate: impl FnOnce() -> Result<Shape, CommandError>,
     ) -> Result<Option<(&Shape, u64)>, CommandError> {
-        if self.repeated.len() > KEPT[0] || self.layouts.len() > KEPT[1] {
+        if self.recorded > RECORDED {
             self.repeated.clear();
-            self.layouts = Layouts::default();
+            (self.layouts, self.recorded) = (Layouts::default(), 0);
         }
         let repeated = match self.repeated.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -141,16 +153,14 @@ impl Replay {
         };
         let at = match repeated.transitions.iter().position(same) {
             Some(at) => {
-                repeated.misses = 0;
+                (repeated.misses, self.in_vain) = (0, 0);
                 at
             }
             None => {
                 repeated.misses += 1;
-                if repeated.transitions.len() >= KEPT[2] {
-                    repeated.transitions.clear();
-                }
                 let transition =
                     record(&repeated.shape, repeated.work, place, task, (states, slots), &mut self.layouts)?;
+                self.recorded += transition.size();
                 repeated.transitions.push(transition);
                 repeated.transitions.len() - 1
             }
@@ -201,6 +211,17 @@ fn record(
 }
 
 impl Transition {
+    /// How much there is to keep.
+    fn size(&self) -> usize {
+        let targets = |command: &Command| match &command.kind {
+            CommandKind::Push { targets, .. } => 1 + targets.len(),
+            CommandKind::PushPartials { targets, .. } => 1 + targets.len(),
+            _ => 1,
+        };
+        let layouts = self.after.iter().map(|(layout, _)| layout.size());
+        10 + self.commands.iter().map(targets).chain(layouts).sum::<usize>()
+    }
+
     fn apply(
         &self,
         shape: &Shape,

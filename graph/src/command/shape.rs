@@ -7,7 +7,7 @@
 
 use super::{
     buffer::BufferState,
-    launch::{CommandError, Launch, Mapper, Work},
+    launch::{CommandError, Hints, Launch, Mapper, Work},
     split::Split,
     types::NodeId,
 };
@@ -71,52 +71,60 @@ pub(super) struct Shape {
     pub(super) own: Range<usize>,
     /// The buffers that are touched, each once.
     pub(super) buffers: SmallVec<[BufferId; 4]>,
-    pub(super) accesses: SmallVec<[AccessShape; 2]>,
+    pub(super) accesses: Vec<AccessShape>,
     /// The reductions: which of the buffers.
     pub(super) reductions: SmallVec<[usize; 1]>,
 }
 
+impl Default for Shape {
+    /// The shape of nothing.
+    fn default() -> Self {
+        let split = Split::new(&Work::HostOnce, &Hints::default(), 1, false);
+        let (buffers, reductions) = (SmallVec::new(), SmallVec::new());
+        Self { split, own: 0..0, buffers, accesses: Vec::new(), reductions }
+    }
+}
+
 impl Shape {
     /// Evaluates what concerns this node, and checks it.
-    pub(super) fn new(
+    pub(super) fn evaluate(
+        &mut self,
         me: NodeId,
         nodes: u16,
         launch: &Launch,
         extent: impl Fn(BufferId) -> Extent<3>,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<(), CommandError> {
+        self.clear();
         let snapshot = matches!(launch.work, Work::Fence | Work::Epoch | Work::Horizon);
         let writes = launch.accesses.iter().any(|a| a.mode.writes()) || !launch.reductions.is_empty();
         if snapshot && writes {
             return Err(CommandError::WritingSnapshot { task: launch.task });
         }
-        let split = Split::new(&launch.work, &launch.hints, nodes, !launch.reductions.is_empty());
-        if !launch.reductions.is_empty() && split.chunks() == 0 {
+        self.split = Split::new(&launch.work, &launch.hints, nodes, !launch.reductions.is_empty());
+        if !launch.reductions.is_empty() && self.split.chunks() == 0 {
             return Err(CommandError::EmptyReduction { task: launch.task });
         }
-        let own = split.of_node(me);
-        let mut shape = Self {
-            split,
-            own,
-            buffers: SmallVec::new(),
-            accesses: SmallVec::new(),
-            reductions: SmallVec::new(),
-        };
+        self.own = self.split.of_node(me);
         for access in launch.accesses {
-            let slot = shape.slot(access.buffer);
-            let access = shape.evaluate(slot, access.mode, Map::User(access.mapper.clone()));
-            shape.accesses.push(access);
+            let slot = self.slot(access.buffer);
+            self.add(slot, access.mode, Map::User(access.mapper.clone()));
         }
         for reduction in launch.reductions {
-            let slot = shape.slot(reduction.buffer);
-            shape.reductions.push(slot);
+            let slot = self.slot(reduction.buffer);
+            self.reductions.push(slot);
             if reduction.include_current {
                 let all = GridBox::full(extent(reduction.buffer));
-                let access = shape.evaluate(slot, Mode::Read, Map::First(all.into()));
-                shape.accesses.push(access);
+                self.add(slot, Mode::Read, Map::First(all.into()));
             }
         }
-        shape.check(launch.task)?;
-        Ok(shape)
+        self.check(launch.task)
+    }
+
+    /// Forgets the launch, but not the allocations.
+    pub(super) fn clear(&mut self) {
+        self.buffers.clear();
+        self.accesses.clear();
+        self.reductions.clear();
     }
 
     fn slot(&mut self, buffer: BufferId) -> usize {
@@ -126,7 +134,7 @@ impl Shape {
         })
     }
 
-    fn evaluate(&self, slot: usize, mode: Mode, map: Map) -> AccessShape {
+    fn add(&mut self, slot: usize, mode: Mode, map: Map) {
         let Self { split, own, .. } = self;
         let chunks = split.chunks();
         let whole = if chunks == 0 { Region::empty() } else { map.region(split, 0..chunks) };
@@ -139,7 +147,7 @@ impl Shape {
                 regions.push(union);
             }
         }
-        AccessShape { slot, mode, map, whole, own: regions, is_whole }
+        self.accesses.push(AccessShape { slot, mode, map, whole, own: regions, is_whole });
     }
 
     fn check(&self, task: TaskId) -> Result<(), CommandError> {
@@ -182,7 +190,7 @@ impl Shape {
         let regions = halves.clone().map(|half| self.accesses[access].map.region(split, half));
         let [a, b] = &regions;
         if a.intersects(b) {
-            let parts = halves.map(|half| split.range(half));
+            let parts = halves.map(|half| split.range(half)).into();
             let common = a.intersection(b).into();
             return Err(CommandError::OverlappingWrites { task, access, parts, common });
         }

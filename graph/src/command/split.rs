@@ -17,7 +17,13 @@ struct Runs {
 
 impl Runs {
     fn new(things: usize, count: usize) -> Self {
-        Self { count, each: things / count.max(1), larger: things % count.max(1) }
+        // Divisions are what a split costs, and most of them are one of these.
+        let (each, larger) = match count {
+            0 | 1 => (things, 0),
+            _ if count == things => (1, 0),
+            _ => (things / count, things % count),
+        };
+        Self { count, each, larger }
     }
 
     /// The first thing of run `at`; for `count` the number of things.
@@ -46,7 +52,7 @@ struct Axis {
 impl Axis {
     fn new(space: &GridBox<3>, axis: usize, granularity: usize) -> Self {
         let (first, size) = (space.min()[axis], space.extent()[axis]);
-        let units = size.div_ceil(granularity);
+        let units = if granularity == 1 { size } else { size.div_ceil(granularity) };
         Self { first, size, granularity, leaves: Runs::new(units, units), chunks: Runs::new(units, 1) }
     }
 

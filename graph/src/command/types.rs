@@ -1,5 +1,6 @@
 //! Commands: what one node does for a task.
 
+use super::launch::Work;
 use crate::{BufferId, Kind, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
@@ -134,6 +135,18 @@ pub enum CommandKind {
     Epoch,
     /// Stands for everything before it, without waiting.
     Horizon,
+}
+
+impl CommandKind {
+    /// For tasks that every node takes part in with one command: which.
+    pub(super) fn snapshot(work: &Work) -> Option<Self> {
+        match work {
+            Work::Fence => Some(Self::Fence),
+            Work::Epoch => Some(Self::Epoch),
+            Work::Horizon => Some(Self::Horizon),
+            _ => None,
+        }
+    }
 }
 
 impl Command {

@@ -28,7 +28,8 @@ struct Node {
 }
 
 /// Tells all nodes' graphs of the program, checks the graphs, and executes the commands.
-pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) {
+/// Returns how many commands of each kind there were.
+pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) -> BTreeMap<String, usize> {
     let mut graphs: Vec<_> = (0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect();
     let mut machine: Vec<_> = (0..nodes).map(|_| Node::default()).collect();
     let mut tasks = HashMap::new();
@@ -55,6 +56,12 @@ pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) {
         check_memory(&graphs[number], node, last);
     }
     check_owners(&graphs, last);
+    let mut kinds = BTreeMap::new();
+    for command in machine.iter().flat_map(|node| &node.commands) {
+        let words = format!("{:?}", command.kind);
+        *kinds.entry(words.split([' ', '{']).next().unwrap().to_string()).or_default() += 1;
+    }
+    kinds
 }
 
 /// Executes one command of some node; whether there is one that can be.
