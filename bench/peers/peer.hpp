@@ -1,8 +1,9 @@
 // What the peer programs share: they answer requests, one line each, until their input ends.
 //
-// Request:  BENCHMARK THREADS SAMPLES BATCH PAUSE_NS
+// Request:  BENCHMARK SIZE THREADS SAMPLES BATCH PAUSE_NS
 // Answer:   the nanoseconds of one operation, SAMPLES times, or `error: ...`
 //
+// SIZE is the number of items of a region, or of tasks of a graph; an operation is the region, or the graph.
 // A sample is the time of BATCH operations, divided by BATCH; before each sample the program is busy with nothing
 // for PAUSE_NS. The benchmark program measures its own code in the same way (harness.rs, Load::time).
 #pragma once
@@ -17,6 +18,9 @@
 
 namespace peer {
 
+// The length of a row of a wavefront: task (i, j) is number i * side + j.
+constexpr long side = 316;
+
 using Clock = std::chrono::steady_clock;
 
 inline double since(Clock::time_point begin) {
@@ -27,6 +31,7 @@ inline double since(Clock::time_point begin) {
 template <class T> inline void keep(const T &value) { asm volatile("" : : "g"(value) : "memory"); }
 
 struct Request {
+    long size = 1;
     int threads = 1;
     long samples = 1, batch = 1;
     double pause_ns = 0;
@@ -50,7 +55,7 @@ using Benchmark = std::function<std::vector<double>(const Request &)>;
 inline int serve(const std::map<std::string, Benchmark> &benchmarks) {
     std::string name;
     Request request;
-    while (std::cin >> name >> request.threads >> request.samples >> request.batch >> request.pause_ns) {
+    while (std::cin >> name >> request.size >> request.threads >> request.samples >> request.batch >> request.pause_ns) {
         const auto found = benchmarks.find(name);
         if (found == benchmarks.end()) {
             std::printf("error: no benchmark is called %s", name.c_str());

@@ -1,13 +1,69 @@
 // oneTBB's side of the benchmarks: see peer.hpp.
 #include "peer.hpp"
 
+#include <deque>
+
+#include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 
-static std::vector<double> empty_region(const peer::Request &request) {
-    const int threads = request.threads;
-    tbb::global_control limit(tbb::global_control::max_allowed_parallelism, std::size_t(threads));
-    return request.time([threads] { tbb::parallel_for(0, threads, [](int i) { peer::keep(i); }); });
+static tbb::global_control limit(const peer::Request &request) {
+    return tbb::global_control(tbb::global_control::max_allowed_parallelism, std::size_t(request.threads));
 }
 
-int main() { return peer::serve({{"empty-region", empty_region}}); }
+static std::vector<double> empty_region(const peer::Request &request) {
+    const auto limited = limit(request);
+    const int items = int(request.size);
+    return request.time([items] { tbb::parallel_for(0, items, [](int i) { peer::keep(i); }); });
+}
+
+using Node = tbb::flow::continue_node<tbb::flow::continue_msg>;
+
+// A flow graph of empty tasks, built before it is timed. `link` makes the edges that lead to a task and says whether
+// there are any.
+template <class Link> static std::vector<double> tasks(const peer::Request &request, Link link) {
+    const auto limited = limit(request);
+    tbb::flow::graph graph;
+    std::deque<Node> nodes;
+    std::vector<Node *> roots;
+    for (long i = 0; i < request.size; i++) {
+        nodes.emplace_back(graph, [i](const tbb::flow::continue_msg &) { peer::keep(i); });
+        if (!link(nodes, i)) roots.push_back(&nodes.back());
+    }
+    return request.time([&] {
+        for (Node *root : roots) root->try_put(tbb::flow::continue_msg());
+        graph.wait_for_all();
+    });
+}
+
+static std::vector<double> independent(const peer::Request &request) {
+    return tasks(request, [](std::deque<Node> &, long) { return false; });
+}
+
+static std::vector<double> chain(const peer::Request &request) {
+    return tasks(request, [](std::deque<Node> &nodes, long i) {
+        if (i > 0) tbb::flow::make_edge(nodes[i - 1], nodes[i]);
+        return i > 0;
+    });
+}
+
+// The edges that remain when those are left out that follow from others.
+static std::vector<double> wavefront(const peer::Request &request) {
+    return tasks(request, [](std::deque<Node> &nodes, long task) {
+        const long i = task / peer::side, j = task % peer::side;
+        // Task (i, j) reads what (i, j - 1) has changed,
+        if (j > 0) tbb::flow::make_edge(nodes[task - 1], nodes[task]);
+        // and changes what (i - 1, j) has changed and, unless it is the last one of a row, (i - 1, j + 1) has read.
+        if (i > 0) tbb::flow::make_edge(nodes[task - peer::side + (j + 1 < peer::side)], nodes[task]);
+        return task > 0;
+    });
+}
+
+int main() {
+    return peer::serve({
+        {"empty-region", empty_region},
+        {"tasks-independent", independent},
+        {"tasks-chain", chain},
+        {"tasks-wavefront", wavefront},
+    });
+}

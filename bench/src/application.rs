@@ -27,6 +27,17 @@ pub struct Stats {
     pub ns_per_cell_step: f64,
     /// The largest memory that it had in use, where the system tells.
     pub peak_rss_bytes: Option<u64>,
+    /// Frames in the file.
+    pub stored_frames: u64,
+    /// What the storage side did, if anything was stored.
+    pub storage: Option<Storage>,
+}
+
+/// What is read of the storage side's.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Storage {
+    /// Bytes of frames that were copied in memory on their way to the file.
+    pub bytes_copied: u64,
 }
 
 /// Runs `gray-scott` and nothing else if this process was started for that.

@@ -72,6 +72,11 @@ pub struct Load {
 }
 
 impl Load {
+    /// So many samples of so many operations, with nothing in between.
+    pub fn back_to_back(samples: usize, batch: usize) -> Self {
+        Self { samples, batch, pause: Duration::ZERO }
+    }
+
     /// The nanoseconds of one operation, once per sample, after a batch that does not count.
     pub fn time(&self, mut operation: impl FnMut()) -> Vec<f64> {
         (0..self.batch).for_each(|_| operation());
@@ -84,6 +89,20 @@ impl Load {
                 begin.elapsed().as_secs_f64() * 1e9 / self.batch as f64
             })
             .collect()
+    }
+
+    /// The same for operations that can fail.
+    ///
+    /// # Errors
+    /// The first failure; nothing is called after it.
+    pub fn try_time<E>(&self, mut operation: impl FnMut() -> Result<(), E>) -> Result<Vec<f64>, E> {
+        let mut result = Ok(());
+        let times = self.time(|| {
+            if result.is_ok() {
+                result = operation();
+            }
+        });
+        result.map(|()| times)
     }
 }
 
@@ -221,5 +240,16 @@ mod tests {
         let times = load.time(|| calls += 1);
         assert_eq!((times.len(), calls), (3, 8));
         assert!(Samples::new(times).unwrap().min() < 1e6);
+    }
+
+    #[test]
+    fn a_load_ends_at_the_first_failure() {
+        let mut calls = 0;
+        let mut third_fails = || {
+            calls += 1;
+            if calls == 3 { Err("third") } else { Ok(()) }
+        };
+        assert_eq!(Load::back_to_back(5, 2).try_time(&mut third_fails), Err("third"));
+        assert_eq!(calls, 3);
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release -p bench -- list
 //! cargo run --release -p bench -- all --json figures.json
+//! cargo run --release -p bench -- table conflict-cap
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
 //! ```
 //!
@@ -12,12 +13,15 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod conflicts;
 mod harness;
+mod memory;
 mod peers;
 mod report;
 mod row;
 mod rows;
 mod select;
+mod topologies;
 
 use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
 
@@ -30,7 +34,7 @@ use row::Row;
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
-    /// `list`, `all`, or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    /// `list`, `all`, `table conflict-cap` (what more candidates are worth), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -48,7 +52,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    if let Some(status) = application::run_if_asked() {
+    if let Some(status) = application::run_if_asked().or_else(memory::run_if_asked) {
         return status;
     }
     match run(&Arguments::parse()) {
@@ -66,6 +70,10 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let rows = rows::all();
     if arguments.names == ["list"] {
         print!("{}", list(&rows));
+        return Ok(true);
+    }
+    if arguments.names == ["table", "conflict-cap"] {
+        print!("{}", conflicts::cap_table(arguments.smoke));
         return Ok(true);
     }
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();

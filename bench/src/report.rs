@@ -41,6 +41,9 @@ pub struct Entry {
     /// The figure that is compared, as all others that are not called anything else.
     ours: f64,
     peers: BTreeMap<String, f64>,
+    /// Figures that were not measured here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    quoted: BTreeMap<&'static str, f64>,
     bar: Option<f64>,
     better: Option<f64>,
     ours_min: f64,
@@ -65,7 +68,8 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 struct Line {
     name: String,
-    best: f64,
+    /// `None` where the figure is quoted.
+    best: Option<f64>,
     median: f64,
 }
 
@@ -88,9 +92,14 @@ impl Entry {
                 Direction::Lower => samples.min(),
                 Direction::Higher => samples.max(),
             };
-            Line { name: name.into(), best, median: samples.median() }
+            Line { name: name.into(), best: Some(best), median: samples.median() }
         };
         let peers = outcome.peers.iter().map(|(name, samples)| line(&format!("  {name}"), samples));
+        let quoted = row.quoted.iter().map(|&(name, figure)| Line {
+            name: format!("  {name} (quoted)"),
+            best: None,
+            median: figure,
+        });
         Self {
             name: row.name.clone(),
             unit: row.unit,
@@ -108,7 +117,8 @@ impl Entry {
                 .map(|(_, figure)| *figure)
                 .reduce(|a, b| row.best(a, b))
                 .map(|best| ours / best),
-            lines: std::iter::once(line(&row.name, &outcome.ours)).chain(peers).collect(),
+            lines: std::iter::once(line(&row.name, &outcome.ours)).chain(peers).chain(quoted).collect(),
+            quoted: row.quoted.iter().copied().collect(),
             peers: figures.into_iter().collect(),
             left_out: outcome.left_out,
         }
@@ -128,7 +138,7 @@ impl Entry {
             .lines
             .iter()
             .map(|line| {
-                let (best, median) = (figure_text(line.best), figure_text(line.median));
+                let (best, median) = (optional(line.best), figure_text(line.median));
                 let [name, unit] = [line.name.clone(), String::new()];
                 [name, unit, best, median, String::new(), String::new(), String::new(), String::new()]
             })
@@ -150,6 +160,9 @@ pub fn table(entries: &[Entry]) -> String {
     rows.extend(entries.iter().flat_map(Entry::cells));
     let mut text = aligned(&rows);
     text.push_str("* of speeds the maximum; ours/peer: to the best peer measured\n");
+    if entries.iter().any(|entry| !entry.quoted.is_empty()) {
+        text.push_str("(quoted): measured elsewhere, on a machine of this kind, and not in this run\n");
+    }
     let mut missing: Vec<&LeftOut> = Vec::new();
     for left_out in entries.iter().flat_map(|entry| &entry.left_out) {
         if !missing.contains(&left_out) {
@@ -252,6 +265,19 @@ region/x   ns        1.00    2.00      0.125  3.00   0.500  met
 TBB left out: no header; install it
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn quoted_figures_are_marked_and_have_no_part_in_the_ratio() {
+        let row = Row::lower("region/x", "ns", "", never).bar(times(0.5, "StarPU")).quoted("StarPU", 3.0);
+        let entry = entry(row);
+        assert_eq!((entry.bar, entry.ratio), (Some(1.5), Some(0.125)));
+        let text = table(std::slice::from_ref(&entry));
+        let line = text.lines().find(|line| line.contains("StarPU")).unwrap();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["StarPU", "(quoted)", "-", "3.00"]);
+        assert!(text.contains("(quoted): measured elsewhere"));
+        let json: serde_json::Value = serde_json::from_str(&json(&[entry])).unwrap();
+        assert_eq!((&json[0]["quoted"]["StarPU"], &json[0]["peers"]["StarPU"]), (&3.0.into(), &().into()));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! Row::lower("region/empty-hot", "ns", "an empty parallel region", empty_hot).bar(1000.0).better(100.0)
 //! Row::higher("store/memory-fs", "MB/s", "frames to memory", memory_fs).bar(times(0.9, "plain write"))
 //! ```
+//!
+//! Peers that cannot be had are [quoted](Row::quoted): their figures were measured elsewhere and are marked so.
 
 use crate::harness::{Context, Failure, Outcome, Samples};
 
@@ -40,7 +42,7 @@ impl From<f64> for Limit {
     }
 }
 
-/// `factor` times the figure of `peer` in the same run.
+/// `factor` times the figure of `peer` in the same run, or the one that is quoted.
 pub fn times(factor: f64, peer: &'static str) -> Limit {
     Limit::Times(factor, peer)
 }
@@ -61,6 +63,8 @@ pub struct Row {
     pub statistic: Statistic,
     bars: Vec<Limit>,
     betters: Vec<Limit>,
+    /// Peers that are not measured, and their figures.
+    pub quoted: Vec<(&'static str, f64)>,
     run: Measure,
 }
 
@@ -80,6 +84,7 @@ impl Row {
             statistic: Statistic::Best,
             bars: Vec::new(),
             betters: Vec::new(),
+            quoted: Vec::new(),
             run: Box::new(run),
         }
     }
@@ -109,6 +114,12 @@ impl Row {
     /// The figure that is hoped for; of several the strictest.
     pub fn better(mut self, limit: impl Into<Limit>) -> Self {
         self.betters.push(limit.into());
+        self
+    }
+
+    /// The figure of a peer as it was measured elsewhere. Bars can depend on it.
+    pub fn quoted(mut self, peer: &'static str, figure: f64) -> Self {
+        self.quoted.push((peer, figure));
         self
     }
 
@@ -157,7 +168,9 @@ impl Row {
         let figure = |limit: &Limit| match *limit {
             Limit::Figure(figure) => Some(figure),
             Limit::Times(factor, peer) => {
-                peers.iter().find(|(name, _)| name == peer).map(|(_, figure)| factor * figure)
+                let measured = peers.iter().map(|(name, figure)| (name.as_str(), *figure));
+                let mut all = measured.chain(self.quoted.iter().copied());
+                all.find(|(name, _)| *name == peer).map(|(_, figure)| factor * figure)
             }
         };
         limits.iter().filter_map(figure).reduce(|a, b| self.best(a, b))
@@ -204,6 +217,12 @@ mod tests {
         let row = Row::higher("a", "MB/s", "", never).bar(10.0).bar(times(0.5, "rayon"));
         assert_eq!(row.bar_for(&peers(100.0)), Some(50.0));
         assert_eq!(row.better_for(&peers(100.0)), None);
+    }
+
+    #[test]
+    fn a_bar_may_depend_on_a_quoted_figure() {
+        let row = Row::lower("a", "ns", "", never).bar(times(0.5, "Celerity")).quoted("Celerity", 8.0);
+        assert_eq!(row.bar_for(&[]), Some(4.0));
     }
 
     #[test]

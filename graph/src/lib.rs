@@ -12,6 +12,8 @@
 //! The graph is pure: no threads, no clock, no memory of the buffers. What is told in the same order gives the same
 //! answers. Buffers of any rank are seen as three-dimensional (`[n]` is `[n, 1, 1]`).
 //!
+//! What each of several nodes does for the tasks, transfers included, is the [command graph](command).
+//!
 //! ```
 //! use anabranch_graph::{Access, Kind, TaskGraph};
 //! use anabranch_grid::{Extent, GridBox};

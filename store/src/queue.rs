@@ -159,6 +159,11 @@ impl<T: Element> Queue<T> {
         Ok(())
     }
 
+    /// Notes that frame data was copied on its way into the queue.
+    pub(crate) fn copied(&self, bytes: usize) {
+        lock(&self.state).meter.copied(bytes as u64);
+    }
+
     /// Writes a frame on the calling thread, after everything that is queued.
     pub(crate) fn write_now(&self, index: u64, data: &[T], stamp: Stamp) -> Result<()> {
         let mut state = self.producer_waits(lock(&self.state), |s| s.queue.is_empty() && !s.writing)?;
@@ -205,6 +210,7 @@ impl<T: Element> Queue<T> {
             Ok(stored) => {
                 state.stored = stored.count;
                 state.meter.stored(bytes.len() as u64, stored.bytes);
+                state.meter.copied(stored.copied);
             }
             Err(error) => {
                 let (path, stored) = (self.path.clone(), state.stored);

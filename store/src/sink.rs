@@ -26,6 +26,8 @@ pub(crate) struct Stored {
     pub(crate) count: u64,
     /// Bytes of the frame in the file.
     pub(crate) bytes: u64,
+    /// Bytes of the frame that were copied in memory.
+    pub(crate) copied: u64,
 }
 
 /// Stores frames, one call at a time.
@@ -101,7 +103,7 @@ impl FrameSink for Contiguous {
         self.ledger.device.write_all_at(bytes, self.start + index * self.frame_bytes)?;
         self.ledger.write_stamp(index, stamp)?;
         let count = self.ledger.acknowledge(index)?;
-        Ok(Stored { count, bytes: bytes.len() as u64 })
+        Ok(Stored { count, bytes: bytes.len() as u64, copied: 0 })
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -121,6 +123,8 @@ struct Compressed {
     packed: Vec<u8>,
     /// A chunk that the frame does not fill.
     padded: Vec<u8>,
+    /// Bytes of the frame that is being written that were copied to be padded.
+    copied: u64,
     /// The records of the frame that is being written.
     redirected: Vec<(u64, Record)>,
     record: Vec<u8>,
@@ -137,6 +141,7 @@ impl Compressed {
             deflate: Compress::new(Compression::new(table.level.into()), true),
             packed: Vec::with_capacity(table.chunk_bytes()),
             padded: Vec::new(),
+            copied: 0,
             redirected: Vec::new(),
             record: vec![0; table.record_len()],
             end: reserved.next_multiple_of(8),
@@ -152,6 +157,7 @@ impl Compressed {
         if chunk.len() < self.table.chunk_bytes() {
             self.padded.clear();
             self.padded.extend_from_slice(chunk);
+            self.copied += chunk.len() as u64;
             self.padded.resize(self.table.chunk_bytes(), 0);
             chunk = &self.padded;
         }
@@ -196,6 +202,7 @@ impl FrameSink for Compressed {
     fn write_frame(&mut self, index: u64, bytes: &[u8], stamp: Stamp) -> io::Result<Stored> {
         let chunks: Vec<_> = self.table.chunks(index).collect();
         self.redirected.clear();
+        self.copied = 0;
         for (at, range) in chunks {
             let record = self.append(bytes, range)?;
             self.redirected.push((at, record));
@@ -205,7 +212,7 @@ impl FrameSink for Compressed {
         self.redirect(index)?;
         let count = self.ledger.acknowledge(index)?;
         let bytes = self.redirected.iter().map(|(_, record)| u64::from(record.size)).sum();
-        Ok(Stored { count, bytes })
+        Ok(Stored { count, bytes, copied: self.copied })
     }
 
     /// Gives the reserved space back: first the superblock forgets it, then the file shrinks.

@@ -11,6 +11,9 @@ pub struct Stats {
     pub bytes: u64,
     /// Bytes of those frames in the file; fewer than `bytes` with compression.
     pub bytes_in_file: u64,
+    /// Bytes of frame data that were copied in memory on their way to the file: by [`append`](crate::FrameWriter::append), and
+    /// for compressed chunks that reach over a frame's edge. The system's own copy, in `write`, is not among them.
+    pub bytes_copied: u64,
     /// Time since the file was opened, or until it was finished.
     pub elapsed: Duration,
     /// Time for which the producer had to wait: for room in the queue or for free frame memory.
@@ -46,6 +49,7 @@ pub(crate) struct Meter {
     frames: u64,
     bytes: u64,
     bytes_in_file: u64,
+    bytes_copied: u64,
     max_depth: usize,
     depth_sum: u64,
     depth_samples: u64,
@@ -62,6 +66,7 @@ impl Meter {
             frames: 0,
             bytes: 0,
             bytes_in_file: 0,
+            bytes_copied: 0,
             max_depth: 0,
             depth_sum: 0,
             depth_samples: 0,
@@ -85,6 +90,10 @@ impl Meter {
         self.written += self.write_began.take().map_or(Duration::ZERO, |began| began.elapsed());
     }
 
+    pub(crate) fn copied(&mut self, bytes: u64) {
+        self.bytes_copied += bytes;
+    }
+
     pub(crate) fn stored(&mut self, bytes: u64, bytes_in_file: u64) {
         self.frames += 1;
         self.bytes += bytes;
@@ -102,6 +111,7 @@ impl Meter {
             frames: self.frames,
             bytes: self.bytes,
             bytes_in_file: self.bytes_in_file,
+            bytes_copied: self.bytes_copied,
             elapsed,
             producer_waited: self.producer_waited,
             writing,

@@ -106,6 +106,7 @@ impl<T: Element> FrameWriter<T> {
         self.check(data.len())?;
         let mut frame = self.frame()?;
         frame.copy_from_slice(data);
+        self.queue.copied(size_of_val(data));
         self.submit(frame, stamp)
     }
 

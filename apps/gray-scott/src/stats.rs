@@ -60,6 +60,8 @@ pub struct StorageStats {
     pub bytes_per_second: f64,
     /// Bytes that the frames take in the file: fewer than were written if they are compressed.
     pub bytes_in_file: u64,
+    /// Bytes of frames that were copied in memory on their way from the buffer to the file.
+    pub bytes_copied: u64,
 }
 
 impl From<&Stats> for StorageStats {
@@ -69,6 +71,7 @@ impl From<&Stats> for StorageStats {
             seconds_waiting_for_compute: stats.idle.as_secs_f64(),
             bytes_per_second: stats.bytes_per_second(),
             bytes_in_file: stats.bytes_in_file,
+            bytes_copied: stats.bytes_copied,
         }
     }
 }

@@ -137,14 +137,20 @@ impl Program {
         Ok(Self { child, requests, answers })
     }
 
-    /// The nanoseconds of one operation, once per sample.
+    /// The nanoseconds of one operation (a region of `size` items, a graph of `size` tasks), once per sample.
     ///
     /// # Errors
     /// If the program ends or answers anything but figures.
-    pub fn time(&mut self, benchmark: &str, threads: usize, load: Load) -> Result<Vec<f64>, Failure> {
+    pub fn time(
+        &mut self,
+        benchmark: &str,
+        size: usize,
+        threads: usize,
+        load: Load,
+    ) -> Result<Vec<f64>, Failure> {
         let Load { samples, batch, pause } = load;
         let requests = self.requests.as_mut().expect("open until dropped");
-        writeln!(requests, "{benchmark} {threads} {samples} {batch} {}", pause.as_nanos())?;
+        writeln!(requests, "{benchmark} {size} {threads} {samples} {batch} {}", pause.as_nanos())?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
         let figures: Result<Vec<f64>, _> = answer.split_whitespace().map(str::parse).collect();

@@ -37,6 +37,13 @@ pub fn rows() -> Vec<Row> {
             .median()
             .bar(150.0)
             .better(100.0),
+        Row::lower(
+            "gray-scott/copied-bytes-per-frame",
+            "bytes",
+            "copied in memory on a frame's way from its buffer to the file",
+            copied_bytes,
+        )
+        .bar(0.0),
     ];
     speeds.into_iter().map(|row| row.bar(times(1.0 / 3.0, NDARRAY))).chain(whole).collect()
 }
@@ -114,6 +121,23 @@ fn overlap(context: &Context) -> Result<Outcome, Failure> {
         Ok(vec![total / compute.max(writing)])
     })
     .run(context.pick(4, 1))
+}
+
+/// As the writer counts them.
+fn copied_bytes(context: &Context) -> Result<Outcome, Failure> {
+    let frames = context.pick(50, 2);
+    Contest::ours(|| {
+        let folder = memory_folder()?;
+        let mut arguments = options(&[("-n", frames), ("-j", context.threads as u64)]);
+        arguments.extend(["--output".into(), folder.path().join("output.h5").into_os_string()]);
+        let stats = simulate(arguments)?;
+        let storage = stats.storage.ok_or("nothing was stored")?;
+        if stats.stored_frames != frames {
+            return Err(format!("{} frames of {frames} were stored", stats.stored_frames).into());
+        }
+        Ok(vec![storage.bytes_copied as f64 / frames as f64])
+    })
+    .run(1)
 }
 
 fn peak_memory(context: &Context) -> Result<Outcome, Failure> {

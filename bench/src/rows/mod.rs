@@ -3,14 +3,28 @@
 //! A row is a function from a [`Context`](crate::harness::Context) to an [`Outcome`](crate::harness::Outcome), and an
 //! entry in its file's `rows()`.
 
+mod graph;
 mod gray_scott;
 mod region;
 mod runtime;
+mod schedule;
 mod store;
+pub mod tasks;
 
 use crate::row::Row;
 
 /// Every benchmark, in the order of the report.
 pub fn all() -> Vec<Row> {
-    [region::rows(), runtime::rows(), gray_scott::rows(), store::rows()].into_iter().flatten().collect()
+    [
+        region::rows(),
+        graph::rows(),
+        schedule::rows(),
+        tasks::rows(),
+        runtime::rows(),
+        gray_scott::rows(),
+        store::rows(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

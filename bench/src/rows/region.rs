@@ -34,7 +34,7 @@ fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
     let ours = Pool::new(threads)?;
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let empty_region = |program: &mut Program| program.time("empty-region", threads, load);
+    let empty_region = |program: &mut Program| program.time("empty-region", threads, threads, load);
     Contest::ours(|| {
         Ok(load.time(|| {
             ours.region(threads).run(|i| {

@@ -1,8 +1,8 @@
-//! The runtime: what a small task costs, and what waiting costs.
+//! The runtime: what waiting costs, and what it costs to get a small result.
 
 use std::{sync::mpsc, thread, time::Duration};
 
-use anabranch::Runtime;
+use anabranch::{Error, Runtime, sequential};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
@@ -11,11 +11,43 @@ use crate::{
 };
 
 pub fn rows() -> Vec<Row> {
+    // Bar, and the figure that is hoped for.
+    let latency = |name, about, [bar, better]: [f64; 2], batch, prepare: Prepare| {
+        let run = move |context: &Context| latency(context, batch, prepare);
+        Row::lower(name, "us", about, run).median().bar(bar).better(better)
+    };
     vec![
+        latency("runtime/wait-idle", "wait() with nothing in flight", [0.1, 0.05], 1000, wait_idle)
+            .quoted(CELERITY, 9.0),
         Row::lower("runtime/host-task-wait", "us", "one empty host task, then wait()", host_task_wait)
             .median()
-            .bar(10.0)
-            .better(1.0),
+            .bar(3.0)
+            .better(1.0)
+            .quoted(CELERITY, 17.0),
+        latency(
+            "runtime/chain-of-10-wait",
+            "ten host tasks in sequence, then wait()",
+            [10.0, 4.0],
+            20,
+            chain_of_10,
+        )
+        .quoted(CELERITY, 45.0),
+        latency(
+            "runtime/fence-object",
+            "a fence of a host object, and its wait()",
+            [3.0, 1.0],
+            20,
+            fence_object,
+        )
+        .quoted(CELERITY, 7.6),
+        latency(
+            "runtime/fence-element",
+            "the same of a buffer of one element",
+            [5.0, 2.0],
+            20,
+            fence_element,
+        )
+        .quoted(CELERITY, 26.0),
         Row::lower(
             "runtime/idle-cpu",
             "%",
@@ -28,22 +60,64 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
+/// Version 0.7 on SimSYCL, typical figures.
+const CELERITY: &str = "Celerity 0.7";
+
+type Operation<'rt> = Box<dyn FnMut() -> Result<(), Error> + 'rt>;
+/// Makes what the operation needs, and the operation.
+type Prepare = fn(&Runtime) -> Result<Operation<'_>, Error>;
+
+fn wait_idle(runtime: &Runtime) -> Result<Operation<'_>, Error> {
+    Ok(Box::new(|| runtime.wait()))
+}
+
+fn one_host_task(runtime: &Runtime) -> Result<Operation<'_>, Error> {
+    Ok(Box::new(|| {
+        runtime.task("nothing").once().host(|()| {})?;
+        runtime.wait()
+    }))
+}
+
+fn chain_of_10(runtime: &Runtime) -> Result<Operation<'_>, Error> {
+    let object = runtime.host_object(());
+    Ok(Box::new(move || {
+        for _ in 0..10 {
+            runtime.task("nothing").once().effect(&object, sequential()).host(|_| {})?;
+        }
+        runtime.wait()
+    }))
+}
+
+fn fence_object(runtime: &Runtime) -> Result<Operation<'_>, Error> {
+    let object = runtime.host_object(1u64);
+    Ok(Box::new(move || runtime.fence(&object)?.wait().map(|value| assert_eq!(value, 1))))
+}
+
+fn fence_element(runtime: &Runtime) -> Result<Operation<'_>, Error> {
+    let buffer = runtime.buffer_from(&[1.0])?;
+    Ok(Box::new(move || runtime.fence(&buffer)?.wait().map(|value| assert_eq!(value.as_slice(), [1.0]))))
+}
+
+/// Microseconds of an operation, again and again.
+fn microseconds(load: Load, operation: impl FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Failure> {
+    Ok(load.try_time(operation)?.into_iter().map(|ns| ns / 1e3).collect())
+}
+
+fn latency(context: &Context, batch: usize, prepare: Prepare) -> Result<Outcome, Failure> {
+    let load = Load::back_to_back(context.pick(50, 3), batch);
+    let runtime = Runtime::builder().threads(context.threads).build()?;
+    let mut operation = prepare(&runtime)?;
+    Contest::ours(|| microseconds(load, &mut operation)).run(context.pick(20, 1))
+}
+
 fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
-    let load = Load { samples: context.pick(50, 3), batch: 20, pause: Duration::ZERO };
+    let load = Load::back_to_back(context.pick(50, 3), 20);
     let runtime = Runtime::builder().threads(context.threads).build()?;
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
-    let microseconds = |times: Vec<f64>| Ok(times.into_iter().map(|ns| ns / 1e3).collect());
-    Contest::ours(|| {
-        let mut result = Ok(());
-        let times = load.time(|| {
-            let done = runtime.task("nothing").once().host(|()| {}).and_then(|_| runtime.wait());
-            result = std::mem::replace(&mut result, Ok(())).and(done);
-        });
-        result?;
-        microseconds(times)
-    })
-    .peer("rayon install", || microseconds(load.time(|| rayon.install(|| {}))))
-    .run(context.pick(20, 1))
+    let mut operation = one_host_task(&runtime)?;
+    Contest::ours(|| microseconds(load, &mut operation))
+        .peer("rayon install", || microseconds(load, || rayon.install(|| Ok(()))))
+        .run(context.pick(20, 1))
 }
 
 /// Processor time of the whole process over the time of the clock, in percent.

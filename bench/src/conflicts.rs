@@ -1,0 +1,176 @@
+//! Tasks in conflict: graphs of them, and how long the scheduler takes for them.
+//!
+//! The graphs are tasks without dependencies, with conflicts sampled uniformly. A *pass* is the call that makes all of
+//! them eligible at once while nothing runs: it looks up the tasks, searches the set, starts it and queues the others.
+//! Inserting the tasks with their conflicts is not part of it.
+
+use std::{
+    fmt::Write,
+    time::{Duration, Instant},
+};
+
+use anabranch_graph::{ConflictScheduler, Effect, ObjectId, Order, TaskId};
+
+// The exact size, by branch and bound: that of the scheduler's own tests.
+#[path = "../../graph/tests/optimum/mod.rs"]
+mod optimum;
+
+/// Tasks in conflict: the partners of each among those before it.
+pub struct Conflicts(Vec<Vec<TaskId>>);
+
+impl Conflicts {
+    /// `conflicts` different pairs of `tasks` tasks.
+    pub fn uniform(tasks: usize, conflicts: usize, seed: u64) -> Self {
+        let mut state = seed;
+        let mut below = |n: usize| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let x = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((x ^ x >> 31) % n as u64) as usize
+        };
+        let mut graph = vec![Vec::new(); tasks];
+        let mut left = conflicts;
+        while left > 0 {
+            let (a, b) = (below(tasks), below(tasks));
+            if a < b && !graph[b].contains(&TaskId(a as u64)) {
+                graph[b].push(TaskId(a as u64));
+                left -= 1;
+            }
+        }
+        Self(graph)
+    }
+
+    /// All pairs.
+    pub fn complete(tasks: usize) -> Self {
+        Self((0..tasks as u64).map(|n| (0..n).map(TaskId).collect()).collect())
+    }
+
+    fn ids(&self) -> Vec<TaskId> {
+        (0..self.0.len() as u64).map(TaskId).collect()
+    }
+
+    fn insert(&self, scheduler: &mut ConflictScheduler) {
+        for (task, partners) in self.0.iter().enumerate() {
+            scheduler.insert_with(TaskId(task as u64), 0, &[], partners);
+        }
+    }
+
+    /// The size of the set and how long the pass took.
+    pub fn pass(&self, scheduler: &mut ConflictScheduler) -> (usize, Duration) {
+        let (ids, mut start) = (self.ids(), Vec::with_capacity(self.0.len()));
+        self.insert(scheduler);
+        let begin = Instant::now();
+        scheduler.update(&[], &ids, &mut start);
+        let (size, time) = (start.len(), begin.elapsed());
+        // Whatever was started, all are forgotten.
+        while let Some(task) = start.pop() {
+            scheduler.finished(task, &mut start);
+        }
+        (size, time)
+    }
+
+    /// The size of a largest set, where it is found in an instant.
+    fn largest(&self) -> Option<usize> {
+        let mut rows = vec![0; self.0.len()];
+        for (task, partner) in self.0.iter().enumerate().flat_map(|(t, ps)| ps.iter().map(move |p| (t, p))) {
+            rows[task] |= 1 << partner.0;
+            rows[partner.0 as usize] |= 1 << task;
+        }
+        (self.0.len() <= 64).then(|| optimum::optimum(&rows))
+    }
+}
+
+/// Inserts mutually exclusive tasks by `insert`, makes them eligible one by one, and finishes them as they are started.
+pub fn one_by_one(tasks: usize, insert: impl FnOnce(&mut ConflictScheduler)) {
+    let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::with_capacity(tasks));
+    insert(&mut scheduler);
+    (0..tasks as u64).for_each(|n| scheduler.eligible(TaskId(n), &mut start));
+    let mut next = 0;
+    while let Some(&task) = start.get(next) {
+        assert_eq!(start.len(), next + 1, "they exclude each other");
+        scheduler.finished(task, &mut start);
+        next += 1;
+    }
+    assert_eq!(next, tasks, "all are started");
+}
+
+/// Tasks with an exclusive effect on the same object.
+pub fn by_object(tasks: usize) {
+    let effect = Effect { object: ObjectId(1), order: Order::Exclusive };
+    one_by_one(tasks, |scheduler| {
+        (0..tasks as u64).for_each(|n| scheduler.insert(TaskId(n), 0, &[effect]));
+    });
+}
+
+/// Tasks each of which names all the others before it.
+pub fn by_pairs(conflicts: &Conflicts) {
+    one_by_one(conflicts.0.len(), |scheduler| conflicts.insert(scheduler));
+}
+
+const CAPS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
+
+/// What the cap on rejected candidates does to the size of the sets and to the time of a pass.
+pub fn cap_table(smoke: bool) -> String {
+    let (graphs, repetitions) = if smoke { (1, 1) } else { (10, 7) };
+    let mut text = format!("Conflict-free sets: means over {graphs} graphs; µs of a pass\n\n");
+    let _ = write!(text, "{:>6} {:>10} {:>8}", "tasks", "conflicts", "optimum");
+    for cap in CAPS {
+        let _ = write!(text, " | {:>6} size   mean  worst", format!("≤{cap}"));
+    }
+    text.push('\n');
+    let sizes = [
+        (20, 60),
+        (40, 80),
+        (40, 200),
+        (60, 400),
+        (60, 1_200),
+        (100, 500),
+        (300, 3_000),
+        (900, 10_000),
+        (900, 40_000),
+    ];
+    for (tasks, conflicts) in sizes {
+        let graphs: Vec<_> = (0..graphs).map(|seed| Conflicts::uniform(tasks, conflicts, seed)).collect();
+        let optima: Option<Vec<usize>> = graphs.iter().map(Conflicts::largest).collect();
+        let optimum =
+            optima.map_or("-".into(), |sizes| format!("{:.2}", mean(sizes.iter().map(|&s| s as f64))));
+        let _ = write!(text, "{tasks:>6} {conflicts:>10} {optimum:>8}");
+        for cap in CAPS {
+            let passes: Vec<_> = graphs.iter().map(|graph| fastest_pass(graph, cap, repetitions)).collect();
+            let size = mean(passes.iter().map(|(size, _)| *size as f64));
+            let micros = || passes.iter().map(|(_, time)| time.as_secs_f64() * 1e6);
+            let worst = micros().fold(0.0, f64::max);
+            let _ = write!(text, " | {size:>11.2} {:>6.1} {worst:>6.1}", mean(micros()));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn fastest_pass(graph: &Conflicts, cap: usize, repetitions: usize) -> (usize, Duration) {
+    let mut scheduler = ConflictScheduler::with_candidates(cap);
+    let passes = (0..repetitions).map(|_| graph.pass(&mut scheduler));
+    passes.min_by_key(|(_, time)| *time).expect("at least one")
+}
+
+fn mean(figures: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = figures.len() as f64;
+    figures.sum::<f64>() / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_starts_a_set_without_conflicts_that_is_nearly_the_largest() {
+        let graph = Conflicts::uniform(40, 80, 1);
+        assert_eq!(graph.0.iter().map(Vec::len).sum::<usize>(), 80);
+        let mut scheduler = ConflictScheduler::new();
+        let (size, largest) = (graph.pass(&mut scheduler).0, graph.largest().unwrap());
+        assert!(size <= largest && size + 2 >= largest, "{size} of {largest}");
+        assert!(scheduler.is_empty());
+        assert_eq!(Conflicts::complete(9).pass(&mut scheduler).0, 1);
+        assert_eq!(Conflicts::complete(9).largest(), Some(1));
+    }
+}

@@ -1,0 +1,58 @@
+//! Tasks in conflict: the search of a conflict-free set, and what mutual exclusion costs.
+
+use anabranch_graph::ConflictScheduler;
+
+use super::tasks::{self, Kind, Shape};
+use crate::{
+    conflicts::{Conflicts, by_object, by_pairs},
+    harness::{Contest, Context, Failure, Load, Outcome},
+    row::Row,
+};
+
+/// Version 0.7 on SimSYCL; per pass.
+const CELERITY: &str = "Celerity 0.7";
+
+pub fn rows() -> Vec<Row> {
+    let complete = Conflicts::complete(200);
+    vec![
+        Row::lower(
+            "schedule/conflict-free-900",
+            "us",
+            "per pass; 900 eligible, 10,000 conflicts",
+            conflict_free,
+        )
+        .median()
+        .bar(50.0)
+        .better(20.0)
+        .quoted(CELERITY, 167.0),
+        exclusive("schedule/exclusive-200", "per task; 200 exclusive tasks on one object", || by_object(200)),
+        exclusive("schedule/exclusive-200-pairs", "the same, all 19,900 pairs declared", move || {
+            by_pairs(&complete)
+        }),
+        Row::lower(
+            "schedule/exclusive-runtime",
+            "ns",
+            "per exclusive task on one object; 100,000 through the runtime",
+            |context| tasks::measure(context, &[], Shape::Exclusive, Kind::Host),
+        )
+        .median(),
+    ]
+}
+
+/// A sample for each of ten graphs.
+fn conflict_free(context: &Context) -> Result<Outcome, Failure> {
+    let graphs: Vec<_> = (0..10).map(|seed| Conflicts::uniform(900, 10_000, seed)).collect();
+    let mut scheduler = ConflictScheduler::new();
+    let mut pass = |graph: &Conflicts| graph.pass(&mut scheduler).1.as_secs_f64() * 1e6;
+    Contest::ours(|| Ok(graphs.iter().map(&mut pass).collect())).run(context.pick(20, 1))
+}
+
+/// 200 tasks from inserted to finished.
+fn exclusive(name: &'static str, about: &'static str, run: impl Fn() + 'static) -> Row {
+    let measure = move |context: &Context| {
+        let load = Load::back_to_back(context.pick(30, 3), 1);
+        Contest::ours(|| Ok(load.time(&run).into_iter().map(|ns| ns / 1e3 / 200.0).collect()))
+            .run(context.pick(20, 1))
+    };
+    Row::lower(name, "us", about, measure).median().bar(2.0).better(1.0).quoted(CELERITY, 341.0)
+}
