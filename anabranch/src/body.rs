@@ -18,12 +18,12 @@ pub(crate) struct HostBody<const K: usize, L: AccessList<K>, F>(Option<Host<K, L
 
 struct Host<const K: usize, L: AccessList<K>, F> {
     whole: Chunk<K>,
-    bound: Result<L::Bound, Error>,
+    bound: Result<L::Bound, Box<Error>>,
     function: F,
 }
 
 impl<const K: usize, L: AccessList<K>, F> HostBody<K, L, F> {
-    pub(crate) fn new(whole: Chunk<K>, bound: Result<L::Bound, Error>, function: F) -> Self {
+    pub(crate) fn new(whole: Chunk<K>, bound: Result<L::Bound, Box<Error>>, function: F) -> Self {
         Self(Some(Host { whole, bound, function }))
     }
 }
@@ -51,7 +51,7 @@ pub(crate) type Chunks<const K: usize> = SmallVec<[Chunk<K>; 1]>;
 
 /// A kernel with its accesses bound, chunk by chunk.
 pub(crate) struct Tiled<const K: usize, L: AccessList<K>, F> {
-    pub(crate) bound: Result<L::Bound, Error>,
+    pub(crate) bound: Result<L::Bound, Box<Error>>,
     pub(crate) chunks: Chunks<K>,
     pub(crate) kernel: F,
     pub(crate) flush: bool,

@@ -9,7 +9,7 @@ use crate::{
     error::{Cause, Error, Failure, TaskLabel},
     failures::Unreported,
     inside::Inside,
-    lead::Lead,
+    lead::{Lead, Padded},
     node::{Body, Head, Latch, Needs, Node, Place, Task},
     record::Recorder,
     run::Runner,
@@ -18,18 +18,26 @@ use crate::{
     sync::Event,
     watch::Watch,
 };
-use anabranch_graph::{BufferId, ObjectId, TaskGraph, TaskId};
+use anabranch_graph::{BufferId, ObjectId, Submitted, TaskGraph, TaskId};
 use anabranch_grid::Extent;
 use anabranch_par::{Lanes, Pool, PoolError};
 use parking_lot::Mutex;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 pub struct Core {
     lanes: Lanes<dyn Task>,
     pool: Pool,
     threads: usize,
     lead: Lead,
-    state: Mutex<State>,
+    /// Alone on its lines: runners read what is around it.
+    state: Padded<Mutex<State>>,
     conflicts: Conflicts,
     failures: Unreported,
     seeded: Option<Seeded>,
@@ -38,12 +46,15 @@ pub struct Core {
     watch: Watch,
     /// Of a runtime that was dropped inside one of its own tasks: kept until the last task is done.
     kept: Mutex<Option<Arc<Core>>>,
+    is_kept: AtomicBool,
 }
 
 /// What one submission after the other works on.
 #[derive(Default)]
 struct State {
     graph: TaskGraph,
+    /// The graph's last answer, whose memory serves for the next.
+    submitted: Submitted,
     /// Buffers and host objects so far.
     names: u64,
     books: Books,
@@ -68,7 +79,7 @@ impl Core {
             pool,
             threads: settings.threads,
             lead: Lead::new(settings.lead),
-            state: Mutex::new(State { recorder, ..State::default() }),
+            state: Padded(Mutex::new(State { recorder, ..State::default() })),
             conflicts: Conflicts::default(),
             failures: Unreported::default(),
             seeded: settings.seed.map(Seeded::new),
@@ -76,6 +87,7 @@ impl Core {
             nodes: wanted.nodes.unwrap_or(1),
             watch: Watch::new(settings.patience),
             kept: Mutex::new(None),
+            is_kept: AtomicBool::new(false),
         })
     }
 
@@ -98,7 +110,7 @@ impl Core {
         initialised: bool,
         bytes: usize,
     ) -> (BufferId, u64) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         let id = state.graph.create_buffer(extent, initialised);
         state.recorder.iter_mut().for_each(|r| r.create_buffer(extent, initialised, id, bytes));
         state.names += 1;
@@ -106,26 +118,26 @@ impl Core {
     }
 
     pub(crate) fn set_versions(&self, id: BufferId, versions: usize) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.graph.set_versions(id, versions);
         state.recorder.iter_mut().for_each(|r| r.set_versions(id, versions));
     }
 
     pub(crate) fn discard(&self, id: BufferId) {
-        let State { graph, books, recorder, .. } = &mut *self.state.lock();
+        let State { graph, books, recorder, .. } = &mut *self.state.0.lock();
         graph.discard(id, &|task| books.is_forgettable(task));
         recorder.iter_mut().for_each(|r| r.discard(id));
     }
 
     pub(crate) fn remove_buffer(&self, id: BufferId) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.graph.remove_buffer(id);
         state.recorder.iter_mut().for_each(|r| r.remove_buffer(id));
     }
 
     /// A new host object's id, and its number for error messages.
     pub(crate) fn create_object(&self) -> (ObjectId, u64) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         let id = state.graph.create_object();
         state.recorder.iter_mut().for_each(|r| r.create_object(id));
         state.names += 1;
@@ -133,7 +145,7 @@ impl Core {
     }
 
     pub(crate) fn remove_object(&self, id: ObjectId) {
-        let mut state = self.state.lock();
+        let mut state = self.state.0.lock();
         state.graph.remove_object(id);
         state.recorder.iter_mut().for_each(|r| r.remove_object(id));
     }
@@ -150,11 +162,11 @@ impl Core {
 
     /// What is recorded, if anything is.
     pub(crate) fn recorder<R>(&self, f: impl FnOnce(&Recorder) -> R) -> Option<R> {
-        self.state.lock().recorder.as_deref().map(f)
+        self.state.0.lock().recorder.as_deref().map(f)
     }
 
     pub(crate) fn set_cancellation(&self, token: Option<CancellationToken>) {
-        self.state.lock().token = token;
+        self.state.0.lock().token = token;
     }
 
     /// Submits a task: derives its dependencies, attaches memory to `bound`, links it, and lets it go. `body` is told
@@ -164,23 +176,24 @@ impl Core {
         declaration: &Declaration<'_, K>,
         mut bound: L::Bound,
         place: Place,
-        body: impl FnOnce(Result<L::Bound, Error>) -> B,
+        body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
     ) -> Result<Node, Error> {
         self.hold_back();
         let forgotten;
         let node = {
-            let mut state = self.state.lock();
-            let State { graph, books, token, barrier, recorder, .. } = &mut *state;
+            let mut state = self.state.0.lock();
+            let State { graph, submitted, books, token, barrier, recorder, .. } = &mut *state;
             forgotten = books.forget_some(graph, || self.lead.in_flight());
-            let submitted = graph
-                .submit(&declaration.accesses, &declaration.effects, &|task| books.is_forgettable(task))
+            let done = |task| books.is_forgettable(task);
+            graph
+                .submit_into(&declaration.accesses, &declaration.effects, &done, submitted)
                 .map_err(|error| declaration.explain(error, &L::labels(&bound)))?;
             if let (Some(recorder), Some(told)) = (recorder, &declaration.told) {
                 recorder.task(declaration.task, told, &declaration.accesses, &declaration.effects);
             }
             let attached = L::attach(&mut bound, &mut submitted.versions.iter().copied());
             // Where memory is refused, the graph has the task already: it stays, as one that fails.
-            let body = body(attached.map(|()| bound));
+            let body = body(attached.map(|()| bound).map_err(Box::new));
             let mut head = Head::new(submitted.id, declaration.task.clone(), place, self);
             head.token.clone_from(token);
             head.contends = declaration.contends();
@@ -202,7 +215,7 @@ impl Core {
             node
         };
         drop(forgotten);
-        node.clone().submitted(self);
+        node.submitted(self);
         if let Some(seeded) = &self.seeded {
             seeded.step_some(self);
         }
@@ -216,7 +229,7 @@ impl Core {
     /// captures are the epoch.
     pub(crate) fn submit_epoch(self: &Arc<Self>, label: TaskLabel) -> Node {
         let node = {
-            let mut state = self.state.lock();
+            let mut state = self.state.0.lock();
             let State { graph, books, barrier, .. } = &mut *state;
             let submitted = graph.submit(&[], &[], &|_| true).expect("nothing that could be refused");
             let node = Node::new(Head::new(submitted.id, label, Place::Inline, self), Epoch);
@@ -226,7 +239,7 @@ impl Core {
             self.lead.submit();
             node
         };
-        node.clone().submitted(self);
+        node.submitted(self);
         node
     }
 
@@ -269,7 +282,9 @@ impl Core {
     /// A task is done. If it was the last one of a runtime that was dropped inside a task, that comes back, to be
     /// dropped.
     pub(crate) fn completed(&self) -> Option<Stopping> {
-        if !self.lead.complete() {
+        self.lead.complete();
+        // SeqCst, as in `keep`: whoever keeps the runtime sees our count, or we see that it is kept.
+        if !self.is_kept.load(SeqCst) || !self.lead.is_idle() {
             return None;
         }
         self.kept.lock().take().map(Stopping)
@@ -339,7 +354,7 @@ impl Core {
 
     /// A latch for all tasks submitted so far.
     pub(crate) fn latch(&self) -> Arc<Latch> {
-        let state = self.state.lock();
+        let state = self.state.0.lock();
         let latch = Latch::new(TaskId(state.graph.len()));
         state.books.iter().for_each(|node| node.hold_last(&latch));
         drop(state);
@@ -349,7 +364,7 @@ impl Core {
 
     /// Forgets tasks that are done, and with them what they hold.
     pub(crate) fn tidy(&self) {
-        self.state.lock().books.forget_all();
+        self.state.0.lock().books.forget_all();
     }
 
     /// Notes that a task has failed, to be reported at the next synchronisation.
@@ -378,7 +393,7 @@ impl Core {
 
     /// Looks whether anything is wrong, on a thread that has waited for a while.
     pub(crate) fn watch(&self) {
-        let live: Vec<Node> = self.state.lock().books.iter().cloned().collect();
+        let live: Vec<Node> = self.state.0.lock().books.iter().cloned().collect();
         self.watch.look(self.lead.completed(), self.conflicts.waiting(), live.iter());
     }
 
@@ -402,6 +417,7 @@ impl Core {
     /// end it.
     pub(crate) fn keep(self: &Arc<Self>) {
         *self.kept.lock() = Some(Arc::clone(self));
+        self.is_kept.store(true, SeqCst);
     }
 }
 

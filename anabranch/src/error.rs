@@ -389,8 +389,8 @@ impl Cause {
     }
 
     /// Of a task whose accesses could not be bound.
-    pub(crate) fn refused(error: Error) -> Self {
-        Self::Error(Arc::new(error))
+    pub(crate) fn refused(error: Box<Error>) -> Self {
+        Self::Error(Arc::from(error as Box<dyn std::error::Error + Send + Sync>))
     }
 
     /// Whether the next synchronisation is to tell: not what the program asked for, nor what follows from another failure.

@@ -161,7 +161,7 @@ impl Weight {
 }
 
 struct FenceBody<M, C: Captures<M>> {
-    bound: Option<Result<<C::Accesses as AccessList<0>>::Bound, Error>>,
+    bound: Option<Result<<C::Accesses as AccessList<0>>::Bound, Box<Error>>>,
     promise: Option<Promise<C::Output>>,
 }
 
@@ -172,7 +172,7 @@ where
     fn run(&mut self, _: &Core) -> Result<(), Cause> {
         let bound = self.bound.take().expect("a task is run once");
         let promise = self.promise.take().expect("a task is run once");
-        promise.keep(bound.and_then(|bound| {
+        promise.keep(bound.map_err(|error| *error).and_then(|bound| {
             // SAFETY: memory is attached; the executor calls this once, when the graph allows it.
             let guards = unsafe { C::Accesses::guards(&bound, 0) };
             C::take(guards)

@@ -4,11 +4,13 @@
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-/// A value alone on its cache lines: submitters write one count, runners the other.
+/// A value alone on its cache lines (two of them: adjacent lines are fetched in pairs): what submitters write must not be
+/// beside what runners read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Padded<T>(T);
+pub(crate) struct Padded<T>(pub(crate) T);
 
+/// Submitters write one count, runners the other.
 #[derive(Debug)]
 pub(crate) struct Lead {
     limit: u64,
@@ -72,21 +74,21 @@ impl Lead {
         submitted - completed >= self.limit
     }
 
-    /// Counts a submission. One thread at a time: under the lock of the books.
+    /// Counts a submission. One thread at a time, under the lock of the books: so it is no read-modify-write.
     #[inline]
     pub(crate) fn submit(&self) {
-        self.submitted.0.fetch_add(1, SeqCst);
+        let submitted = self.submitted.0.load(Relaxed) + 1;
+        self.submitted.0.store(submitted, Release);
     }
 
-    /// Counts a task that is done; whether it was the last one in flight.
+    /// Counts a task that is done.
     #[inline]
-    pub(crate) fn complete(&self) -> bool {
-        let completed = self.completed.0.fetch_add(1, SeqCst) + 1;
+    pub(crate) fn complete(&self) {
+        self.completed.0.fetch_add(1, SeqCst);
         // SeqCst on counter and `held`: either we see who is held, or the held one sees our count.
         if self.held.load(SeqCst) > 0 {
             self.open_gate();
         }
-        completed == self.submitted.0.load(Relaxed)
     }
 
     #[cold]

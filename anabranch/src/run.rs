@@ -157,9 +157,9 @@ impl Node {
     }
 
     /// The submission is complete: runs or queues the task if it is ready.
-    pub(crate) fn submitted(self, core: &Core) {
+    pub(crate) fn submitted(&self, core: &Core) {
         if self.release()
-            && let Some(node) = self.ready(None, core, Runner::Program)
+            && let Some(node) = self.clone().ready(None, core, Runner::Program)
         {
             node.run_on(Runner::Program);
         }

@@ -24,6 +24,14 @@ use std::{
 /// How long a lane looks for the next job before it sleeps.
 const SPIN: Duration = Duration::from_micros(30);
 
+
+
+
+
+
+
+const BLIND: Duration = Duration::from_micros(4);
+
 /// How long the queue may stand still before another lane is added.
 const STANDSTILL: Duration = Duration::from_micros(200);
 
@@ -245,8 +253,10 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
             if job.is_some() || begin.elapsed() >= SPIN {
                 break job;
             }
-            // Looking at the clock costs more than looking at the queue.
-            (0..16).for_each(|_| std::hint::spin_loop());
+            let looked = Instant::now();
+            while looked.elapsed() < BLIND {
+                (0..8).for_each(|_| std::hint::spin_loop());
+            }
         };
         self.searching.fetch_sub(1, SeqCst);
         // Somebody may have handed over a job and relied on our search.
