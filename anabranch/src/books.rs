@@ -70,8 +70,9 @@ impl Books {
         if self.recent.is_empty() {
             self.first = node.id.0;
         }
-        let at = (node.id.0 - self.first) as usize;
-        self.recent.resize(at, None);
+        while self.first + (self.recent.len() as u64) < node.id.0 {
+            self.recent.push_back(None);
+        }
         self.recent.push_back(Some(node));
     }
 
@@ -80,8 +81,8 @@ impl Books {
         self.stragglers.iter().chain(self.recent.iter().flatten())
     }
 
-    /// Makes `node` wait for the task that it depends on.
-    pub(crate) fn link(&self, node: &Node, dependency: &Dependency) {
+    /// Makes `node` wait for the task that it depends on; whether it has to.
+    pub(crate) fn link(&self, node: &Node, dependency: &Dependency) -> bool {
         let needs = match (dependency.kind, dependency.origin) {
             (Kind::True, _) => Needs::Contents,
             // Whether an object is good depends on all tasks that touched it before.
@@ -90,10 +91,11 @@ impl Books {
         };
         match self.get(dependency.on) {
             Some(before) => before.precede(node, needs),
-            None if needs == Needs::End || self.failed.is_empty() => {}
+            None if needs == Needs::End || self.failed.is_empty() => false,
             None => {
                 let failed = self.failed.get(&dependency.on).filter(|f| needs.suffers(&f.failure));
                 failed.into_iter().for_each(|f| node.poison_with(&f.failure));
+                false
             }
         }
     }
@@ -128,7 +130,9 @@ impl Books {
             None => return false,
             Some(None) => {}
             Some(Some(node)) if node.is_done() => {
-                self.failed.extend(Failed::of(node));
+                if node.is_poisoned() {
+                    self.failed.extend(Failed::of(node));
+                }
             }
             Some(Some(_)) => return false,
         }

@@ -12,7 +12,10 @@ use parking_lot::Mutex;
 use std::{
     fmt,
     marker::PhantomData,
-    sync::{Arc, OnceLock, Weak},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicPtr, Ordering::Relaxed},
+    },
 };
 
 /// A handle to a `D`-dimensional array of plain data, whose contents belong to the runtime.
@@ -58,6 +61,8 @@ pub(crate) struct Inner<const D: usize> {
     name: OnceLock<Label>,
     /// By version; allocated when a task first uses it, freed with the buffer.
     versions: Mutex<Vec<Option<Allocation>>>,
+    /// Where version 0 begins, once it is allocated: most buffers have no other.
+    first: AtomicPtr<u8>,
 }
 
 /// A buffer as error messages call it.
@@ -94,7 +99,15 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         initial: Option<Allocation>,
     ) -> Self {
         let versions = Mutex::new(vec![initial]);
-        let inner = Inner { id, number, extent, core: Arc::downgrade(core), name: OnceLock::new(), versions };
+        let inner = Inner {
+            id,
+            number,
+            extent,
+            core: Arc::downgrade(core),
+            name: OnceLock::new(),
+            versions,
+            first: AtomicPtr::default(),
+        };
         Self { inner: Arc::new(inner), _elements: PhantomData }
     }
 
@@ -103,6 +116,11 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(crate) fn memory(&self, version: u32) -> Result<Start<T>, Error> {
+        if version == 0
+            && let Some(start) = Start::known(self.inner.first.load(Relaxed))
+        {
+            return Ok(start);
+        }
         let mut versions = self.inner.versions.lock();
         let version = version as usize;
         if versions.len() <= version {
@@ -113,7 +131,11 @@ impl<T: Element, const D: usize> Buffer<T, D> {
             let len = self.inner.extent.checked_len();
             *slot = len.and_then(Allocation::zeroed::<T>);
         }
-        slot.as_ref().map(Start::of).ok_or_else(|| self.out_of_memory())
+        let start: Start<T> = slot.as_ref().map(Start::of).ok_or_else(|| self.out_of_memory())?;
+        if version == 0 {
+            self.inner.first.store(start.get().cast(), Relaxed);
+        }
+        Ok(start)
     }
 
     pub(crate) fn out_of_memory(&self) -> Error {

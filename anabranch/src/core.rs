@@ -25,13 +25,14 @@ use parking_lot::Mutex;
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::Duration,
 };
 
 pub struct Core {
+    this: Weak<Self>,
     lanes: Lanes<dyn Task>,
     pool: Pool,
     threads: usize,
@@ -65,7 +66,7 @@ struct State {
 }
 
 impl Core {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
         let workers = if settings.seed.is_some() { 0 } else { settings.threads };
         let pool = Pool::builder().workers(workers).name(settings.name.clone()).pin(settings.pin).build()?;
         // A thread of the program submits or waits meanwhile, and helps while it waits.
@@ -74,7 +75,8 @@ impl Core {
             .map_err(|source| PoolError::Spawn { started: settings.threads, source })?;
         let wanted = &settings.record;
         let recorder = wanted.anything().then(|| Box::new(Recorder::new(wanted.clone())));
-        Ok(Self {
+        Ok(Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             lanes,
             pool,
             threads: settings.threads,
@@ -88,7 +90,12 @@ impl Core {
             watch: Watch::new(settings.patience),
             kept: Mutex::new(None),
             is_kept: AtomicBool::new(false),
-        })
+        }))
+    }
+
+    /// A share of the runtime: as long as there is one, its memory stays.
+    pub(crate) fn share(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -180,7 +187,7 @@ impl Core {
     ) -> Result<Node, Error> {
         self.hold_back();
         let forgotten;
-        let node = {
+        let (node, waits_for) = {
             let mut state = self.state.0.lock();
             let State { graph, submitted, books, token, barrier, recorder, .. } = &mut *state;
             forgotten = books.forget_some(graph, || self.lead.in_flight());
@@ -202,20 +209,23 @@ impl Core {
             if node.contends {
                 self.conflicts.insert(&node, &declaration.effects);
             }
+            let mut waits_for = 0;
             for dependency in &submitted.dependencies {
-                books.link(&node, dependency);
+                waits_for += u32::from(books.link(&node, dependency));
             }
             barrier.take_if(|barrier| barrier.is_done());
-            barrier.iter().for_each(|barrier| barrier.precede(&node, Needs::End));
+            if let Some(barrier) = barrier {
+                waits_for += u32::from(barrier.precede(&node, Needs::End));
+            }
             books.enter(node.clone());
             if self.watch.samples(node.id) {
                 self.watch.sample(self.lead.is_idle());
             }
             self.lead.submit();
-            node
+            (node, waits_for)
         };
         drop(forgotten);
-        node.submitted(self);
+        node.submitted(waits_for, self);
         if let Some(seeded) = &self.seeded {
             seeded.step_some(self);
         }
@@ -228,18 +238,18 @@ impl Core {
     /// must stay known, because a later task that reads what was never written well is to be skipped. In the record its
     /// captures are the epoch.
     pub(crate) fn submit_epoch(self: &Arc<Self>, label: TaskLabel) -> Node {
-        let node = {
+        let (node, waits_for) = {
             let mut state = self.state.0.lock();
             let State { graph, books, barrier, .. } = &mut *state;
             let submitted = graph.submit(&[], &[], &|_| true).expect("nothing that could be refused");
             let node = Node::new(Head::new(submitted.id, label, Place::Inline, self), Epoch);
-            books.iter().for_each(|before| before.precede_last(&node));
+            let waits_for = books.iter().map(|before| u32::from(before.precede_last(&node))).sum();
             *barrier = Some(node.clone());
             books.enter(node.clone());
             self.lead.submit();
-            node
+            (node, waits_for)
         };
-        node.submitted(self);
+        node.submitted(waits_for, self);
         node
     }
 

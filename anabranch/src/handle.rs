@@ -3,6 +3,7 @@
 use crate::{
     core::Core,
     error::{Cause, Error},
+    inside::Inside,
     node::{Latch, Node},
 };
 use std::{
@@ -48,14 +49,13 @@ pub enum Status {
 /// ```
 pub struct TaskHandle {
     node: Node,
-    core: Arc<Core>,
     /// Made when the handle is first polled.
-    latch: Option<Arc<Latch>>,
+    waiting: Option<(Arc<Core>, Arc<Latch>)>,
 }
 
 impl TaskHandle {
-    pub(crate) fn new(node: Node, core: &Arc<Core>) -> Self {
-        Self { node, core: Arc::clone(core), latch: None }
+    pub(crate) fn new(node: Node) -> Self {
+        Self { node, waiting: None }
     }
 
     /// How the task stands.
@@ -81,12 +81,16 @@ impl TaskHandle {
     /// [`Error::Failed`] where it has failed, was skipped or was cancelled, with the whole
     /// [chain](crate::Failure::chain) of causes; [`Error::WaitInsideTask`].
     pub fn wait(&self) -> Result<(), Error> {
-        // Also where it is done: whether this is an error must not depend on the schedule.
-        self.core.check_outside("TaskHandle::wait")?;
-        if !self.node.is_done() {
-            self.core.settle_one(&self.node);
+        self.check_outside("TaskHandle::wait")?;
+        if let Some(core) = self.node.pending_core() {
+            core.settle_one(&self.node);
         }
         self.result()
+    }
+
+    /// Also where it is done: whether this is an error must not depend on the schedule.
+    fn check_outside(&self, call: &'static str) -> Result<(), Error> {
+        if Inside::is_at(self.node.core_address()) { Err(Error::WaitInsideTask { call }) } else { Ok(()) }
     }
 
     /// Asks that the task is not run; `false` where it has begun already, or is done. Tasks that need what it would have
@@ -104,15 +108,14 @@ impl Future for TaskHandle {
     type Output = Result<(), Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.node.is_done() {
-            if let Err(error) = self.core.check_outside("TaskHandle::poll") {
-                return Poll::Ready(Err(error));
-            }
-            if self.latch.is_none() {
-                self.latch = Some(Latch::of(&self.node));
-            }
-            let latch = self.latch.as_ref().expect("made above");
-            self.core.drive(&latch.event);
+        if let Err(error) = self.check_outside("TaskHandle::poll") {
+            return Poll::Ready(Err(error));
+        }
+        if self.waiting.is_none() {
+            self.waiting = self.node.pending_core().map(|core| (core, Latch::of(&self.node)));
+        }
+        if let Some((core, latch)) = &self.waiting {
+            core.drive(&latch.event);
             if latch.event.poll(context).is_pending() {
                 return Poll::Pending;
             }

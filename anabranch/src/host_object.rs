@@ -1,6 +1,6 @@
 //! Host objects: state that the program owns and the runtime guards.
 
-use crate::{core::Core, error::Error};
+use crate::{core::Core, error::Error, lead::Padded};
 use anabranch_graph::ObjectId;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::{
@@ -50,6 +50,11 @@ pub(crate) struct Inner<T> {
     number: u64,
     pub(crate) core: Weak<Core>,
     name: OnceLock<String>,
+    /// Away from the reference counts, which submitters change while tasks run.
+    guarded: Padded<Guarded<T>>,
+}
+
+struct Guarded<T> {
     /// The order of the tasks sees to it that this is free whenever it is taken.
     lock: RwLock<()>,
     /// `None` after it was moved out.
@@ -105,9 +110,9 @@ impl<T: Send> Inner<T> {
     pub(crate) fn lock(&self) -> Unique<'_, T> {
         // A task that panicked may have left the value half changed; those that depend on it are skipped, and what
         // the program does with the value afterwards is its decision.
-        let lock = self.lock.write();
+        let lock = self.guarded.0.lock.write();
         // SAFETY: the write lock is held as long as the reference lives.
-        Unique { value: unsafe { &mut *self.value.get() }, object: self, _lock: lock }
+        Unique { value: unsafe { &mut *self.guarded.0.value.get() }, object: self, _lock: lock }
     }
 
     /// The value, for one of the tasks whose turn it is.
@@ -115,9 +120,9 @@ impl<T: Send> Inner<T> {
     where
         T: Sync,
     {
-        let lock = self.lock.read();
+        let lock = self.guarded.0.lock.read();
         // SAFETY: a read lock is held as long as the reference lives, and `T` may be shared.
-        Shared { value: unsafe { &*self.value.get() }, _lock: lock }
+        Shared { value: unsafe { &*self.guarded.0.value.get() }, _lock: lock }
     }
 }
 
@@ -146,8 +151,7 @@ impl<T: Send + 'static> HostObject<T> {
             number,
             core: Arc::downgrade(core),
             name: OnceLock::new(),
-            lock: RwLock::new(()),
-            value: UnsafeCell::new(Some(value)),
+            guarded: Padded(Guarded { lock: RwLock::new(()), value: UnsafeCell::new(Some(value)) }),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -30,11 +30,15 @@ impl Inside {
         Self { before, nested }
     }
 
-    /// Whether this thread is running a task of `core`.
+    /// Whether this thread is running a task of `core`, perhaps inside one of another runtime.
     pub(crate) fn is(core: &Core) -> bool {
+        Self::is_at(core)
+    }
+
+    /// The same for a runtime that may be gone.
+    pub(crate) fn is_at(core: *const Core) -> bool {
         let inside = INSIDE.get();
-        ptr::eq(inside, core)
-            || !inside.is_null() && AROUND.with_borrow(|around| around.contains(&ptr::from_ref(core)))
+        ptr::eq(inside, core) || !inside.is_null() && AROUND.with_borrow(|around| around.contains(&core))
     }
 }
 

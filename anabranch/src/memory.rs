@@ -84,6 +84,11 @@ impl<T: Element> Start<T> {
         Self(allocation.start())
     }
 
+    /// An address that [`get`](Self::get) gave for the same type; `None` for null.
+    pub(crate) fn known(address: *mut u8) -> Option<Self> {
+        (!address.is_null()).then_some(Self(address.cast()))
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> *mut T {
         assert!(!self.0.is_null(), "a task that runs has memory");

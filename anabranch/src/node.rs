@@ -51,6 +51,7 @@ pub(crate) trait Task: Job {
     fn skip_body(&self, core: &Core, why: &Arc<Failure>);
 }
 
+#[repr(C)]
 struct Entry<B> {
     head: Head,
     /// Whoever has claimed the task locks it; nobody else does.
@@ -165,22 +166,27 @@ const POISONED: u8 = 4;
 /// It is not to be run.
 const CANCELLED: u8 = 8;
 
-/// What every task has.
+/// What every task has. What changes comes first, next to the reference counts before it: whoever looks after a task that
+/// another thread has run fetches one line of its memory.
+#[repr(C)]
 pub(crate) struct Head {
-    pub(crate) id: TaskId,
-    pub(crate) label: TaskLabel,
-    pub(crate) place: Place,
+    /// Dependencies that are not done; while it is being submitted, [`SUBMITTING`] more.
+    pending: AtomicU32,
+    state: AtomicU8,
     /// It may conflict with others: it runs when the conflicts' scheduler says so.
     pub(crate) contends: bool,
+    pub(crate) place: Place,
+    core: NonNull<Core>,
+    links: Mutex<Links>,
+    pub(crate) token: Option<CancellationToken>,
+    pub(crate) id: TaskId,
+    pub(crate) label: TaskLabel,
     /// Among tasks that contend.
     pub(crate) priority: i32,
-    state: AtomicU8,
-    /// Dependencies that are not done, and one for the submission itself.
-    pending: AtomicU32,
-    core: NonNull<Core>,
-    pub(crate) token: Option<CancellationToken>,
-    links: Mutex<Links>,
 }
+
+/// Added to the count of a task that is being submitted: it cannot become ready before it is known how many it waits for.
+const SUBMITTING: u32 = 1 << 31;
 
 // SAFETY: `core` is the only field that is not Send and Sync by itself; `Core` is both.
 unsafe impl Send for Head {}
@@ -196,7 +202,7 @@ impl Head {
             contends: false,
             priority: 0,
             state: AtomicU8::new(0),
-            pending: AtomicU32::new(1),
+            pending: AtomicU32::new(SUBMITTING),
             core: NonNull::from_ref(&**core),
             token: None,
             links: Mutex::default(),
@@ -211,6 +217,23 @@ impl Head {
         // SAFETY: the runtime is not freed before all tasks are counted as completed and all its threads have ended:
         // see `Runtime`'s `drop` and `Core::keep`.
         unsafe { self.core.as_ref() }
+    }
+
+    /// Where the task's runtime is, or was.
+    pub(crate) fn core_address(&self) -> *const Core {
+        self.core.as_ptr()
+    }
+
+    /// The task's runtime, unless the task is done.
+    pub(crate) fn pending_core(&self) -> Option<Arc<Core>> {
+        let links = self.links.lock();
+        if self.is_done() {
+            return None;
+        }
+        // SAFETY: a task becomes done under this lock, and is counted as completed after that.
+        let core = unsafe { self.core() }.share();
+        drop(links);
+        core
     }
 
     /// Whether it has been run, or skipped.
@@ -256,15 +279,14 @@ impl Head {
         self.state.fetch_or(POISONED, Release);
     }
 
-    /// Makes `node` wait for this task; where it is done already, only its failure counts.
-    pub(crate) fn precede(&self, node: &Node, needs: Needs) {
+    /// Makes `node`, which is being submitted, wait for this task; whether it has to. Where this task is done already,
+    /// only its failure counts.
+    pub(crate) fn precede(&self, node: &Node, needs: Needs) -> bool {
         if !self.is_done() {
             let mut links = self.links.lock();
             if !self.is_done() {
-                // Relaxed: the submission holds one count, so it cannot reach zero here.
-                node.pending.fetch_add(1, Relaxed);
                 links.successors.push(Successor::Task { node: node.clone(), needs });
-                return;
+                return true;
             }
         }
         if needs != Needs::End
@@ -273,6 +295,7 @@ impl Head {
         {
             node.poison_with(&failure);
         }
+        false
     }
 
     /// Makes a latch wait for this task, unless it is done.
@@ -293,13 +316,15 @@ impl Head {
         }
     }
 
-    /// Makes a task that comes after all others wait for this one: where none follows that it waits for anyway.
-    pub(crate) fn precede_last(&self, node: &Node) {
+    /// Makes a task that comes after all others wait for this one, where none follows that it waits for anyway; whether it
+    /// has to.
+    pub(crate) fn precede_last(&self, node: &Node) -> bool {
         let mut links = self.links.lock();
-        if self.is_last(&links) {
-            node.pending.fetch_add(1, Relaxed);
+        let last = self.is_last(&links);
+        if last {
             links.successors.push(Successor::Task { node: node.clone(), needs: Needs::End });
         }
+        last
     }
 
     /// Whether it is not done, and no other task waits for it.
@@ -313,6 +338,14 @@ impl Head {
         // Release: pairs with the Acquire in `is_done`. Under the lock: nobody is added after this.
         self.state.fetch_or(DONE, Release);
         std::mem::take(&mut links.successors)
+    }
+
+    /// The submission is complete, and the task waits for so many others, some of which may be done by now; whether it is
+    /// ready.
+    pub(crate) fn waits_for(&self, others: u32) -> bool {
+        // Modulo 2^32 the count has fallen by what is done already. AcqRel: as in `release`.
+        let change = others.wrapping_sub(SUBMITTING);
+        self.pending.fetch_add(change, AcqRel).wrapping_add(change) == 0
     }
 
     /// One thing less to wait for; `true` for whoever was the last.

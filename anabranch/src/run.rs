@@ -156,9 +156,9 @@ impl Node {
         Some(self)
     }
 
-    /// The submission is complete: runs or queues the task if it is ready.
-    pub(crate) fn submitted(&self, core: &Core) {
-        if self.release()
+    /// The submission is complete, with so many tasks to wait for: runs or queues the task if it is ready.
+    pub(crate) fn submitted(&self, waits_for: u32, core: &Core) {
+        if self.waits_for(waits_for)
             && let Some(node) = self.clone().ready(None, core, Runner::Program)
         {
             node.run_on(Runner::Program);

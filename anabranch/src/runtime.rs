@@ -171,7 +171,7 @@ impl Builder {
                 return Err(Error::Setting { setting, value: value.to_string(), range: "1 or more" });
             }
         }
-        Ok(Runtime { core: Arc::new(Core::new(&this.settings)?) })
+        Ok(Runtime { core: Core::new(&this.settings)? })
     }
 }
 

@@ -317,7 +317,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         let node = self.core.submit::<K, L, _>(&declaration, bound, Place::Host, |bound| {
             HostBody::<K, L, F>::new(whole, bound, function)
         })?;
-        Ok(TaskHandle::new(node, self.core))
+        Ok(TaskHandle::new(node))
     }
 }
 
@@ -409,7 +409,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let node = self.core.submit::<K, L, _>(&declaration, bound, Place::Compute, |bound| {
             KernelBody::new(Tiled::<K, L, F> { bound, chunks: chunks.clone(), kernel, flush })
         })?;
-        Ok(TaskHandle::new(node, self.core))
+        Ok(TaskHandle::new(node))
     }
 
     fn split(&self) -> Chunks<K>

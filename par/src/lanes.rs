@@ -13,6 +13,7 @@ use crate::{
 use parking_lot::{Condvar, Mutex};
 use std::{
     fmt, io,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::*, fence},
@@ -24,13 +25,10 @@ use std::{
 /// How long a lane looks for the next job before it sleeps.
 const SPIN: Duration = Duration::from_micros(30);
 
-
-
-
-
-
-
-const BLIND: Duration = Duration::from_micros(4);
+/// How long a lane that has run dry waits before it looks again. Where jobs come one by one faster than a lane runs them, it
+/// would fight for every line of memory with whoever hands them over; so each time that it finds something at once, it
+/// waits twice as long the next time, and what has come in meanwhile is run in one go.
+const PAUSE: Range<Duration> = Duration::from_micros(1)..Duration::from_micros(16);
 
 /// How long the queue may stand still before another lane is added.
 const STANDSTILL: Duration = Duration::from_micros(200);
@@ -219,8 +217,9 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
     /// A lane's life.
     fn work(self: &Arc<Self>) {
         crate::denormals::reset();
+        let mut pause = PAUSE.start;
         loop {
-            while let Some(job) = self.search() {
+            while let Some(job) = self.search(&mut pause) {
                 run_job(job);
             }
             let mut crew = self.crew.lock();
@@ -241,23 +240,29 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
         }
     }
 
-    /// The next job, if one comes soon.
-    fn search(self: &Arc<Self>) -> Option<Arc<J>> {
+    /// The next job, if one comes soon. `pause`: how long to wait before looking again.
+    fn search(self: &Arc<Self>, pause: &mut Duration) -> Option<Arc<J>> {
         if let Some(job) = self.take() {
             return Some(job);
         }
         self.searching.fetch_add(1, SeqCst);
         let begin = Instant::now();
+        let mut looks = 0;
         let job = loop {
             let job = self.take();
             if job.is_some() || begin.elapsed() >= SPIN {
                 break job;
             }
+            looks += 1;
             let looked = Instant::now();
-            while looked.elapsed() < BLIND {
+            while looked.elapsed() < *pause {
                 (0..8).for_each(|_| std::hint::spin_loop());
             }
+            *pause = if looks == 1 { *pause } else { PAUSE.start };
         };
+        if looks == 1 && job.is_some() {
+            *pause = (*pause * 2).min(PAUSE.end);
+        }
         self.searching.fetch_sub(1, SeqCst);
         // Somebody may have handed over a job and relied on our search.
         fence(SeqCst);
