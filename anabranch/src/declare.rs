@@ -120,7 +120,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         let (region, regions) = if let [only] = self.chunks
             && only.range == self.whole.range
         {
-            (whole.cast(), Regions::from_elem(whole, 1))
+            (whole.cast(), Regions::from_buf([whole]))
         } else {
             let regions = self.chunks.iter().map(map).collect::<Result<Regions<D>, _>>()?;
             self.check_monotonic(inner, mapper, &regions, &whole)?;
