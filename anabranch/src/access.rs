@@ -100,6 +100,10 @@ pub struct Exclusive;
 #[derive(Clone, Copy, Debug)]
 pub struct Relaxed;
 
+/// The order of fences: like [`Sequential`], but what comes after one does not depend on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Observe;
+
 /// The effect of a task that is ordered, in the order of submission, against every other effect on the same object,
 /// and gets `&mut` to it. See [the guide](crate::guide::orders) on all orders.
 pub fn sequential() -> Sequential {
@@ -254,6 +258,7 @@ macro_rules! effect {
 }
 
 effect!(Sequential, Unique, lock, as_mut, [mut], []);
+effect!(Observe, Unique, lock, as_mut, [mut], []);
 effect!(Exclusive, Unique, lock, as_mut, [mut], []);
 effect!(Relaxed, Shared, share, as_ref, [], [+ Sync]);
 

@@ -1,7 +1,7 @@
 //! What can be taken out of the stream of tasks: by a fence or at a barrier as a copy, at the end by value.
 
 use crate::{
-    access::{Access, AccessList, Effect, Read, Sequential},
+    access::{Access, AccessList, Effect, Observe, Read, Sequential},
     buffer::{Buffer, Part},
     element::Element,
     error::Error,
@@ -67,7 +67,7 @@ impl<M: 'static, T: Element, const D: usize> Capture<M> for Part<T, D> {
 
 impl<T: Clone + Send + 'static> Capture<Copies> for Taken<T> {
     type Output = T;
-    type Access = Effect<T, Sequential>;
+    type Access = Effect<T, Observe>;
 
     fn access(self) -> Result<Self::Access, Error> {
         Ok(Effect { object: self.object, _order: PhantomData })

@@ -202,7 +202,7 @@ impl Core {
             // Where memory is refused, the graph has the task already: it stays, as one that fails.
             let body = body(attached.map(|()| bound).map_err(Box::new));
             let mut head = Head::new(submitted.id, declaration.task.clone(), place, self);
-            head.token.clone_from(token);
+            head.token = token.clone().filter(|_| B::UNDER_TOKENS);
             head.contends = declaration.contends();
             head.priority = declaration.priority;
             let node = Node::new(head, body);

@@ -225,7 +225,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
 
     /// Whether the task may conflict with others: not be ordered against them, and yet not run at the same time.
     pub(crate) fn contends(&self) -> bool {
-        self.effects.iter().any(|effect| effect.order != Order::Sequential)
+        self.effects.iter().any(|effect| !effect.order.is_in_order())
     }
 
     /// The graph's refusal in the program's words. `buffers`: label and rank of the buffer of each access.

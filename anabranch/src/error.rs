@@ -331,11 +331,12 @@ pub enum Cause {
     },
     /// The host function returned an error.
     #[error("{0}")]
-    Error(Arc<dyn std::error::Error + Send + Sync>),
+    Error(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// It was not run, because it needs what another task would have written.
     #[error("it was skipped{}, because {needs}", between(*.links))]
     Skipped {
         /// What happened to a task that it needs.
+        #[source]
         needs: Arc<Failure>,
         /// Where it began.
         root: Arc<Failure>,

@@ -169,6 +169,8 @@ impl<M: 'static, C: Captures<M>> Body for FenceBody<M, C>
 where
     C: 'static,
 {
+    const UNDER_TOKENS: bool = false;
+
     fn run(&mut self, _: &Core) -> Result<(), Cause> {
         let bound = self.bound.take().expect("a task is run once");
         let promise = self.promise.take().expect("a task is run once");

@@ -110,6 +110,7 @@ impl<T: Send> Inner<T> {
     pub(crate) fn lock(&self) -> Unique<'_, T> {
         // A task that panicked may have left the value half changed; those that depend on it are skipped, and what
         // the program does with the value afterwards is its decision.
+        debug_assert!(!self.guarded.0.lock.is_locked(), "{} is used by two tasks at a time", self.label());
         let lock = self.guarded.0.lock.write();
         // SAFETY: the write lock is held as long as the reference lives.
         Unique { value: unsafe { &mut *self.guarded.0.value.get() }, object: self, _lock: lock }
@@ -120,6 +121,11 @@ impl<T: Send> Inner<T> {
     where
         T: Sync,
     {
+        debug_assert!(
+            !self.guarded.0.lock.is_locked_exclusive(),
+            "{} is used by two tasks at a time",
+            self.label()
+        );
         let lock = self.guarded.0.lock.read();
         // SAFETY: a read lock is held as long as the reference lives, and `T` may be shared.
         Shared { value: unsafe { &*self.guarded.0.value.get() }, _lock: lock }

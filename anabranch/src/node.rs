@@ -35,6 +35,9 @@ pub(crate) enum Place {
 
 /// What a task does.
 pub(crate) trait Body: Send + 'static {
+    /// Whether cancellation tokens are for it: not for fences, by which the program looks at what is left.
+    const UNDER_TOKENS: bool = true;
+
     /// Does it, once. What the program gave for it (closures, and with them everything that they hold) is gone when this
     /// returns: destructors are the program's code, too, and run as part of the task.
     fn run(&mut self, core: &Core) -> Result<(), Cause>;
@@ -261,11 +264,15 @@ impl Head {
     }
 
     /// Notes that this task needs what failed. The one with the oldest root stays, and of those the oldest, whatever the
-    /// order in which they happen.
+    /// order in which they happen; but what was cancelled makes way for what has failed, which matters to more of those
+    /// that come after.
     #[cold]
     pub(crate) fn poison_with(&self, failure: &Arc<Failure>) {
         let mut links = self.links.lock();
-        let age = |failure: &Arc<Failure>| (failure.root().id, failure.id);
+        let age = |failure: &Arc<Failure>| {
+            let root = failure.root();
+            (matches!(root.cause, Cause::Cancelled), root.id, failure.id)
+        };
         if links.poison.as_ref().is_none_or(|old| age(failure) < age(old)) {
             links.poison = Some(Arc::clone(failure));
             self.state.fetch_or(POISONED, Release);
@@ -371,7 +378,9 @@ impl Head {
 
     /// Asks that it is not run; `false` where it has begun or is done.
     pub(crate) fn cancel(&self) -> bool {
-        self.state.fetch_or(CANCELLED, AcqRel) & CLAIMED == 0
+        // Never on a task that somebody has claimed: between that and its beginning, `false` must hold, too.
+        let unclaimed = |state| (state & CLAIMED == 0).then_some(state | CANCELLED);
+        self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
     }
 
     /// Whether somebody asked that it is not run.

@@ -1,6 +1,7 @@
 //! Reductions: many values combined into one per element of a buffer, with the same bits on any number of threads.
 //!
-//! Each chunk of the kernel combines into a partial result of its own, which begins as the operator's identity. When all
+//! Each chunk of the kernel combines into a partial result of its own, which begins as the operator's identity (the first
+//! one's, where it is asked for, as what the buffer holds). When all
 //! chunks are done, the partial results are combined pairwise, neighbours first, in a tree whose shape depends on nothing
 //! but their number. That number depends on the index space alone (and on [`chunks`](crate::TaskBuilder::chunks), where
 //! the program says so), never on the threads.
@@ -270,9 +271,15 @@ where
 
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         let mut partial = bound.partials[chunk].lock();
-        let Reduce { buffer, operator, .. } = &bound.reduce;
+        let Reduce { buffer, operator, include_current } = &bound.reduce;
         let extent = buffer.inner.extent;
-        partial.resize(GridBox::full(extent).len(), operator.identity());
+        let len = GridBox::full(extent).len();
+        if *include_current && chunk == 0 {
+            // SAFETY: the task is alone with the whole buffer, as it has declared, and only reads it before it finishes.
+            partial.extend_from_slice(unsafe { std::slice::from_raw_parts(bound.start.get(), len) });
+        } else {
+            partial.resize(len, operator.identity());
+        }
         Reduction { partial, operator, extent, buffer }
     }
 
@@ -286,11 +293,11 @@ where
         let len = GridBox::full(buffer.inner.extent).len();
         // SAFETY: the task is alone with the whole buffer, as it has declared; that is as long.
         let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
-        let total = bound.partials.first().map(|first| std::mem::take(&mut *first.lock()));
-        let total =
-            total.filter(|total| total.len() == len).unwrap_or_else(|| vec![operator.identity(); len]);
-        for (to, value) in target.iter_mut().zip(total) {
-            *to = if *include_current { operator.combine(*to, value) } else { value };
+        match bound.partials.first() {
+            Some(first) => target.copy_from_slice(&first.lock()),
+            // There were no chunks.
+            None if *include_current => {}
+            None => target.fill(operator.identity()),
         }
     }
 }

@@ -274,10 +274,10 @@ impl TaskGraph {
                 object.conflicts(effect.order, epoch, |other| submitted.conflicts.push(other));
             }
             let origin = Origin::Object(effect.object);
-            object.touch(id, effect.order, epoch, done, |on| {
+            object.touch(id, effect.order, epoch, done, |on, kind| {
                 // Several effects of one task on one object need no order.
                 if on != id {
-                    add(found, Dependency { on, kind: Kind::Serial, origin });
+                    add(found, Dependency { on, kind, origin });
                 }
             });
         }

@@ -87,6 +87,16 @@ pub enum Order {
     Exclusive,
     /// In any order, and at the same time: against other relaxed effects.
     Relaxed,
+    /// Ordered like a sequential one against every other effect, but it only looks: what comes after it does not depend on
+    /// what it does ([`Kind::Anti`]), only on who has changed the object before.
+    Observe,
+}
+
+impl Order {
+    /// Whether it comes after all earlier effects, and before all later ones.
+    pub fn is_in_order(self) -> bool {
+        matches!(self, Self::Sequential | Self::Observe)
+    }
 }
 
 /// A declared side effect.

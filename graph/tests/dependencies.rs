@@ -171,3 +171,22 @@ fn ids_are_dense_and_an_error_takes_none() {
     assert_eq!(graph.epoch(&[], &[], &|_| false).unwrap().id.0, 2);
     assert_eq!((graph.submit(&[], &[], &|_| false).unwrap().id.0, graph.len()), (3, 3));
 }
+
+/// Who only looks at an object comes after all earlier effects and before all later ones, and gives nothing to those.
+#[test]
+fn observers_are_ordered_and_give_nothing() {
+    use anabranch_graph::Order::*;
+    let mut graph = TaskGraph::new();
+    let object = graph.create_object();
+    let mut touch = |order| {
+        let submitted = graph.submit(&[], &[Effect { object, order }], &|_| false).unwrap();
+        submitted.dependencies.iter().map(|d| (d.on.0, d.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(touch(Sequential), [(0, Kind::Serial)]);
+    assert_eq!(touch(Observe), [(1, Kind::Serial)]);
+    assert_eq!(touch(Exclusive), [(1, Kind::Serial), (2, Kind::Anti)]);
+    assert_eq!(touch(Relaxed), [(1, Kind::Serial), (2, Kind::Anti)]);
+    assert_eq!(touch(Observe), [(2, Kind::Anti), (3, Kind::Serial), (4, Kind::Serial)]);
+    assert_eq!(touch(Sequential), [(3, Kind::Serial), (4, Kind::Serial), (5, Kind::Anti)]);
+    assert_eq!(touch(Relaxed), [(6, Kind::Serial)]);
+}

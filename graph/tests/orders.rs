@@ -1,6 +1,6 @@
 //! The orders of side effects: which pairs of tasks are ordered, which exclude each other, which are free.
 
-use Order::{Exclusive, Relaxed, Sequential};
+use Order::{Exclusive, Observe, Relaxed, Sequential};
 use anabranch_graph::{Access, Effect, Kind, ObjectId, Order, Origin, Settings, Submitted, TaskGraph};
 use anabranch_grid::{Extent, GridBox};
 
@@ -92,7 +92,7 @@ fn the_stricter_order_of_a_pair_decides() {
             program.effect(first);
             let task = program.effect(second);
             let expected = match ORDERS[a.min(b)] {
-                Sequential => (vec![1], vec![]),
+                Sequential | Observe => (vec![1], vec![]),
                 Exclusive => (vec![0], vec![1]),
                 Relaxed => (vec![0], vec![]),
             };

@@ -51,7 +51,7 @@ impl Effects {
 
 impl ObjectState {
     fn touch(&mut self, order: Order, command: &mut Command, applied: CommandId) {
-        if order == Order::Sequential {
+        if order.is_in_order() {
             if self.since.is_empty() {
                 command.after(self.last, Kind::Serial);
             }

@@ -236,6 +236,7 @@ impl CommandGraph {
                 Order::Sequential => 0,
                 Order::Exclusive => 1,
                 Order::Relaxed => 2,
+                Order::Observe => 3,
             };
             self.hash.add(effect.object.0 << 2 | order);
         }

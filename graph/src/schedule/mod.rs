@@ -290,7 +290,7 @@ impl ConflictScheduler {
     /// Gives a task its declared effects: one for each object, the stricter if there are several.
     fn touch(&mut self, slot: usize, effects: &[Effect]) {
         let mut found = std::mem::take(&mut self.effects);
-        let known = effects.iter().filter(|effect| effect.order != Order::Sequential);
+        let known = effects.iter().filter(|effect| !effect.order.is_in_order());
         found.extend(known.map(|effect| (effect.object, effect.order == Order::Exclusive)));
         found.sort_unstable_by_key(|&(object, exclusive)| (object, !exclusive));
         found.dedup_by_key(|(object, _)| *object);

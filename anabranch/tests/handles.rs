@@ -1,0 +1,318 @@
+//! Handles to tasks: how they stand, waiting for one, cancelling; and tokens.
+
+mod common;
+
+use anabranch::{Cause, Error, Failure, Failures, prelude::*};
+use common::{Gate, THREADS, block_on, ends, runtime, runtimes, seeded};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::*},
+};
+
+fn failures(error: Error) -> Failures {
+    let Error::Failed(failures) = error else { panic!("{error}") };
+    failures
+}
+
+fn names(failure: &Failure) -> Vec<String> {
+    failure.chain().map(|failure| failure.task.name().to_string()).collect()
+}
+
+#[test]
+fn a_handle_tells_how_its_task_stands() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (gate, order) = (Gate::default(), rt.host_object(()));
+        let held = gate.clone();
+        let first = rt.task("first").once().effect(&order, sequential()).host(move |_| held.pass()).unwrap();
+        let second = rt.task("second").once().effect(&order, sequential()).host(|_| ()).unwrap();
+        while first.status() != Status::Running {
+            std::thread::yield_now();
+        }
+        assert_eq!(second.status(), Status::Waiting);
+        assert!(!first.cancel(), "it has begun");
+        gate.open();
+        second.wait().unwrap();
+        assert_eq!((first.status(), second.status()), (Status::Done, Status::Done));
+        assert!(!second.cancel(), "it is done");
+        assert_eq!(second.status(), Status::Done);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn failed_and_skipped_tasks_tell_the_whole_chain() {
+    for rt in runtimes() {
+        let (a, b) = (rt.buffer::<u8, 1>([4]), rt.buffer::<u8, 1>([4]));
+        let log = rt.host_object(());
+        let bad = rt.task("bad").over([4]).write(&a, one_to_one()).kernel(|_, _| panic!("no luck")).unwrap();
+        let line = line!() - 1;
+        let copy = rt.task("copy").once().read(&a, all()).write(&b, all()).host(|_| ()).unwrap();
+        let note = rt.task("note").once().read(&b, all()).effect(&log, sequential()).host(|_| ()).unwrap();
+        let fine = rt.task("fine").once().host(|()| ()).unwrap();
+        let error = note.wait().unwrap_err();
+        let text = format!(
+            "task \"note\" ({0}:{3}) failed: it was skipped, because task \"copy\" ({0}:{2}) failed: it was skipped, \
+             because task \"bad\" ({0}:{1}) failed: it panicked in chunk [",
+            file!(),
+            line,
+            line + 2,
+            line + 3
+        );
+        assert!(error.to_string().starts_with(&text), "{error}\n{text}");
+        assert!(error.to_string().ends_with("]: no luck"), "{error}");
+        assert_eq!(names(failures(error).iter().next().unwrap()), ["note", "copy", "bad"]);
+        assert_eq!(names(failures(bad.wait().unwrap_err()).iter().next().unwrap()), ["bad"]);
+        fine.wait().unwrap();
+        let status = [&bad, &copy, &note, &fine].map(TaskHandle::status);
+        assert_eq!(status, [Status::Failed, Status::Skipped, Status::Skipped, Status::Done]);
+        let told = failures(rt.wait().unwrap_err());
+        assert_eq!((told.iter().count(), told.skipped()), (1, 2));
+        // The same as a chain of sources.
+        let error = note.wait().unwrap_err();
+        let mut source: &dyn std::error::Error = &error;
+        let mut links = 0;
+        while let Some(next) = source.source() {
+            (source, links) = (next, links + 1);
+        }
+        assert!(links >= 3 && source.to_string().contains("no luck"), "{links}: {source}");
+    }
+}
+
+#[test]
+fn a_long_chain_keeps_both_ends() {
+    let rt = runtime(2);
+    let u = rt.buffer::<u8, 1>([1]);
+    rt.task("root").once().write(&u, all()).host(|_| Err::<(), _>("no luck")).unwrap();
+    let mut last = None;
+    for i in 0..100 {
+        last = Some(rt.task(format!("link {i}")).once().update(&u, all()).host(|_| ()).unwrap());
+    }
+    let error = last.unwrap().wait().unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("task \"link 99\"") && text.ends_with("failed: no luck"), "{text}");
+    assert!(text.contains("tasks between are left out"), "{text}");
+    let names = names(failures(error).iter().next().unwrap());
+    assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("link 99", "root"));
+    assert!((10..30).contains(&names.len()), "{names:?}");
+    assert!(rt.wait().is_err());
+}
+
+#[test]
+fn handles_are_futures() {
+    for rt in runtimes() {
+        let good = rt.task("good").once().host(|()| ()).unwrap();
+        let bad = rt.task("bad").once().host(|()| Err::<(), _>("no luck")).unwrap();
+        let kernel = rt.task("kernel").over([100]).kernel(|_, ()| ()).unwrap();
+        block_on(async {
+            bad.await.unwrap_err();
+            good.await.unwrap();
+            kernel.await.unwrap();
+        });
+        assert!(block_on(rt.idle()).is_err());
+        block_on(rt.idle()).unwrap();
+    }
+}
+
+/// Tasks that futures wait for end on lanes, workers and threads that wait: each wakes.
+#[test]
+fn many_futures_are_woken() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let u = rt.buffer_from(&[0_u64; 8]).unwrap();
+        for round in 1..=200 {
+            let host = rt.task("host").once().update(&u, all()).host(|(u,)| u[[0]] += 1).unwrap();
+            let kernel = rt.task("kernel").over([8]).read(&u, one_to_one()).kernel(|_, (_u,)| ()).unwrap();
+            let (fence, barrier) = (rt.fence(&u).unwrap(), rt.barrier());
+            block_on(async {
+                kernel.await.unwrap();
+                assert_eq!(fence.await.unwrap()[[0]], round);
+                barrier.await.unwrap();
+                host.await.unwrap();
+                rt.idle().await.unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_one_task_is_not_kept_by_another() {
+    ends(|| {
+        for _ in 0..500 {
+            let rt = runtime(1);
+            let gate = Gate::default();
+            for _ in 0..3 {
+                let short = || std::thread::sleep(std::time::Duration::from_micros(30));
+                rt.task("short").once().host(move |()| short()).unwrap();
+            }
+            let held = gate.clone();
+            rt.task("waits for the program").once().host(move |()| held.pass()).unwrap();
+            rt.task("quick").once().host(|()| ()).unwrap().wait().unwrap();
+            gate.open();
+            rt.wait().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_cancelled_task_is_skipped_and_no_news() {
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (gate, u) = (Gate::default(), rt.buffer_from(&[1, 2, 3]).unwrap());
+        let held = gate.clone();
+        rt.task("slow").once().read(&u, all()).host(move |_| held.pass()).unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let task = |name| {
+            let ran = Arc::clone(&ran);
+            let count = move || _ = ran.fetch_add(1, Relaxed);
+            rt.task(name).once().update(&u, all()).host(move |_| count()).unwrap()
+        };
+        let (cancelled, dependent) = (task("cancelled"), task("dependent"));
+        assert!(cancelled.cancel());
+        assert_eq!(cancelled.status(), Status::Cancelled);
+        gate.open();
+        let error = dependent.wait().unwrap_err();
+        assert!(error.to_string().ends_with("failed: it was cancelled"), "{error}");
+        assert_eq!((cancelled.status(), dependent.status()), (Status::Cancelled, Status::Skipped));
+        let cause = &failures(cancelled.wait().unwrap_err()).iter().next().unwrap().cause.clone();
+        assert!(matches!(cause, Cause::Cancelled));
+        // What the program asked for is no news, but what it would have written is not there.
+        rt.wait().unwrap();
+        assert!(rt.fence(&u).unwrap().wait().is_err());
+        assert_eq!(ran.load(Relaxed), 0);
+    }
+}
+
+#[test]
+fn a_token_is_for_what_is_submitted_under_it() {
+    for rt in runtimes() {
+        let count = rt.host_object(0);
+        let task =
+            || rt.task("count").once().effect(&count, exclusive()).host(|(count,)| *count += 1).unwrap();
+        let (first, second) = (CancellationToken::new(), CancellationToken::new());
+        let before = task();
+        rt.set_cancellation(Some(&first));
+        first.cancel();
+        let under_first = task();
+        rt.set_cancellation(Some(&second));
+        let under_second = task();
+        rt.set_cancellation(None);
+        let after = task();
+        rt.wait().unwrap();
+        let status = [before, under_first, under_second, after].map(|task| task.status());
+        assert_eq!(status, [Status::Done, Status::Cancelled, Status::Done, Status::Done]);
+        assert!(first.is_cancelled() && !second.is_cancelled());
+        second.cancel();
+        // Host objects are as if a cancelled task had never been submitted.
+        assert_eq!(rt.fence(&count).unwrap().wait().unwrap(), 3);
+        assert_eq!(count.into_inner().unwrap(), 3);
+    }
+}
+
+/// A program that has cancelled its tasks still looks at what there is.
+#[test]
+fn tokens_are_not_for_fences_barriers_and_drain() {
+    for rt in runtimes() {
+        let (u, object) = (rt.buffer_from(&[1, 2]).unwrap(), rt.host_object(7));
+        let token = CancellationToken::new();
+        rt.set_cancellation(Some(&token));
+        token.cancel();
+        assert_eq!(rt.fence((&u, &object)).unwrap().wait().unwrap().1, 7);
+        rt.barrier().wait().unwrap();
+        let (u, object) = rt.drain((u.capture(), object.capture())).unwrap();
+        assert_eq!((u.as_slice(), object), (&[1, 2][..], 7));
+    }
+}
+
+#[test]
+fn a_cancelled_kernel_may_look_at_the_token_itself() {
+    let rt = runtime(2);
+    let token = CancellationToken::new();
+    rt.set_cancellation(Some(&token));
+    let seen = token.clone();
+    let begun = Gate::default();
+    let began = begun.clone();
+    let long = rt
+        .task("long")
+        .over([2])
+        .kernel(move |_, ()| {
+            began.open();
+            while !seen.is_cancelled() {
+                std::thread::yield_now();
+            }
+        })
+        .unwrap();
+    begun.pass();
+    token.cancel();
+    long.wait().unwrap();
+    assert_eq!(long.status(), Status::Done);
+}
+
+#[test]
+fn handles_outlive_the_runtime() {
+    for rt in [runtime(2), seeded(1)] {
+        let good = rt.task("good").once().host(|()| ()).unwrap();
+        let bad = rt.task("bad").once().host(|()| Err::<(), _>("no luck")).unwrap();
+        let barrier = rt.barrier();
+        drop(rt);
+        assert_eq!((good.status(), bad.status()), (Status::Done, Status::Failed));
+        good.wait().unwrap();
+        assert!(bad.wait().is_err());
+        // What the runtime had to tell is told by what is left of it.
+        assert!(barrier.wait().is_err());
+        assert!(!good.cancel());
+    }
+}
+
+#[test]
+fn waiting_inside_a_task_is_an_error_in_every_form() {
+    fn refused<T>(result: Result<T, Error>) {
+        assert!(matches!(result, Err(Error::WaitInsideTask { .. })));
+    }
+    for rt in runtimes() {
+        let rt = Arc::new(rt);
+        let inside = Arc::clone(&rt);
+        let earlier = rt.task("earlier").once().host(|()| ()).unwrap();
+        let object = rt.host_object(0);
+        let task = rt
+            .task("waits")
+            .once()
+            .host(move |()| {
+                let inside = &*inside;
+                refused(inside.wait());
+                refused(inside.idle().wait());
+                refused(block_on(inside.idle()));
+                refused(inside.barrier().wait());
+                refused(block_on(inside.barrier()));
+                refused(inside.fence(&object)?.wait());
+                refused(earlier.wait());
+                let later = inside.task("later").once().effect(&object, sequential()).host(|_| ())?;
+                refused(later.wait());
+                // Looking without waiting is no harm.
+                inside.check()
+            })
+            .unwrap();
+        task.wait().unwrap();
+        rt.wait().unwrap();
+    }
+}
+
+/// Also where another runtime's task is in between.
+#[test]
+fn waiting_through_another_runtime_is_an_error() {
+    ends(|| {
+        let outer = Arc::new(runtime(2));
+        let deeper = Arc::clone(&outer);
+        let task = outer
+            .task("outer")
+            .once()
+            .host(move |()| {
+                // Its tasks run on the thread that waits.
+                let inner = seeded(1);
+                let check = move || assert!(matches!(deeper.wait(), Err(Error::WaitInsideTask { .. })));
+                inner.task("inner").once().host(move |()| check())?.wait()
+            })
+            .unwrap();
+        task.wait().unwrap();
+    });
+}

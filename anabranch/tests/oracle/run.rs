@@ -1,0 +1,570 @@
+//! Runs a program by the runtime, and tells what is seen.
+
+use crate::{
+    model::{Refusal, Report, Seen, Taken, name},
+    program::*,
+};
+use anabranch::{
+    Captures, Copies, Error, Failures, Fenceable, Initial, Mistake, Once, Over, Part, TaskBuilder,
+    grid::{Chunk, RangeMapper},
+    prelude::*,
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering::*},
+};
+
+/// A host object whose tasks notice when they are not alone with it.
+struct State {
+    hash: u64,
+    sum: u64,
+    relaxed: AtomicU64,
+    /// Two that change together.
+    pair: [u64; 2],
+    /// How many tasks are inside; those that must be alone count much.
+    inside: AtomicUsize,
+    wrong: Arc<AtomicUsize>,
+}
+
+const ALONE: usize = 1 << 16;
+
+impl State {
+    fn new(wrong: &Arc<AtomicUsize>) -> Self {
+        let (relaxed, inside) = (AtomicU64::new(0), AtomicUsize::new(0));
+        Self { hash: 0, sum: 0, relaxed, pair: [0; 2], inside, wrong: Arc::clone(wrong) }
+    }
+
+    /// Does something inside, in company of fewer than `company`.
+    fn enter(&self, weight: usize, company: usize) {
+        let before = self.inside.fetch_add(weight, AcqRel);
+        if before >= company || self.pair[0] != self.pair[1] {
+            self.wrong.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn leave(&self, weight: usize) {
+        self.inside.fetch_sub(weight, AcqRel);
+    }
+
+    fn alone<R>(&mut self, slow: bool, change: impl FnOnce(&mut Self) -> R) -> R {
+        self.enter(ALONE, 1);
+        self.pair[0] += 1;
+        pause(slow);
+        let result = change(self);
+        self.pair[1] += 1;
+        self.leave(ALONE);
+        result
+    }
+}
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        self.enter(ALONE, 1);
+        let Self { hash, sum, pair, .. } = *self;
+        let relaxed = AtomicU64::new(self.relaxed.load(Relaxed));
+        self.leave(ALONE);
+        Self { hash, sum, relaxed, pair, inside: AtomicUsize::new(0), wrong: Arc::clone(&self.wrong) }
+    }
+}
+
+/// What a task has of an object.
+enum Grip<'a> {
+    Sequential(&'a mut State),
+    Exclusive(&'a mut State),
+    Relaxed(&'a State),
+}
+
+fn pause(slow: bool) {
+    if slow {
+        (0..20).for_each(|_| std::thread::yield_now());
+    }
+}
+
+/// A buffer of any rank.
+enum Any {
+    R0(Buffer<u64, 0>),
+    R1(Buffer<u64, 1>),
+    R2(Buffer<u64, 2>),
+    R3(Buffer<u64, 3>),
+}
+
+macro_rules! with_rank {
+    ($any:expr, $buffer:ident => $result:expr) => {
+        match $any {
+            Any::R0($buffer) => $result,
+            Any::R1($buffer) => $result,
+            Any::R2($buffer) => $result,
+            Any::R3($buffer) => $result,
+        }
+    };
+}
+
+fn create(rt: &Runtime, slot: usize, shape: Shape) -> Result<Any, Error> {
+    fn one<const D: usize>(
+        rt: &Runtime,
+        slot: usize,
+        shape: Shape,
+        contents: &(impl Initial<D, Element = u64> + ?Sized),
+    ) -> Result<Buffer<u64, D>, Error> {
+        let buffer = match shape.initialised {
+            true => rt.buffer_from(contents)?,
+            false => rt.buffer(Extent(shape.extent).cast::<D>()),
+        };
+        Ok(buffer.with_versions(shape.versions).named(format!("slot {slot}")))
+    }
+    let array = ndarray::Array3::from_shape_vec(
+        shape.extent,
+        (0..shape.whole().len()).map(|at| initial(slot, at)).collect(),
+    );
+    let array = array.expect("as many as there are points");
+    let first = |axes: usize| {
+        array.view().into_dyn().into_shape_with_order(&shape.extent[..axes]).expect("the others are 1")
+    };
+    Ok(match shape.rank {
+        0 => Any::R0(one(rt, slot, shape, &first(0).into_dimensionality::<ndarray::Ix0>().expect("0 axes"))?),
+        1 => Any::R1(one(rt, slot, shape, array.as_slice().expect("in order"))?),
+        2 => Any::R2(one(rt, slot, shape, &first(2).into_dimensionality::<ndarray::Ix2>().expect("2 axes"))?),
+        _ => Any::R3(one(rt, slot, shape, &array)?),
+    })
+}
+
+/// Kernels of all ranks, cut as a program says.
+trait Cut: Sized {
+    fn tiled(self, rows: usize, cols: usize) -> Self;
+}
+
+macro_rules! cut {
+    ($rank:literal, $self:ident $rows:ident $cols:ident => $tiled:expr) => {
+        impl Cut for TaskBuilder<'_, $rank, Over, ()> {
+            fn tiled($self, $rows: usize, $cols: usize) -> Self {
+                $tiled
+            }
+        }
+    };
+}
+
+cut!(0, self _rows _cols => self);
+cut!(1, self _rows _cols => self);
+cut!(2, self rows cols => self.tiles(rows, cols));
+cut!(3, self rows cols => self.tiles(rows, cols));
+
+fn kernel<const K: usize>(
+    rt: &Runtime,
+    i: usize,
+    space: GridBox<3>,
+    split: Split,
+) -> TaskBuilder<'_, K, Over, ()>
+where
+    for<'a> TaskBuilder<'a, K, Over, ()>: Cut,
+{
+    let task = rt.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
+    let task = split.chunks.into_iter().fold(task, TaskBuilder::chunks);
+    split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols))
+}
+
+/// Fails without the message that a panic prints.
+fn panic() -> ! {
+    std::panic::resume_unwind(Box::new("as the program says"))
+}
+
+fn compute<const A: usize, const B: usize>(
+    rt: &Runtime,
+    i: usize,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, B>,
+    step: Compute,
+) -> Result<TaskHandle, Error>
+where
+    for<'a> TaskBuilder<'a, B, Over, ()>: Cut,
+{
+    let Compute { reach, target, landing, update, split, fail, .. } = step;
+    let task = kernel::<B>(rt, i, landing.index_space(B, &target), split).read(from, reach);
+    let task = if update { task.update(to, landing) } else { task.write(to, landing) };
+    task.kernel(move |tile, (from, to)| {
+        for p in tile.points() {
+            let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
+            let region = RangeMapper::<B, A>::map(&reach, &chunk, from.extent());
+            let target = landing.point(p);
+            let before = if update { to[target] } else { 0 };
+            to[target] = computed(i, padded(target), before, &region, |q| from[q]);
+        }
+        if fail && tile.range().contains_point(tile.global().min()) {
+            panic();
+        }
+    })
+}
+
+fn reduce<const A: usize, const B: usize>(
+    rt: &Runtime,
+    i: usize,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, B>,
+    step: Reduction,
+) -> Result<TaskHandle, Error>
+where
+    for<'a> TaskBuilder<'a, A, Over, ()>: Cut,
+{
+    let Reduction { space, op, include, split, fail, .. } = step;
+    let targets: Vec<[usize; B]> = GridBox::full(to.extent()).points().map(|p| p.0).collect();
+    let task = kernel::<A>(rt, i, space, split).read(from, one_to_one());
+    let task = if include { task.reduce_into(to, op) } else { task.reduce(to, op) };
+    task.kernel(move |tile, (from, to)| {
+        for p in tile.points().filter(|_| !targets.is_empty()) {
+            to.combine(targets[reduced_into(padded(p), targets.len())], op.value(i, from[p]));
+        }
+        if fail && tile.range().contains_point(tile.global().min()) {
+            panic();
+        }
+    })
+}
+
+struct Host<'s> {
+    part: [usize; 2],
+    update: bool,
+    effects: &'s [(usize, Order)],
+    fail: Option<Fail>,
+    slow: bool,
+    priority: i32,
+}
+
+fn host<const A: usize>(
+    rt: &Runtime,
+    i: usize,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, 1>,
+    objects: &[HostObject<State>],
+    step: Host<'_>,
+) -> Result<TaskHandle, Error> {
+    let Host { part: [min, max], update, effects, fail, slow, priority } = step;
+    let part = fixed(GridBox::new(min, max));
+    let task: TaskBuilder<'_, 0, Once, ()> = rt.task(name(i)).once().priority(priority);
+    let task = task.read(from, all());
+    let task = if update { task.update(to, part) } else { task.write(to, part) };
+    let work = move |from: &ReadView<u64, A>, to: &mut WriteView<'_, u64, 1>, grips: &mut [Grip<'_>]| {
+        let elements = from.as_slice().expect("all of it");
+        let mut hash = elements.iter().fold(i as u64, |hash, x| mix(hash, *x));
+        for grip in grips {
+            touch(grip, &mut hash, slow);
+        }
+        for at in min..max {
+            to[[at]] = mix(hash, if update { to[[at]] } else { at as u64 });
+        }
+        match fail {
+            None => Ok(()),
+            Some(Fail::Error) => Err("as the program says"),
+            Some(Fail::Panic) => panic(),
+        }
+    };
+    let mut objects = effects.iter().map(|(object, _)| &objects[*object]);
+    macro_rules! touching {
+        ($($object:ident $order:ident $grip:ident),*) => {
+            task$(.effect(objects.next().expect("one for each effect"), $order()))*
+                .host(move |(from, to $(, $object)*)| work(from, to, &mut [$(Grip::$grip($object)),*]))
+        };
+    }
+    use Order::*;
+    let orders: Vec<Order> = effects.iter().map(|(_, order)| *order).collect();
+    match orders[..] {
+        [] => touching!(),
+        [Sequential] => touching!(a sequential Sequential),
+        [Exclusive] => touching!(a exclusive Exclusive),
+        [Relaxed] => touching!(a relaxed Relaxed),
+        [Sequential, Sequential] => touching!(a sequential Sequential, b sequential Sequential),
+        [Sequential, Exclusive] => touching!(a sequential Sequential, b exclusive Exclusive),
+        [Sequential, Relaxed] => touching!(a sequential Sequential, b relaxed Relaxed),
+        [Exclusive, Sequential] => touching!(a exclusive Exclusive, b sequential Sequential),
+        [Exclusive, Exclusive] => touching!(a exclusive Exclusive, b exclusive Exclusive),
+        [Exclusive, Relaxed] => touching!(a exclusive Exclusive, b relaxed Relaxed),
+        [Relaxed, Sequential] => touching!(a relaxed Relaxed, b sequential Sequential),
+        [Relaxed, Exclusive] => touching!(a relaxed Relaxed, b exclusive Exclusive),
+        [Relaxed, Relaxed] => touching!(a relaxed Relaxed, b relaxed Relaxed),
+        _ => unreachable!("two effects at most"),
+    }
+}
+
+fn touch(grip: &mut Grip<'_>, hash: &mut u64, slow: bool) {
+    match grip {
+        Grip::Sequential(object) => object.alone(slow, |object| {
+            object.hash = mix(mix(object.hash, *hash), mix(object.sum, object.relaxed.load(Relaxed)));
+            *hash = object.hash;
+        }),
+        Grip::Exclusive(object) => {
+            object.alone(slow, |object| object.sum = object.sum.wrapping_add(mix(*hash, 1)));
+        }
+        Grip::Relaxed(object) => {
+            object.enter(1, ALONE);
+            pause(slow);
+            object.relaxed.fetch_add(mix(*hash, 2), Relaxed);
+            object.leave(1);
+        }
+    }
+}
+
+/// What comes out of fences and barriers, as numbers.
+trait Numbers {
+    fn numbers(self) -> Vec<u64>;
+}
+
+impl Numbers for () {
+    fn numbers(self) -> Vec<u64> {
+        Vec::new()
+    }
+}
+
+impl<const D: usize> Numbers for Snapshot<u64, D> {
+    fn numbers(self) -> Vec<u64> {
+        self.into_vec()
+    }
+}
+
+impl Numbers for State {
+    fn numbers(self) -> Vec<u64> {
+        vec![self.hash, self.sum, self.relaxed.into_inner()]
+    }
+}
+
+impl<A: Numbers, B: Numbers> Numbers for (A, B) {
+    fn numbers(self) -> Vec<u64> {
+        let (a, b) = self;
+        [a.numbers(), b.numbers()].concat()
+    }
+}
+
+/// A fence or a barrier that was asked for.
+type Pending = Box<dyn FnOnce() -> Result<Vec<u64>, Error>>;
+
+fn chain(failures: &Failures) -> Vec<String> {
+    let first = failures.iter().next().expect("never empty");
+    first.chain().map(|failure| failure.task.name().to_string()).collect()
+}
+
+fn taken(result: Result<Vec<u64>, Error>) -> Taken {
+    match result {
+        Ok(values) => Taken::Values(values),
+        // A fence's error is that of the task that it needed.
+        Err(Error::Failed(failures)) => Taken::Failed(chain(&failures)),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn report(result: Result<(), Error>) -> Option<Report> {
+    let failures = match result {
+        Ok(()) => return None,
+        Err(Error::Failed(failures)) => failures,
+        Err(error) => panic!("{error}"),
+    };
+    let names = failures.iter().map(|failure| failure.task.name().to_string()).collect();
+    Some(Report(names, failures.skipped()))
+}
+
+/// A barrier tells what has failed, or gives what is captured there.
+fn waited(result: Result<Vec<u64>, Error>) -> Seen {
+    match &result {
+        Err(Error::Failed(failures)) if chain(failures).len() == 1 => {
+            Seen::Report(report(result.map(|_| ())), None)
+        }
+        _ => Seen::Report(None, Some(taken(result))),
+    }
+}
+
+fn refusal(error: Error) -> Seen {
+    match error {
+        Error::Declaration(error) => match error.mistake {
+            Mistake::NeverWritten { .. } => Seen::Refused(Refusal::NeverWritten),
+            Mistake::OutsideBuffer { .. } => Seen::Refused(Refusal::Outside),
+            _ => panic!("{error}"),
+        },
+        error => panic!("{error}"),
+    }
+}
+
+struct Run<'p> {
+    rt: &'p Arc<Runtime>,
+    buffers: Vec<Any>,
+    objects: Vec<HostObject<State>>,
+    nest: Buffer<u64, 1>,
+    nest_order: HostObject<()>,
+    tokens: [CancellationToken; TOKENS],
+    tasks: Vec<(usize, TaskHandle)>,
+    pending: Vec<(usize, Pending)>,
+    wrong: Arc<AtomicUsize>,
+}
+
+/// What is seen of each step.
+pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Seen>, Error> {
+    let wrong = Arc::new(AtomicUsize::new(0));
+    let buffers = program.buffers.iter().enumerate();
+    let mut run = Run {
+        rt,
+        buffers: buffers.map(|(slot, shape)| create(rt, slot, *shape)).collect::<Result<_, _>>()?,
+        objects: (0..OBJECTS).map(|_| rt.host_object(State::new(&wrong))).collect(),
+        nest: rt.buffer_from(&[0; 4])?,
+        nest_order: rt.host_object(()),
+        tokens: Default::default(),
+        tasks: Vec::new(),
+        pending: Vec::new(),
+        wrong,
+    };
+    let mut seen = Vec::new();
+    for (i, step) in program.steps.iter().enumerate() {
+        seen.push(run.step(i, step)?);
+    }
+    for (i, pending) in std::mem::take(&mut run.pending) {
+        seen[i] = Seen::Taken(taken(pending()));
+    }
+    for (i, task) in std::mem::take(&mut run.tasks) {
+        seen[i] = match task.wait() {
+            Ok(()) => Seen::Task(task.status(), Vec::new()),
+            Err(Error::Failed(failures)) => Seen::Task(task.status(), chain(&failures)),
+            Err(error) => return Err(error),
+        };
+    }
+    assert_eq!(run.wrong.load(Relaxed), 0, "tasks were not alone with an object");
+    Ok(seen)
+}
+
+impl Run<'_> {
+    fn step(&mut self, i: usize, step: &Step) -> Result<Seen, Error> {
+        match *step {
+            Step::Compute(step) => {
+                let Compute { from, to, .. } = step;
+                let task = with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
+                    compute(self.rt, i, from, to, step)
+                }));
+                Ok(self.submitted(i, task))
+            }
+            Step::Reduce(step) => {
+                let Reduction { from, to, .. } = step;
+                let task = with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
+                    reduce(self.rt, i, from, to, step)
+                }));
+                Ok(self.submitted(i, task))
+            }
+            Step::Host { from, to, part, update, ref effects, fail, slow, priority } => {
+                let step = Host { part, update, effects, fail, slow, priority };
+                let Any::R1(to) = &self.buffers[to] else { unreachable!("host tasks write one dimension") };
+                let task = with_rank!(&self.buffers[from], from => {
+                    host(self.rt, i, from, to, &self.objects, step)
+                });
+                Ok(self.submitted(i, task))
+            }
+            Step::Nest { children } => {
+                let task = self.nest(i, children);
+                Ok(self.submitted(i, task))
+            }
+            Step::Fence { ref what, wait } => Ok(match self.captured(what, false) {
+                Err(error) => refusal(error),
+                Ok(fence) if wait => Seen::Taken(taken(fence())),
+                Ok(fence) => self.later(i, fence),
+            }),
+            Step::Barrier { ref what, wait } => Ok(match self.captured(what, true) {
+                Err(error) => refusal(error),
+                Ok(barrier) if wait => waited(barrier()),
+                Ok(barrier) => self.later(i, barrier),
+            }),
+            Step::Wait => Ok(Seen::Report(report(self.rt.wait()), None)),
+            Step::NestResult => {
+                Ok(Seen::Taken(taken(self.rt.fence(&self.nest)?.wait().map(Numbers::numbers))))
+            }
+            Step::CancelTask { back } => {
+                let task = self.tasks.iter().rev().nth(back);
+                Ok(task.map_or(Seen::Nothing, |(_, task)| Seen::Asked(task.cancel())))
+            }
+            ref other => {
+                self.change(other)?;
+                Ok(Seen::Nothing)
+            }
+        }
+    }
+
+    /// Steps that submit nothing that is looked at.
+    fn change(&mut self, step: &Step) -> Result<(), Error> {
+        match *step {
+            Step::Token(token) => self.rt.set_cancellation(token.map(|token| &self.tokens[token])),
+            Step::Cancel(token) => std::mem::take(&mut self.tokens[token]).cancel(),
+            Step::Renew(slot, shape) => self.buffers[slot] = create(self.rt, slot, shape)?,
+            Step::RenewObject(object) => self.objects[object] = self.rt.host_object(State::new(&self.wrong)),
+            _ => unreachable!("{step:?} is done elsewhere"),
+        }
+        Ok(())
+    }
+
+    fn submitted(&mut self, i: usize, task: Result<TaskHandle, Error>) -> Seen {
+        match task {
+            Ok(task) => {
+                self.tasks.push((i, task));
+                Seen::Nothing
+            }
+            Err(error) => refusal(error),
+        }
+    }
+
+    fn later(&mut self, i: usize, pending: Pending) -> Seen {
+        self.pending.push((i, pending));
+        Seen::Nothing
+    }
+
+    fn nest(&self, i: usize, children: usize) -> Result<TaskHandle, Error> {
+        let (rt, nest) = (Arc::clone(self.rt), self.nest.clone());
+        self.rt.task(name(i)).once().effect(&self.nest_order, sequential()).host(move |((),)| {
+            for child in 0..children {
+                let slot = child % 4;
+                rt.task("child")
+                    .once()
+                    .update(&nest, fixed(GridBox::new(slot, slot + 1)))
+                    .host(move |(nest,)| nest[[slot]] = mix(nest[[slot]], (8 * i + child) as u64))?;
+            }
+            Ok::<_, Error>(())
+        })
+    }
+
+    fn captured(&self, what: &What, barrier: bool) -> Result<Pending, Error> {
+        let objects = |object: usize| self.objects[object].capture();
+        let take = Take { rt: self.rt, barrier };
+        match *what {
+            What::Nothing => take.all(()),
+            What::Object(object) => take.all(objects(object)),
+            What::Objects => take.all((objects(0), objects(1))),
+            What::Part(slot, range) => with_rank!(&self.buffers[slot], b => take.all(part(b, &range))),
+            What::Both(slot, range, object) => {
+                with_rank!(&self.buffers[slot], b => take.all((part(b, &range), objects(object))))
+            }
+            What::Parts([(slot, range), (other, second)]) => with_rank!(&self.buffers[slot], b => {
+                with_rank!(&self.buffers[other], c => take.all((part(b, &range), part(c, &second))))
+            }),
+        }
+    }
+}
+
+fn part<const D: usize>(buffer: &Buffer<u64, D>, range: &GridBox<3>) -> Part<u64, D> {
+    buffer.part(range.cast())
+}
+
+/// By a fence or at a barrier.
+struct Take<'r> {
+    rt: &'r Runtime,
+    barrier: bool,
+}
+
+impl Take<'_> {
+    fn all<C: Captures<Copies, Output: Numbers>>(&self, captures: C) -> Result<Pending, Error> {
+        Ok(if self.barrier {
+            let barrier = self.rt.barrier_with(captures)?;
+            Box::new(|| barrier.wait().map(Numbers::numbers))
+        } else {
+            let fence = self.rt.fence(These(captures))?;
+            Box::new(|| fence.wait().map(Numbers::numbers))
+        })
+    }
+}
+
+/// Captures for a fence.
+struct These<C>(C);
+
+impl<C: Captures<Copies>> Fenceable for These<C> {
+    type Captures = C;
+
+    fn captures(self) -> C {
+        self.0
+    }
+}
