@@ -19,7 +19,7 @@ pub fn rows() -> Vec<Row> {
         let (bar, better, taskflow, starpu) = match shape {
             Independent | Exclusive => (600.0, 300.0, 212.0, 2094.0),
             Chain => (300.0, 200.0, 100.0, 4640.0),
-            Wavefront => (500.0, 250.0, 115.0, 4577.0),
+            Wavefront | WavefrontEffects => (500.0, 250.0, 115.0, 4577.0),
         };
         let row = Row::lower(name, "ns", about, run).median().bar(bar).better(better);
         row.quoted("Taskflow 3.9", taskflow).quoted("StarPU", starpu)
@@ -30,6 +30,7 @@ pub fn rows() -> Vec<Row> {
         row("runtime/chain", "host tasks chained by a sequential effect", Chain, Host),
         row("runtime/chain-kernels", "kernels chained by one element", Chain, Kernel),
         row("runtime/wavefront", "host task (i, j) changes element j, reads j - 1", Wavefront, Host),
+        row("runtime/wavefront-effects", "host task (i, j) touches objects i and j", WavefrontEffects, Host),
         row("runtime/wavefront-kernels", "the same, kernels of one chunk", Wavefront, Kernel),
         Row::lower(
             "runtime/memory-million",
@@ -52,6 +53,9 @@ pub enum Shape {
     Chain,
     /// Task (i, j), which is task `i * SIDE + j`, changes element j and reads element j - 1.
     Wavefront,
+    /// The same order by sequential effects on a host object for each row and each column, as by the addresses of OpenMP's
+    /// `depend`.
+    WavefrontEffects,
     /// On none, but never two at a time.
     Exclusive,
 }
@@ -62,7 +66,7 @@ impl Shape {
         match self {
             Self::Independent | Self::Exclusive => "tasks-independent",
             Self::Chain => "tasks-chain",
-            Self::Wavefront => "tasks-wavefront",
+            Self::Wavefront | Self::WavefrontEffects => "tasks-wavefront",
         }
     }
 }
@@ -81,6 +85,8 @@ pub struct Stage {
     runtime: Runtime,
     object: HostObject<()>,
     elements: Buffer<u8, 1>,
+    rows: Vec<HostObject<()>>,
+    columns: Vec<HostObject<()>>,
 }
 
 impl Stage {
@@ -92,7 +98,8 @@ impl Stage {
         let runtime = Runtime::builder().threads(threads).build()?;
         let object = runtime.host_object(());
         let elements = runtime.buffer_from(&[0; SIDE])?;
-        Ok(Self { runtime, object, elements })
+        let [rows, columns] = [0, 1].map(|_| (0..SIDE).map(|_| runtime.host_object(())).collect());
+        Ok(Self { runtime, object, elements, rows, columns })
     }
 
     /// Submits `tasks` tasks and waits for them.
@@ -125,15 +132,17 @@ impl Stage {
             (Kind::Host, Shape::Wavefront) => {
                 task.once().update(u, element(j)).read(u, element(j - 1)).host(move |_| act())
             }
+            (Kind::Host, Shape::WavefrontEffects) => {
+                let (row, column) = (&self.rows[number / SIDE % SIDE], &self.columns[j]);
+                task.once().effect(row, sequential()).effect(column, sequential()).host(move |_| act())
+            }
             (Kind::Kernel, Shape::Independent) => task.over([1]).chunks(1).kernel(move |_, ()| act()),
             (Kind::Kernel, Shape::Wavefront) if j > 0 => {
                 let task = task.over([1]).chunks(1).update(u, element(j)).read(u, element(j - 1));
                 task.kernel(move |_, _| act())
             }
             // Kernels have no effects; what an element orders is as strict.
-            (Kind::Kernel, Shape::Chain | Shape::Exclusive | Shape::Wavefront) => {
-                task.over([1]).chunks(1).update(u, element(0)).kernel(move |_, _| act())
-            }
+            (Kind::Kernel, _) => task.over([1]).chunks(1).update(u, element(0)).kernel(move |_, _| act()),
         }
         .map(|_| ())
     }
@@ -172,7 +181,13 @@ mod tests {
     fn every_task_is_run_whatever_its_shape_and_kind() {
         let stage = Stage::new(2).unwrap();
         for kind in [Kind::Host, Kind::Kernel] {
-            for shape in [Shape::Independent, Shape::Chain, Shape::Wavefront, Shape::Exclusive] {
+            for shape in [
+                Shape::Independent,
+                Shape::Chain,
+                Shape::Wavefront,
+                Shape::WavefrontEffects,
+                Shape::Exclusive,
+            ] {
                 let count = Arc::new(AtomicUsize::new(0));
                 for number in 0..3 * SIDE {
                     let count = Arc::clone(&count);
