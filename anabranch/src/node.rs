@@ -151,11 +151,9 @@ pub(crate) enum Successor {
     Latch(Arc<Latch>),
 }
 
-pub(crate) type Successors = SmallVec<[Successor; 2]>;
-
 #[derive(Default)]
 struct Links {
-    successors: Successors,
+    successors: SmallVec<[Successor; 2]>,
     /// Why what it was to write is not there: its own failure, or that of a task that it needs.
     poison: Option<Arc<Failure>>,
 }
@@ -339,12 +337,16 @@ impl Head {
         !self.is_done() && !links.successors.iter().any(|s| matches!(s, Successor::Task { .. }))
     }
 
-    /// Marks the task as done; who is to be told.
-    pub(crate) fn done(&self) -> Successors {
-        let mut links = self.links.lock();
+    /// Marks the task as done, and tells `f` who waits for it, and why there is nothing good where it was to write.
+    ///
+    /// The list is emptied where it is, not taken out: its memory, where there are many, goes back with the node, on the
+    /// thread that allocated it. `f` is called under the lock, which nobody waits for for long: who comes now sees that the
+    /// task is done.
+    pub(crate) fn done(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
+        let Links { successors, poison } = &mut *self.links.lock();
         // Release: pairs with the Acquire in `is_done`. Under the lock: nobody is added after this.
         self.state.fetch_or(DONE, Release);
-        std::mem::take(&mut links.successors)
+        successors.drain(..).for_each(|successor| f(successor, poison.as_ref()));
     }
 
     /// The submission is complete, and the task waits for so many others, some of which may be done by now; whether it is

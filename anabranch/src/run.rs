@@ -98,23 +98,19 @@ impl Node {
     /// The task is done: tells everyone who waits for it. What became ready is queued, but for one task that may follow
     /// here and now.
     fn retire(self, core: &Core, runner: Runner) -> Option<Self> {
-        let successors = self.done();
-        let poison = if successors.is_empty() { None } else { self.poison() };
         let mut next = None;
         let mut latches = SmallVec::<[Arc<Latch>; 2]>::new();
-        for successor in successors {
-            match successor {
-                Successor::Latch(latch) => latches.push(latch),
-                Successor::Task { node, needs } => {
-                    if let Some(failure) = poison.as_ref().filter(|failure| needs.suffers(failure)) {
-                        node.poison_with(failure);
-                    }
-                    if node.release() {
-                        next = node.ready(next, core, runner);
-                    }
+        self.done(|successor, poison| match successor {
+            Successor::Latch(latch) => latches.push(latch),
+            Successor::Task { node, needs } => {
+                if let Some(failure) = poison.filter(|failure| needs.suffers(failure)) {
+                    node.poison_with(failure);
+                }
+                if node.release() {
+                    next = node.ready(next.take(), core, runner);
                 }
             }
-        }
+        });
         if self.contends {
             for node in core.conflicts().finished(&self) {
                 next = node.follow(next, core, runner);
