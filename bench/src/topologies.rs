@@ -48,7 +48,7 @@ impl Topology {
 
     fn buffer<const B: usize>(&mut self, extent: [usize; B], initialised: bool) -> BufferId {
         self.buffers.push((Extent(extent).cast(), initialised));
-        BufferId(self.buffers.len() as u64 - 1)
+        BufferId(self.buffers.len() as u64)
     }
 
     fn task<const K: usize>(&mut self, space: [usize; K], accesses: impl Into<Vec<BufferAccess>>) {
@@ -80,7 +80,7 @@ impl Topology {
         let mut commands = node.map(|node| CommandGraph::new(NodeId(node.rank), node.of));
         for (number, &(extent, initialised)) in self.buffers.iter().enumerate() {
             let buffer = graph.create_buffer(extent, initialised);
-            assert_eq!(buffer, BufferId(number as u64), "a new graph numbers its buffers from 0");
+            assert_eq!(buffer, BufferId(number as u64 + 1), "a new graph numbers its buffers from 1");
             if let Some(commands) = &mut commands {
                 commands.create_buffer(buffer, extent, initialised);
             }
