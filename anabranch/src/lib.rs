@@ -41,19 +41,34 @@
 //! # Ok::<(), anabranch::Error>(())
 //! ```
 //!
+//! The [guide] goes on from here: [orders, epochs and captures](guide::orders) with printed graphs, [reductions and
+//! failures](guide::reductions), and a list of examples.
+//!
 //! # What always holds
-//! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit.
+//! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. [Exclusive](exclusive)
+//!   and [relaxed] effects may come in another order: they are the program's word that it does not matter.
+//! - *Reductions* have the same bits on any number of threads, floating-point sums, too: values are combined in the order of
+//!   the index space, in a tree whose shape does not depend on the threads.
 //! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line; a kernel that
-//!   leaves its declared region fails its task.
+//!   leaves its declared region fails its task; waiting inside a task is an error, not a standstill.
 //! - *Failure is data flow*: a task that panics or returns an error poisons what it was to write; tasks that need it are
 //!   skipped, others go on, and the next [`wait`](Runtime::wait) tells. A complete overwrite heals a buffer.
-//! - *Bounded memory*: who submits too fast is slowed down.
+//! - *Cancellation* is for tasks that have not begun. A cancelled task poisons the buffers that it was to write, leaves host
+//!   objects as they are, and is no failure that `wait` tells of. [Tokens](CancellationToken) are for tasks, not for fences,
+//!   barriers and [`drain`](Runtime::drain), by which the program looks at what is left.
+//! - *Who waits is not kept by others*: waiting for one task runs that one or none; no thread waits for a conflict.
+//! - *Bounded memory*: who submits too fast is slowed down, but for tasks that submit tasks.
 //!
-//! The [guide] goes on from here.
+//! # Graphs and dry runs
+//! With `ANABRANCH_PRINT_GRAPHS=graphs.svg` in the environment a program draws its task graph when the runtime ends; with
+//! `ANABRANCH_DRY_RUN_NODES=16` it says what sixteen nodes would execute and send. In the program:
+//! [`record_graphs`](Builder::record_graphs) and [`dry_run`](Builder::dry_run). [`seeded`](Builder::seeded) runs tasks in
+//! an order that can be had again.
 //!
 //! # Safety
 //! `unsafe` is in `memory` (allocation), `view` (slices of shared memory: its documentation has the rules that make it
-//! sound) and, as calls of those, in `access`, `task` and `fence`.
+//! sound), `reduce` (the buffer that a reduction goes to), `host_object` (the value behind its lock), `node` (a task's pointer
+//! to its runtime) and, as what those ask for or calls of it, in `access`, `body`, `fence` and `run`.
 
 mod access;
 mod barrier;

@@ -9,10 +9,14 @@
 //! - an *output* dependency on the task whose result is overwritten unread,
 //! - a *serialisation* dependency between effects on one host object, and on and from epochs and horizons.
 //!
+//! Tasks that may come in any order but must not overlap are in *conflict*; the [`ConflictScheduler`] says which of them
+//! start when, and keeps no edges for that ([`schedule`]).
+//!
 //! The graph is pure: no threads, no clock, no memory of the buffers. What is told in the same order gives the same
 //! answers. Buffers of any rank are seen as three-dimensional (`[n]` is `[n, 1, 1]`).
 //!
-//! What each of several nodes does for the tasks, transfers included, is the [command graph](command).
+//! What each of several nodes does for the tasks, transfers included, is the [command graph](command). Both graphs can be
+//! [printed](mod@print).
 //!
 //! ```
 //! use anabranch_graph::{Access, Kind, TaskGraph};
@@ -35,7 +39,11 @@
 //! Between two tasks that touch one host object the stricter [`Order`] decides. *Sequential* against anything is a
 //! dependency, in the order of submission. *Exclusive* against exclusive or relaxed is a *conflict*: an undirected
 //! edge between tasks that may come in any order but never overlap in time. *Relaxed* against relaxed is nothing.
-//! Where a dependency path leads from one task to the other there is no conflict edge.
+//! Where a dependency path leads from one task to the other there is no conflict edge. Conflict edges are derived only where
+//! [`Settings::conflicts`] asks for them.
+//!
+//! A fourth order is for those who look without a change: [`Order::Observe`] comes after all earlier effects and before all
+//! later ones, as a sequential one does, but what is later depends on its end and not on what it did ([`Kind::Anti`]).
 //!
 //! ```
 //! use anabranch_graph::{Effect, Order, Settings, TaskGraph};
@@ -53,8 +61,9 @@
 //!
 //! # Epochs and horizons
 //! An [epoch](TaskGraph::epoch) comes after everything before it and before everything after it, and may capture what
-//! is in buffers and host objects at that point. The root of the graph is one: a task that depends on nothing else
-//! depends on the last epoch, so that every node is reachable from it.
+//! is in buffers and host objects at that point. From then on it counts as the writer of all that was written, so that
+//! nothing depends across it. The root of the graph is an epoch: a task that depends on nothing else depends on the last
+//! one, so that every node is reachable from it.
 //!
 //! What the graph has to remember must not grow with the length of the program. Either it is told which tasks are
 //! *done*: that is for a runtime that knows what has finished. Or it makes [`Horizons`] by itself: nodes that come
@@ -71,7 +80,8 @@
 //! # Reductions
 //! A reduction needs no mode of its own here. It overwrites the region of the reduced values ([`Mode::Write`]), or
 //! changes it where the current contents are included ([`Mode::Update`]), and whoever reads the result depends on it.
-//! How the partial results of its chunks are combined is up to those who execute it.
+//! How the partial results of its chunks are combined is up to those who execute it. Among several nodes it takes
+//! transfers, which the [command graph](command#reductions) derives.
 
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,8 @@
 //! - [`Pool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
 //!   region never starts other work.
 //! - [`Pool::submit`] hands over a [`Job`] that nobody waits for.
-//! - [`Lanes`] are threads for jobs that may block.
+//! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
+//!   where the queue stands still.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
@@ -24,7 +25,8 @@
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
 //! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
-//! processor's control word).
+//! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
+//! only).
 
 mod claims;
 mod denormals;
