@@ -59,7 +59,7 @@ pub(crate) struct Inner<const D: usize> {
     pub(crate) extent: Extent<D>,
     pub(crate) core: Weak<Core>,
     name: OnceLock<Label>,
-    /// By version; allocated when a task first uses it, freed with the buffer.
+    /// By version; allocated when a task that uses it is first submitted, freed with the buffer.
     versions: Mutex<Vec<Option<Allocation>>>,
     /// Where version 0 begins, once it is allocated: most buffers have no other.
     first: AtomicPtr<u8>,
@@ -176,7 +176,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         self.inner.extent
     }
 
-    /// A part of the buffer, for [`fence`](crate::Runtime::fence) and [`drain`](crate::Runtime::drain).
+    /// A part of the buffer, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
+    /// [`drain`](crate::Runtime::drain).
     pub fn part(&self, range: GridBox<D>) -> Part<T, D> {
         Part { buffer: self.clone(), range }
     }

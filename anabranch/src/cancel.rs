@@ -10,7 +10,8 @@ use std::sync::{
 ///
 /// A cancelled task is skipped, and so is everything that needs what it would have written to buffers; independent work
 /// goes on. Host objects are as if the task had never been submitted.
-/// A kernel that takes long can look at the token itself.
+/// A kernel that takes long can look at the token itself. Fences, barriers and `drain` are not cancelled: by them a program
+/// looks at what there is.
 ///
 /// ```
 /// use anabranch::prelude::*;

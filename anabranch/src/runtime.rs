@@ -250,7 +250,8 @@ impl Runtime {
         NewTask::new(&self.core, name, Location::caller())
     }
 
-    /// Tasks that are submitted from now on are cancelled by this token, until another one, or none, takes its place.
+    /// Tasks that are submitted from now on are cancelled by this token, until another one, or none, takes its place. (Not
+    /// fences, barriers and [`drain`](Self::drain): by them the program looks at what there is.)
     pub fn set_cancellation(&self, token: Option<&CancellationToken>) {
         self.core.set_cancellation(token.cloned());
     }
@@ -285,7 +286,8 @@ impl Runtime {
         self.barrier_with(()).expect("nothing is captured that could be refused")
     }
 
-    /// The same, with copies of buffers, parts of them and host objects, as they are at that point.
+    /// The same, with copies of buffers, parts of them and host objects, as they are right before it. (What another thread
+    /// submits at the same moment may come between the copies and the epoch.)
     /// [The guide](crate::guide::orders#captures-fences-and-waits) compares this with fences and waits.
     ///
     /// ```

@@ -153,8 +153,8 @@ impl<const K: usize> Hints<K> {
 /// A task that is being declared: its accesses so far are `L`, its kind is `S`.
 ///
 /// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
-/// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write or update, `&mut T`
-/// for a sequential effect.
+/// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write or update, `&mut`
+/// [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one.
 #[derive(Debug)]
 #[must_use = "a task is submitted by `kernel` or `host`"]
 pub struct TaskBuilder<'rt, const K: usize, S, L> {
@@ -422,7 +422,11 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             1 => 1,
             threads => threads * CHUNKS_PER_THREAD,
         });
-        let ranges = (self.hints.split)(&self.space, count, self.hints.granularity);
+        // Leaves of a reduction are rows, here as on many nodes.
+        let ranges = match L::REDUCES {
+            true => split_1d(&self.space, count, self.hints.granularity[0]),
+            false => (self.hints.split)(&self.space, count, self.hints.granularity),
+        };
         ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
     }
 }
@@ -431,7 +435,7 @@ macro_rules! tiles {
     ($($rank:literal),*) => {$(
         impl<L> TaskBuilder<'_, $rank, Over, L> {
             /// Splits along the first two dimensions, into tiles as square as possible, with sides in multiples of
-            /// `rows` and `cols`; otherwise the split is along the first dimension only.
+            /// `rows` and `cols`; otherwise, and for tasks with reductions, the split is along the first dimension only.
             pub fn tiles(mut self, rows: usize, cols: usize) -> Self {
                 self.hints.granularity = [rows.max(1), cols.max(1)];
                 self.hints.split = split_2d;

@@ -249,3 +249,22 @@ fn a_buffer_cannot_be_read_and_reduced_in_one_task() {
     assert!(error.contains("buffer \"never\", which was never written"), "{error}");
     rt.wait().unwrap();
 }
+
+/// One node and many combine in the same tree, whatever the number of leaves.
+#[test]
+fn the_tree_is_that_of_command_graphs() {
+    let mix = |a: u64, b: u64| (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let rt = anabranch::Runtime::builder().threads(2).build().unwrap();
+    for leaves in 1..40_u32 {
+        let total = rt.buffer::<u64, 0>([]);
+        rt.task("mix")
+            .over([leaves as usize])
+            .chunks(leaves as usize)
+            .reduce(&total, operator(0, mix))
+            .kernel(|tile, (total,)| tile.points().for_each(|[i]| total.combine([], i as u64)))
+            .unwrap();
+        let parts = (0..leaves).map(|i| (i..i + 1, mix(0, u64::from(i))));
+        let expected = anabranch::graph::command::combine(0..leaves, parts, mix);
+        assert_eq!(rt.fence(&total).unwrap().wait().unwrap()[[]], expected, "{leaves} leaves");
+    }
+}

@@ -12,7 +12,7 @@ pub struct Settings {
     /// with it.
     pub horizons: Option<Horizons>,
     /// Whether conflict edges are derived: see [`Submitted::conflicts`](crate::Submitted::conflicts). A runtime that
-    /// schedules by objects has no need of them; printed graphs and command graphs have.
+    /// schedules by objects has no need of them, and command graphs derive their own; printed graphs show them.
     pub conflicts: bool,
 }
 

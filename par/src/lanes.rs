@@ -33,7 +33,10 @@ const PAUSE: Range<Duration> = Duration::from_micros(1)..Duration::from_micros(1
 /// How long the queue may stand still before another lane is added.
 const STANDSTILL: Duration = Duration::from_micros(200);
 
-/// Threads for jobs that may block: see the [module](self).
+/// Threads for jobs that may block.
+///
+/// A few lanes are woken as soon as there is a job for them, more when the queue stands still; they are started when they
+/// are needed, and stay.
 ///
 /// ```
 /// use anabranch_par::{Job, Lanes};

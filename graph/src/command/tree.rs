@@ -1,8 +1,8 @@
 //! The fixed shape in which the partial results of a reduction are combined.
 //!
-//! The tree over leaves `a..b` is the tree over the first half (the smaller one) combined with the tree over the second
-//! half. It depends on the number of leaves alone, so the result has the same bits on any number of nodes. A node that
-//! has the partial results of consecutive leaves can combine those that form whole [`subtrees`], and send fewer.
+//! Neighbours are combined first, then neighbours of those, and so on: the tree over several leaves is the tree over the
+//! largest power of two of them that is not all, combined with the tree over the rest. It depends on the number of leaves
+//! alone, so the result has the same bits on any number of nodes, and on one. A node that has the partial results of consecutive leaves can combine those that form whole [`subtrees`], and send fewer.
 
 use std::ops::Range;
 
@@ -36,8 +36,8 @@ pub fn subtrees(leaves: u32, run: Range<u32>) -> Vec<Range<u32>> {
 /// use anabranch_graph::command::combine;
 /// let join = |a: String, b: String| format!("({a}{b})");
 /// let text = |s: &str| s.to_string();
-/// assert_eq!(combine(0..3, [(0..1, text("a")), (1..2, text("b")), (2..3, text("c"))], join), "(a(bc))");
-/// assert_eq!(combine(0..3, [(0..1, text("a")), (1..3, text("(bc)"))], join), "(a(bc))");
+/// assert_eq!(combine(0..3, [(0..1, text("a")), (1..2, text("b")), (2..3, text("c"))], join), "((ab)c)");
+/// assert_eq!(combine(0..3, [(0..2, text("(ab)")), (2..3, text("c"))], join), "((ab)c)");
 /// ```
 ///
 /// # Panics
@@ -69,7 +69,7 @@ pub fn combine<T>(
 }
 
 fn middle(tree: &Range<u32>) -> u32 {
-    tree.start + (tree.end - tree.start) / 2
+    tree.start + (tree.end - tree.start).next_power_of_two() / 2
 }
 
 #[cfg(test)]

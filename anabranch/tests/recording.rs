@@ -1,0 +1,137 @@
+//! Recorded graphs and dry runs: what is drawn, and that the program runs as it always does.
+
+use anabranch::{graph::print::Format, prelude::*};
+
+/// Some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
+fn program(rt: &Runtime) -> Result<(Vec<f64>, f64, u64), Error> {
+    let mut u = rt.buffer_from(&(0..64).map(f64::from).collect::<Vec<_>>())?.named("u");
+    let mut u2 = rt.buffer::<f64, 1>([64]).named("u2").with_versions(2);
+    let total = rt.buffer::<f64, 0>([]).named("total");
+    let count = rt.host_object(0_u64).named("count");
+    for step in 0..6 {
+        rt.task("smooth").over([64]).read(&u, neighborhood([1])).write(&u2, one_to_one()).kernel(
+            |tile, (u, u2)| {
+                for [i] in tile.points() {
+                    u2[[i]] = 0.5 * (u[[i.saturating_sub(1)]] + u[[(i + 1).min(63)]]);
+                }
+            },
+        )?;
+        rt.task("count").once().effect(&count, exclusive()).host(|(count,)| *count += 1)?;
+        rt.task("look").once().effect(&count, relaxed()).host(|(_,)| ())?;
+        std::mem::swap(&mut u, &mut u2);
+        if step == 2 {
+            drop(rt.barrier_with(u.part(GridBox::new(0, 4)))?);
+        }
+    }
+    u2.discard();
+    rt.task("sum")
+        .over([64])
+        .read(&u, one_to_one())
+        .reduce(&total, sum())
+        .kernel(|tile, (u, total)| tile.points().for_each(|p| total.combine([], u[p])))?;
+    let fence = rt.fence(&u)?;
+    rt.task("end").once().effect(&count, sequential()).host(|(count,)| *count += 100)?;
+    let (total, count) = rt.fence((&total, &count))?.wait()?;
+    Ok((fence.wait()?.into_vec(), total[[]], count))
+}
+
+#[test]
+fn a_recorded_program_runs_as_it_always_does() {
+    let plain = program(&Runtime::builder().threads(2).build().unwrap()).unwrap();
+    for nodes in [1, 3, 16] {
+        let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(nodes).build().unwrap();
+        assert_eq!(program(&rt).unwrap(), plain);
+    }
+}
+
+#[test]
+fn the_task_graph_shows_names_regions_and_orders() {
+    let rt = Runtime::builder().threads(1).record_graphs(true).build().unwrap();
+    program(&rt).unwrap();
+    let dot = rt.task_graph().unwrap().render(Format::Dot);
+    for text in
+        ["smooth", "read buffer \\\"u\\\"", "reduce buffer \\\"total\\\"", "exclusive host object", "epoch"]
+    {
+        assert!(dot.contains(text), "{text} is not in {dot}");
+    }
+    assert!(dot.contains("dir=none"), "a conflict between an exclusive and a relaxed task");
+    assert!(rt.command_graph().is_none(), "there is no dry run");
+    for format in Format::ALL {
+        assert!(!rt.task_graph().unwrap().render(format).is_empty());
+    }
+}
+
+#[test]
+fn a_dry_run_has_the_messages_of_its_nodes() {
+    let rt = Runtime::builder().threads(1).dry_run(4).build().unwrap();
+    program(&rt).unwrap();
+    let dot = rt.command_graph().unwrap().render(Format::Dot);
+    for text in ["node 3", "await push", "message"] {
+        assert!(dot.contains(text), "{text} is not in {dot}");
+    }
+    let summary = rt.dry_run_summary().unwrap();
+    assert!(summary.starts_with("dry run for 4 nodes: "), "{summary}");
+    assert!(!summary.contains(" 0 pushes"), "{summary}");
+    assert!(!summary.contains("refused"), "{summary}");
+    let alone = Runtime::builder().threads(1).dry_run(1).build().unwrap();
+    program(&alone).unwrap();
+    assert!(alone.dry_run_summary().unwrap().contains(" 0 pushes"));
+}
+
+#[test]
+fn tasks_go_to_the_node_that_they_name() {
+    let rt = Runtime::builder().threads(1).dry_run(3).build().unwrap();
+    rt.task("there").once().on_node(2).unwrap().host(|()| ()).unwrap();
+    rt.task("all").collective().host(|_, ()| ()).unwrap();
+    rt.task("parts").over([9]).host(|tile, ()| assert_eq!(tile.range().len(), 9)).unwrap();
+    rt.wait().unwrap();
+    let summary = rt.dry_run_summary().unwrap();
+    assert!(summary.contains("3 tasks, 7 commands"), "{summary}");
+    let error = rt.task("nowhere").once().on_node(3).unwrap_err().to_string();
+    assert!(error.contains("the node of a task is 3"), "{error}");
+}
+
+#[test]
+fn impossible_dry_runs_are_refused() {
+    for nodes in [0, 4097] {
+        let error = Runtime::builder().dry_run(nodes).build().unwrap_err().to_string();
+        assert!(error.contains(&format!("is {nodes}; choose a number from 1 to 4096")), "{error}");
+    }
+}
+
+/// Needs a process of its own: the environment is read when a runtime is built.
+#[test]
+fn the_environment_asks_for_graphs() {
+    const CHILD: &str = "ANABRANCH_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        program(&Runtime::builder().threads(2).build().unwrap()).unwrap();
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("anabranch-recording-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |path: &str, nodes: &str| {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["the_environment_asks_for_graphs", "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .env("ANABRANCH_PRINT_GRAPHS", folder.join(path))
+            .env("ANABRANCH_DRY_RUN_NODES", nodes)
+            .output()
+            .unwrap()
+    };
+    let output = run("graphs.svg", "16");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("dry run for 16 nodes"), "{text}");
+    for name in ["graphs.svg", "graphs-commands.svg"] {
+        let svg = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(svg.contains("<svg") && svg.contains("smooth"), "{name}");
+    }
+    for (path, nodes, complaint) in
+        [("graphs.png", "1", "ends in .svg, .dot, .mmd or .json"), ("a.svg", "x", "a number from 1 to 4096")]
+    {
+        let output = run(path, nodes);
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(complaint), "{text}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
