@@ -3,7 +3,7 @@
 
 use anabranch::{
     Operator,
-    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region, split_1d, split_2d},
+    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region, split_1d},
     prelude::*,
 };
 
@@ -42,12 +42,9 @@ pub struct Split {
 impl Split {
     /// The chunks of a reduction over an index space of this rank.
     pub fn chunks(&self, rank: usize, space: &GridBox<3>) -> Vec<GridBox<3>> {
-        let count = self.chunks.unwrap_or(64);
-        match (self.tiles, rank) {
-            (Some(tiles), 2..) => split_2d(space, count, tiles),
-            // Without dimensions there is nothing to cut.
-            _ => split_1d(space, count, self.granularity),
-        }
+        // Always rows; what tiles are asked for says how many of them stay together.
+        let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
+        split_1d(space, self.chunks.unwrap_or(64), granularity)
     }
 }
 
