@@ -40,7 +40,7 @@ struct Failed {
 impl Failed {
     /// Of a task that is done, if it has failed, with its id.
     fn of(node: &Node) -> Option<(TaskId, Self)> {
-        node.poison().map(|failure| (node.id, Self { failure, contends: node.contends }))
+        node.poison().map(|failure| (node.id, Self { failure, contends: node.contends() }))
     }
 }
 
@@ -60,7 +60,7 @@ impl Books {
     /// later task's predecessor by them, and those that come after all of them must still hear of it.
     pub(crate) fn is_forgettable(&self, task: TaskId) -> bool {
         match self.get(task) {
-            Some(node) => node.is_done() && !(node.contends && node.is_poisoned()),
+            Some(node) => node.is_done() && !(node.contends() && node.is_poisoned()),
             None => self.failed.get(&task).is_none_or(|failed| !failed.contends),
         }
     }

@@ -4,7 +4,10 @@ use crate::node::Node;
 use anabranch_graph::{ConflictScheduler, Effect, TaskId};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 /// The scheduler of conflicts, and the nodes of its tasks.
 #[derive(Default)]
@@ -13,24 +16,39 @@ pub(crate) struct Conflicts(Mutex<State>);
 #[derive(Default)]
 struct State {
     scheduler: ConflictScheduler,
-    nodes: HashMap<TaskId, Node>,
+    nodes: HashMap<TaskId, Node, BuildHasherDefault<IdHasher>>,
     start: Vec<TaskId>,
+}
+
+/// Ids are dense numbers: spreading them over the bits is enough.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("ids are hashed as numbers");
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Tasks that are to be started.
 type Start = SmallVec<[Node; 2]>;
 
 impl Conflicts {
-    /// A task is being submitted.
-    pub(crate) fn insert(&self, node: &Node, effects: &[Effect]) {
-        let mut state = self.0.lock();
-        state.scheduler.insert(node.id, node.priority, effects);
-        state.nodes.insert(node.id, node.clone());
-    }
-
     /// Everything that the task depends on is done.
     pub(crate) fn eligible(&self, node: &Node) -> Start {
-        self.0.lock().update(|scheduler, start| scheduler.eligible(node.id, start))
+        let mut state = self.0.lock();
+        let effects = node.contention.as_deref().unwrap_or_default();
+        state.scheduler.insert(node.id, node.priority, effects);
+        state.nodes.insert(node.id, node.clone());
+        state.update(|scheduler, start| scheduler.eligible(node.id, start))
     }
 
     /// The task has run, or was skipped.

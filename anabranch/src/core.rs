@@ -203,12 +203,9 @@ impl Core {
             let body = body(attached.map(|()| bound).map_err(Box::new));
             let mut head = Head::new(submitted.id, declaration.task.clone(), place, self);
             head.token = token.clone().filter(|_| B::UNDER_TOKENS);
-            head.contends = declaration.contends();
+            head.contention = declaration.contends().then(|| declaration.effects.as_slice().into());
             head.priority = declaration.priority;
             let node = Node::new(head, body);
-            if node.contends {
-                self.conflicts.insert(&node, &declaration.effects);
-            }
             let mut waits_for = 0;
             for dependency in &submitted.dependencies {
                 waits_for += u32::from(books.link(&node, dependency));
@@ -329,7 +326,7 @@ impl Core {
             return seeded.step(self);
         }
         // Who may conflict with others is started by the conflicts' scheduler only.
-        let begins = !node.contends && node.is_ready() && node.claim();
+        let begins = !node.contends() && node.is_ready() && node.claim();
         if begins {
             node.clone().run_on(Runner::Program);
         }

@@ -8,7 +8,7 @@ use crate::{
     error::{Cause, Failure, TaskLabel},
     sync::Event,
 };
-use anabranch_graph::TaskId;
+use anabranch_graph::{Effect, TaskId};
 use anabranch_par::Job;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -174,14 +174,14 @@ pub(crate) struct Head {
     /// Dependencies that are not done; while it is being submitted, [`SUBMITTING`] more.
     pending: AtomicU32,
     state: AtomicU8,
-    /// It may conflict with others: it runs when the conflicts' scheduler says so.
-    pub(crate) contends: bool,
     pub(crate) place: Place,
     core: NonNull<Core>,
     links: Mutex<Links>,
     pub(crate) token: Option<CancellationToken>,
     pub(crate) id: TaskId,
     pub(crate) label: TaskLabel,
+    /// Its effects, where it may conflict with others by them: it runs when the conflicts' scheduler says so.
+    pub(crate) contention: Option<Box<[Effect]>>,
     /// Among tasks that contend.
     pub(crate) priority: i32,
 }
@@ -200,7 +200,7 @@ impl Head {
             id,
             label,
             place,
-            contends: false,
+            contention: None,
             priority: 0,
             state: AtomicU8::new(0),
             pending: AtomicU32::new(SUBMITTING),
@@ -235,6 +235,11 @@ impl Head {
         let core = unsafe { self.core() }.share();
         drop(links);
         core
+    }
+
+    /// Whether it may conflict with others.
+    pub(crate) fn contends(&self) -> bool {
+        self.contention.is_some()
     }
 
     /// Whether it has been run, or skipped.

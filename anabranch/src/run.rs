@@ -111,7 +111,7 @@ impl Node {
                 }
             }
         });
-        if self.contends {
+        if self.contends() {
             for node in core.conflicts().finished(&self) {
                 next = node.follow(next, core, runner);
             }
@@ -127,7 +127,7 @@ impl Node {
     /// Everything that this task depends on is done, which was found by a thread that may go on with one task, `next` so
     /// far.
     fn ready(self, next: Option<Self>, core: &Core, runner: Runner) -> Option<Self> {
-        if !self.contends {
+        if !self.contends() {
             return self.follow(next, core, runner);
         }
         let start = core.conflicts().eligible(&self);
