@@ -42,6 +42,11 @@ impl Failed {
     fn of(node: &Node) -> Option<(TaskId, Self)> {
         node.poison().map(|failure| (node.id, Self { failure, contends: node.contends() }))
     }
+
+    /// Whether a later task by an effect must still hear of it.
+    fn is_awaited(&self) -> bool {
+        self.contends && Needs::Object.suffers(&self.failure)
+    }
 }
 
 impl Books {
@@ -60,8 +65,11 @@ impl Books {
     /// later task's predecessor by them, and those that come after all of them must still hear of it.
     pub(crate) fn is_forgettable(&self, task: TaskId) -> bool {
         match self.get(task) {
-            Some(node) => node.is_done() && !(node.contends() && node.is_poisoned()),
-            None => self.failed.get(&task).is_none_or(|failed| !failed.contends),
+            Some(node) => {
+                let tells = || node.poison().is_some_and(|failure| Needs::Object.suffers(&failure));
+                node.is_done() && !(node.contends() && node.is_poisoned() && tells())
+            }
+            None => self.failed.get(&task).is_none_or(|failed| !failed.is_awaited()),
         }
     }
 
@@ -94,7 +102,8 @@ impl Books {
             None if needs == Needs::End || self.failed.is_empty() => false,
             None => {
                 let failed = self.failed.get(&dependency.on).filter(|f| needs.suffers(&f.failure));
-                failed.into_iter().for_each(|f| node.poison_with(&f.failure));
+                // The failure that is replaced, if one is, has other owners.
+                failed.into_iter().for_each(|f| drop(node.poison_with(&f.failure)));
                 false
             }
         }
@@ -160,10 +169,12 @@ impl Books {
     fn retain_stragglers(&mut self) {
         let failed = &mut self.failed;
         self.stragglers.retain(|node| {
-            if node.is_done() {
+            // Looked at once: it may become done meanwhile.
+            let done = node.is_done();
+            if done {
                 failed.extend(Failed::of(node));
             }
-            !node.is_done()
+            !done
         });
         self.stragglers_bound = 2 * self.stragglers.len();
     }

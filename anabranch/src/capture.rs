@@ -38,6 +38,12 @@ pub trait Capture<M>: 'static {
     #[doc(hidden)]
     fn weight(&self) -> Weight;
 
+    /// Whether it is there: of several captures none is taken unless all are.
+    #[doc(hidden)]
+    fn check(_: &<Self::Access as Access<0>>::Guard<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Takes it, when its turn has come.
     #[doc(hidden)]
     fn take(guard: <Self::Access as Access<0>>::Guard<'_>) -> Result<Self::Output, Error>;
@@ -92,6 +98,10 @@ impl<T: Send + 'static> Capture<Moves> for Taken<T> {
 
     fn weight(&self) -> Weight {
         Weight::Bytes(size_of::<T>())
+    }
+
+    fn check(value: &Unique<'_, T>) -> Result<(), Error> {
+        if value.is_some() { Ok(()) } else { Err(value.moved_out()) }
     }
 
     fn take(mut value: Unique<'_, T>) -> Result<T, Error> {
@@ -168,6 +178,7 @@ macro_rules! captures {
 
             fn take(guards: <Self::Accesses as AccessList<0>>::Guards<'_>) -> Result<Self::Output, Error> {
                 let ($($capture,)*) = guards;
+                $(check_one::<$mode, $capture>(&$capture)?;)*
                 Ok(($(take_one::<$mode, $capture>($capture)?,)*))
             }
         }
@@ -175,6 +186,11 @@ macro_rules! captures {
 }
 
 /// By its type: in the macro, variables and types share their names.
+fn check_one<M, C: Capture<M>>(guard: &<C::Access as Access<0>>::Guard<'_>) -> Result<(), Error> {
+    C::check(guard)
+}
+
+/// The same.
 fn take_one<M, C: Capture<M>>(guard: <C::Access as Access<0>>::Guard<'_>) -> Result<C::Output, Error> {
     C::take(guard)
 }

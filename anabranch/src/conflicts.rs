@@ -1,7 +1,7 @@
 //! Tasks that must not run at the same time, in whatever order: which of them are started when.
 
 use crate::node::Node;
-use anabranch_graph::{ConflictScheduler, Effect, TaskId};
+use anabranch_graph::{ConflictScheduler, TaskId};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{

@@ -31,6 +31,9 @@ use std::{
     time::Duration,
 };
 
+/// How often a thread that waits looks whether another one has left something to run, where only waiting threads run anything.
+const SEEDED_WATCH: Duration = Duration::from_millis(1);
+
 pub struct Core {
     this: Weak<Self>,
     lanes: Lanes<dyn Task>,
@@ -187,6 +190,7 @@ impl Core {
     ) -> Result<Node, Error> {
         self.hold_back();
         let forgotten;
+        let mut refused = None;
         let (node, waits_for) = {
             let mut state = self.state.0.lock();
             let State { graph, submitted, books, token, barrier, recorder, .. } = &mut *state;
@@ -199,8 +203,15 @@ impl Core {
                 recorder.task(declaration.task, told, &declaration.accesses, &declaration.effects);
             }
             let attached = L::attach(&mut bound, &mut submitted.versions.iter().copied());
-            // Where memory is refused, the graph has the task already: it stays, as one that fails.
-            let body = body(attached.map(|()| bound).map_err(Box::new));
+            // Where memory is refused, the graph has the task already: it stays, as one that fails. What it holds must not go
+            // under the lock: that may be the last handle to a buffer.
+            let body = match attached {
+                Ok(()) => body(Ok(bound)),
+                Err(error) => {
+                    refused = Some(bound);
+                    body(Err(Box::new(error)))
+                }
+            };
             let mut head = Head::new(submitted.id, declaration.task.clone(), place, self);
             head.token = token.clone().filter(|_| B::UNDER_TOKENS);
             head.contention = declaration.contends().then(|| declaration.effects.as_slice().into());
@@ -221,7 +232,7 @@ impl Core {
             self.lead.submit();
             (node, waits_for)
         };
-        drop(forgotten);
+        drop((forgotten, refused));
         node.submitted(waits_for, self);
         if let Some(seeded) = &self.seeded {
             seeded.step_some(self);
@@ -259,7 +270,7 @@ impl Core {
                 while self.lead.is_exhausted() && seeded.step(self) {}
             } else {
                 while self.lead.is_exhausted() {
-                    self.lead.hold(self.watch.interval(), || self.watch());
+                    self.lead.hold(self.watch_interval(), || self.watch());
                 }
             }
         }
@@ -308,7 +319,7 @@ impl Core {
         let mut helps = true;
         latch.event.wait(
             || helps && self.help(latch.last, &mut helps),
-            self.watch.interval(),
+            self.watch_interval(),
             || self.watch(),
         );
     }
@@ -317,7 +328,7 @@ impl Core {
     /// what it does not wait for.
     pub(crate) fn settle_one(&self, node: &Node) {
         let latch = Latch::of(node);
-        latch.event.wait(|| self.help_one(node), self.watch.interval(), || self.watch());
+        latch.event.wait(|| self.help_one(node), self.watch_interval(), || self.watch());
     }
 
     /// Runs the task here if it can be started and nobody has begun.
@@ -400,13 +411,17 @@ impl Core {
 
     /// Looks whether anything is wrong, on a thread that has waited for a while.
     pub(crate) fn watch(&self) {
+        if let Some(seeded) = &self.seeded {
+            // Another thread, which ran what this one waits for, may have left something behind.
+            while seeded.step(self) {}
+        }
         let live: Vec<Node> = self.state.0.lock().books.iter().cloned().collect();
         self.watch.look(self.lead.completed(), self.conflicts.waiting(), live.iter());
     }
 
     /// How often a blocked thread is to do that.
     pub(crate) fn watch_interval(&self) -> Duration {
-        self.watch.interval()
+        if self.is_seeded() { SEEDED_WATCH } else { self.watch.interval() }
     }
 
     /// Notes that the program waits for everything.
@@ -444,6 +459,7 @@ pub(crate) struct Stopping(Arc<Core>);
 
 impl Drop for Stopping {
     fn drop(&mut self) {
+        self.0.recorder(Recorder::finish);
         // First the threads, which may still look at what the runtime's memory holds.
         self.0.stop();
     }

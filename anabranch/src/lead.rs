@@ -71,7 +71,8 @@ impl Lead {
         }
         let completed = self.completed.0.load(Acquire);
         self.seen.0.store(completed, Relaxed);
-        submitted - completed >= self.limit
+        // Meanwhile others may have submitted, and that may be done.
+        submitted.saturating_sub(completed) >= self.limit
     }
 
     /// Counts a submission. One thread at a time, under the lock of the books: so it is no read-modify-write.

@@ -158,6 +158,18 @@ struct Links {
     poison: Option<Arc<Failure>>,
 }
 
+impl Links {
+    fn add_latch(&mut self, latch: &Arc<Latch>) {
+        // Latches that nobody waits for any more must not pile up on a task that takes long.
+        if self.successors.len() >= 16 && self.successors.len().is_power_of_two() {
+            self.successors
+                .retain(|s| !matches!(s, Successor::Latch(latch) if Arc::strong_count(latch) == 1));
+        }
+        latch.left.fetch_add(1, Relaxed);
+        self.successors.push(Successor::Latch(Arc::clone(latch)));
+    }
+}
+
 /// Somebody runs the task or has run it.
 const CLAIMED: u8 = 1;
 /// Nobody needs to wait for it any more.
@@ -270,16 +282,18 @@ impl Head {
     /// order in which they happen; but what was cancelled makes way for what has failed, which matters to more of those
     /// that come after.
     #[cold]
-    pub(crate) fn poison_with(&self, failure: &Arc<Failure>) {
+    #[must_use = "what it takes the place of may be the program's own, and is to be dropped outside locks"]
+    pub(crate) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
         let mut links = self.links.lock();
         let age = |failure: &Arc<Failure>| {
             let root = failure.root();
             (matches!(root.cause, Cause::Cancelled), root.id, failure.id)
         };
-        if links.poison.as_ref().is_none_or(|old| age(failure) < age(old)) {
-            links.poison = Some(Arc::clone(failure));
-            self.state.fetch_or(POISONED, Release);
+        if links.poison.as_ref().is_some_and(|old| age(failure) >= age(old)) {
+            return None;
         }
+        self.state.fetch_or(POISONED, Release);
+        links.poison.replace(Arc::clone(failure))
     }
 
     /// Its own failure takes the place of what it was poisoned with.
@@ -303,7 +317,8 @@ impl Head {
             && let Some(failure) = self.poison()
             && needs.suffers(&failure)
         {
-            node.poison_with(&failure);
+            // The task is not known to anybody else yet: what is replaced has another owner.
+            let _replaced = node.poison_with(&failure);
         }
         false
     }
@@ -312,8 +327,7 @@ impl Head {
     pub(crate) fn hold(&self, latch: &Arc<Latch>) {
         let mut links = self.links.lock();
         if !self.is_done() {
-            latch.left.fetch_add(1, Relaxed);
-            links.successors.push(Successor::Latch(Arc::clone(latch)));
+            links.add_latch(latch);
         }
     }
 
@@ -321,8 +335,7 @@ impl Head {
     pub(crate) fn hold_last(&self, latch: &Arc<Latch>) {
         let mut links = self.links.lock();
         if self.is_last(&links) {
-            latch.left.fetch_add(1, Relaxed);
-            links.successors.push(Successor::Latch(Arc::clone(latch)));
+            links.add_latch(latch);
         }
     }
 

@@ -7,7 +7,7 @@
 use crate::{declare::Told, error::TaskLabel};
 use anabranch_graph::{
     Access, BufferId, Dependency, Effect, ObjectId, Origin, Settings, TaskGraph, TaskId,
-    command::{Command, CommandError, CommandGraph, CommandKind, Launch, NodeId, Work},
+    command::{Command, CommandGraph, CommandKind, Launch, NodeId, Work},
     print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind},
 };
 use anabranch_grid::{Extent, Region};
@@ -15,6 +15,7 @@ use std::{
     collections::HashMap,
     fmt::Write as _,
     fs, io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
@@ -47,7 +48,7 @@ pub(crate) struct Recorder {
     objects: HashMap<ObjectId, String>,
     counts: Counts,
     /// Why commands are not generated any more.
-    refused: Option<CommandError>,
+    refused: Option<String>,
 }
 
 struct Named {
@@ -223,14 +224,22 @@ impl Recorder {
         // Where the messages of this launch begin and end.
         let (mut sent, mut awaited) = (Vec::new(), Vec::new());
         for (rank, node) in nodes.iter_mut().enumerate() {
-            let commands = match node.launch(launch) {
-                Ok(commands) => commands,
-                Err(error) => {
-                    self.refused = Some(error);
+            // Range mappers are the program's, and are asked for chunks here that the program itself does not have.
+            let launched = catch_unwind(AssertUnwindSafe(|| node.launch(launch).map(<[Command]>::to_vec)));
+            let commands = match launched {
+                Ok(Ok(commands)) => commands,
+                Ok(Err(error)) => {
+                    self.refused = Some(error.to_string());
+                    return;
+                }
+                Err(payload) => {
+                    // Left alone: its destructor could panic, and here nobody would catch that.
+                    std::mem::forget(payload);
+                    self.refused = Some(format!("a range mapper of task \"{name}\" panicked"));
                     return;
                 }
             };
-            for command in commands {
+            for command in &commands {
                 counts.add(command, buffers);
                 if drawing.is_full() {
                     continue;

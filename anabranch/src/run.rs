@@ -100,11 +100,12 @@ impl Node {
     fn retire(self, core: &Core, runner: Runner) -> Option<Self> {
         let mut next = None;
         let mut latches = SmallVec::<[Arc<Latch>; 2]>::new();
+        let mut replaced = SmallVec::<[Arc<Failure>; 1]>::new();
         self.done(|successor, poison| match successor {
             Successor::Latch(latch) => latches.push(latch),
             Successor::Task { node, needs } => {
                 if let Some(failure) = poison.filter(|failure| needs.suffers(failure)) {
-                    node.poison_with(failure);
+                    replaced.extend(node.poison_with(failure));
                 }
                 if node.release() {
                     next = node.ready(next.take(), core, runner);
@@ -115,6 +116,15 @@ impl Node {
             for node in core.conflicts().finished(&self) {
                 next = node.follow(next, core, runner);
             }
+        }
+        // Errors are the program's own, and so are their destructors: not under a lock.
+        drop(replaced);
+        // Wakers are the program's, too, and may take long, or run what waits for the task in hand.
+        if !latches.is_empty()
+            && let Some(node) = next.take()
+        {
+            node.unclaim();
+            core.enqueue(node);
         }
         // From here on the task is done with the runtime, which may be gone if nothing else is under way.
         let last = core.completed();

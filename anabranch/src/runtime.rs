@@ -392,9 +392,9 @@ impl Runtime {
     #[track_caller]
     pub fn drain<C: Captures<Moves>>(self, captures: C) -> Result<C::Output, Error> {
         self.core.check_outside("Runtime::drain")?;
-        let pending = fence::submit::<Moves, _>(&self.core, "drain", true, Location::caller(), captures)?;
+        // First: nothing is moved out where something has failed.
         self.wait()?;
-        pending.wait()
+        fence::submit::<Moves, _>(&self.core, "drain", true, Location::caller(), captures)?.wait()
     }
 }
 

@@ -40,6 +40,10 @@ impl Seeded {
 
     /// Runs one of the tasks that can be started; `false` where there is none.
     pub(crate) fn step(&self, core: &Core) -> bool {
+        // A task is run between others, not inside one.
+        if Inside::is(core) {
+            return false;
+        }
         let node = {
             let State { draw, ready } = &mut *self.state.lock();
             if ready.is_empty() {
@@ -48,11 +52,6 @@ impl Seeded {
             let at = draw.below(ready.len());
             ready.swap_remove(at)
         };
-        if Inside::is(core) {
-            // A task that waits for its own fence, say, finds it by itself.
-            self.push(node);
-            return false;
-        }
         if node.claim() {
             node.run_on(Runner::Program);
         }

@@ -43,7 +43,9 @@ impl Event {
             // Whoever registers after this sees DONE, because it registers under the lock.
             let waiters = std::mem::take(&mut *self.waiters.lock());
             waiters.threads.into_iter().for_each(|t| t.unpark());
-            waiters.waker.into_iter().for_each(Waker::wake);
+            // A waker that panics has told nobody; whoever set the event has others to tell.
+            let wake = || waiters.waker.into_iter().for_each(Waker::wake);
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wake));
         }
     }
 

@@ -101,7 +101,7 @@ impl Watch {
         if habits.waits < WAITS || habits.told_waits {
             return;
         }
-        let tasks = submitted - habits.submitted;
+        let tasks = submitted.saturating_sub(habits.submitted);
         (habits.waits, habits.submitted) = (0, submitted);
         if tasks < FEW * WAITS {
             habits.told_waits = true;

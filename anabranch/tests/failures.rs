@@ -310,3 +310,24 @@ fn waiting_inside_a_task_is_an_error() {
         .unwrap();
     rt.wait().unwrap();
 }
+
+/// What `drain` would have moved out stays where it is when anything has failed, related or not.
+#[test]
+fn drain_moves_nothing_out_where_something_has_failed() {
+    let rt = Runtime::builder().threads(2).build().unwrap();
+    let log = rt.host_object(String::from("precious"));
+    let u = rt.buffer::<f32, 1>([4]);
+    rt.task("fails").over([4]).write(&u, one_to_one()).kernel(|_, _| panic!("on purpose")).unwrap();
+    rt.task("writes").once().effect(&log, sequential()).host(|(log,)| log.push('!')).unwrap();
+    assert!(rt.drain(log.capture()).unwrap_err().to_string().contains("on purpose"));
+    assert_eq!(log.into_inner().unwrap(), "precious!");
+}
+
+/// Of several captures, none is moved out unless all are there.
+#[test]
+fn drain_moves_nothing_out_where_one_is_gone() {
+    let (rt, other) = (Runtime::new().unwrap(), Runtime::new().unwrap());
+    let (here, elsewhere) = (rt.host_object(1), other.host_object(2));
+    assert!(rt.drain((here.capture(), elsewhere.capture())).is_err());
+    assert_eq!(here.into_inner().unwrap(), 1);
+}

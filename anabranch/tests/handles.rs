@@ -316,3 +316,28 @@ fn waiting_through_another_runtime_is_an_error() {
         task.wait().unwrap();
     });
 }
+
+/// Where only threads that submit or wait run anything, a thread that waits finds what another one has left.
+#[test]
+fn a_seeded_runtime_with_two_threads_ends() {
+    for seed in 0..20 {
+        let rt = Arc::new(Runtime::builder().seeded(seed).build().unwrap());
+        let other = Arc::clone(&rt);
+        let thread = std::thread::spawn(move || {
+            let object = other.host_object(0);
+            for _ in 0..20 {
+                let slow = |(count,): (&mut i32,)| {
+                    *count += 1;
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                };
+                other.task("slow").once().effect(&object, sequential()).host(slow).unwrap();
+            }
+        });
+        for _ in 0..20 {
+            rt.task("quick").once().host(|()| ()).unwrap();
+            rt.wait().unwrap();
+        }
+        thread.join().unwrap();
+        rt.wait().unwrap();
+    }
+}

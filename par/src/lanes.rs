@@ -179,10 +179,9 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
             // If the system refuses another thread, those that there are will come to the job.
             let _ = self.add_lane(&mut crew);
         } else if !crew.watching && crew.awake < self.max {
-            crew.watching = true;
-            if !crew.has_watch {
-                crew.has_watch = self.start_watch(&mut crew).is_ok();
-            }
+            // If the system refuses the watch, the next one who comes tries again.
+            crew.has_watch = crew.has_watch || self.start_watch(&mut crew).is_ok();
+            crew.watching = crew.has_watch;
             self.wake_watch.notify_one();
         }
         let enough = crew.awake >= self.eager && (crew.watching || crew.awake >= self.max);
@@ -269,10 +268,8 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
         self.searching.fetch_sub(1, SeqCst);
         // Somebody may have handed over a job and relied on our search.
         fence(SeqCst);
-        if !self.jobs.is_empty() {
-            if job.is_none() {
-                return self.take();
-            }
+        let job = job.or_else(|| self.take());
+        if job.is_some() && !self.jobs.is_empty() {
             self.provide();
         }
         job
@@ -304,7 +301,7 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
             let before = self.taken.load(Relaxed);
             self.wake_watch.wait_for(&mut crew, STANDSTILL);
             let standstill = self.taken.load(Relaxed) == before && !self.jobs.is_empty();
-            if standstill && crew.awake < self.max {
+            if standstill && crew.awake < self.max && !crew.stop {
                 // If the system refuses, the lanes that there are will come to the jobs.
                 let _ = self.add_lane(&mut crew);
             }
