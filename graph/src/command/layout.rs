@@ -40,7 +40,7 @@ pub(super) struct Layout {
 /// The commands that the symbols of a layout stand for.
 pub(super) type Ids = SmallVec<[CommandId; 8]>;
 
-/// Symbols, each with one of the commands that it stands for beside the last.
+/// Symbols, ascending, each with one of the commands that it stands for beside the last.
 pub(super) type Fellows = Vec<(u32, CommandId)>;
 
 /// The state of a buffer, in two parts.
@@ -86,6 +86,7 @@ impl Parted {
     }
 
     /// Forgets fellows before the horizon that another stands for, once there are many.
+    #[inline]
     pub(super) fn forget(&mut self, applied: CommandId) {
         if self.fellows.len() > SYMBOLS {
             self.fellows.iter_mut().for_each(|(_, command)| *command = (*command).max(applied));
@@ -167,6 +168,7 @@ impl Layouts {
         for (number, _) in &mut fellows {
             *number = symbol(readers[*number as usize - 1]) as u32;
         }
+        fellows.sort_unstable();
         let pending = state.pending.as_mut();
         let reduction = pending.map_or(TaskId::EPOCH, |p| std::mem::replace(&mut p.reduction, TaskId::EPOCH));
         let layout = self.intern(state, keys.len());

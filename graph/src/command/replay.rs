@@ -239,7 +239,9 @@ impl Transition {
         for &slot in slots {
             let part = part(states, slot);
             let before = ids.len() as u32;
-            fellows.extend(part.fellows.iter().map(|&(symbol, command)| (before + symbol, command)));
+            if !part.fellows.is_empty() {
+                fellows.extend(part.fellows.iter().map(|&(symbol, command)| (before + symbol, command)));
+            }
             ids.extend_from_slice(&part.ids);
         }
         let named = Named { ids: &ids, fellows: &fellows, first };
@@ -264,7 +266,9 @@ impl Transition {
             part.ids.clear();
             part.ids.extend(after.ids.iter().map(|&symbol| named.last(symbol)));
             part.fellows.clear();
-            named.fellows(after, &mut part.fellows);
+            if !fellows.is_empty() || !after.fellows.is_empty() {
+                named.fellows(after, &mut part.fellows);
+            }
             if shape.reductions.contains(&at) {
                 part.reduction = task;
             }
@@ -282,6 +286,7 @@ struct Named<'a> {
 
 impl Named<'_> {
     /// The last command that the symbol stands for.
+    #[inline]
     fn last(&self, symbol: u32) -> CommandId {
         match self.ids.get(symbol as usize - 1) {
             Some(&id) => id,
@@ -291,31 +296,38 @@ impl Named<'_> {
 
     /// The others that it stands for.
     fn others(&self, symbol: u32) -> impl Iterator<Item = CommandId> {
-        self.fellows.iter().filter(move |(of, _)| *of == symbol).map(|(_, command)| *command)
+        let from = self.fellows.partition_point(|(of, _)| *of < symbol);
+        self.fellows[from..].iter().take_while(move |(of, _)| *of == symbol).map(|(_, command)| *command)
     }
 
+    #[inline]
     fn dependencies(&self, of: &[CommandDependency]) -> SmallVec<[CommandDependency; 4]> {
-        let symbols = || of.iter().map(|dependency| (dependency.on.0 as u32, dependency.kind));
-        let last = symbols().map(|(symbol, kind)| CommandDependency { on: self.last(symbol), kind });
-        let mut found: SmallVec<_> = last.collect();
+        let last = |d: &CommandDependency| CommandDependency { on: self.last(d.on.0 as u32), ..*d };
+        let mut found = of.iter().map(last).collect();
         if !self.fellows.is_empty() {
-            let others = symbols().flat_map(|(symbol, kind)| self.others(symbol).map(move |on| (on, kind)));
-            found.extend(others.map(|(on, kind)| CommandDependency { on, kind }));
+            self.add_others(of, &mut found);
         }
         found
     }
 
-    /// The fellows in a state after the transition.
-    fn fellows(&self, after: &After, into: &mut Fellows) {
-        if !self.fellows.is_empty() {
-            for (symbol, &before) in (1..).zip(&after.ids) {
-                into.extend(self.others(before).map(|command| (symbol, command)));
-            }
+    #[inline(never)]
+    fn add_others(&self, of: &[CommandDependency], to: &mut SmallVec<[CommandDependency; 4]>) {
+        for dependency in of {
+            let others = self.others(dependency.on.0 as u32);
+            to.extend(others.map(|on| CommandDependency { on, ..*dependency }));
         }
-        for &(symbol, before) in &after.fellows {
-            let before = before.0 as u32;
-            into.push((symbol, self.last(before)));
+    }
+
+    /// The fellows in a state after the transition, by ascending symbol.
+    #[inline(never)]
+    fn fellows(&self, after: &After, into: &mut Fellows) {
+        let mut more = after.fellows.iter().peekable();
+        for (symbol, &before) in (1..).zip(&after.ids) {
             into.extend(self.others(before).map(|command| (symbol, command)));
+            while let Some((_, before)) = more.next_if(|(of, _)| *of == symbol) {
+                let before = before.0 as u32;
+                into.extend(self.others(before).chain([self.last(before)]).map(|command| (symbol, command)));
+            }
         }
     }
 }
