@@ -95,7 +95,11 @@ impl Derivation<'_> {
         }
         let sent = match parts.as_slice() {
             [(_, only)] => only.clone(),
-            several => Region::from_boxes(several.iter().flat_map(|(_, part)| part.boxes()).copied()),
+            several => {
+                let mut different: SmallVec<[&Region<3>; 8]> = several.iter().map(|(_, part)| part).collect();
+                different.dedup();
+                Region::from_boxes(different.iter().flat_map(|part| part.boxes()).copied())
+            }
         };
         let targets = parts.into_iter().map(|(node, region)| Target { node, region }).collect();
         let mut push = self.command(CommandKind::Push { buffer: self.buffer(slot), targets });
