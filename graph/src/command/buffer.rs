@@ -161,6 +161,9 @@ impl BufferState {
 
     /// What was read is overwritten.
     fn forget_readers(&mut self, written: &GridBox<3>) {
+        if !self.readers.iter().any(|(read, _)| read.intersects(written)) {
+            return;
+        }
         let mut rest = Vec::new();
         self.readers.retain(|(read, reader)| {
             let overlaps = read.intersects(written);
@@ -176,7 +179,7 @@ impl BufferState {
     /// Notes that other nodes have overwritten `region`.
     pub(super) fn lose(&mut self, region: &Region<3>) {
         for range in region.boxes() {
-            self.cells.apply(range, |cell| Cell { place: Place::Elsewhere, ..*cell });
+            self.cells.modify(range, |cell| cell.place = Place::Elsewhere);
         }
     }
 

@@ -9,6 +9,7 @@ use super::{
 use crate::{BufferId, Kind, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
+use std::mem::take;
 
 /// One launch on one node.
 pub(super) struct Derivation<'a> {
@@ -101,7 +102,8 @@ impl Derivation<'_> {
                 Region::from_boxes(different.iter().flat_map(|part| part.boxes()).copied())
             }
         };
-        let targets = parts.into_iter().map(|(node, region)| Target { node, region }).collect();
+        let target = |(node, region): &mut (NodeId, Region<3>)| Target { node: *node, region: take(region) };
+        let targets = parts.iter_mut().map(target).collect();
         let mut push = self.command(CommandKind::Push { buffer: self.buffer(slot), targets });
         let applied = self.applied;
         let state = self.state(slot);

@@ -20,21 +20,27 @@ use std::{
     sync::Arc,
 };
 
-/// What makes two layouts equal.
-#[derive(PartialEq, Eq, Hash)]
-struct Structure {
-    /// By position.
-    cells: Vec<(GridBox<3>, Cell)>,
-    readers: Vec<Reader>,
-    sent: Vec<(NodeId, Region<3>)>,
-    pending: Option<Box<Pending>>,
-}
-
 /// A state with symbols in the place of commands, and no task in the place of the pending reduction's.
 pub(super) struct Layout {
-    structure: Structure,
+    /// By position.
+    cells: Vec<(GridBox<3>, Cell)>,
     pub(super) state: BufferState,
     pub(super) symbols: usize,
+}
+
+/// What makes two layouts equal.
+#[derive(PartialEq, Eq, Hash)]
+struct Structure<'a> {
+    cells: &'a [(GridBox<3>, Cell)],
+    readers: &'a [Reader],
+    sent: &'a [(NodeId, Region<3>)],
+    pending: Option<&'a Pending>,
+}
+
+impl<'a> Structure<'a> {
+    fn new(cells: &'a [(GridBox<3>, Cell)], state: &'a BufferState) -> Self {
+        Self { cells, readers: &state.readers, sent: &state.sent, pending: state.pending.as_deref() }
+    }
 }
 
 /// The commands that the symbols of a layout stand for.
@@ -61,8 +67,7 @@ const SYMBOLS: usize = 16;
 impl Layout {
     /// How much there is to keep.
     pub(super) fn size(&self) -> usize {
-        let Structure { cells, readers, sent, .. } = &self.structure;
-        2 * (cells.len() + readers.len() + sent.len())
+        2 * (self.cells.len() + self.state.readers.len() + self.state.sent.len())
     }
 }
 
@@ -178,15 +183,15 @@ impl Layouts {
     fn intern(&mut self, state: BufferState, symbols: usize) -> Arc<Layout> {
         let mut cells: Vec<_> = state.cells.entries().map(|(range, cell)| (range, *cell)).collect();
         cells.sort_unstable_by_key(|(range, _)| range.min());
-        let (readers, sent) = (state.readers.clone(), state.sent.clone());
-        let structure = Structure { cells, readers, sent, pending: state.pending.clone() };
+        let structure = Structure::new(&cells, &state);
         let mut hasher = WordHasher::default();
         structure.hash(&mut hasher);
         let same = self.by_hash.entry(hasher.finish()).or_default();
-        if let Some(layout) = same.iter().find(|layout| layout.structure == structure) {
+        let known = same.iter().find(|layout| Structure::new(&layout.cells, &layout.state) == structure);
+        if let Some(layout) = known {
             return layout.clone();
         }
-        let layout = Arc::new(Layout { structure, state, symbols });
+        let layout = Arc::new(Layout { cells, state, symbols });
         same.push(layout.clone());
         layout
     }
