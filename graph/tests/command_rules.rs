@@ -119,6 +119,19 @@ fn an_overwrite_waits_for_pushes_that_still_read() {
 }
 
 #[test]
+fn an_overwrite_waits_for_all_repetitions_that_read() {
+    let mut program = Program::new(0, 1, 10, true);
+    let point = points(10);
+    let step = [access(U, Mode::Read, point.clone()), access(V, Mode::Write, point.clone())];
+    let overwrite = [access(U, Mode::Write, point)];
+    for steps in [1, 1, 2, 40, 40] {
+        let readers: Vec<_> = (0..steps).map(|_| program.kernel(&step)[0].id).collect();
+        let write = &program.kernel(&overwrite)[0];
+        assert!(write.dependencies.iter().map(|d| d.on).eq(readers), "{write:?}");
+    }
+}
+
+#[test]
 fn horizons_are_applied_when_the_next_is_told_and_epochs_at_once() {
     let mut program = Program::new(0, 1, 8, false);
     let write = program.kernel(&[access(U, Mode::Write, points(8))])[0].id;

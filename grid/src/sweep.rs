@@ -57,7 +57,9 @@ pub(crate) fn subtract<const D: usize>(whole: &GridBox<D>, hole: &GridBox<D>) ->
         }
         rest = rest.with_axis(axis, inside);
     }
-    before.extend(after.into_iter().rev());
+    while let Some(slab) = after.pop() {
+        before.push(slab);
+    }
     before
 }
 

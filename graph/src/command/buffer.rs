@@ -161,6 +161,9 @@ impl BufferState {
 
     /// What was read is overwritten.
     fn forget_readers(&mut self, written: &GridBox<3>) {
+        if !self.readers.iter().any(|(read, _)| read.intersects(written)) {
+            return;
+        }
         let mut rest = Vec::new();
         self.readers.retain(|(read, reader)| {
             let overlaps = read.intersects(written);
@@ -176,19 +179,26 @@ impl BufferState {
     /// Notes that other nodes have overwritten `region`.
     pub(super) fn lose(&mut self, region: &Region<3>) {
         for range in region.boxes() {
-            self.cells.apply(range, |cell| Cell { place: Place::Elsewhere, ..*cell });
+            self.cells.modify(range, |cell| cell.place = Place::Elsewhere);
         }
     }
 
     /// Notes that what `region` held is current nowhere any more.
     pub(super) fn overwritten(&mut self, region: &Region<3>) {
         self.complete |= region.contains_box(&self.whole());
-        if !self.sent.is_empty() {
-            self.sent.retain_mut(|(_, sent)| {
-                *sent = sent.difference(region);
-                !sent.is_empty()
-            });
-        }
+        // What one node has is often what the next one has as well.
+        let mut last: Option<[Region<3>; 2]> = None;
+        self.sent.retain_mut(|(_, sent)| {
+            match &last {
+                Some([before, rest]) if before == sent => sent.clone_from(rest),
+                _ if !sent.intersects(region) => return true,
+                _ => {
+                    let rest = sent.difference(region);
+                    last = Some([std::mem::replace(sent, rest.clone()), rest]);
+                }
+            }
+            !sent.is_empty()
+        });
         self.pending.take_if(|pending| {
             pending.region = pending.region.difference(region);
             pending.region.is_empty()
@@ -198,14 +208,24 @@ impl BufferState {
     /// Notes that `node` is sent these parts of what is owned here. Leaves in `parts` what it did not have before.
     pub(super) fn send(&mut self, parts: &mut super::shape::Parts) {
         let mut from = 0;
+        // What one node wants and had, and lacked and has: that is often what the next one does as well.
+        let mut last: Option<[Region<3>; 4]> = None;
         parts.retain(|(node, region)| {
             let at = from + self.sent[from..].partition_point(|(other, _)| other < node);
             from = at;
             match self.sent.get_mut(at) {
-                Some((other, sent)) if other == node => {
-                    *region = region.difference(sent);
-                    *sent = sent.union(region);
-                }
+                Some((other, sent)) if other == node => match &last {
+                    Some([wanted, had, lacked, has]) if wanted == region && had == sent => {
+                        region.clone_from(lacked);
+                        sent.clone_from(has);
+                    }
+                    _ => {
+                        let lacked = region.difference(sent);
+                        let has = sent.union(&lacked);
+                        let wanted = std::mem::replace(region, lacked.clone());
+                        last = Some([wanted, std::mem::replace(sent, has.clone()), lacked, has]);
+                    }
+                },
                 _ => self.sent.insert(at, (*node, region.clone())),
             }
             !region.is_empty()

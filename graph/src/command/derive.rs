@@ -9,6 +9,7 @@ use super::{
 use crate::{BufferId, Kind, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
+use std::mem::take;
 
 /// One launch on one node.
 pub(super) struct Derivation<'a> {
@@ -95,9 +96,14 @@ impl Derivation<'_> {
         }
         let sent = match parts.as_slice() {
             [(_, only)] => only.clone(),
-            several => Region::from_boxes(several.iter().flat_map(|(_, part)| part.boxes()).copied()),
+            several => {
+                let mut different: SmallVec<[&Region<3>; 8]> = several.iter().map(|(_, part)| part).collect();
+                different.dedup();
+                Region::from_boxes(different.iter().flat_map(|part| part.boxes()).copied())
+            }
         };
-        let targets = parts.into_iter().map(|(node, region)| Target { node, region }).collect();
+        let target = |(node, region): &mut (NodeId, Region<3>)| Target { node: *node, region: take(region) };
+        let targets = parts.iter_mut().map(target).collect();
         let mut push = self.command(CommandKind::Push { buffer: self.buffer(slot), targets });
         let applied = self.applied;
         let state = self.state(slot);

@@ -310,7 +310,8 @@ impl States {
     }
 
     fn make_parted(&mut self, slot: usize, applied: CommandId, layouts: &mut Layouts) {
-        if let Some(part) = &self.parted[slot] {
+        if let Some(part) = &mut self.parted[slot] {
+            part.forget(applied);
             if !part.outgrown(applied) {
                 return;
             }
@@ -318,6 +319,6 @@ impl States {
         }
         let mut state = self.live[slot].take().expect("a buffer of this graph");
         state.forget(applied);
-        self.parted[slot] = Some(layouts.part(&state));
+        self.parted[slot] = Some(layouts.part(state));
     }
 }

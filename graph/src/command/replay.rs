@@ -10,7 +10,7 @@ use super::{
     derive::Derivation,
     hash::{Map, Rolling},
     launch::{BufferAccess, CommandError, Hints, Launch, Reduction, Work},
-    layout::{Layout, Layouts, Parted},
+    layout::{Fellows, Layout, Layouts, Parted},
     shape::Shape,
     types::{Command, CommandDependency, CommandId, CommandKind, NodeId},
 };
@@ -26,8 +26,12 @@ struct Transition {
     after: SmallVec<[After; 2]>,
 }
 
-/// A layout, and which of a transition's symbols its symbols are.
-type After = (Arc<Layout>, SmallVec<[u32; 8]>);
+/// A layout, and which of a transition's symbols its symbols are: first the last command that each stands for, then fellows.
+struct After {
+    layout: Arc<Layout>,
+    ids: SmallVec<[u32; 8]>,
+    fellows: Fellows,
+}
 
 /// A launch that was seen more than once.
 struct Repeated {
@@ -201,9 +205,9 @@ fn record(
         out: &mut commands,
     }
     .launch(&work);
-    let after = states.iter().map(|state| {
-        let part = layouts.part(state.as_ref().expect("a state for each buffer"));
-        (part.layout, part.ids.iter().map(|id| id.0 as u32).collect())
+    let after = states.into_iter().map(|state| {
+        let Parted { layout, ids, fellows, .. } = layouts.part(state.expect("a state for each buffer"));
+        After { layout, ids: ids.iter().map(|id| id.0 as u32).collect(), fellows }
     });
     let after = after.collect();
     let before = slots.iter().map(|&slot| part(parted, slot).layout.clone()).collect();
@@ -218,7 +222,7 @@ impl Transition {
             CommandKind::PushPartials { targets, .. } => 1 + targets.len(),
             _ => 1,
         };
-        let layouts = self.after.iter().map(|(layout, _)| layout.size());
+        let layouts = self.after.iter().map(|after| after.layout.size());
         10 + self.commands.iter().map(targets).chain(layouts).sum::<usize>()
     }
 
@@ -231,23 +235,22 @@ impl Transition {
         out: &mut Vec<Command>,
     ) {
         let mut ids: SmallVec<[CommandId; 24]> = SmallVec::new();
-        slots.iter().for_each(|&slot| ids.extend_from_slice(&part(states, slot).ids));
-        let named = |symbol: CommandId, ids: &[CommandId]| match ids.get(symbol.0 as usize - 1) {
-            Some(&id) => id,
-            None => CommandId(first + symbol.0 - 1 - ids.len() as u64),
-        };
-        out.extend(self.commands.iter().map(|command| {
-            Command {
-                id: named(command.id, &ids),
-                task,
-                kind: command.kind.clone(),
-                dependencies: command
-                    .dependencies
-                    .iter()
-                    .map(|dependency| CommandDependency { on: named(dependency.on, &ids), ..*dependency })
-                    .collect(),
-                conflicts: SmallVec::new(),
+        let mut fellows: SmallVec<[(u32, CommandId); 16]> = SmallVec::new();
+        for &slot in slots {
+            let part = part(states, slot);
+            let before = ids.len() as u32;
+            if !part.fellows.is_empty() {
+                fellows.extend(part.fellows.iter().map(|&(symbol, command)| (before + symbol, command)));
             }
+            ids.extend_from_slice(&part.ids);
+        }
+        let named = Named { ids: &ids, fellows: &fellows, first };
+        out.extend(self.commands.iter().map(|command| Command {
+            id: named.last(command.id.0 as u32),
+            task,
+            kind: command.kind.clone(),
+            dependencies: named.dependencies(&command.dependencies),
+            conflicts: SmallVec::new(),
         }));
         for command in &mut out[..] {
             if let Some((buffer, reduction)) = command.kind.reduction_mut() {
@@ -255,15 +258,75 @@ impl Transition {
                 *reduction = part(states, slots[slot.expect("a buffer of the launch")]).reduction;
             }
         }
-        for (at, (&slot, (layout, symbols))) in slots.iter().zip(&self.after).enumerate() {
+        for (at, (&slot, after)) in slots.iter().zip(&self.after).enumerate() {
             let part = states[slot].as_mut().expect("a state in two parts");
-            if !Arc::ptr_eq(&part.layout, layout) {
-                part.layout = layout.clone();
+            if !Arc::ptr_eq(&part.layout, &after.layout) {
+                part.layout = after.layout.clone();
             }
             part.ids.clear();
-            part.ids.extend(symbols.iter().map(|&symbol| named(CommandId(symbol as u64), &ids)));
+            part.ids.extend(after.ids.iter().map(|&symbol| named.last(symbol)));
+            part.fellows.clear();
+            if !fellows.is_empty() || !after.fellows.is_empty() {
+                named.fellows(after, &mut part.fellows);
+            }
             if shape.reductions.contains(&at) {
                 part.reduction = task;
+            }
+        }
+    }
+}
+
+/// The commands that a transition's symbols stand for.
+struct Named<'a> {
+    ids: &'a [CommandId],
+    fellows: &'a [(u32, CommandId)],
+    /// The first new command.
+    first: u64,
+}
+
+impl Named<'_> {
+    /// The last command that the symbol stands for.
+    #[inline]
+    fn last(&self, symbol: u32) -> CommandId {
+        match self.ids.get(symbol as usize - 1) {
+            Some(&id) => id,
+            None => CommandId(self.first + u64::from(symbol) - 1 - self.ids.len() as u64),
+        }
+    }
+
+    /// The others that it stands for.
+    fn others(&self, symbol: u32) -> impl Iterator<Item = CommandId> {
+        let from = self.fellows.partition_point(|(of, _)| *of < symbol);
+        self.fellows[from..].iter().take_while(move |(of, _)| *of == symbol).map(|(_, command)| *command)
+    }
+
+    #[inline]
+    fn dependencies(&self, of: &[CommandDependency]) -> SmallVec<[CommandDependency; 4]> {
+        let last = |d: &CommandDependency| CommandDependency { on: self.last(d.on.0 as u32), ..*d };
+        let mut found = of.iter().map(last).collect();
+        if !self.fellows.is_empty() {
+            self.add_others(of, &mut found);
+        }
+        found
+    }
+
+    #[inline(never)]
+    fn add_others(&self, of: &[CommandDependency], to: &mut SmallVec<[CommandDependency; 4]>) {
+        for dependency in of {
+            let others = self.others(dependency.on.0 as u32);
+            to.extend(others.map(|on| CommandDependency { on, ..*dependency }));
+        }
+    }
+
+    /// The fellows in a state after the transition, by ascending symbol.
+    #[inline(never)]
+    fn fellows(&self, after: &After, into: &mut Fellows) {
+        let mut more = after.fellows.iter().peekable();
+        for (symbol, &before) in (1..).zip(&after.ids) {
+            into.extend(self.others(before).map(|command| (symbol, command)));
+            while let Some((_, before)) = more.next_if(|(of, _)| *of == symbol) {
+                let before = before.0 as u32;
+                into.extend(self.others(before).chain([self.last(before)]).map(|command| (symbol, command)));
             }
         }
     }

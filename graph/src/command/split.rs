@@ -33,6 +33,9 @@ impl Runs {
 
     /// The run that the thing `at` is part of.
     fn holding(&self, at: usize) -> usize {
+        if self.each == 1 && self.larger == 0 {
+            return at;
+        }
         let in_larger = self.larger * (self.each + 1);
         if at < in_larger { at / (self.each + 1) } else { self.larger + (at - in_larger) / self.each }
     }
@@ -189,18 +192,17 @@ impl Split {
         if run.len() == self.chunks() {
             return self.space;
         }
-        let row = run.start / width;
-        let within = run.start - row * width;
-        let (rows, columns) = if run.len() < width {
-            (row..row + 1, within..within + run.len())
+        let (rows, columns) = if width == 1 {
+            (self.rows.interval(run), self.space.min()[1]..self.space.max()[1])
         } else {
-            (row..run.end / width, 0..width)
-        };
-        let rows = self.rows.interval(rows);
-        let columns = if width == 1 {
-            self.space.min()[1]..self.space.max()[1]
-        } else {
-            self.columns.interval(columns)
+            let row = run.start / width;
+            let within = run.start - row * width;
+            let (rows, columns) = if run.len() < width {
+                (row..row + 1, within..within + run.len())
+            } else {
+                (row..run.end / width, 0..width)
+            };
+            (self.rows.interval(rows), self.columns.interval(columns))
         };
         GridBox::new(
             Point([rows.start, columns.start, self.space.min()[2]]),
