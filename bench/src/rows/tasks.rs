@@ -31,7 +31,12 @@ pub fn rows() -> Vec<Row> {
         row("runtime/chain-kernels", "kernels chained by one element", Chain, Kernel),
         row("runtime/wavefront", "host task (i, j) changes element j, reads j - 1", Wavefront, Host),
         row("runtime/wavefront-effects", "host task (i, j) touches objects i and j", WavefrontEffects, Host),
-        row("runtime/wavefront-kernels", "the wavefront by elements, kernels of one chunk", Wavefront, Kernel),
+        row(
+            "runtime/wavefront-kernels",
+            "the wavefront by elements, kernels of one chunk",
+            Wavefront,
+            Kernel,
+        ),
         Row::lower(
             "runtime/memory-million",
             "MiB",
