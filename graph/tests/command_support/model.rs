@@ -76,7 +76,8 @@ pub fn tree(range: std::ops::Range<u32>, leaf: &dyn Fn(u32) -> u64) -> u64 {
     if range.len() == 1 {
         return leaf(range.start);
     }
-    let middle = range.start + (range.end - range.start) / 2;
+    // The largest power of two that is not all: neighbours first.
+    let middle = range.start + (range.end - range.start).next_power_of_two() / 2;
     join(tree(range.start..middle, leaf), tree(middle..range.end, leaf))
 }
 
