@@ -93,7 +93,9 @@ impl Search<'_> {
                 return;
             }
             // Nothing was found yet on the first descent; afterwards a candidate has to promise more.
-            if free == 0 || self.size > 0 && size + self.bound(free, self.size.saturating_sub(size)) <= self.size {
+            if free == 0
+                || self.size > 0 && size + self.bound(free, self.size.saturating_sub(size)) <= self.size
+            {
                 self.left = self.left.saturating_sub(1);
                 return;
             }
