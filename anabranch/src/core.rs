@@ -20,7 +20,7 @@ use crate::{
 };
 use anabranch_graph::{BufferId, ObjectId, Submitted, TaskGraph, TaskId};
 use anabranch_grid::Extent;
-use anabranch_par::{Lanes, Pool, PoolError};
+use anabranch_par::{Lanes, PoolError, ThreadPool};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -37,7 +37,7 @@ const SEEDED_WATCH: Duration = Duration::from_millis(1);
 pub struct Core {
     this: Weak<Self>,
     lanes: Lanes<dyn Task>,
-    pool: Pool,
+    pool: ThreadPool,
     threads: usize,
     lead: Lead,
     /// Alone on its lines: runners read what is around it.
@@ -71,7 +71,8 @@ struct State {
 impl Core {
     pub(crate) fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
         let workers = if settings.seed.is_some() { 0 } else { settings.threads };
-        let pool = Pool::builder().workers(workers).name(settings.name.clone()).pin(settings.pin).build()?;
+        let pool =
+            ThreadPool::builder().workers(workers).name(settings.name.clone()).pin(settings.pin).build()?;
         // A thread of the program submits or waits meanwhile, and helps while it waits.
         let eager = (settings.threads - 1).max(1);
         let lanes = Lanes::new(eager, settings.host_lanes, format!("{}host-", settings.name))
@@ -101,7 +102,7 @@ impl Core {
         self.this.upgrade()
     }
 
-    pub(crate) fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &ThreadPool {
         &self.pool
     }
 

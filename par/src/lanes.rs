@@ -6,10 +6,7 @@
 //! whenever none was taken since it looked last. Lanes that find the queue empty look around for a moment and then
 //! sleep; a set of lanes with nothing to do uses no processor.
 
-use crate::{
-    jobs::{Job, Jobs},
-    pool::run_job,
-};
+use crate::thread_pool::{Job, Jobs, run_job};
 use parking_lot::{Condvar, Mutex};
 use std::{
     fmt, io,

@@ -1,19 +1,19 @@
 //! Worker threads, parallel regions and scratch memory.
 //!
-//! - [`Pool`] is a persistent team of threads.
-//! - [`Pool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
+//! - [`ThreadPool`] is a persistent team of threads.
+//! - [`ThreadPool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
 //!   region never starts other work.
-//! - [`Pool::submit`] hands over a [`Job`] that nobody waits for.
+//! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
 //! ```
-//! use anabranch_par::{Pool, Schedule};
+//! use anabranch_par::{ThreadPool, Schedule};
 //! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 //!
-//! let pool = Pool::new(2)?;
+//! let pool = ThreadPool::new(2)?;
 //! let squares: Vec<AtomicU64> = (0..100).map(|_| AtomicU64::new(0)).collect();
 //! pool.region(squares.len())
 //!     .schedule(Schedule::Static)
@@ -28,23 +28,17 @@
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
-mod claims;
 mod denormals;
-mod jobs;
 mod lanes;
-mod pool;
 mod region;
 pub mod scratch;
-mod sleep;
-mod slot;
 mod sync;
+mod thread_pool;
 
 #[cfg(all(test, loom))]
 mod models;
 
-pub use claims::Schedule;
 pub use denormals::{flush_denormals, keep_denormals};
-pub use jobs::Job;
 pub use lanes::Lanes;
-pub use pool::{Builder, MAX_WORKERS, Pool, PoolError};
-pub use region::{Region, RegionPanic};
+pub use region::{Region, RegionPanic, Schedule};
+pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};

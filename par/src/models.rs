@@ -5,13 +5,12 @@
 //! ```
 
 use crate::{
-    claims::{Claims, Schedule},
-    sleep::Sleep,
-    slot::Slot,
+    region::{Schedule, claims::Claims, slot::Slot},
     sync::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
         thread,
     },
+    thread_pool::sleep::Sleep,
 };
 use loom::{cell::UnsafeCell, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! Jobs: submitted, run once, and never lost.
 
-use anabranch_par::{Job, Pool};
+use anabranch_par::{Job, ThreadPool};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
@@ -18,7 +18,7 @@ impl Job for Count {
 #[test]
 fn every_job_is_run_before_the_pool_is_gone() {
     for workers in [0, 1, 2, 3, 8] {
-        let pool = Pool::builder().workers(workers).build().unwrap();
+        let pool = ThreadPool::builder().workers(workers).build().unwrap();
         let count = Arc::new(Count(AtomicUsize::new(0)));
         for _ in 0..1000 {
             pool.submit(Arc::clone(&count) as Arc<dyn Job>);
@@ -38,7 +38,7 @@ impl Job for Send {
 
 #[test]
 fn a_sleeping_worker_is_woken_for_a_job() {
-    let pool = Pool::builder().workers(1).build().unwrap();
+    let pool = ThreadPool::builder().workers(1).build().unwrap();
     let (sender, receiver) = mpsc::channel();
     for _ in 0..5 {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -57,14 +57,14 @@ impl Job for Panics {
 
 #[test]
 fn a_job_that_panics_leaves_the_worker_alive() {
-    let pool = Pool::builder().workers(1).build().unwrap();
+    let pool = ThreadPool::builder().workers(1).build().unwrap();
     pool.submit(Arc::new(Panics));
     let (sender, receiver) = mpsc::channel();
     pool.submit(Arc::new(Send(sender)));
     receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
 }
 
-struct InnerRegion(Pool, mpsc::Sender<usize>);
+struct InnerRegion(ThreadPool, mpsc::Sender<usize>);
 
 impl Job for InnerRegion {
     fn run(self: Arc<Self>) {
@@ -79,13 +79,13 @@ impl Job for InnerRegion {
 /// The job owns the last handle to a pool and drops it on another pool's worker.
 #[test]
 fn a_job_opens_regions_and_drops_a_pool() {
-    let outer = Pool::builder().workers(1).build().unwrap();
+    let outer = ThreadPool::builder().workers(1).build().unwrap();
     let (sender, receiver) = mpsc::channel();
-    outer.submit(Arc::new(InnerRegion(Pool::new(3).unwrap(), sender)));
+    outer.submit(Arc::new(InnerRegion(ThreadPool::new(3).unwrap(), sender)));
     assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 4950);
 }
 
-struct Again(Pool, AtomicUsize);
+struct Again(ThreadPool, AtomicUsize);
 
 struct Resubmits(Arc<Again>);
 
@@ -100,14 +100,14 @@ impl Job for Resubmits {
 /// Without workers the submitting thread runs the jobs, one after the other and not one inside the other.
 #[test]
 fn jobs_that_submit_jobs_need_no_stack() {
-    let again = Arc::new(Again(Pool::new(1).unwrap(), AtomicUsize::new(1_000_000)));
+    let again = Arc::new(Again(ThreadPool::new(1).unwrap(), AtomicUsize::new(1_000_000)));
     again.0.submit(Arc::new(Resubmits(Arc::clone(&again))));
     assert_eq!(again.1.load(Relaxed), 0);
 }
 
 #[test]
 fn no_job_runs_inside_a_region() {
-    let pool = Pool::new(1).unwrap();
+    let pool = ThreadPool::new(1).unwrap();
     let count = Arc::new(Count(AtomicUsize::new(0)));
     pool.region(3).run(|_| {
         pool.submit(Arc::clone(&count) as Arc<dyn Job>);

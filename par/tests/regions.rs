@@ -1,6 +1,6 @@
 //! What a parallel region promises, on 1 to 8 threads.
 
-use anabranch_par::{Pool, Schedule, flush_denormals};
+use anabranch_par::{Schedule, ThreadPool, flush_denormals};
 use std::{
     cell::{Cell, RefCell},
     hint::black_box,
@@ -19,7 +19,7 @@ fn linger() {
 #[test]
 fn every_item_is_run_exactly_once() {
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
             for (items, grain) in [(0, 1), (1, 1), (2, 1), (7, 3), (100, 1), (1000, 64), (10, 100)] {
                 let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
@@ -34,7 +34,7 @@ fn every_item_is_run_exactly_once() {
 
 #[test]
 fn regions_back_to_back_keep_apart() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     for round in 0..20_000 {
         let sum = AtomicUsize::new(0);
         pool.region(4).run(|i| {
@@ -46,7 +46,7 @@ fn regions_back_to_back_keep_apart() {
 
 #[test]
 fn nested_regions_finish_at_any_depth() {
-    fn descend(pool: &Pool, depth: usize, leaves: &AtomicUsize) {
+    fn descend(pool: &ThreadPool, depth: usize, leaves: &AtomicUsize) {
         if depth == 0 {
             leaves.fetch_add(1, Relaxed);
         } else {
@@ -54,7 +54,7 @@ fn nested_regions_finish_at_any_depth() {
         }
     }
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         let leaves = AtomicUsize::new(0);
         descend(&pool, 10, &leaves);
         assert_eq!(leaves.into_inner(), 1024);
@@ -67,7 +67,7 @@ fn nested_regions_finish_at_any_depth() {
 fn waiting_never_re_enters() {
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         for _ in 0..20 {
             pool.region(16).run(|_| {
                 SCRATCH.with(|scratch| {
@@ -84,7 +84,7 @@ fn waiting_never_re_enters() {
 #[test]
 fn a_lock_held_around_an_inner_region_does_not_deadlock() {
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         let lock = parking_lot::Mutex::new(0);
         pool.region(16).run(|_| {
             let mut count = lock.lock();
@@ -98,7 +98,7 @@ fn a_lock_held_around_an_inner_region_does_not_deadlock() {
 #[test]
 fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
             for _ in 0..20 {
                 let panic = pool
@@ -126,7 +126,7 @@ fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
 #[test]
 fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
             let done: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
             let result = pool.region(100).schedule(schedule).grain(7).try_run(|i| {
@@ -144,7 +144,7 @@ fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
 
 #[test]
 fn run_panics_on_the_caller_with_index_and_message() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     let payload = std::panic::catch_unwind(|| pool.region(3).run(|i| assert!(i != 1, "one"))).unwrap_err();
     assert_eq!(payload.downcast_ref::<String>().unwrap(), "item 1 panicked: one");
 }
@@ -152,7 +152,7 @@ fn run_panics_on_the_caller_with_index_and_message() {
 #[test]
 fn scratch_is_made_once_per_participant() {
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         let made = AtomicUsize::new(0);
         pool.region(768).run_with(
             || {
@@ -172,7 +172,7 @@ fn scratch_is_made_once_per_participant() {
 
 #[test]
 fn a_panic_makes_new_scratch() {
-    let pool = Pool::new(1).unwrap();
+    let pool = ThreadPool::new(1).unwrap();
     let seen = AtomicUsize::new(0);
     let result = pool.region(4).try_run_with(
         || Cell::new(0),
@@ -187,7 +187,7 @@ fn a_panic_makes_new_scratch() {
 
 #[test]
 fn at_most_the_asked_number_of_threads_take_part() {
-    let pool = Pool::new(8).unwrap();
+    let pool = ThreadPool::new(8).unwrap();
     for limit in [1, 2, 3] {
         let threads = parking_lot::Mutex::new(std::collections::HashSet::new());
         pool.region(200).participants(limit).run(|_| {
@@ -207,7 +207,7 @@ fn denormal() -> f32 {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn denormals_are_flushed_on_all_participants_and_restored_after() {
     for threads in THREADS {
-        let pool = Pool::new(threads).unwrap();
+        let pool = ThreadPool::new(threads).unwrap();
         pool.region(64).flush_denormals(true).run(|_| {
             linger();
             assert_eq!(denormal(), 0.0);
@@ -252,7 +252,7 @@ fn nothing_is_moved_out_of_the_mode() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn workers_do_not_inherit_the_mode() {
-    let pool = flush_denormals(|| Pool::new(3).unwrap());
+    let pool = flush_denormals(|| ThreadPool::new(3).unwrap());
     pool.region(64).run(|_| {
         linger();
         assert!(denormal() > 0.0);
@@ -268,7 +268,7 @@ fn workers_do_not_inherit_the_mode() {
 
 #[test]
 fn grains_and_counts_at_the_edge_of_what_can_be_counted() {
-    let pool = Pool::new(4).unwrap();
+    let pool = ThreadPool::new(4).unwrap();
     for schedule in SCHEDULES {
         let count = AtomicUsize::new(0);
         let most = isize::MAX as usize;
@@ -291,7 +291,7 @@ fn a_payload_that_panics_again_does_no_harm() {
             }
         }
     }
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     for _ in 0..10 {
         let panic = pool.region(64).try_run(|_| {
             linger();
@@ -310,7 +310,7 @@ fn a_payload_that_panics_again_does_no_harm() {
 
 #[test]
 fn many_foreign_threads_use_one_pool() {
-    let pool = Pool::new(3).unwrap();
+    let pool = ThreadPool::new(3).unwrap();
     std::thread::scope(|s| {
         for _ in 0..8 {
             s.spawn(|| {
@@ -328,7 +328,7 @@ fn many_foreign_threads_use_one_pool() {
 
 #[test]
 fn sleeping_workers_are_woken_for_a_region() {
-    let pool = Pool::new(2).unwrap();
+    let pool = ThreadPool::new(2).unwrap();
     std::thread::sleep(Duration::from_millis(20)); // the worker is parked now
     let caller = std::thread::current().id();
     let others = AtomicUsize::new(0);
@@ -362,7 +362,7 @@ fn an_idle_pool_uses_no_processor() {
             })
             .sum()
     }
-    let pool = Pool::builder().workers(8).name("idle-test").build().unwrap();
+    let pool = ThreadPool::builder().workers(8).name("idle-test").build().unwrap();
     pool.region(100).run(|_| linger());
     std::thread::sleep(Duration::from_millis(50));
     let before = ticks();

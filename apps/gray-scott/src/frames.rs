@@ -1,6 +1,6 @@
 //! Visiting the frames of a file in parallel.
 
-use anabranch::par::{Pool, PoolError};
+use anabranch::par::{PoolError, ThreadPool};
 use std::sync::Mutex;
 
 /// Calls `visit` with the position and the number of each frame in `frames`, on up to `threads` threads, in no
@@ -17,7 +17,7 @@ pub fn for_each_frame<S, E: Send + From<PoolError>>(
 ) -> Result<(), E> {
     let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
     let first = || failure.lock().expect("nobody panics while reporting");
-    let pool = Pool::new(threads.min(frames.len()).max(1))?;
+    let pool = ThreadPool::new(threads.min(frames.len()).max(1))?;
     pool.region(frames.len()).run_with(
         || None,
         |made: &mut Option<S>, at| {

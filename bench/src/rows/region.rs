@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, time::Duration};
 
-use anabranch_par::Pool;
+use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
 use crate::{
@@ -32,7 +32,7 @@ pub fn rows() -> Vec<Row> {
 /// A region with as many empty items as threads, opened by a thread that is not the pool's.
 fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
-    let ours = Pool::new(threads)?;
+    let ours = ThreadPool::new(threads)?;
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let empty_region = |program: &mut Program| program.time("empty-region", threads, threads, load);
     Contest::ours(|| {

@@ -1,11 +1,15 @@
 //! A parallel region: one data-parallel loop in flight.
 
+pub(crate) mod claims;
+pub(crate) mod slot;
+
+pub use claims::Schedule;
+
 use crate::{
-    Schedule,
-    claims::Deal,
     denormals::{flush_denormals, is_flushing},
-    pool::{Busy, Claimed, Pool, discard},
+    thread_pool::{Busy, Claimed, ThreadPool, discard},
 };
+use claims::Deal;
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -17,17 +21,17 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::*},
 };
 
-/// A parallel loop over the items `0..items`, about to be run: see [`Pool::region`].
+/// A parallel loop over the items `0..items`, about to be run: see [`ThreadPool::region`].
 ///
 /// The calling thread takes part and can finish the region alone, so a region inside a region cannot deadlock.
 /// While it waits for others to finish *their* last items it does nothing else: no code of another region or job
 /// ever runs on a thread that is inside a region. Nothing is allocated.
 ///
 /// ```
-/// use anabranch_par::Pool;
+/// use anabranch_par::ThreadPool;
 /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 ///
-/// let pool = Pool::new(4)?;
+/// let pool = ThreadPool::new(4)?;
 /// let sum = AtomicUsize::new(0);
 /// pool.region(1000).grain(10).run(|i| {
 ///     sum.fetch_add(i, Relaxed);
@@ -38,7 +42,7 @@ use std::{
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a region does nothing until it is run"]
 pub struct Region<'p> {
-    pool: &'p Pool,
+    pool: &'p ThreadPool,
     items: usize,
     participants: usize,
     schedule: Schedule,
@@ -47,7 +51,7 @@ pub struct Region<'p> {
 }
 
 impl<'p> Region<'p> {
-    pub(crate) fn new(pool: &'p Pool, items: usize) -> Self {
+    pub(crate) fn new(pool: &'p ThreadPool, items: usize) -> Self {
         // More could not be counted; nor could they ever be run.
         assert!(items <= isize::MAX as usize, "a region of {items} items: at most isize::MAX");
         Self { pool, items, participants: pool.threads(), schedule: Schedule::Cursor, grain: 1, flush: false }

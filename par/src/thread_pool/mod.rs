@@ -1,19 +1,21 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
+mod jobs;
+pub(crate) mod sleep;
+
+pub use jobs::Job;
+pub(crate) use jobs::Jobs;
+
 use crate::{
-    Region,
-    claims::Claims,
-    denormals,
-    jobs::{Job, Jobs},
-    region::Body,
-    sleep::Sleep,
-    slot::Slot,
+    Region, denormals,
+    region::{Body, claims::Claims, slot::Slot},
     sync::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
 };
 use parking_lot::Mutex;
+use sleep::Sleep;
 use std::{
     any::Any,
     cell::Cell,
@@ -33,18 +35,18 @@ const SLOTS: usize = 32;
 
 /// A persistent team of threads for parallel regions and jobs.
 ///
-/// `Pool::new(n)` is for programs that call regions from outside: the caller takes part, so `n` threads work in a
+/// `ThreadPool::new(n)` is for programs that call regions from outside: the caller takes part, so `n` threads work in a
 /// region on `n - 1` workers. Idle workers spin for a moment, then sleep; a pool with nothing to do uses no processor.
 ///
 /// Dropping the pool runs the jobs that are still queued, then ends the workers and waits for them. (Two pools whose
 /// workers drop each other would wait for ever.)
 #[derive(Debug)]
-pub struct Pool {
+pub struct ThreadPool {
     shared: Arc<Shared>,
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Settings of a [`Pool`]: see [`Pool::builder`].
+/// Settings of a [`ThreadPool`]: see [`ThreadPool::builder`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     workers: usize,
@@ -123,14 +125,14 @@ impl Builder {
     ///
     /// # Errors
     /// See [`PoolError`]; no thread is left behind.
-    pub fn build(self) -> Result<Pool, PoolError> {
+    pub fn build(self) -> Result<ThreadPool, PoolError> {
         if self.workers > MAX_WORKERS {
             return Err(PoolError::Threads { asked: self.workers });
         }
         let processors =
             if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let shared = Arc::new(Shared::new(self.workers, self.spin));
-        let pool = Pool { shared: Arc::clone(&shared), workers: Mutex::default() };
+        let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..self.workers {
             let shared = Arc::clone(&shared);
             let processor = (!processors.is_empty()).then(|| processors[index % processors.len()]);
@@ -150,7 +152,7 @@ impl Builder {
     }
 }
 
-impl Pool {
+impl ThreadPool {
     /// A pool whose regions have `threads` participants when they are opened from outside: `threads - 1` workers.
     ///
     /// # Errors
@@ -233,10 +235,10 @@ impl Pool {
 }
 
 // A panic in a region or a job is caught and leaves the pool as it was.
-impl UnwindSafe for Pool {}
-impl RefUnwindSafe for Pool {}
+impl UnwindSafe for ThreadPool {}
+impl RefUnwindSafe for ThreadPool {}
 
-impl Drop for Pool {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.stop();
     }
