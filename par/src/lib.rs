@@ -28,6 +28,7 @@
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
+mod current;
 mod denormals;
 mod lanes;
 mod region;
@@ -38,6 +39,7 @@ mod thread_pool;
 #[cfg(all(test, loom))]
 mod models;
 
+pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use lanes::Lanes;
 pub use region::{Region, RegionPanic, Schedule};

@@ -6,6 +6,7 @@ pub(crate) mod slot;
 pub use claims::Schedule;
 
 use crate::{
+    current::{self, Participant},
     denormals::{flush_denormals, is_flushing},
     thread_pool::{Busy, Claimed, ThreadPool, discard},
 };
@@ -121,6 +122,8 @@ impl<'p> Region<'p> {
         body: impl Fn(&mut S, usize) + Sync,
     ) -> Result<(), RegionPanic> {
         let _busy = Busy::enter(self.pool.shared());
+        let opener = Participant { index: 0, count: self.participants as u32 };
+        let _entered = current::enter(self.pool.shared(), opener);
         let flush = self.flush || is_flushing();
         let work = Work { init, body, faults: Faults::default(), flush, _scratch: PhantomData };
         let alone = self.participants == 1 || self.items <= self.grain;
@@ -141,7 +144,7 @@ impl<'p> Region<'p> {
         F: Fn(&mut S, usize) + Sync,
     {
         let deal = claimed.claims().deal(self.items, self.schedule, self.participants, self.grain);
-        claimed.open(Body::new(work, deal), self.participants - 1);
+        claimed.open(Body::new(work, deal, self.participants), self.participants - 1);
         work.participate(claimed.claims().of(deal, self.pool.shared().home()));
         // Here, or where something unwinds: everyone is out before the caller's frame, where `work` lives, is gone.
         drop(claimed);
@@ -154,6 +157,7 @@ pub(crate) struct Body {
     work: *const (),
     enter: unsafe fn(*const (), &mut dyn FnMut() -> Option<Range<usize>>),
     pub(crate) deal: Deal,
+    participants: u32,
 }
 
 // SAFETY: `work` points to a `Work` whose fields are `Sync` closures and synchronised state.
@@ -162,7 +166,7 @@ unsafe impl Send for Body {}
 unsafe impl Sync for Body {}
 
 impl Body {
-    fn new<S, I, F>(work: &Work<S, I, F>, deal: Deal) -> Self
+    fn new<S, I, F>(work: &Work<S, I, F>, deal: Deal, participants: usize) -> Self
     where
         I: Fn() -> S + Sync,
         F: Fn(&mut S, usize) + Sync,
@@ -175,7 +179,17 @@ impl Body {
             let work = unsafe { &*work.cast::<Work<S, I, F>>() };
             work.participate(claim);
         }
-        Self { work: std::ptr::from_ref(work).cast(), enter: enter::<S, I, F>, deal }
+        Self {
+            work: std::ptr::from_ref(work).cast(),
+            enter: enter::<S, I, F>,
+            deal,
+            participants: participants as u32,
+        }
+    }
+
+    /// Who joins with so many seats left; the opener is number 0.
+    pub(crate) fn participant(&self, seats_left: usize) -> Participant {
+        Participant { index: self.participants - seats_left as u32, count: self.participants }
     }
 
     /// Takes part until no item is left to claim.

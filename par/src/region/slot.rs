@@ -77,7 +77,7 @@ impl<B: Copy> Slot<B> {
             }
             // Acquire: pairs with the Release in `open`.
             match self.state.compare_exchange_weak(state, state + ACTIVE_ONE - SEAT_ONE, Acquire, Relaxed) {
-                Ok(_) => return Some(Seat { slot: self }),
+                Ok(_) => return Some(Seat { slot: self, left: (state & SEATS) / SEAT_ONE }),
                 Err(now) => state = now,
             }
         }
@@ -128,9 +128,16 @@ impl<B: Copy> Slot<B> {
 #[derive(Debug)]
 pub(crate) struct Seat<'a, B: Copy> {
     slot: &'a Slot<B>,
+    /// How many seats there were before this one was taken.
+    left: u64,
 }
 
 impl<B: Copy> Seat<'_, B> {
+    /// How many seats were left when this one was taken, itself included: no two participants of a region have the same.
+    pub(crate) fn left(&self) -> usize {
+        self.left as usize
+    }
+
     /// The body of the region.
     pub(crate) fn body(&self) -> B {
         // SAFETY: this thread is inside (ACTIVE counts it), so the opener does not write until it leaves.

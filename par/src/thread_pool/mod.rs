@@ -7,7 +7,7 @@ pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
-    Region, denormals,
+    Region, current, denormals,
     region::{Body, claims::Claims, slot::Slot},
     sync::{
         Padded,
@@ -188,6 +188,21 @@ impl ThreadPool {
     /// The calling thread's index among this pool's workers, if it is one.
     pub fn worker_index(&self) -> Option<usize> {
         self.shared.current()
+    }
+
+    /// The pool that loops run on where the program names none: started at its first use, with the settings of
+    /// [`ThreadPool::builder`].
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn global() -> &'static Self {
+        current::global()
+    }
+
+    /// Calls `f` with this pool as the calling thread's own: loops inside it that name no pool run here.
+    pub fn install<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _entered = current::install(&self.shared);
+        f()
     }
 
     /// A parallel loop over `0..items`, to be run on this pool.
@@ -375,6 +390,7 @@ impl Shared {
     /// A worker's life.
     fn work(&self, index: usize) {
         WORKER.set((self, index));
+        let _installed = current::install(self);
         denormals::reset();
         self.sleep.register(index);
         self.sleep.start_search();
@@ -404,8 +420,10 @@ impl Shared {
             let body = seat.body();
             let surplus = || door.joinable() && claims.surplus(body.deal);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
+            let entered = current::enter(self, body.participant(seat.left()));
             // SAFETY: `seat` counts this thread as inside the region.
             unsafe { body.participate(claims.of(body.deal, index)) };
+            drop(entered);
             // Everything is claimed: spare the others the way.
             door.shut();
             self.hide(slot);
