@@ -7,8 +7,8 @@ pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
-    Region, current, denormals,
-    region::{Body, claims::Claims, slot::Slot},
+    current, denormals,
+    region::{Body, claims::Cursors, slot::Slot},
     sync::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
@@ -177,7 +177,7 @@ impl ThreadPool {
 
     /// The number of threads that a region can have when it is opened by the calling thread.
     pub fn threads(&self) -> usize {
-        self.shared.workers + usize::from(self.worker_index().is_none())
+        self.shared.threads()
     }
 
     /// The number of worker threads.
@@ -203,11 +203,6 @@ impl ThreadPool {
     pub fn install<R>(&self, f: impl FnOnce() -> R) -> R {
         let _entered = current::install(&self.shared);
         f()
-    }
-
-    /// A parallel loop over `0..items`, to be run on this pool.
-    pub fn region(&self, items: usize) -> Region<'_> {
-        Region::new(self, items)
     }
 
     /// Hands a job to the workers. It runs later, on one of them.
@@ -314,7 +309,7 @@ thread_local! {
 #[derive(Debug)]
 struct Gate {
     slot: Slot<Body>,
-    claims: Claims,
+    cursors: Cursors,
 }
 
 /// What the workers and the pool's users share.
@@ -339,7 +334,7 @@ impl Shared {
             stop: AtomicBool::new(false),
             open: Padded(AtomicU64::new(0)),
             gates: (0..slots)
-                .map(|_| Padded(Gate { slot: Slot::new(), claims: Claims::new(workers + 1) }))
+                .map(|_| Padded(Gate { slot: Slot::new(), cursors: Cursors::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
             sleep: Sleep::new(workers),
@@ -349,6 +344,12 @@ impl Shared {
     fn current(&self) -> Option<usize> {
         let (pool, index) = WORKER.get();
         ptr::eq(pool, self).then_some(index)
+    }
+
+    /// The number of threads that a region can have when it is opened by the calling thread.
+    #[inline]
+    pub(crate) fn threads(&self) -> usize {
+        self.workers + usize::from(self.current().is_none())
     }
 
     /// The block that the calling thread works on first in a static schedule.
@@ -415,14 +416,14 @@ impl Shared {
         while open != 0 {
             let slot = open.trailing_zeros() as usize;
             open &= open - 1;
-            let Gate { slot: door, claims } = &*self.gates[slot];
+            let Gate { slot: door, cursors } = &*self.gates[slot];
             let Some(seat) = door.join() else { continue };
             let body = seat.body();
-            let surplus = || door.joinable() && claims.surplus(body.deal);
+            let surplus = || door.joinable() && body.surplus(cursors);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
             let entered = current::enter(self, body.participant(seat.left()));
             // SAFETY: `seat` counts this thread as inside the region.
-            unsafe { body.participate(claims.of(body.deal, index)) };
+            unsafe { body.participate(cursors, index) };
             drop(entered);
             // Everything is claimed: spare the others the way.
             door.shut();
@@ -464,9 +465,9 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl Claimed<'_> {
-    /// The cursors for the region's items.
-    pub(crate) fn claims(&self) -> &Claims {
-        &self.shared.gates[self.slot].claims
+    /// The cursors for the region's units.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.shared.gates[self.slot].cursors
     }
 
     /// Opens the region for up to `seats` threads beside the caller.
