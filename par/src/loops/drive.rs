@@ -220,11 +220,14 @@ impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
         let mut position = Position { at: self.at, item: self.items.start };
         let whole = self.items.len() / L;
         for block in 0..whole {
-            for (k, lane) in lanes.iter_mut().enumerate() {
+            let values: [Q::Out; L] = std::array::from_fn(|k| {
                 position.item = self.items.start + block * L + k;
                 // SAFETY: as above.
                 let value = unsafe { self.source.next(&mut cursor) };
-                *lane = f(*lane, self.step.apply(self.scratch, value));
+                self.step.apply(self.scratch, value)
+            });
+            for (lane, value) in lanes.iter_mut().zip(values) {
+                *lane = f(*lane, value);
             }
         }
         for (item, lane) in (self.items.start + whole * L..self.items.end).zip(&mut lanes) {

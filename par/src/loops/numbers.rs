@@ -8,7 +8,7 @@ use super::{
 use std::convert::Infallible;
 
 /// How many partial results a participant keeps at a time: enough to hide the latency of an addition.
-const LANES: usize = 32;
+const LANES: usize = 16;
 
 /// A number type that loops can add up.
 pub trait Number: Copy + Send + Sync + private::Arithmetic {}
