@@ -13,6 +13,8 @@ struct Here {
     participant: Participant,
     /// How many regions, jobs and scopes this thread is inside.
     depth: u32,
+    /// How many values of pools are held by this thread, and by those whose work it does.
+    held: u32,
 }
 
 thread_local! {
@@ -21,7 +23,7 @@ thread_local! {
 
 impl Here {
     const NOWHERE: Self =
-        Self { pool: ptr::null(), participant: Participant { index: 0, count: 1 }, depth: 0 };
+        Self { pool: ptr::null(), participant: Participant { index: 0, count: 1 }, depth: 0, held: 0 };
 }
 
 /// The place of a thread among those that work on a loop, or in a team: see [`participant`].
@@ -68,15 +70,69 @@ pub(crate) fn is_inside() -> bool {
 /// Makes `pool` the calling thread's pool until the guard is dropped.
 pub(crate) fn enter(pool: &Shared, participant: Participant) -> Entered<'_> {
     let before = HERE.get();
-    HERE.set(Here { pool, participant, depth: before.depth + 1 });
+    HERE.set(Here { pool, participant, depth: before.depth + 1, ..before });
     Entered { before, _pool: PhantomData }
 }
 
+/// The same for work that another thread waits for: it passes on what that one holds.
+pub(crate) fn enter_for(pool: &Shared, participant: Participant, held: Held) -> Entered<'_> {
+    let entered = enter(pool, participant);
+    HERE.set(Here { held: held.0, ..HERE.get() });
+    entered
+}
+
+/// How many values of pools a thread holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held(u32);
+
+/// What the calling thread holds.
+pub(crate) fn held() -> Held {
+    Held(HERE.get().held)
+}
+
+/// Whether the calling thread holds a value of a pool, or a thread does that waits for its work.
+pub(crate) fn is_holding() -> bool {
+    HERE.get().held > 0
+}
+
+/// The calling thread holds a value of a pool as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Holding(PhantomData<*const ()>);
+
+impl Holding {
+    pub(crate) fn begin() -> Self {
+        let here = HERE.get();
+        HERE.set(Here { held: here.held + 1, ..here });
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        let here = HERE.get();
+        HERE.set(Here { held: here.held.saturating_sub(1), ..here });
+    }
+}
+
 /// The same, without going inside: see [`ThreadPool::install`].
-pub(crate) fn install(pool: &Shared) -> Entered<'_> {
+pub(crate) fn install(pool: &Shared) -> Installed<'_> {
     let before = HERE.get();
     HERE.set(Here { pool, ..before });
-    Entered { before, _pool: PhantomData }
+    Installed { before: before.pool, _pool: PhantomData }
+}
+
+/// Restores the pool and nothing else: what the program holds may be taken or given back meanwhile.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Installed<'p> {
+    before: *const Shared,
+    _pool: PhantomData<(&'p Shared, *const ())>,
+}
+
+impl Drop for Installed<'_> {
+    fn drop(&mut self) {
+        HERE.set(Here { pool: self.before, ..HERE.get() });
+    }
 }
 
 /// Restores what was before. It borrows the pool: a pointer in [`HERE`] never outlives what it points to. It must be dropped

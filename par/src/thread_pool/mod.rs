@@ -13,6 +13,7 @@ use crate::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
+    team::Reservations,
 };
 use parking_lot::Mutex;
 use sleep::Sleep;
@@ -226,6 +227,7 @@ impl ThreadPool {
     /// Runs the jobs that are still queued, ends the workers and waits for them. Regions are run by their callers alone
     /// from then on, and jobs that are submitted later stay where they are.
     pub fn stop(&self) {
+        self.shared.reservations.close();
         self.shared.stop.store(true, SeqCst);
         self.shared.sleep.wake_all();
         let workers = std::mem::take(&mut *self.workers.lock());
@@ -323,6 +325,7 @@ pub(crate) struct Shared {
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
     sleep: Sleep,
+    reservations: Reservations,
 }
 
 impl Shared {
@@ -338,6 +341,7 @@ impl Shared {
                 .collect(),
             jobs: Jobs::default(),
             sleep: Sleep::new(workers),
+            reservations: Reservations::new(workers),
         }
     }
 
@@ -355,6 +359,11 @@ impl Shared {
     /// The block that the calling thread works on first in a static schedule.
     pub(crate) fn home(&self) -> usize {
         self.current().unwrap_or(self.workers)
+    }
+
+    /// Which workers belong to teams.
+    pub(crate) fn reservations(&self) -> &Reservations {
+        &self.reservations
     }
 
     /// A free slot, for a region that the calling thread is about to open; `None` where all are taken.
@@ -421,7 +430,7 @@ impl Shared {
             let body = seat.body();
             let surplus = || door.joinable() && body.surplus(cursors);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
-            let entered = current::enter(self, body.participant(seat.left()));
+            let entered = body.enter(self, seat.left());
             // SAFETY: `seat` counts this thread as inside the region.
             unsafe { body.participate(cursors, index) };
             drop(entered);
