@@ -43,4 +43,4 @@ pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use lanes::Lanes;
 pub use region::{Region, RegionPanic, Schedule};
-pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
+pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};

@@ -5,7 +5,11 @@
 //! ```
 
 use crate::{
-    region::{Schedule, claims::Claims, slot::Slot},
+    region::{
+        Schedule,
+        claims::Claims,
+        slot::{Patience, Slot},
+    },
     sync::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
         thread,
@@ -49,7 +53,7 @@ fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, seats: us
     // SAFETY: nobody is inside: the slot was free.
     target.with_mut(|v| unsafe { *v = value });
     slot.open(Pointer(&**target), seats);
-    slot.close();
+    slot.close(Patience::MODEL);
     // SAFETY: everyone has left. If one had not, loom would report the race.
     target.with_mut(|v| unsafe { *v = usize::MAX });
 }

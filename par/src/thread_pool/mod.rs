@@ -1,14 +1,20 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
+mod builder;
 mod jobs;
 pub(crate) mod sleep;
 
+pub use builder::{Builder, MAX_WORKERS, PoolError, WaitPolicy, default_threads};
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
     Region, current, denormals,
-    region::{Body, claims::Claims, slot::Slot},
+    region::{
+        Body,
+        claims::Claims,
+        slot::{Patience, Slot},
+    },
     sync::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
@@ -19,16 +25,12 @@ use sleep::Sleep;
 use std::{
     any::Any,
     cell::Cell,
-    fmt, io,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr,
     sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
-
-/// The most workers that a pool may have.
-pub const MAX_WORKERS: usize = 1024;
 
 /// How many regions can be open at a time; more are run by their callers alone. One bit each in a word.
 const SLOTS: usize = 32;
@@ -46,133 +48,18 @@ pub struct ThreadPool {
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Settings of a [`ThreadPool`]: see [`ThreadPool::builder`].
-#[derive(Clone, Debug)]
-pub struct Builder {
-    workers: usize,
-    name: String,
-    pin: bool,
-    spin: Duration,
-}
-
-/// A pool that could not be built.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum PoolError {
-    /// More threads than [`MAX_WORKERS`] were asked for, or none.
-    Threads {
-        /// The number that was asked for.
-        asked: usize,
-    },
-    /// The operating system refused a thread.
-    Spawn {
-        /// How many workers had been started.
-        started: usize,
-        /// What it said.
-        source: io::Error,
-    },
-}
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads { asked } => {
-                write!(f, "a pool of {asked} threads was asked for; choose between 1 and {MAX_WORKERS}")
-            }
-            Self::Spawn { started, source } => {
-                write!(f, "the system refused worker thread {started}: {source}; ask for fewer threads")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PoolError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Threads { .. } => None,
-            Self::Spawn { source, .. } => Some(source),
-        }
-    }
-}
-
-impl Builder {
-    /// The number of worker threads (0 is allowed: then callers work alone). A thread that opens a region from
-    /// outside the pool takes part beside them.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
-    }
-
-    /// The beginning of the workers' thread names; the index follows.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Binds each worker to a processor of its own, where the system can.
-    pub fn pin(mut self, pin: bool) -> Self {
-        self.pin = pin;
-        self
-    }
-
-    /// How long a worker looks for work before it sleeps (50 µs by default).
-    pub fn spin(mut self, spin: Duration) -> Self {
-        self.spin = spin;
-        self
-    }
-
-    /// Starts the threads.
-    ///
-    /// # Errors
-    /// See [`PoolError`]; no thread is left behind.
-    pub fn build(self) -> Result<ThreadPool, PoolError> {
-        if self.workers > MAX_WORKERS {
-            return Err(PoolError::Threads { asked: self.workers });
-        }
-        let processors =
-            if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
-        let shared = Arc::new(Shared::new(self.workers, self.spin));
-        let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
-        for index in 0..self.workers {
-            let shared = Arc::clone(&shared);
-            let processor = (!processors.is_empty()).then(|| processors[index % processors.len()]);
-            let thread = std::thread::Builder::new().name(format!("{}{index}", self.name)).spawn(move || {
-                if let Some(processor) = processor {
-                    // Where the system refuses, the worker runs unbound.
-                    core_affinity::set_for_current(processor);
-                }
-                shared.work(index);
-            });
-            match thread {
-                Ok(thread) => pool.workers.lock().push(thread),
-                Err(source) => return Err(PoolError::Spawn { started: index, source }),
-            }
-        }
-        Ok(pool)
-    }
-}
-
 impl ThreadPool {
     /// A pool whose regions have `threads` participants when they are opened from outside: `threads - 1` workers.
     ///
     /// # Errors
     /// See [`PoolError`].
     pub fn new(threads: usize) -> Result<Self, PoolError> {
-        match threads.checked_sub(1) {
-            Some(workers) => Self::builder().workers(workers).build(),
-            None => Err(PoolError::Threads { asked: 0 }),
-        }
+        Self::builder().threads(threads).build()
     }
 
-    /// Settings, with one worker for each processor that this process may use, less the caller.
+    /// Settings; by default one thread for each processor that this process may use, the caller included.
     pub fn builder() -> Builder {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Builder {
-            workers: processors - 1,
-            name: "anabranch-".into(),
-            pin: false,
-            spin: Duration::from_micros(50),
-        }
+        Builder::new()
     }
 
     /// The number of threads that a region can have when it is opened by the calling thread.
@@ -321,7 +208,10 @@ struct Gate {
 #[derive(Debug)]
 pub(crate) struct Shared {
     workers: usize,
+    /// How long an idle worker looks for work before it sleeps.
     spin: Duration,
+    /// The same for the opener of a region that waits for the others.
+    patience: Patience,
     stop: AtomicBool,
     /// A bit for every slot that may be joined: all that an idle worker looks at.
     open: Padded<AtomicU64>,
@@ -331,11 +221,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(workers: usize, spin: Duration) -> Self {
+    fn new(workers: usize, spin: Duration, patience: Patience) -> Self {
         let slots = if workers == 0 { 0 } else { SLOTS };
         Self {
             workers,
             spin,
+            patience,
             stop: AtomicBool::new(false),
             open: Padded(AtomicU64::new(0)),
             gates: (0..slots)
@@ -481,6 +372,6 @@ impl Claimed<'_> {
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         self.shared.hide(self.slot);
-        self.shared.gates[self.slot].slot.close();
+        self.shared.gates[self.slot].slot.close(self.shared.patience);
     }
 }
