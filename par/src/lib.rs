@@ -6,6 +6,7 @@
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
+//! - [`foreign`]: any thread may do all this; it joins by itself, and [`ThreadPool::call`] returns panics as values.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
@@ -24,12 +25,14 @@
 //!
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
+//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory), `foreign/registry` (what
+//! is kept for a thread, lent from one to the next) and `denormals` (the
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
 mod current;
 mod denormals;
+pub mod foreign;
 mod lanes;
 mod region;
 pub mod scratch;
