@@ -11,7 +11,6 @@ use crate::{
         claims::Claims,
         slot::{Patience, Slot},
     },
-    scratch::Bump,
     sync::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
         thread,
@@ -210,7 +209,7 @@ fn a_record_is_taken_by_one_thread_at_a_time() {
         let use_it = |registry: &Registry| {
             for _ in 0..2 {
                 let mut member = registry.take();
-                member.with(|held| held.scratch.push(Bump::new()));
+                member.with(|held| held.scratch.push(Box::default()));
                 registry.give_back(member);
             }
         };

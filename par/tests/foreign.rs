@@ -22,15 +22,19 @@ fn use_all(pool: &ThreadPool) -> usize {
     items.into_inner() + pool.call(|| 1).unwrap()
 }
 
+/// Calls `f` on `threads` new threads at once; what they return.
+fn on_new_threads<R: Send>(threads: usize, f: impl Fn() -> R + Sync) -> Vec<R> {
+    thread::scope(|s| {
+        let all: Vec<_> = (0..threads).map(|_| s.spawn(&f)).collect();
+        all.into_iter().map(|stranger| stranger.join().unwrap()).collect()
+    })
+}
+
 #[test]
 fn any_thread_may_use_everything() {
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
-        let strangers: Vec<_> = thread::scope(|s| {
-            let all: Vec<_> = (0..8).map(|_| s.spawn(|| use_all(&pool))).collect();
-            all.into_iter().map(|stranger| stranger.join().unwrap()).collect()
-        });
-        assert_eq!(strangers, [51; 8]);
+        assert_eq!(on_new_threads(8, || use_all(&pool)), [51; 8]);
     }
 }
 
@@ -39,13 +43,9 @@ fn members_are_bounded_by_the_threads_alive_at_once() {
     let pool = ThreadPool::new(2).unwrap();
     let before = foreign::statistics();
     for _ in 0..1250 {
-        thread::scope(|s| {
-            for _ in 0..4 {
-                s.spawn(|| {
-                    pool.region(4).run(|_| ());
-                    scratch::scope(|scope| scope.filled(100_000, 1_u8)[99_999])
-                });
-            }
+        on_new_threads(4, || {
+            pool.region(4).run(|_| ());
+            scratch::scope(|scope| scope.filled(100_000, 1_u8)[99_999])
         });
     }
     let after = foreign::statistics();
@@ -67,17 +67,10 @@ fn a_thread_that_leaves_does_not_keep_much_memory_from_the_others() {
 #[test]
 fn members_have_numbers_of_their_own() {
     let barrier = Barrier::new(8);
-    let mut numbers: Vec<_> = thread::scope(|s| {
-        let all: Vec<_> = (0..8)
-            .map(|_| {
-                s.spawn(|| {
-                    let attached = foreign::attach();
-                    barrier.wait();
-                    attached.index()
-                })
-            })
-            .collect();
-        all.into_iter().map(|member| member.join().unwrap()).collect()
+    let mut numbers = on_new_threads(8, || {
+        let attached = foreign::attach();
+        barrier.wait();
+        attached.index()
     });
     numbers.sort_unstable();
     numbers.dedup();
@@ -215,13 +208,11 @@ fn threads_may_end_without_leaving() {
     for _ in 0..100 {
         // A guard that is forgotten, and guards that outlive the thread's membership.
         thread::spawn(|| std::mem::forget(foreign::attach())).join().unwrap();
-        thread::scope(|s| {
-            s.spawn(|| KEPT.set(Some(foreign::attach())));
-            s.spawn(|| {
-                KEPT.set(None);
-                use_all(&pool);
-                KEPT.set(Some(foreign::attach()));
-            });
+        on_new_threads(1, || KEPT.set(Some(foreign::attach())));
+        on_new_threads(2, || {
+            KEPT.set(None);
+            use_all(&pool);
+            KEPT.set(Some(foreign::attach()));
         });
     }
     let after = foreign::statistics();
@@ -275,11 +266,7 @@ fn jobs_come_from_any_thread() {
     let count = Arc::new(Count(AtomicUsize::new(0)));
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
-        thread::scope(|s| {
-            for _ in 0..4 {
-                s.spawn(|| pool.call(|| pool.submit(Arc::clone(&count) as Arc<dyn Job>)).unwrap());
-            }
-        });
+        on_new_threads(4, || pool.call(|| pool.submit(Arc::clone(&count) as Arc<dyn Job>)).unwrap());
     }
     assert_eq!(count.0.load(Relaxed), 20);
 }

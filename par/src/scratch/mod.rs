@@ -54,14 +54,17 @@ use crate::foreign;
 /// The memory stays with the thread, so that the next scope of the same size allocates nothing; a nested call has memory of
 /// its own. In a parallel region every participant uses its own. When a thread [ends or leaves](crate::foreign), up
 /// to 1 MiB is left to the next one that needs scratch.
+#[inline]
 pub fn scope<R>(f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
     /// Puts the memory back, also when `f` panics.
-    struct Lent(Bump);
+    struct Lent(Option<Box<Bump>>);
     impl Drop for Lent {
+        #[inline]
         fn drop(&mut self) {
-            let bump = std::mem::take(&mut self.0);
-            foreign::with(|held| held.scratch.push(bump));
+            if let Some(bump) = self.0.take() {
+                foreign::with(|held| held.scratch.push(bump));
+            }
         }
     }
-    Lent(foreign::with(|held| held.scratch.pop()).unwrap_or_default()).0.scope(f)
+    Lent(foreign::with(|held| held.scratch.pop())).0.get_or_insert_default().scope(f)
 }

@@ -87,6 +87,7 @@ impl ThreadPool {
     }
 
     /// Calls `f` with this pool as the calling thread's own: loops inside it that name no pool run here.
+    #[inline]
     pub fn install<R>(&self, f: impl FnOnce() -> R) -> R {
         let _entered = current::install(&self.shared);
         f()
