@@ -88,7 +88,8 @@ impl<'p> Region<'p> {
     ///
     /// # Panics
     /// If a call panics, items after it are skipped, and the panic of the *lowest* such item comes out here once every
-    /// participant has left, with the item's index in front of its message.
+    /// participant has left, with the item's index in front of its message. In a process that was forked after the pool
+    /// was built (see [`ThreadPool`]), every form of this panics.
     pub fn run(self, body: impl Fn(usize) + Sync) {
         self.run_with(|| (), |(), item| body(item));
     }
@@ -121,6 +122,7 @@ impl<'p> Region<'p> {
         init: impl Fn() -> S + Sync,
         body: impl Fn(&mut S, usize) + Sync,
     ) -> Result<(), RegionPanic> {
+        self.pool.shared().expect_not_forked();
         let _busy = Busy::enter(self.pool.shared());
         let opener = Participant { index: 0, count: self.participants as u32 };
         let _entered = current::enter(self.pool.shared(), opener);

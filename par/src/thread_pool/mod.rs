@@ -1,10 +1,12 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
 mod builder;
+mod fork;
 mod jobs;
 pub(crate) mod sleep;
 
 pub use builder::{Builder, MAX_WORKERS, PoolError, WaitPolicy, default_threads};
+pub use fork::Forked;
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
@@ -42,6 +44,10 @@ const SLOTS: usize = 32;
 ///
 /// Dropping the pool runs the jobs that are still queued, then ends the workers and waits for them. (Two pools whose
 /// workers drop each other would wait for ever.)
+///
+/// After a `fork` the workers are in the parent process only. In the child, every use of a pool that was built before is an
+/// error that says so ([`check_fork`](Self::check_fork)), whatever its number of workers; dropping it waits for nobody. Pools
+/// that are built in the child work.
 #[derive(Debug)]
 pub struct ThreadPool {
     shared: Arc<Shared>,
@@ -102,7 +108,11 @@ impl ThreadPool {
     ///
     /// In a pool without workers the calling thread runs it: before this returns, or where the thread is inside a region
     /// or job, when it leaves the outermost one.
+    ///
+    /// # Panics
+    /// If this process was forked after the pool was built.
     pub fn submit(&self, job: Arc<dyn Job>) {
+        self.shared.expect_not_forked();
         self.shared.jobs.push(job);
         if self.shared.workers == 0 {
             drop(Busy::enter(&self.shared));
@@ -111,14 +121,33 @@ impl ThreadPool {
         }
     }
 
-    /// Takes the oldest job that no worker has taken yet, for the caller to run.
+    /// Takes the oldest job that no worker has taken yet, for the caller to run. In a process that was forked after the
+    /// pool was built there is none: they are all run in the parent.
     pub fn steal(&self) -> Option<Arc<dyn Job>> {
-        self.shared.jobs.pop()
+        self.shared.check_fork().ok().and_then(|()| self.shared.jobs.pop())
+    }
+
+    /// Whether this process has the pool's workers: not if it was forked after the pool was built.
+    ///
+    /// ```
+    /// let pool = anabranch_par::ThreadPool::new(2)?;
+    /// assert_eq!(pool.check_fork(), Ok(()));
+    /// # Ok::<(), anabranch_par::PoolError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Forked`].
+    pub fn check_fork(&self) -> Result<(), Forked> {
+        self.shared.check_fork()
     }
 
     /// Runs the jobs that are still queued, ends the workers and waits for them. Regions are run by their callers alone
-    /// from then on, and jobs that are submitted later stay where they are.
+    /// from then on, and jobs that are submitted later stay where they are. In a process that was forked after the pool was
+    /// built it does nothing.
     pub fn stop(&self) {
+        if self.check_fork().is_err() {
+            return;
+        }
         self.shared.stop.store(true, SeqCst);
         self.shared.sleep.wake_all();
         let workers = std::mem::take(&mut *self.workers.lock());
@@ -143,6 +172,13 @@ impl RefUnwindSafe for ThreadPool {}
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
+        if self.check_fork().is_err() {
+            // Others were at work on all this when they ceased to be; and the handles of threads that do not exist here
+            // may be those of new ones.
+            std::mem::forget(std::mem::take(self.workers.get_mut()));
+            std::mem::forget(Arc::clone(&self.shared));
+            return;
+        }
         self.stop();
     }
 }
@@ -208,6 +244,10 @@ struct Gate {
 /// What the workers and the pool's users share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// The beginning of the workers' names.
+    name: Box<str>,
+    /// Which process the workers are in.
+    generation: u32,
     workers: usize,
     /// How long an idle worker looks for work before it sleeps.
     spin: Duration,
@@ -222,9 +262,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(workers: usize, spin: Duration, patience: Patience) -> Self {
+    fn new(name: &str, workers: usize, spin: Duration, patience: Patience) -> Self {
         let slots = if workers == 0 { 0 } else { SLOTS };
         Self {
+            name: name.into(),
+            generation: fork::generation(),
             workers,
             spin,
             patience,
@@ -241,6 +283,29 @@ impl Shared {
     fn current(&self) -> Option<usize> {
         let (pool, index) = WORKER.get();
         ptr::eq(pool, self).then_some(index)
+    }
+
+    /// Whether the workers are in this process. Costs two loads.
+    ///
+    /// # Errors
+    /// [`Forked`].
+    #[inline]
+    pub(crate) fn check_fork(&self) -> Result<(), Forked> {
+        if fork::generation() == self.generation { Ok(()) } else { Err(self.forked()) }
+    }
+
+    #[cold]
+    fn forked(&self) -> Forked {
+        Forked { pool: self.name.clone(), workers: self.workers }
+    }
+
+    /// The same for those that cannot return an error.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn expect_not_forked(&self) {
+        if let Err(error) = self.check_fork() {
+            panic!("{error}");
+        }
     }
 
     /// The block that the calling thread works on first in a static schedule.
@@ -372,6 +437,11 @@ impl Claimed<'_> {
 
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
+        if let Err(error) = self.shared.check_fork() {
+            // Forked from inside the region: nobody is left to wait for, and what the others had begun is lost.
+            assert!(std::thread::panicking(), "{error}");
+            return;
+        }
         self.shared.hide(self.slot);
         self.shared.gates[self.slot].slot.close(self.shared.patience);
     }
