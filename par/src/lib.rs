@@ -26,13 +26,14 @@
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
 //! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory), `foreign/registry` (what
-//! is kept for a thread, lent from one to the next), `thread_pool/fork` (a handler for forks) and `denormals` (the
+//! is kept for a thread, lent from one to the next), `fork` (a handler for forks) and `denormals` (the
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
 mod current;
 mod denormals;
 pub mod foreign;
+mod fork;
 mod lanes;
 mod region;
 pub mod scratch;
@@ -44,8 +45,7 @@ mod models;
 
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
+pub use fork::Forked;
 pub use lanes::Lanes;
 pub use region::{Region, RegionPanic, Schedule};
-pub use thread_pool::{
-    Builder, Forked, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads,
-};
+pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};

@@ -1,7 +1,7 @@
 //! The settings of a pool: what the program says, or else the environment, or else a default.
 
-use super::{Shared, ThreadPool, fork};
-use crate::region::slot::Patience;
+use super::{Shared, ThreadPool};
+use crate::{fork::Home, region::slot::Patience};
 use parking_lot::Mutex;
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -166,8 +166,8 @@ impl Builder {
         let pin = or_environment(self.pin, &PIN)?.unwrap_or(false);
         let policy = or_environment(self.policy, &WAIT_POLICY)?.unwrap_or_default();
         let processors = if pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
-        fork::watch().map_err(|source| PoolError::Spawn { started: 0, source })?;
-        let shared = Arc::new(Shared::new(&self.name, workers, policy.spin(self.spin), policy.patience()));
+        let home = Home::here(&self.name).map_err(|source| PoolError::Spawn { started: 0, source })?;
+        let shared = Arc::new(Shared::new(home, workers, policy.spin(self.spin), policy.patience()));
         let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..workers {
             let shared = Arc::clone(&shared);

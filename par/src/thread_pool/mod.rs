@@ -1,17 +1,15 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
 mod builder;
-mod fork;
 mod jobs;
 pub(crate) mod sleep;
 
 pub use builder::{Builder, MAX_WORKERS, PoolError, WaitPolicy, default_threads};
-pub use fork::Forked;
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
-    Region, current, denormals,
+    Forked, Region, current, denormals, fork,
     region::{
         Body,
         claims::Claims,
@@ -244,10 +242,8 @@ struct Gate {
 /// What the workers and the pool's users share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The beginning of the workers' names.
-    name: Box<str>,
-    /// Which process the workers are in.
-    generation: u32,
+    /// Where the workers are.
+    home: fork::Home,
     workers: usize,
     /// How long an idle worker looks for work before it sleeps.
     spin: Duration,
@@ -262,11 +258,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(name: &str, workers: usize, spin: Duration, patience: Patience) -> Self {
+    fn new(home: fork::Home, workers: usize, spin: Duration, patience: Patience) -> Self {
         let slots = if workers == 0 { 0 } else { SLOTS };
         Self {
-            name: name.into(),
-            generation: fork::generation(),
+            home,
             workers,
             spin,
             patience,
@@ -285,27 +280,20 @@ impl Shared {
         ptr::eq(pool, self).then_some(index)
     }
 
-    /// Whether the workers are in this process. Costs two loads.
+    /// Whether the workers are in this process, not in the one that it was forked from.
     ///
     /// # Errors
     /// [`Forked`].
     #[inline]
     pub(crate) fn check_fork(&self) -> Result<(), Forked> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(self.forked()) }
-    }
-
-    #[cold]
-    fn forked(&self) -> Forked {
-        Forked { pool: self.name.clone(), workers: self.workers }
+        self.home.check()
     }
 
     /// The same for those that cannot return an error.
     #[inline]
     #[track_caller]
     pub(crate) fn expect_not_forked(&self) {
-        if let Err(error) = self.check_fork() {
-            panic!("{error}");
-        }
+        self.home.expect();
     }
 
     /// The block that the calling thread works on first in a static schedule.
