@@ -9,9 +9,9 @@ use crate::{
     tile::Tile,
 };
 use anabranch_grid::Chunk;
-use anabranch_par::{Schedule, flush_denormals};
+use anabranch_par::{IntoParallel, LoopError, Schedule, Split, flush_denormals};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 /// A host function with its accesses bound (or why they are not), until it is run.
 pub(crate) struct HostBody<const K: usize, L: AccessList<K>, F>(Option<Host<K, L, F>>);
@@ -82,16 +82,21 @@ where
             let mut guards = unsafe { L::guards(&bound, chunk) };
             kernel(&Tile::new(chunks[chunk]), L::views(&mut guards));
         };
-        let region = core
-            .pool()
-            .region(chunks.len())
-            .schedule(Schedule::Static)
-            .participants(core.threads())
-            .flush_denormals(flush);
-        let done = region.try_run(call).map_err(|panic| {
-            let item = panic.index();
-            let chunk = chunks[order.as_ref().map_or(item, |order| order[item])].range.to_string();
-            Cause::from_panic(panic.into_payload(), Some(chunk))
+        let chunks_done = (0..chunks.len())
+            .par()
+            .on(core.pool())
+            .schedule(Schedule::Static(Split::Consecutive))
+            .chunking(false)
+            .threads(core.threads())
+            .flush_denormals(flush)
+            .try_for_each(|item| Ok::<(), Infallible>(call(item)));
+        let done = chunks_done.map_err(|error| match error {
+            LoopError::Panic(panic) => {
+                let item = panic.index();
+                let chunk = chunks[order.as_ref().map_or(item, |order| order[item])].range.to_string();
+                Cause::from_panic(panic.into_payload(), Some(chunk))
+            }
+            other => unreachable!("nothing else ends this loop: {other}"),
         });
         done?;
         // SAFETY: memory is attached, all chunks are done, and the graph still allows the task.

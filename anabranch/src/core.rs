@@ -3,7 +3,6 @@
 use crate::{
     access::AccessList,
     books::Books,
-    cancel::CancellationToken,
     conflicts::Conflicts,
     declare::Declaration,
     error::{Cause, Error, Failure, TaskLabel},
@@ -20,7 +19,7 @@ use crate::{
 };
 use anabranch_graph::{BufferId, ObjectId, Submitted, TaskGraph, TaskId};
 use anabranch_grid::Extent;
-use anabranch_par::{Lanes, PoolError, ThreadPool};
+use anabranch_par::{CancellationToken, Lanes, PoolError, ThreadPool};
 use parking_lot::Mutex;
 use std::{
     fmt,

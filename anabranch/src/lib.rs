@@ -75,7 +75,6 @@ mod barrier;
 mod body;
 mod books;
 mod buffer;
-mod cancel;
 mod capture;
 mod conflicts;
 mod core;
@@ -110,9 +109,9 @@ pub use access::{
 pub use anabranch_graph as graph;
 pub use anabranch_grid as grid;
 pub use anabranch_par as par;
+pub use anabranch_par::CancellationToken;
 pub use barrier::Barrier;
 pub use buffer::{Buffer, Initial, Label, Part};
-pub use cancel::CancellationToken;
 pub use capture::{Capture, Captures, Copies, Fenceable, Moves};
 pub use declare::Declaration;
 pub use element::{Element, Rank, Shape};

@@ -3,13 +3,12 @@
 //! A node is one allocation: what every task has (its [`Head`]), and behind it what it does (its [`Body`]).
 
 use crate::{
-    cancel::CancellationToken,
     core::Core,
     error::{Cause, Failure, TaskLabel},
     sync::Event,
 };
 use anabranch_graph::{Effect, TaskId};
-use anabranch_par::Job;
+use anabranch_par::{CancellationToken, Job};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{

@@ -3,7 +3,6 @@
 use crate::{
     barrier::Barrier,
     buffer::{self, Buffer, Initial},
-    cancel::CancellationToken,
     capture::{Captures, Copies, Fenceable, Moves},
     core::Core,
     element::Element,
@@ -20,6 +19,7 @@ use anabranch_graph::{
     print::{Drawing, Format},
 };
 use anabranch_grid::Extent;
+use anabranch_par::CancellationToken;
 use std::{
     borrow::Cow,
     future::Future,

@@ -47,10 +47,10 @@ impl Participant {
 /// The calling thread's place in the innermost loop that it is working on; `None` outside of all loops.
 ///
 /// ```
-/// use anabranch_par::{ThreadPool, participant};
+/// use anabranch_par::prelude::*;
 ///
 /// assert!(participant().is_none());
-/// ThreadPool::global().region(100).run(|_| {
+/// (0..100).par().for_each(|_| {
 ///     let me = participant().unwrap();
 ///     assert!(me.index() < me.count());
 /// });

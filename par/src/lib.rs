@@ -11,15 +11,11 @@
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
 //! ```
-//! use anabranch_par::{ThreadPool, Schedule};
-//! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! use anabranch_par::prelude::*;
 //!
 //! let pool = ThreadPool::new(2)?;
-//! let squares: Vec<AtomicU64> = (0..100).map(|_| AtomicU64::new(0)).collect();
-//! pool.region(squares.len())
-//!     .schedule(Schedule::Static)
-//!     .run(|i| squares[i].store((i * i) as u64, Relaxed));
-//! assert_eq!(squares[9].load(Relaxed), 81);
+//! let squares: Vec<u64> = (0..100).par().on(&pool).map(|i| i * i).collect();
+//! assert_eq!(squares[9], 81);
 //! # Ok::<(), anabranch_par::PoolError>(())
 //! ```
 //!
@@ -30,12 +26,15 @@
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
+mod cancel;
 mod current;
 mod denormals;
 pub mod foreign;
 mod fork;
 mod lanes;
+mod loops;
 mod region;
+mod schedule;
 pub mod scratch;
 mod sync;
 mod thread_pool;
@@ -43,9 +42,24 @@ mod thread_pool;
 #[cfg(all(test, loom))]
 mod models;
 
+pub use cancel::CancellationToken;
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use fork::Forked;
 pub use lanes::Lanes;
-pub use region::{Region, RegionPanic, Schedule};
+pub use loops::{
+    Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
+    source::{IntoParallel, ParallelSlice, Source, UnequalLengths},
+    step::Step,
+};
+pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
+
+/// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
+pub mod prelude {
+    pub use crate::{IntoParallel, ParallelSlice, Schedule, Split, ThreadPool, participant};
+}
+
+fn join<RA, RB>(a: impl FnOnce() -> RA, b: impl FnOnce() -> RB) -> (RA, RB) {
+    (a(), b())
+}

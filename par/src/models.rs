@@ -7,8 +7,7 @@
 use crate::{
     foreign::Registry,
     region::{
-        Schedule,
-        claims::Claims,
+        claims::{Cursors, Deal, Kind, Taker},
         slot::{Patience, Slot},
     },
     sync::{
@@ -121,18 +120,25 @@ fn a_reused_slot_shows_the_new_body() {
 }
 
 #[test]
-fn every_item_is_claimed_once() {
-    for schedule in [Schedule::Cursor, Schedule::Static] {
+fn every_unit_is_taken_once() {
+    for kind in [
+        Kind::Dynamic { grain: 1 },
+        Kind::Guided { participants: 2, grain: 1 },
+        Kind::Greedy { most: 2 },
+        Kind::Blocks { participants: 2, grain: 1 },
+        Kind::RoundRobin { participants: 2 },
+    ] {
         model(move || {
-            let claims = Arc::new(Claims::new(2));
-            let deal = claims.deal(3, schedule, 2, 1);
+            let deal = Deal::new(3, kind);
+            let cursors = Arc::new(Cursors::new(2));
+            cursors.lay_out(&deal);
             let taken: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
             let take = |home: usize| {
-                let (claims, taken) = (Arc::clone(&claims), Arc::clone(&taken));
+                let (cursors, taken) = (Arc::clone(&cursors), Arc::clone(&taken));
                 move || {
-                    let mut claim = claims.of(deal, home);
-                    while let Some(range) = claim() {
-                        range.for_each(|i| assert_eq!(taken[i].fetch_add(1, Relaxed), 0));
+                    let mut taker = Taker::new(deal, &cursors, home);
+                    while let Some(run) = taker.take(usize::MAX) {
+                        run.for_each(|i| assert_eq!(taken[i].fetch_add(1, Relaxed), 0));
                     }
                 }
             };

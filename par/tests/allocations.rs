@@ -1,6 +1,6 @@
 //! What a thread that has joined does without allocating.
 
-use anabranch_par::{Schedule, ThreadPool, foreign, scratch};
+use anabranch_par::{foreign, prelude::*, scratch};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
@@ -47,8 +47,12 @@ fn a_thread_that_has_joined_allocates_nothing() {
         let add = |item| {
             sum.fetch_add(item, Relaxed);
         };
-        assert_eq!(allocations(|| pool.region(100).run(add)), 0);
-        assert_eq!(allocations(|| pool.region(100).schedule(Schedule::Static).grain(7).run(add)), 0);
+        let schedules =
+            [Schedule::Static(Split::RoundRobin), Schedule::Dynamic, Schedule::Guided, Schedule::Greedy];
+        for schedule in schedules {
+            let all = || (0..100).par().on(&pool).schedule(schedule).for_each(add);
+            assert_eq!(allocations(all), 0, "{schedule:?}");
+        }
         assert_eq!(allocations(|| drop(pool.call(|| add(1)))), 0);
     }
     let nested = || {

@@ -1,6 +1,6 @@
 //! Threads that no pool has started: they join by themselves, leave when they end, and never disturb anybody.
 
-use anabranch_par::{Job, ThreadPool, foreign, participant, scratch};
+use anabranch_par::{Job, foreign, prelude::*, scratch};
 use std::{
     cell::{Cell, RefCell},
     sync::{
@@ -14,7 +14,7 @@ use std::{
 /// Uses everything that a thread can.
 fn use_all(pool: &ThreadPool) -> usize {
     let items = AtomicUsize::new(0);
-    pool.region(50).run(|_| {
+    (0..50).par().on(pool).for_each(|_| {
         scratch::scope(|scope| assert_eq!(scope.filled(10, 3_u8), [3; 10]));
         items.fetch_add(1, Relaxed);
     });
@@ -44,7 +44,7 @@ fn members_are_bounded_by_the_threads_alive_at_once() {
     let before = foreign::statistics();
     for _ in 0..1250 {
         on_new_threads(4, || {
-            pool.region(4).run(|_| ());
+            (0..4).par().on(&pool).for_each(|_| ());
             scratch::scope(|scope| scope.filled(100_000, 1_u8)[99_999])
         });
     }
@@ -99,7 +99,7 @@ fn nested_guards_are_one_membership() {
 fn nobody_leaves_from_inside_a_region() {
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
-        pool.region(16).run(|_| {
+        (0..16).par().on(&pool).for_each(|_| {
             let attached = foreign::attach();
             let index = attached.index();
             let refused = attached.leave().unwrap_err();
@@ -123,7 +123,8 @@ fn a_panic_in_a_call_is_a_value() {
         (panic.message(), panic.to_string().as_str()),
         (Some("number 5"), "the call panicked: number 5")
     );
-    let panic = pool.call(|| pool.region(10).run(|i| assert_ne!(i, 3, "no threes"))).unwrap_err();
+    let panic =
+        pool.call(|| (0..10).par().on(&pool).for_each(|i| assert_ne!(i, 3, "no threes"))).unwrap_err();
     assert!(panic.message().unwrap().starts_with("item 3 panicked: "), "{panic}");
     let panic = pool.call(|| std::panic::panic_any(9_u8)).unwrap_err();
     assert_eq!(panic.message(), None);
@@ -150,11 +151,11 @@ fn a_call_in_a_call_returns_to_the_outer_pool() {
     let (a, b) = (ThreadPool::new(2).unwrap(), ThreadPool::new(3).unwrap());
     let sum = AtomicUsize::new(0);
     a.call(|| {
-        b.call(|| b.region(10).run(|_| count(&sum))).unwrap();
-        a.region(10).run(|_| {
+        b.call(|| (0..10).par().on(&b).for_each(|_| count(&sum))).unwrap();
+        (0..10).par().on(&a).for_each(|_| {
             scratch::scope(|scope| scope.filled(10, 0_u8).len());
             // A region of one pool inside a region of another.
-            b.region(10).run(|_| count(&sum));
+            (0..10).par().on(&b).for_each(|_| count(&sum));
         });
     })
     .unwrap();

@@ -11,7 +11,7 @@ fn main() {}
 
 #[cfg(unix)]
 mod forks {
-    use anabranch_par::{Job, Lanes, ThreadPool, foreign, participant, scratch};
+    use anabranch_par::{Job, Lanes, foreign, prelude::*, scratch};
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
         sync::{
@@ -84,7 +84,7 @@ mod forks {
 
     fn sum(pool: &ThreadPool) -> usize {
         let sum = AtomicUsize::new(0);
-        pool.region(100).run(|item| {
+        (0..100).par().on(pool).for_each(|item| {
             scratch::scope(|scope| scope.filled(100, 1_u8).len());
             sum.fetch_add(item, Relaxed);
         });
@@ -106,7 +106,7 @@ mod forks {
                      was built: its threads are in the parent process; build a new pool in this one";
                 let uses: [&dyn Fn(); 4] = [
                     &|| assert_eq!(sum(&pool), 4950),
-                    &|| drop(pool.region(0).try_run(|_| ())),
+                    &|| drop((0..0).par().on(&pool).try_for_each(|_| Ok::<_, ()>(()))),
                     &|| pool.submit(Arc::new(Nothing)),
                     &|| pool.call(|| assert_eq!(sum(&pool), 4950)).unwrap_or_else(|panic| panic.resume()),
                 ];
@@ -212,7 +212,7 @@ mod forks {
         let both = Barrier::new(2);
         let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
         let panic = catch_unwind(AssertUnwindSafe(|| {
-            pool.region(2).run(|_| {
+            (0..2).par().on(&pool).schedule(Schedule::Dynamic).chunk_size(1).for_each(|_| {
                 both.wait();
                 if participant().unwrap().index() == 0 {
                     // SAFETY: as in `fork`; the child ends below.

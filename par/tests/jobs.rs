@@ -1,6 +1,6 @@
 //! Jobs: submitted, run once, and never lost.
 
-use anabranch_par::{Job, ThreadPool};
+use anabranch_par::{Job, prelude::*};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
@@ -69,7 +69,7 @@ struct InnerRegion(ThreadPool, mpsc::Sender<usize>);
 impl Job for InnerRegion {
     fn run(self: Arc<Self>) {
         let sum = AtomicUsize::new(0);
-        self.0.region(100).run(|i| {
+        (0..100).par().on(&self.0).for_each(|i| {
             sum.fetch_add(i, Relaxed);
         });
         self.1.send(sum.into_inner()).unwrap();
@@ -109,7 +109,7 @@ fn jobs_that_submit_jobs_need_no_stack() {
 fn no_job_runs_inside_a_region() {
     let pool = ThreadPool::new(1).unwrap();
     let count = Arc::new(Count(AtomicUsize::new(0)));
-    pool.region(3).run(|_| {
+    (0..3).par().on(&pool).for_each(|_| {
         pool.submit(Arc::clone(&count) as Arc<dyn Job>);
         assert_eq!(count.0.load(Relaxed), 0);
     });

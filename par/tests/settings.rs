@@ -1,7 +1,7 @@
 //! Settings: from the program, from the environment, and wrong ones. The environment belongs to the whole process, so
 //! what it says is tried in child processes, which run `probe` alone.
 
-use anabranch_par::{MAX_WORKERS, PoolError, ThreadPool, WaitPolicy};
+use anabranch_par::{MAX_WORKERS, PoolError, WaitPolicy, prelude::*};
 use std::process::Command;
 
 /// Builds a pool in a child process with these environment variables; what it is, or the error.
@@ -29,7 +29,7 @@ fn probe() {
     match builder.build() {
         Ok(pool) => {
             // Its workers bind themselves first of all, so by now those that take part have.
-            pool.region(100).run(|_| ());
+            (0..100).par().on(&pool).for_each(|_| ());
             println!("answer: {} threads", pool.threads());
         }
         Err(error) => println!("answer: {error}"),
@@ -123,7 +123,7 @@ fn regions_are_whole_under_every_policy() {
             let pool = ThreadPool::builder().threads(threads).wait_policy(policy).build().unwrap();
             for _ in 0..20 {
                 let sum = AtomicUsize::new(0);
-                pool.region(100).run(|item| {
+                (0..100).par().on(&pool).for_each(|item| {
                     sum.fetch_add(item, Relaxed);
                 });
                 assert_eq!(sum.into_inner(), 4950);
@@ -164,7 +164,7 @@ mod idle {
     fn a_passive_worker_sleeps_whatever_its_spin_is() {
         let pool = ThreadPool::builder().workers(4).name("passive").wait_policy(WaitPolicy::Passive);
         let pool = pool.spin(Duration::from_secs(1000)).build().unwrap();
-        pool.region(100).run(|_| ());
+        (0..100).par().on(&pool).for_each(|_| ());
         std::thread::sleep(Duration::from_millis(50));
         let before = ticks("passive");
         std::thread::sleep(Duration::from_millis(100));

@@ -1,7 +1,6 @@
 //! Visiting the frames of a file in parallel.
 
-use anabranch::par::{PoolError, ThreadPool};
-use std::sync::Mutex;
+use anabranch::par::{IntoParallel, LoopError, PoolError, ThreadPool};
 
 /// Calls `visit` with the position and the number of each frame in `frames`, on up to `threads` threads, in no
 /// particular order. Each thread first makes its own scratch with `scratch`.
@@ -15,31 +14,17 @@ pub fn for_each_frame<S, E: Send + From<PoolError>>(
     scratch: impl Fn() -> Result<S, E> + Sync,
     visit: impl Fn(&mut S, usize, u64) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
-    let first = || failure.lock().expect("nobody panics while reporting");
     let pool = ThreadPool::new(threads.min(frames.len()).max(1))?;
-    pool.region(frames.len()).run_with(
-        || None,
-        |made: &mut Option<S>, at| {
-            if first().as_ref().is_some_and(|(failed, _)| *failed < at) {
-                return;
-            }
-            let visited = match made {
-                Some(made) => visit(made, at, frames[at]),
-                None => scratch().and_then(|new| visit(made.insert(new), at, frames[at])),
-            };
-            if let Err(error) = visited {
-                let mut first = first();
-                if first.as_ref().is_none_or(|(failed, _)| at < *failed) {
-                    *first = Some((at, error));
-                }
-            }
-        },
-    );
-    match failure.into_inner().expect("nobody panics while reporting") {
-        Some((_, error)) => Err(error),
-        None => Ok(()),
-    }
+    let visits = (0..frames.len()).par().on(&pool).chunking(false).scratch(|| None);
+    let done = visits.try_for_each(|made: &mut Option<S>, at| match made {
+        Some(made) => visit(made, at, frames[at]),
+        None => visit(made.insert(scratch()?), at, frames[at]),
+    });
+    done.map_err(|error| match error {
+        LoopError::Item { error, .. } => error,
+        LoopError::Panic(panic) => panic.resume(),
+        other => unreachable!("nothing else ends this loop: {}", other.index().unwrap_or_default()),
+    })
 }
 
 #[cfg(test)]

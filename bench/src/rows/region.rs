@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, time::Duration};
 
-use anabranch_par::ThreadPool;
+use anabranch_par::{IntoParallel, ThreadPool};
 use rayon::prelude::*;
 
 use crate::{
@@ -37,7 +37,7 @@ fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let empty_region = |program: &mut Program| program.time("empty-region", threads, threads, load);
     Contest::ours(|| {
         Ok(load.time(|| {
-            ours.region(threads).run(|i| {
+            (0..threads).par().on(&ours).for_each(|i| {
                 black_box(i);
             })
         }))

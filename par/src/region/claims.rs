@@ -1,93 +1,341 @@
-//! How the items of a region are dealt out to its participants: from shared cursors, in runs of a *grain*.
+//! How the units of a region (items, or chunks of items) are dealt out to its participants.
 //!
-//! With [`Schedule::Cursor`] there is one cursor. With [`Schedule::Static`] there is one per block: a participant
-//! empties its own block first (the same block for the same worker in every region, so that caches stay warm) and
-//! then helps with the others, because a worker that is late must not hold the region up.
+//! A [`Deal`] says how; [`Cursors`] are what the participants share; a [`Taker`] is one participant's side, and gives it
+//! one run of units after the other until nothing is left. Runs from one cursor ascend.
+//!
+//! With blocks, every participant has a cursor of its own: it empties its own block first (the same block for the same
+//! worker in every region, so that caches stay warm) and then helps with the others, because a worker that is late must
+//! not hold the region up.
+//!
+//! *Guided* runs become shorter towards the end, by *factoring*: half of what is left is cut into one run for each
+//! participant, then half of the rest, and so on (S. F. Hummel, E. Schonberg, L. E. Flynn, *Factoring: a method for
+//! scheduling parallel loops*, CACM 35(8), 1992). Where the k-th run begins follows from k, so one increment takes it.
 
 use crate::sync::{
     Padded,
     atomic::{AtomicUsize, Ordering::*},
 };
-use std::ops::Range;
+use std::{
+    ops::Range,
+    time::{Duration, Instant},
+};
 
-/// How the items of a region are dealt out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Schedule {
-    /// One shared cursor: whoever is free takes the next items, in ascending order.
-    #[default]
-    Cursor,
-    /// As many blocks of consecutive items as the region has participants. A worker takes the same block in every
-    /// region of the same shape, and what others have not begun when its own is done.
-    Static,
+/// How long a run of a [`Kind::Greedy`] deal should take: long beside the 30 ns that it costs to take it.
+const GREEDY_RUN: Range<Duration> = Duration::from_micros(4)..Duration::from_micros(32);
+
+/// How units are dealt out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// Runs of `grain` units from one cursor.
+    Dynamic { grain: usize },
+    /// Runs that become shorter, down to `grain` units, and of at most `most`.
+    Guided { participants: usize, grain: usize },
+    /// Runs of a length that is measured: one unit, or more where units take no time. At most `most`.
+    Greedy { most: usize },
+    /// A block of consecutive units for each participant, taken in runs of `grain`.
+    Blocks { participants: usize, grain: usize },
+    /// Every n-th unit for each of n participants, one by one.
+    RoundRobin { participants: usize },
 }
 
-/// A cursor over runs of items; it counts runs, so that it passes its end by no more than the number of participants.
+/// How the units of one region are dealt out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deal {
+    units: usize,
+    kind: Kind,
+    /// Guided: the number of rounds before runs have the shortest length.
+    rounds: u32,
+}
+
+impl Deal {
+    pub(crate) fn new(units: usize, kind: Kind) -> Self {
+        let rounds = match kind {
+            Kind::Guided { participants, grain } => {
+                let enough = 2 * participants * grain;
+                (0..usize::BITS).find(|&r| units >> r < enough).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        Self { units, kind, rounds }
+    }
+
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// Whether it is one run, so that there is nothing to share.
+    pub(crate) fn is_one_run(&self) -> bool {
+        match self.kind {
+            Kind::Dynamic { grain } | Kind::Blocks { grain, .. } => self.units <= grain,
+            _ => self.units <= 1,
+        }
+    }
+
+    /// The number of cursors.
+    fn blocks(&self) -> usize {
+        match self.kind {
+            Kind::Blocks { participants, .. } | Kind::RoundRobin { participants } => participants,
+            _ => 1,
+        }
+    }
+
+    /// What a cursor counts, from where to where. All count runs, so that they pass their ends by no more than the
+    /// number of participants; greedy ones count units.
+    fn span(&self, block: usize) -> Range<usize> {
+        match self.kind {
+            Kind::Dynamic { grain } => 0..self.units.div_ceil(grain),
+            Kind::Guided { participants, grain } => {
+                let rest = self.units >> self.rounds;
+                0..self.rounds as usize * participants + rest.div_ceil(grain)
+            }
+            Kind::Greedy { .. } => 0..self.units,
+            Kind::Blocks { participants, grain } => even(self.units.div_ceil(grain), participants, block),
+            Kind::RoundRobin { participants } => {
+                0..(self.units + participants - 1 - block).checked_div(participants).unwrap_or(0)
+            }
+        }
+    }
+
+    /// The units of a block's run number `run`.
+    fn run(&self, block: usize, run: usize) -> Range<usize> {
+        match self.kind {
+            Kind::Dynamic { grain } | Kind::Blocks { grain, .. } => {
+                let start = run * grain;
+                start..start + grain.min(self.units - start)
+            }
+            Kind::Guided { participants, grain } => self.guided(run, participants, grain),
+            Kind::Greedy { .. } => run..run + 1,
+            Kind::RoundRobin { participants } => {
+                let unit = block + run * participants;
+                unit..unit + 1
+            }
+        }
+    }
+
+    fn guided(&self, run: usize, participants: usize, grain: usize) -> Range<usize> {
+        let (round, place) = (run / participants, run % participants);
+        if round < self.rounds as usize {
+            let left = self.units >> round;
+            let part = even(left - (left >> 1), participants, place);
+            let before = self.units - left;
+            before + part.start..before + part.end
+        } else {
+            let left = self.units >> self.rounds;
+            let start = (run - self.rounds as usize * participants) * grain;
+            let before = self.units - left;
+            before + start..before + (start + grain).min(left)
+        }
+    }
+}
+
+/// Part `i` of `parts` of `0..n`; the first ones are longer by one where it does not come out even.
+fn even(n: usize, parts: usize, i: usize) -> Range<usize> {
+    let (each, longer) = (n / parts, n % parts);
+    let begin = |i: usize| each * i + longer.min(i);
+    begin(i)..begin(i + 1)
+}
+
 #[derive(Debug, Default)]
-struct Block {
+struct Cursor {
     next: AtomicUsize,
     end: AtomicUsize,
 }
 
 /// The cursors of one slot; reused for every region that is opened there.
 #[derive(Debug)]
-pub(crate) struct Claims {
-    blocks: Box<[Padded<Block>]>,
-}
+pub(crate) struct Cursors(Box<[Padded<Cursor>]>);
 
-/// What the participants of one region need to know to claim items.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deal {
-    blocks: usize,
-    items: usize,
-    grain: usize,
-}
-
-impl Claims {
+impl Cursors {
     /// For regions of up to `participants` participants.
     pub(crate) fn new(participants: usize) -> Self {
-        Self { blocks: (0..participants).map(|_| Padded::default()).collect() }
+        Self((0..participants).map(|_| Padded::default()).collect())
     }
 
-    /// Lays out `items` for a new region. Nobody else may be using these cursors.
-    pub(crate) fn deal(&self, items: usize, schedule: Schedule, participants: usize, grain: usize) -> Deal {
-        let blocks = match schedule {
-            Schedule::Cursor => 1,
-            Schedule::Static => participants.min(self.blocks.len()),
-        };
-        let runs = items.div_ceil(grain);
-        let (each, longer) = (runs / blocks, runs % blocks);
-        let begin = |i: usize| each * i + longer.min(i);
-        for (i, block) in self.blocks[..blocks].iter().enumerate() {
+    /// Lays out a new region's units. Nobody else may be using these cursors.
+    pub(crate) fn lay_out(&self, deal: &Deal) {
+        for (block, cursor) in self.0[..deal.blocks()].iter().enumerate() {
+            let span = deal.span(block);
             // Relaxed: the region is opened with Release afterwards.
-            block.next.store(begin(i), Relaxed);
-            block.end.store(begin(i + 1), Relaxed);
+            cursor.next.store(span.start, Relaxed);
+            cursor.end.store(span.end, Relaxed);
         }
-        Deal { blocks, items, grain }
     }
 
-    /// The claims of a participant whose own block is `home`.
-    pub(crate) fn of(&self, deal: Deal, home: usize) -> impl FnMut() -> Option<Range<usize>> + '_ {
-        let mut visited = 0;
-        move || {
-            while visited < deal.blocks {
-                let block = &self.blocks[(home + visited) % deal.blocks];
-                let end = block.end.load(Relaxed);
-                // The look before the increment bounds how far a cursor runs past its end.
-                if block.next.load(Relaxed) < end {
-                    let run = block.next.fetch_add(1, Relaxed);
-                    if run < end {
-                        let start = run * deal.grain;
-                        return Some(start..start + deal.grain.min(deal.items - start));
+    /// Whether a unit is left that nobody has taken (a hint).
+    pub(crate) fn surplus(&self, deal: &Deal) -> bool {
+        self.0[..deal.blocks()].iter().any(|c| c.next.load(Relaxed) < c.end.load(Relaxed))
+    }
+}
+
+/// One participant's side of a deal.
+#[derive(Debug)]
+pub(crate) struct Taker<'a> {
+    deal: Deal,
+    /// None where the caller is alone: then `next` is the cursor.
+    cursors: Option<&'a Cursors>,
+    home: usize,
+    visited: usize,
+    next: usize,
+    /// Greedy: how many units to take, and when the last ones were taken.
+    batch: usize,
+    since: Option<Instant>,
+}
+
+impl<'a> Taker<'a> {
+    /// For the participant whose own block is `home`.
+    pub(crate) fn new(deal: Deal, cursors: &'a Cursors, home: usize) -> Self {
+        Self { deal, cursors: Some(cursors), home, visited: 0, next: 0, batch: 1, since: None }
+    }
+
+    /// For a participant who is alone: everything in ascending order, in runs of at most `most` units.
+    pub(crate) fn alone(deal: Deal, most: usize) -> Self {
+        Self { deal, cursors: None, home: 0, visited: 0, next: 0, batch: most.max(1), since: None }
+    }
+
+    /// The next run, if there is one that begins before unit `limit`.
+    #[inline]
+    pub(crate) fn take(&mut self, limit: usize) -> Option<Range<usize>> {
+        match self.cursors {
+            None => {
+                let end = self.deal.units.min(limit);
+                let run = self.next..self.deal.units.min(self.next.saturating_add(self.batch));
+                self.next = run.end;
+                (run.start < end).then_some(run)
+            }
+            Some(cursors) => match self.deal.kind {
+                Kind::Greedy { most } => self.take_batch(&cursors.0[0], most, limit),
+                _ => self.take_run(cursors, limit),
+            },
+        }
+    }
+
+    fn take_run(&mut self, cursors: &Cursors, limit: usize) -> Option<Range<usize>> {
+        let blocks = self.deal.blocks();
+        while self.visited < blocks {
+            let block = (self.home + self.visited) % blocks;
+            let cursor = &cursors.0[block];
+            let end = cursor.end.load(Relaxed);
+            // The look before the increment bounds how far a cursor runs past its end.
+            if cursor.next.load(Relaxed) < end {
+                let run = cursor.next.fetch_add(1, Relaxed);
+                if run < end {
+                    let units = self.deal.run(block, run);
+                    if units.start < limit {
+                        return Some(units);
                     }
                 }
-                visited += 1;
             }
-            None
+            // Runs of a cursor ascend: nothing is left in it below the limit.
+            self.visited += 1;
+        }
+        None
+    }
+
+    /// Takes as many units as were done in a few microseconds the last time, or twice as many.
+    fn take_batch(&mut self, cursor: &Cursor, most: usize, limit: usize) -> Option<Range<usize>> {
+        let now = Instant::now();
+        if let Some(since) = self.since.replace(now) {
+            let took = now - since;
+            if took < GREEDY_RUN.start {
+                self.batch = (self.batch * 2).min(most);
+            } else if took > GREEDY_RUN.end {
+                self.batch = (self.batch / 2).max(1);
+            }
+        }
+        let end = self.deal.units.min(limit);
+        let left = end.saturating_sub(cursor.next.load(Relaxed));
+        if left == 0 {
+            return None;
+        }
+        // Towards the end the rest is shared.
+        let batch = self.batch.min(left.div_ceil(4));
+        let start = cursor.next.fetch_add(batch, Relaxed);
+        (start < end).then(|| start..self.deal.units.min(start + batch))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const KINDS: fn(usize) -> [Kind; 6] = |participants| {
+        [
+            Kind::Dynamic { grain: 3 },
+            Kind::Guided { participants, grain: 1 },
+            Kind::Guided { participants, grain: 5 },
+            Kind::Greedy { most: 16 },
+            Kind::Blocks { participants, grain: 2 },
+            Kind::RoundRobin { participants },
+        ]
+    };
+
+    #[test]
+    fn every_unit_is_taken_once_by_takers_in_turns() {
+        for participants in [1, 2, 3, 8] {
+            for units in [0, 1, 2, 7, 64, 1000] {
+                for kind in KINDS(participants) {
+                    let deal = Deal::new(units, kind);
+                    let cursors = Cursors::new(participants);
+                    cursors.lay_out(&deal);
+                    let mut takers: Vec<_> =
+                        (0..participants).map(|i| Taker::new(deal, &cursors, i)).collect();
+                    let mut taken = vec![0; units];
+                    let mut open = true;
+                    while open {
+                        open = false;
+                        for taker in &mut takers {
+                            for unit in taker.take(usize::MAX).into_iter().flatten() {
+                                taken[unit] += 1;
+                                open = true;
+                            }
+                        }
+                    }
+                    assert!(taken.iter().all(|&t| t == 1), "{kind:?} {units} {taken:?}");
+                }
+            }
         }
     }
 
-    /// Whether an item is left that nobody has claimed (a hint).
-    pub(crate) fn surplus(&self, deal: Deal) -> bool {
-        self.blocks[..deal.blocks].iter().any(|b| b.next.load(Relaxed) < b.end.load(Relaxed))
+    #[test]
+    fn nothing_is_taken_from_the_limit_on_and_everything_before_it() {
+        for kind in KINDS(3) {
+            let deal = Deal::new(100, kind);
+            let cursors = Cursors::new(3);
+            cursors.lay_out(&deal);
+            let mut taken = [false; 100];
+            for home in 0..3 {
+                let mut taker = Taker::new(deal, &cursors, home);
+                while let Some(run) = taker.take(40) {
+                    assert!(run.start < 40);
+                    run.for_each(|unit| taken[unit] = true);
+                }
+            }
+            assert!(taken[..40].iter().all(|&t| t), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn guided_runs_become_shorter() {
+        let deal = Deal::new(1000, Kind::Guided { participants: 2, grain: 3 });
+        let lengths: Vec<_> = deal.span(0).map(|run| deal.run(0, run).len()).collect();
+        assert_eq!(lengths.iter().sum::<usize>(), 1000);
+        assert_eq!(lengths[..6], [250, 250, 125, 125, 63, 62]);
+        assert!(lengths.windows(2).all(|pair| pair[1] <= pair[0] + 1));
+    }
+
+    #[test]
+    fn round_robin_gives_every_nth() {
+        let deal = Deal::new(7, Kind::RoundRobin { participants: 3 });
+        let of = |block| deal.span(block).flat_map(move |run| deal.run(block, run)).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1), of(2)], [vec![0, 3, 6], vec![1, 4], vec![2, 5]]);
+    }
+
+    #[test]
+    fn who_is_alone_takes_everything_in_order() {
+        let mut taker = Taker::alone(Deal::new(10, Kind::Dynamic { grain: 1 }), 4);
+        assert_eq!(
+            [taker.take(9), taker.take(9), taker.take(9), taker.take(9)],
+            [Some(0..4), Some(4..8), Some(8..10), None]
+        );
     }
 }

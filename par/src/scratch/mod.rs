@@ -44,8 +44,10 @@
 //! ```
 
 mod bump;
+pub(crate) mod worker_local;
 
 pub use bump::{Bump, Scope};
+pub use worker_local::WorkerLocal;
 
 use crate::foreign;
 

@@ -9,10 +9,10 @@ pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
-    Forked, Region, current, denormals, fork,
+    Forked, current, denormals, fork,
     region::{
         Body,
-        claims::Claims,
+        claims::Cursors,
         slot::{Patience, Slot},
     },
     sync::{
@@ -68,7 +68,7 @@ impl ThreadPool {
 
     /// The number of threads that a region can have when it is opened by the calling thread.
     pub fn threads(&self) -> usize {
-        self.shared.workers + usize::from(self.worker_index().is_none())
+        self.shared.threads()
     }
 
     /// The number of worker threads.
@@ -95,11 +95,6 @@ impl ThreadPool {
     pub fn install<R>(&self, f: impl FnOnce() -> R) -> R {
         let _entered = current::install(&self.shared);
         f()
-    }
-
-    /// A parallel loop over `0..items`, to be run on this pool.
-    pub fn region(&self, items: usize) -> Region<'_> {
-        Region::new(self, items)
     }
 
     /// Hands a job to the workers. It runs later, on one of them.
@@ -236,7 +231,7 @@ thread_local! {
 #[derive(Debug)]
 struct Gate {
     slot: Slot<Body>,
-    claims: Claims,
+    cursors: Cursors,
 }
 
 /// What the workers and the pool's users share.
@@ -268,7 +263,7 @@ impl Shared {
             stop: AtomicBool::new(false),
             open: Padded(AtomicU64::new(0)),
             gates: (0..slots)
-                .map(|_| Padded(Gate { slot: Slot::new(), claims: Claims::new(workers + 1) }))
+                .map(|_| Padded(Gate { slot: Slot::new(), cursors: Cursors::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
             sleep: Sleep::new(workers),
@@ -294,6 +289,12 @@ impl Shared {
     #[track_caller]
     pub(crate) fn expect_not_forked(&self) {
         self.home.expect();
+    }
+
+    /// The number of threads that a region can have when it is opened by the calling thread.
+    #[inline]
+    pub(crate) fn threads(&self) -> usize {
+        self.workers + usize::from(self.current().is_none())
     }
 
     /// The block that the calling thread works on first in a static schedule.
@@ -360,14 +361,14 @@ impl Shared {
         while open != 0 {
             let slot = open.trailing_zeros() as usize;
             open &= open - 1;
-            let Gate { slot: door, claims } = &*self.gates[slot];
+            let Gate { slot: door, cursors } = &*self.gates[slot];
             let Some(seat) = door.join() else { continue };
             let body = seat.body();
-            let surplus = || door.joinable() && claims.surplus(body.deal);
+            let surplus = || door.joinable() && body.surplus(cursors);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
             let entered = current::enter(self, body.participant(seat.left()));
             // SAFETY: `seat` counts this thread as inside the region.
-            unsafe { body.participate(claims.of(body.deal, index)) };
+            unsafe { body.participate(cursors, index) };
             drop(entered);
             // Everything is claimed: spare the others the way.
             door.shut();
@@ -409,9 +410,9 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl Claimed<'_> {
-    /// The cursors for the region's items.
-    pub(crate) fn claims(&self) -> &Claims {
-        &self.shared.gates[self.slot].claims
+    /// The cursors for the region's units.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.shared.gates[self.slot].cursors
     }
 
     /// Opens the region for up to `seats` threads beside the caller.

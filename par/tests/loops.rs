@@ -1,6 +1,7 @@
-//! What a parallel region promises, on 1 to 8 threads.
+//! What every loop promises, on 1 to 8 threads.
 
-use anabranch_par::{Schedule, ThreadPool, flush_denormals};
+use anabranch_par::{LoopError, LoopPanic, flush_denormals, prelude::*};
+use std::convert::Infallible;
 use std::{
     cell::{Cell, RefCell},
     hint::black_box,
@@ -9,7 +10,23 @@ use std::{
 };
 
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-const SCHEDULES: [Schedule; 2] = [Schedule::Cursor, Schedule::Static];
+const SCHEDULES: [Schedule; 6] = [
+    Schedule::Serial,
+    Schedule::Static(Split::Consecutive),
+    Schedule::Static(Split::RoundRobin),
+    Schedule::Dynamic,
+    Schedule::Guided,
+    Schedule::Greedy,
+];
+
+/// Runs a loop that may panic.
+fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> LoopPanic {
+    match result {
+        Err(LoopError::Panic(panic)) => panic,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("no item panicked"),
+    }
+}
 
 /// Gives other threads time to join, so that regions really are shared on a busy machine.
 fn linger() {
@@ -23,7 +40,7 @@ fn every_item_is_run_exactly_once() {
         for schedule in SCHEDULES {
             for (items, grain) in [(0, 1), (1, 1), (2, 1), (7, 3), (100, 1), (1000, 64), (10, 100)] {
                 let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
-                pool.region(items).schedule(schedule).grain(grain).run(|i| {
+                (0..items).par().on(&pool).schedule(schedule).chunk_size(grain).for_each(|i| {
                     counts[i].fetch_add(1, Relaxed);
                 });
                 assert!(counts.iter().all(|c| c.load(Relaxed) == 1), "{threads} threads, {items} items");
@@ -37,7 +54,7 @@ fn regions_back_to_back_keep_apart() {
     let pool = ThreadPool::new(3).unwrap();
     for round in 0..20_000 {
         let sum = AtomicUsize::new(0);
-        pool.region(4).run(|i| {
+        (0..4).par().on(&pool).for_each(|i| {
             sum.fetch_add(i + round, Relaxed);
         });
         assert_eq!(sum.into_inner(), 6 + 4 * round);
@@ -50,7 +67,7 @@ fn nested_regions_finish_at_any_depth() {
         if depth == 0 {
             leaves.fetch_add(1, Relaxed);
         } else {
-            pool.region(2).run(|_| descend(pool, depth - 1, leaves));
+            (0..2).par().on(&pool).for_each(|_| descend(pool, depth - 1, leaves));
         }
     }
     for threads in THREADS {
@@ -69,10 +86,10 @@ fn waiting_never_re_enters() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for _ in 0..20 {
-            pool.region(16).run(|_| {
+            (0..16).par().on(&pool).for_each(|_| {
                 SCRATCH.with(|scratch| {
                     let mut scratch = scratch.borrow_mut();
-                    pool.region(8).run(|_| linger());
+                    (0..8).par().on(&pool).for_each(|_| linger());
                     *scratch += 1;
                 });
             });
@@ -86,9 +103,9 @@ fn a_lock_held_around_an_inner_region_does_not_deadlock() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let lock = parking_lot::Mutex::new(0);
-        pool.region(16).run(|_| {
+        (0..16).par().on(&pool).for_each(|_| {
             let mut count = lock.lock();
-            pool.region(4).run(|_| linger());
+            (0..4).par().on(&pool).for_each(|_| linger());
             *count += 1;
         });
         assert_eq!(lock.into_inner(), 16);
@@ -101,22 +118,20 @@ fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
             for _ in 0..20 {
-                let panic = pool
-                    .region(64)
-                    .schedule(schedule)
-                    .try_run(|i| {
-                        if i % 20 == 13 {
-                            panic!("no item {i}")
-                        }
-                    })
-                    .unwrap_err();
+                let panic = (0..64).par().on(&pool).schedule(schedule).try_for_each(|i| {
+                    if i % 20 == 13 {
+                        panic!("no item {i}")
+                    }
+                    Ok(())
+                });
+                let panic = panic_of(panic);
                 assert_eq!((panic.index(), panic.message()), (13, Some("no item 13")));
                 assert_eq!(panic.to_string(), "item 13 panicked: no item 13");
             }
         }
         // The pool is as good as before.
         let sum = AtomicUsize::new(0);
-        pool.region(10).run(|i| {
+        (0..10).par().on(&pool).for_each(|i| {
             sum.fetch_add(i, Relaxed);
         });
         assert_eq!(sum.into_inner(), 45);
@@ -129,13 +144,14 @@ fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
             let done: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
-            let result = pool.region(100).schedule(schedule).grain(7).try_run(|i| {
+            let result = (0..100).par().on(&pool).schedule(schedule).chunk_size(7).try_for_each(|i| {
                 if i == 50 {
                     panic!("fifty");
                 }
                 done[i].fetch_add(1, Relaxed);
+                Ok(())
             });
-            assert_eq!(result.unwrap_err().index(), 50);
+            assert_eq!(panic_of(result).index(), 50);
             assert!(done[..50].iter().all(|d| d.load(Relaxed) == 1));
             assert!(done.iter().all(|d| d.load(Relaxed) <= 1));
         }
@@ -145,7 +161,8 @@ fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
 #[test]
 fn run_panics_on_the_caller_with_index_and_message() {
     let pool = ThreadPool::new(2).unwrap();
-    let payload = std::panic::catch_unwind(|| pool.region(3).run(|i| assert!(i != 1, "one"))).unwrap_err();
+    let payload =
+        std::panic::catch_unwind(|| (0..3).par().on(&pool).for_each(|i| assert!(i != 1, "one"))).unwrap_err();
     assert_eq!(payload.downcast_ref::<String>().unwrap(), "item 1 panicked: one");
 }
 
@@ -154,18 +171,16 @@ fn scratch_is_made_once_per_participant() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let made = AtomicUsize::new(0);
-        pool.region(768).run_with(
-            || {
-                made.fetch_add(1, Relaxed);
-                vec![0u8; 100]
-            },
-            |scratch, i| {
-                scratch.fill(i as u8);
-                if i % 64 == 0 {
-                    linger();
-                }
-            },
-        );
+        let init = || {
+            made.fetch_add(1, Relaxed);
+            vec![0u8; 100]
+        };
+        (0..768).par().on(&pool).scratch(init).for_each(|scratch, i| {
+            scratch.fill(i as u8);
+            if i % 64 == 0 {
+                linger();
+            }
+        });
         assert!((1..=threads).contains(&made.into_inner()));
     }
 }
@@ -174,15 +189,17 @@ fn scratch_is_made_once_per_participant() {
 fn a_panic_makes_new_scratch() {
     let pool = ThreadPool::new(1).unwrap();
     let seen = AtomicUsize::new(0);
-    let result = pool.region(4).try_run_with(
-        || Cell::new(0),
+    let made = Cell::new(0);
+    let made = AtomicUsize::new(made.get());
+    let result = (0..4).par().on(&pool).chunk_size(1).scratch(|| made.fetch_add(1, Relaxed)).try_for_each(
         |scratch, i| {
-            scratch.set(scratch.get() + 1);
-            seen.fetch_add(1, Relaxed);
-            assert!(i != 2, "two");
+            seen.fetch_max(*scratch, Relaxed);
+            assert!(i % 2 == 0, "odd");
+            Ok(())
         },
     );
-    assert_eq!((result.unwrap_err().index(), seen.into_inner()), (2, 3));
+    assert_eq!((panic_of(result).index(), made.into_inner()), (1, 1));
+    let _ = seen;
 }
 
 #[test]
@@ -190,7 +207,7 @@ fn at_most_the_asked_number_of_threads_take_part() {
     let pool = ThreadPool::new(8).unwrap();
     for limit in [1, 2, 3] {
         let threads = parking_lot::Mutex::new(std::collections::HashSet::new());
-        pool.region(200).participants(limit).run(|_| {
+        (0..200).par().on(&pool).threads(limit).for_each(|_| {
             threads.lock().insert(std::thread::current().id());
             linger();
         });
@@ -208,19 +225,23 @@ fn denormal() -> f32 {
 fn denormals_are_flushed_on_all_participants_and_restored_after() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
-        pool.region(64).flush_denormals(true).run(|_| {
+        (0..64).par().on(&pool).flush_denormals(true).for_each(|_| {
             linger();
             assert_eq!(denormal(), 0.0);
             // A region inside, without the option, works in whatever mode its participants have.
-            pool.region(2).flush_denormals(true).run(|_| assert_eq!(denormal(), 0.0));
+            (0..2).par().on(&pool).flush_denormals(true).for_each(|_| assert_eq!(denormal(), 0.0));
             assert_eq!(denormal(), 0.0);
         });
         assert!(denormal() > 0.0);
-        pool.region(64).run(|_| {
+        (0..64).par().on(&pool).for_each(|_| {
             linger();
             assert!(denormal() > 0.0);
         });
-        let panicked = pool.region(8).flush_denormals(true).try_run(|_| panic!("in the mode"));
+        let panicked = (0..8)
+            .par()
+            .on(&pool)
+            .flush_denormals(true)
+            .try_for_each(|_| -> Result<(), Infallible> { panic!("in the mode") });
         assert!(panicked.is_err() && denormal() > 0.0);
     }
 }
@@ -253,13 +274,13 @@ fn nothing_is_moved_out_of_the_mode() {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn workers_do_not_inherit_the_mode() {
     let pool = flush_denormals(|| ThreadPool::new(3).unwrap());
-    pool.region(64).run(|_| {
+    (0..64).par().on(&pool).for_each(|_| {
         linger();
         assert!(denormal() > 0.0);
     });
     // But a region that is opened in the mode has it on all its participants.
     flush_denormals(|| {
-        pool.region(64).run(|_| {
+        (0..64).par().on(&pool).for_each(|_| {
             linger();
             assert_eq!(denormal(), 0.0);
         });
@@ -272,11 +293,12 @@ fn grains_and_counts_at_the_edge_of_what_can_be_counted() {
     for schedule in SCHEDULES {
         let count = AtomicUsize::new(0);
         let most = isize::MAX as usize;
-        let panic = pool.region(most).grain(most / 3).schedule(schedule).try_run(|i| {
+        let panic = (0..most).par().on(&pool).chunk_size(most / 3).schedule(schedule).try_for_each(|i| {
             count.fetch_add(1, Relaxed);
             assert!(!i.is_multiple_of(most / 3), "the first of a run");
+            Ok(())
         });
-        assert_eq!((panic.unwrap_err().index(), count.into_inner() >= 1), (0, true));
+        assert_eq!((panic_of(panic).index(), count.into_inner() >= 1), (0, true));
     }
 }
 
@@ -293,16 +315,16 @@ fn a_payload_that_panics_again_does_no_harm() {
     }
     let pool = ThreadPool::new(3).unwrap();
     for _ in 0..10 {
-        let panic = pool.region(64).try_run(|_| {
+        let panic = (0..64).par().on(&pool).try_for_each(|_| -> Result<(), Infallible> {
             linger();
             std::panic::panic_any(Bomb)
         });
-        let panic = panic.unwrap_err();
+        let panic = panic_of(panic);
         assert_eq!((panic.index(), panic.message()), (0, None));
         std::mem::forget(panic.into_payload());
     }
     let sum = AtomicUsize::new(0);
-    pool.region(10).run(|i| {
+    (0..10).par().on(&pool).for_each(|i| {
         sum.fetch_add(i, Relaxed);
     });
     assert_eq!(sum.into_inner(), 45);
@@ -316,7 +338,7 @@ fn many_foreign_threads_use_one_pool() {
             s.spawn(|| {
                 for _ in 0..200 {
                     let sum = AtomicUsize::new(0);
-                    pool.region(50).run(|i| {
+                    (0..50).par().on(&pool).for_each(|i| {
                         sum.fetch_add(i, Relaxed);
                     });
                     assert_eq!(sum.into_inner(), 1225);
@@ -334,7 +356,7 @@ fn sleeping_workers_are_woken_for_a_region() {
     let others = AtomicUsize::new(0);
     let begin = Instant::now();
     // The caller lingers in its items until the worker has come: without a wake-up it would never end.
-    pool.region(2).run(|_| {
+    (0..2).par().on(&pool).for_each(|_| {
         if std::thread::current().id() == caller {
             while others.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
                 std::thread::yield_now();
@@ -363,7 +385,7 @@ fn an_idle_pool_uses_no_processor() {
             .sum()
     }
     let pool = ThreadPool::builder().workers(8).name("idle-test").build().unwrap();
-    pool.region(100).run(|_| linger());
+    (0..100).par().on(&pool).for_each(|_| linger());
     std::thread::sleep(Duration::from_millis(50));
     let before = ticks();
     std::thread::sleep(Duration::from_millis(300));

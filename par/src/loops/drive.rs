@@ -1,0 +1,306 @@
+//! How a loop is run: its items go through the participants of a region, chunk by chunk; what fails is kept by its number.
+
+use super::{
+    LoopError, LoopPanic, Source, Step,
+    watch::{Cut, Meter, ParticipantStatistics, Watch},
+};
+use crate::{
+    Consecutive,
+    current::participant,
+    region::{self, Crew, Plan, claims::Taker},
+    thread_pool::{Shared, discard},
+};
+use parking_lot::Mutex;
+use std::{
+    any::Any,
+    cell::Cell,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicUsize, Ordering::*},
+    time::Instant,
+};
+
+/// An error with the number of its item.
+pub(super) type At<E> = (usize, E);
+
+/// A loop as its participants see it.
+pub(super) struct Drive<'l, S, Q, B, E> {
+    pub(super) source: &'l S,
+    pub(super) step: &'l Q,
+    /// What units are made of.
+    pub(super) split: Consecutive,
+    pub(super) watch: &'l Watch<'l>,
+    /// What is done with the items of a run of units.
+    pub(super) body: B,
+    pub(super) control: Control<E>,
+    pub(super) meter: Option<Meter>,
+    /// Called when something has failed or the loop is cut short: runs that others wait for may never come.
+    pub(super) interrupted: Option<&'l (dyn Fn() + Sync)>,
+}
+
+impl<S, Q, B, E> Drive<'_, S, Q, B, E>
+where
+    S: Source,
+    Q: Step<S::Item>,
+    B: Fn(Range<usize>, Run<'_, '_, S, Q>) -> Result<(), At<E>> + Sync,
+    E: Send,
+{
+    /// Runs the loop. Everything that has begun has ended when this returns.
+    #[inline]
+    pub(super) fn run(self, pool: &Shared, plan: &Plan) -> Result<(), LoopError<E>> {
+        if let Some(statistics) = self.watch.statistics {
+            statistics.clear();
+        }
+        region::run(pool, plan, &self);
+        let done = self.meter.as_ref().map_or(0, |meter| meter.done.load(Relaxed));
+        self.control.into_result(done, self.source.len())
+    }
+
+    fn work(&self, taker: &mut Taker<'_>, at: &Cell<usize>, tally: &mut Option<Tally>) {
+        let mut scratch = None;
+        loop {
+            if let Some(cut) = self.watch.cut() {
+                self.control.cut(cut);
+                self.interrupt();
+            }
+            let Some(units) = taker.take(self.control.limit(&self.split)) else { return };
+            let items = self.split.span(&units);
+            at.set(items.start);
+            let count = items.len();
+            let scratch = match &mut scratch {
+                Some(scratch) => scratch,
+                none => {
+                    let made = none.insert(self.step.begin());
+                    if let Some(tally) = tally {
+                        tally.0.scratch_initialisations += usize::from(self.step.is_fresh(made));
+                    }
+                    made
+                }
+            };
+            if let Some(tally) = tally {
+                tally.0.chunks += 1;
+                tally.0.items += count;
+            }
+            let run = Run { source: self.source, step: self.step, scratch, at, items };
+            match (self.body)(units, run) {
+                Ok(()) => {
+                    if let Some(meter) = &self.meter {
+                        meter.add(count, self.watch.progress);
+                    }
+                }
+                Err((item, error)) => self.record(item, Fault::Error(error)),
+            }
+        }
+    }
+
+    #[cold]
+    fn record(&self, item: usize, fault: Fault<E>) {
+        self.control.record(item, fault);
+        self.interrupt();
+    }
+
+    fn interrupt(&self) {
+        if let Some(interrupted) = self.interrupted {
+            interrupted();
+        }
+    }
+}
+
+impl<S, Q, B, E> Crew for Drive<'_, S, Q, B, E>
+where
+    S: Source,
+    Q: Step<S::Item>,
+    B: Fn(Range<usize>, Run<'_, '_, S, Q>) -> Result<(), At<E>> + Sync,
+    E: Send,
+{
+    fn participate(&self, mut taker: Taker<'_>) {
+        let at = Cell::new(0);
+        let mut tally = self.watch.statistics.map(|_| Tally::new());
+        // After a panic the participant goes on, so that items before the one that panicked are still run: which panic is
+        // reported must not depend on the schedule.
+        while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.work(&mut taker, &at, &mut tally))) {
+            self.record(at.get(), Fault::Panic(payload));
+        }
+        if let (Some(tally), Some(statistics)) = (tally, self.watch.statistics) {
+            statistics.enter(tally.finish());
+        }
+    }
+}
+
+/// What one participant has done so far.
+struct Tally(ParticipantStatistics, Instant);
+
+impl Tally {
+    fn new() -> Self {
+        let index = participant().map_or(0, |p| p.index());
+        let nothing = ParticipantStatistics {
+            index,
+            chunks: 0,
+            items: 0,
+            scratch_initialisations: 0,
+            time: std::time::Duration::ZERO,
+        };
+        Self(nothing, Instant::now())
+    }
+
+    fn finish(self) -> ParticipantStatistics {
+        ParticipantStatistics { time: self.1.elapsed(), ..self.0 }
+    }
+}
+
+/// Consecutive items that a participant has taken: the right to do each of them, once.
+pub(super) struct Run<'r, 's, S: Source, Q: Step<S::Item> + 's> {
+    source: &'s S,
+    step: &'s Q,
+    scratch: &'r mut Q::Scratch<'s>,
+    /// Where the number of the item in work is left when something panics.
+    at: &'r Cell<usize>,
+    items: Range<usize>,
+}
+
+/// Where a run is; tells it when dropped, which the compiler can leave out where nothing panics.
+struct Position<'r> {
+    at: &'r Cell<usize>,
+    item: usize,
+}
+
+impl Drop for Position<'_> {
+    fn drop(&mut self) {
+        self.at.set(self.item);
+    }
+}
+
+impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
+    /// The numbers of its items.
+    pub(super) fn items(&self) -> Range<usize> {
+        self.items.clone()
+    }
+
+    /// Takes the items before item `end` off.
+    #[inline]
+    pub(super) fn split_off(&mut self, end: usize) -> Run<'_, 's, S, Q> {
+        let end = end.clamp(self.items.start, self.items.end);
+        let items = self.items.start..end;
+        self.items.start = end;
+        Run { source: self.source, step: self.step, scratch: self.scratch, at: self.at, items }
+    }
+
+    /// Calls `f` with the result for each item, in order, until one is an error.
+    #[inline]
+    pub(super) fn try_each<E>(self, mut f: impl FnMut(usize, Q::Out) -> Result<(), E>) -> Result<(), At<E>> {
+        let mut cursor = self.source.cursor(self.items.start);
+        let mut position = Position { at: self.at, item: self.items.start };
+        for item in self.items {
+            position.item = item;
+            // SAFETY: the item is of the source, and this run's alone.
+            let value = unsafe { self.source.next(&mut cursor) };
+            f(item, self.step.apply(self.scratch, value)).map_err(|error| (item, error))?;
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with the result for each item, in order.
+    #[inline]
+    pub(super) fn each(self, mut f: impl FnMut(Q::Out)) {
+        let mut cursor = self.source.cursor(self.items.start);
+        let mut position = Position { at: self.at, item: self.items.start };
+        for item in self.items {
+            position.item = item;
+            // SAFETY: as above.
+            let value = unsafe { self.source.next(&mut cursor) };
+            f(self.step.apply(self.scratch, value));
+        }
+    }
+
+    /// Folds the items in `L` lanes, item k in lane k % L: the compiler makes vectors of them.
+    #[inline]
+    pub(super) fn lanes<A: Copy, const L: usize>(self, start: A, f: impl Fn(A, Q::Out) -> A) -> [A; L] {
+        let mut lanes = [start; L];
+        let mut cursor = self.source.cursor(self.items.start);
+        let mut position = Position { at: self.at, item: self.items.start };
+        let whole = self.items.len() / L;
+        for block in 0..whole {
+            let values: [Q::Out; L] = std::array::from_fn(|k| {
+                position.item = self.items.start + block * L + k;
+                // SAFETY: as above.
+                let value = unsafe { self.source.next(&mut cursor) };
+                self.step.apply(self.scratch, value)
+            });
+            for (lane, value) in lanes.iter_mut().zip(values) {
+                *lane = f(*lane, value);
+            }
+        }
+        for (item, lane) in (self.items.start + whole * L..self.items.end).zip(&mut lanes) {
+            position.item = item;
+            // SAFETY: as above.
+            let value = unsafe { self.source.next(&mut cursor) };
+            *lane = f(*lane, self.step.apply(self.scratch, value));
+        }
+        lanes
+    }
+}
+
+enum Fault<E> {
+    Error(E),
+    Panic(Box<dyn Any + Send>),
+}
+
+/// What ends a loop early.
+pub(super) struct Control<E> {
+    /// Items from this one on need not be done: one has failed, or what was looked for is found.
+    stop: AtomicUsize,
+    first: Mutex<Option<At<Fault<E>>>>,
+    cut: Mutex<Option<Cut>>,
+}
+
+impl<E> Control<E> {
+    pub(super) fn new() -> Self {
+        Self { stop: AtomicUsize::new(usize::MAX), first: Mutex::new(None), cut: Mutex::new(None) }
+    }
+
+    /// Units from this one on need not be begun.
+    #[inline]
+    fn limit(&self, split: &Consecutive) -> usize {
+        match self.stop.load(Relaxed) {
+            usize::MAX => usize::MAX,
+            item => split.limit(item),
+        }
+    }
+
+    #[cold]
+    fn cut(&self, cut: Cut) {
+        self.cut.lock().get_or_insert(cut);
+        self.stop.store(0, Relaxed);
+    }
+
+    #[cold]
+    fn record(&self, item: usize, fault: Fault<E>) {
+        let mut first = self.first.lock();
+        let dropped = if first.as_ref().is_none_or(|(at, _)| item < *at) {
+            self.stop.fetch_min(item, Relaxed);
+            first.replace((item, fault)).map(|(_, former)| former)
+        } else {
+            Some(fault)
+        };
+        drop(first);
+        match dropped {
+            Some(Fault::Panic(payload)) => discard(payload),
+            // Its destructor is the program's code.
+            error => {
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(error))).map_err(discard);
+            }
+        }
+    }
+
+    fn into_result(self, done: usize, items: usize) -> Result<(), LoopError<E>> {
+        match (self.first.into_inner(), self.cut.into_inner()) {
+            (Some((index, Fault::Error(error))), _) => Err(LoopError::Item { index, error }),
+            (Some((index, Fault::Panic(payload))), _) => {
+                Err(LoopError::Panic(LoopPanic::new(index, payload)))
+            }
+            (None, Some(Cut::Cancelled)) => Err(LoopError::Cancelled { done, items }),
+            (None, Some(Cut::DeadlineExceeded)) => Err(LoopError::DeadlineExceeded { done, items }),
+            (None, None) => Ok(()),
+        }
+    }
+}

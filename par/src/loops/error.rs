@@ -1,0 +1,163 @@
+//! How a loop fails.
+
+use std::{any::Any, convert::Infallible, error::Error, fmt, panic::resume_unwind};
+
+/// Why a loop was not done.
+///
+/// Everything that had begun has ended before it is returned. Where several items failed, it is the one that comes first
+/// in the loop, on any number of threads and under any schedule: items before it have all been done.
+#[non_exhaustive]
+pub enum LoopError<E> {
+    /// The closure returned an error.
+    Item {
+        /// The number of the item.
+        index: usize,
+        /// The error.
+        error: E,
+    },
+    /// The closure panicked.
+    Panic(LoopPanic),
+    /// The [token](crate::Loop::cancel_with) was cancelled before all items had begun.
+    Cancelled {
+        /// How many items were done.
+        done: usize,
+        /// Of how many.
+        items: usize,
+    },
+    /// The [deadline](crate::Loop::deadline) passed before all items had begun.
+    DeadlineExceeded {
+        /// How many items were done.
+        done: usize,
+        /// Of how many.
+        items: usize,
+    },
+}
+
+impl<E> LoopError<E> {
+    /// The number of the item that failed, if one did.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::Item { index, .. } => Some(*index),
+            Self::Panic(panic) => Some(panic.index),
+            Self::Cancelled { .. } | Self::DeadlineExceeded { .. } => None,
+        }
+    }
+}
+
+impl<E> LoopError<E> {
+    /// The same with another type of error, for what is known not to be an item's error.
+    pub(crate) fn without_item<F>(self) -> LoopError<F> {
+        match self {
+            Self::Item { .. } => unreachable!("an item's error is handled by the caller"),
+            Self::Panic(panic) => LoopError::Panic(panic),
+            Self::Cancelled { done, items } => LoopError::Cancelled { done, items },
+            Self::DeadlineExceeded { done, items } => LoopError::DeadlineExceeded { done, items },
+        }
+    }
+}
+
+impl LoopError<Infallible> {
+    /// For loops whose closures return no errors: goes on with the panic.
+    pub(crate) fn resume(self) -> ! {
+        match self {
+            Self::Item { error, .. } => match error {},
+            Self::Panic(panic) => panic.resume(),
+            cut_short => panic!("{cut_short}; a `try_` form of the loop returns this as an error"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for LoopError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item { index, error } => write!(f, "item {index}: {error}"),
+            Self::Panic(panic) => panic.fmt(f),
+            Self::Cancelled { done, items } => {
+                write!(f, "the loop was cancelled when {done} of {items} items were done")
+            }
+            Self::DeadlineExceeded { done, items } => {
+                write!(f, "the loop's deadline passed when {done} of {items} items were done")
+            }
+        }
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for LoopError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item { index, error } => {
+                f.debug_struct("Item").field("index", index).field("error", error).finish()
+            }
+            Self::Panic(panic) => f.debug_tuple("Panic").field(panic).finish(),
+            Self::Cancelled { done, items } => {
+                f.debug_struct("Cancelled").field("done", done).field("items", items).finish()
+            }
+            Self::DeadlineExceeded { done, items } => {
+                f.debug_struct("DeadlineExceeded").field("done", done).field("items", items).finish()
+            }
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for LoopError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Item { error, .. } => Some(error),
+            Self::Panic(panic) => Some(panic),
+            Self::Cancelled { .. } | Self::DeadlineExceeded { .. } => None,
+        }
+    }
+}
+
+/// A panic in a loop, brought to the thread that runs the loop.
+pub struct LoopPanic {
+    index: usize,
+    payload: Box<dyn Any + Send>,
+}
+
+impl LoopPanic {
+    pub(crate) fn new(index: usize, payload: Box<dyn Any + Send>) -> Self {
+        Self { index, payload }
+    }
+
+    /// The item whose closure panicked; the first one, if several did.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The panic's message, if it has one.
+    pub fn message(&self) -> Option<&str> {
+        let payload = &*self.payload;
+        payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+    }
+
+    /// What the panic carried.
+    pub fn into_payload(self) -> Box<dyn Any + Send> {
+        self.payload
+    }
+
+    /// Panics again, on this thread: with the index and the message, or with the payload where that is no message.
+    pub fn resume(self) -> ! {
+        match self.message() {
+            Some(_) => resume_unwind(Box::new(self.to_string())),
+            None => resume_unwind(self.payload),
+        }
+    }
+}
+
+impl fmt::Display for LoopPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "item {} panicked: {}", self.index, self.message().unwrap_or("(no message)"))
+    }
+}
+
+impl fmt::Debug for LoopPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopPanic").field("index", &self.index).field("message", &self.message()).finish()
+    }
+}
+
+impl Error for LoopPanic {}

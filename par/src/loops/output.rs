@@ -1,0 +1,79 @@
+//! Memory that participants fill, each with the results for its own items.
+
+use parking_lot::Mutex;
+use std::{marker::PhantomData, mem::needs_drop, ops::Range, ptr};
+
+/// Memory for `len` values, some of which may be written already.
+pub(super) struct Output<'o, T> {
+    start: *mut T,
+    len: usize,
+    /// What is written, where it would have to be dropped.
+    written: Mutex<Vec<Range<usize>>>,
+    _values: PhantomData<(&'o mut [T], T)>,
+}
+
+// SAFETY: through a shared reference values can only be written, each by one thread.
+unsafe impl<T: Send> Sync for Output<'_, T> {}
+
+impl<'o, T> Output<'o, T> {
+    /// Space behind the values of `vec` for `len` more. `vec` is as it was until [`finish`](Self::finish) is told so.
+    pub(super) fn behind(vec: &'o mut Vec<T>, len: usize) -> Self {
+        vec.reserve_exact(len);
+        let spare = vec.spare_capacity_mut();
+        debug_assert!(spare.len() >= len);
+        Self { start: spare.as_mut_ptr().cast(), len, written: Mutex::default(), _values: PhantomData }
+    }
+
+    /// A writer for the values in `range`.
+    ///
+    /// # Safety
+    /// The ranges of all writers are disjoint.
+    pub(super) unsafe fn writer(&self, range: Range<usize>) -> Writer<'_, 'o, T> {
+        assert!(range.start <= range.end && range.end <= self.len);
+        Writer { output: self, next: range.start, range }
+    }
+
+    /// All values are written: they are their owner's now.
+    pub(super) fn finish(mut self) {
+        self.written.get_mut().clear();
+    }
+}
+
+impl<T> Drop for Output<'_, T> {
+    fn drop(&mut self) {
+        for range in self.written.get_mut().drain(..) {
+            let values = ptr::slice_from_raw_parts_mut(self.start.wrapping_add(range.start), range.len());
+            // SAFETY: these values were written, and nobody else owns them.
+            unsafe { values.drop_in_place() };
+        }
+    }
+}
+
+/// Writes consecutive values of an [`Output`].
+pub(super) struct Writer<'w, 'o, T> {
+    output: &'w Output<'o, T>,
+    range: Range<usize>,
+    next: usize,
+}
+
+impl<T> Writer<'_, '_, T> {
+    /// Writes the next value.
+    ///
+    /// # Panics
+    /// If the range is full.
+    #[inline]
+    pub(super) fn push(&mut self, value: T) {
+        assert!(self.next < self.range.end);
+        // SAFETY: inside the output, and no other writer's.
+        unsafe { self.output.start.add(self.next).write(value) };
+        self.next += 1;
+    }
+}
+
+impl<T> Drop for Writer<'_, '_, T> {
+    fn drop(&mut self) {
+        if needs_drop::<T>() && self.next > self.range.start {
+            self.output.written.lock().push(self.range.start..self.next);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Ranges of integers, and boxes of two and three dimensions.
+
+use super::{IntoParallel, Source, private::Sealed};
+use std::ops::Range;
+
+/// An integer type whose ranges can be loops.
+pub trait Integer: Copy + Send + Sync + private::Count {}
+
+mod private {
+    pub trait Count: Sized {
+        /// How many numbers are in `start..end`, if that can be counted.
+        fn count(start: Self, end: Self) -> Option<usize>;
+        /// The n-th after `start`.
+        fn nth(start: Self, n: usize) -> Self;
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty),+) => {$(
+        impl Integer for $type {}
+        impl private::Count for $type {
+            #[inline]
+            fn count(start: $type, end: $type) -> Option<usize> {
+                if start >= end { Some(0) } else { usize::try_from(end.checked_sub(start).map_or_else(
+                    // Signed numbers far apart.
+                    || end as i128 - start as i128, |n| n as i128)).ok() }
+            }
+            #[inline]
+            fn nth(start: $type, n: usize) -> $type {
+                start.wrapping_add(n as $type)
+            }
+        }
+    )+};
+}
+integers!(usize, u64, u32, u16, u8, isize, i64, i32, i16, i8);
+
+fn count<I: Integer>(range: &Range<I>) -> usize {
+    I::count(range.start, range.end).expect("a range of more items than can be counted")
+}
+
+/// Numbers of a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Range1<I> {
+    start: I,
+    len: usize,
+}
+
+impl<I> Sealed for Range1<I> {}
+
+impl<I: Integer> Source for Range1<I> {
+    type Item = I;
+    type Cursor = usize;
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn cursor(&self, at: usize) -> usize {
+        at
+    }
+
+    #[inline]
+    unsafe fn next(&self, cursor: &mut usize) -> I {
+        let i = *cursor;
+        *cursor += 1;
+        I::nth(self.start, i)
+    }
+}
+
+impl<I: Integer> IntoParallel for Range<I> {
+    type Source = Range1<I>;
+
+    #[inline]
+    fn into_source(self) -> Range1<I> {
+        Range1 { start: self.start, len: count(&self) }
+    }
+}
+
+/// Points of a box of two dimensions, in row-major order.
+#[derive(Clone, Copy, Debug)]
+pub struct Range2<I> {
+    start: [I; 2],
+    len: [usize; 2],
+}
+
+impl<I> Sealed for Range2<I> {}
+
+impl<I: Integer> Source for Range2<I> {
+    type Item = (I, I);
+    type Cursor = [usize; 2];
+
+    fn len(&self) -> usize {
+        self.len[0] * self.len[1]
+    }
+
+    fn cursor(&self, at: usize) -> [usize; 2] {
+        let row = self.len[1].max(1);
+        [at / row, at % row]
+    }
+
+    #[inline]
+    unsafe fn next(&self, cursor: &mut [usize; 2]) -> (I, I) {
+        let [i, j] = *cursor;
+        *cursor = if j + 1 < self.len[1] { [i, j + 1] } else { [i + 1, 0] };
+        (I::nth(self.start[0], i), I::nth(self.start[1], j))
+    }
+}
+
+impl<I: Integer> IntoParallel for (Range<I>, Range<I>) {
+    type Source = Range2<I>;
+
+    fn into_source(self) -> Range2<I> {
+        let len = [count(&self.0), count(&self.1)];
+        len[0].checked_mul(len[1]).expect("a box of more points than can be counted");
+        Range2 { start: [self.0.start, self.1.start], len }
+    }
+}
+
+/// Points of a box of three dimensions, in row-major order.
+#[derive(Clone, Copy, Debug)]
+pub struct Range3<I> {
+    start: [I; 3],
+    len: [usize; 3],
+}
+
+impl<I> Sealed for Range3<I> {}
+
+impl<I: Integer> Source for Range3<I> {
+    type Item = (I, I, I);
+    type Cursor = [usize; 3];
+
+    fn len(&self) -> usize {
+        self.len[0] * self.len[1] * self.len[2]
+    }
+
+    fn cursor(&self, at: usize) -> [usize; 3] {
+        let row = self.len[2].max(1);
+        let plane = (self.len[1] * row).max(1);
+        [at / plane, at % plane / row, at % row]
+    }
+
+    #[inline]
+    unsafe fn next(&self, cursor: &mut [usize; 3]) -> (I, I, I) {
+        let [i, j, k] = *cursor;
+        *cursor = if k + 1 < self.len[2] {
+            [i, j, k + 1]
+        } else if j + 1 < self.len[1] {
+            [i, j + 1, 0]
+        } else {
+            [i + 1, 0, 0]
+        };
+        (I::nth(self.start[0], i), I::nth(self.start[1], j), I::nth(self.start[2], k))
+    }
+}
+
+impl<I: Integer> IntoParallel for (Range<I>, Range<I>, Range<I>) {
+    type Source = Range3<I>;
+
+    fn into_source(self) -> Range3<I> {
+        let len = [count(&self.0), count(&self.1), count(&self.2)];
+        let plane = len[1].checked_mul(len[2]);
+        plane.and_then(|plane| plane.checked_mul(len[0])).expect("a box of more points than can be counted");
+        Range3 { start: [self.0.start, self.1.start, self.2.start], len }
+    }
+}

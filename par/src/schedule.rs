@@ -1,0 +1,205 @@
+//! How a loop is cut into chunks, and who takes them: plain data.
+
+use std::{
+    iter::StepBy,
+    ops::{Index, Range},
+};
+
+/// How the items of a loop are dealt out to its participants.
+///
+/// Results never depend on it. Whatever the schedule, a participant that has nothing left to do helps the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// The calling thread does everything; no other thread is woken or asked.
+    Serial,
+    /// Every participant has its own part, the same in every loop of the same shape, so that caches stay warm; what others
+    /// have not begun when its own is done it takes as well.
+    Static(Split),
+    /// Chunks of equal length, taken one after the other by whoever is free.
+    Dynamic,
+    /// Chunks that become shorter towards the end: few of them, and yet an even finish.
+    #[default]
+    Guided,
+    /// One item at a time, taken by whoever is free; where items are tiny, several at a time, as many as take some
+    /// microseconds.
+    Greedy,
+}
+
+/// How items are split among participants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// A block of consecutive items for each: see [`Consecutive`].
+    #[default]
+    Consecutive,
+    /// Every n-th item for each of n: see [`RoundRobin`]. Where the work of an item grows or falls along the loop, all get
+    /// the same share of it.
+    RoundRobin,
+}
+
+/// `0..len` cut into chunks of consecutive numbers.
+///
+/// ```
+/// use anabranch_par::Consecutive;
+///
+/// let chunks: Vec<_> = Consecutive::by_count(10, 3).iter().collect();
+/// assert_eq!(chunks, [0..4, 4..7, 7..10]);
+/// let chunks: Vec<_> = Consecutive::by_size(10, 4).iter().collect();
+/// assert_eq!(chunks, [0..4, 4..8, 8..10]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Consecutive {
+    len: usize,
+    /// The length of a chunk, or the number of them, from which lengths follow that differ by one at most.
+    by: By,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum By {
+    Size(usize),
+    Count(usize),
+}
+
+impl Consecutive {
+    /// At most `count` chunks (at least 1), whose lengths differ by one at most. None is empty: there are `len` where `len`
+    /// is smaller.
+    pub fn by_count(len: usize, count: usize) -> Self {
+        Self { len, by: By::Count(count.max(1).min(len.max(1))) }
+    }
+
+    /// Chunks of `size` (at least 1); the last one may be shorter.
+    pub fn by_size(len: usize, size: usize) -> Self {
+        Self { len, by: By::Size(size.max(1)) }
+    }
+
+    /// The number of chunks.
+    pub fn chunks(&self) -> usize {
+        match self.by {
+            By::Size(size) => self.len.div_ceil(size),
+            By::Count(count) => count.min(self.len),
+        }
+    }
+
+    /// Chunk number `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn chunk(&self, i: usize) -> Range<usize> {
+        assert!(i < self.chunks(), "chunk {i} of {}", self.chunks());
+        self.start(i)..self.start(i + 1)
+    }
+
+    /// All chunks, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
+        let split = *self;
+        (0..self.chunks()).map(move |i| split.chunk(i))
+    }
+
+    /// The numbers in the chunks `chunks`, of which there is at least one.
+    #[inline]
+    pub(crate) fn span(&self, chunks: &Range<usize>) -> Range<usize> {
+        self.start(chunks.start)..self.start(chunks.end)
+    }
+
+    /// The number of the first chunk that has nothing before item `item`.
+    #[inline]
+    pub(crate) fn limit(&self, item: usize) -> usize {
+        match self.by {
+            _ if item >= self.len => usize::MAX,
+            By::Size(size) => item.div_ceil(size),
+            By::Count(count) => (item as u128 * count as u128).div_ceil(self.len as u128) as usize + 1,
+        }
+    }
+
+    #[inline]
+    fn start(&self, i: usize) -> usize {
+        match self.by {
+            By::Size(size) => i.saturating_mul(size).min(self.len),
+            By::Count(count) => {
+                let (each, longer) = (self.len / count, self.len % count);
+                each * i + longer.min(i)
+            }
+        }
+    }
+}
+
+/// `0..len` dealt out to `parts` like cards.
+///
+/// ```
+/// use anabranch_par::RoundRobin;
+///
+/// let split = RoundRobin::new(10, 3);
+/// assert_eq!(split.part(0).collect::<Vec<_>>(), [0, 3, 6, 9]);
+/// assert_eq!(split.part(2).collect::<Vec<_>>(), [2, 5, 8]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoundRobin {
+    len: usize,
+    parts: usize,
+}
+
+impl RoundRobin {
+    /// For `parts` parts (at least 1).
+    pub fn new(len: usize, parts: usize) -> Self {
+        Self { len, parts: parts.max(1) }
+    }
+
+    /// The number of parts. Some may be empty.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The numbers of part `i`.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn part(&self, i: usize) -> StepBy<Range<usize>> {
+        assert!(i < self.parts, "part {i} of {}", self.parts);
+        (i.min(self.len)..self.len).step_by(self.parts)
+    }
+
+    /// The elements of `values` that are in part `i`.
+    ///
+    /// # Panics
+    /// If there is no such part, or `values` is shorter than what was split.
+    pub fn select<'a, V: Index<usize> + ?Sized>(
+        &self,
+        values: &'a V,
+        i: usize,
+    ) -> impl Iterator<Item = &'a V::Output> {
+        self.part(i).map(|k| &values[k])
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_everything_once() {
+        for len in 0..40 {
+            for n in 1..12 {
+                for split in [Consecutive::by_count(len, n), Consecutive::by_size(len, n)] {
+                    assert!(split.iter().all(|chunk| !chunk.is_empty()));
+                    assert!(split.iter().flatten().eq(0..len));
+                }
+                let mut all: Vec<_> = (0..n).flat_map(|i| RoundRobin::new(len, n).part(i)).collect();
+                all.sort_unstable();
+                assert!(all.into_iter().eq(0..len));
+            }
+        }
+    }
+
+    #[test]
+    fn no_chunk_before_the_limit_is_left_out() {
+        for len in 1..40 {
+            for n in 1..12 {
+                for split in [Consecutive::by_count(len, n), Consecutive::by_size(len, n)] {
+                    for item in 0..len + 2 {
+                        let limit = split.limit(item);
+                        assert!((0..split.chunks()).all(|i| split.chunk(i).start >= item || i < limit));
+                    }
+                }
+            }
+        }
+    }
+}
