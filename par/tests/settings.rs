@@ -165,9 +165,12 @@ mod idle {
         let pool = ThreadPool::builder().workers(4).name("passive").wait_policy(WaitPolicy::Passive);
         let pool = pool.spin(Duration::from_secs(1000)).build().unwrap();
         (0..100).par().on(&pool).for_each(|_| ());
-        std::thread::sleep(Duration::from_millis(50));
-        let before = ticks("passive");
-        std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(ticks("passive"), before);
+        // As long as the machine lets them not even begin, they have not come to sleep.
+        let quiet = || {
+            let before = ticks("passive");
+            std::thread::sleep(Duration::from_millis(100));
+            ticks("passive") == before
+        };
+        assert!((0..50).any(|_| quiet()));
     }
 }
