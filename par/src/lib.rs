@@ -6,6 +6,7 @@
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
+//! - [`foreign`]: any thread may do all this; it joins by itself, and [`ThreadPool::call`] returns panics as values.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
@@ -20,13 +21,16 @@
 //!
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
+//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory), `foreign/registry` (what
+//! is kept for a thread, lent from one to the next), `fork` (a handler for forks) and `denormals` (the
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
 mod cancel;
 mod current;
 mod denormals;
+pub mod foreign;
+mod fork;
 mod lanes;
 mod loops;
 mod region;
@@ -43,6 +47,7 @@ mod models;
 pub use cancel::CancellationToken;
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
+pub use fork::Forked;
 pub use lanes::Lanes;
 pub use loops::{
     Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
@@ -52,7 +57,7 @@ pub use loops::{
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use team::{Member, TeamError};
-pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
+pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {

@@ -9,7 +9,7 @@
 //! - A member that has left breaks the barriers of those that still wait for it: they unwind, and the team's caller learns of it.
 
 use crate::{
-    current,
+    Forked, current,
     region::{
         self, Crew, Plan,
         claims::{Deal, Kind, Taker},
@@ -31,7 +31,7 @@ use std::{
 const SPINS: usize = 2000;
 
 /// A team that cannot be formed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TeamError {
     /// There are not as many threads, or none was asked for.
@@ -45,6 +45,8 @@ pub enum TeamError {
     Inside,
     /// The pool was stopped.
     Stopped,
+    /// This process was forked after the pool was built: its threads are not here.
+    Forked(Forked),
 }
 
 impl fmt::Display for TeamError {
@@ -59,6 +61,7 @@ impl fmt::Display for TeamError {
                  the loop inside the team",
             ),
             Self::Stopped => f.write_str("a team was asked for in a pool that was stopped"),
+            Self::Forked(forked) => forked.fmt(f),
         }
     }
 }
@@ -203,6 +206,7 @@ impl ThreadPool {
         body: impl Fn(&Member<'_>) -> R + Sync,
     ) -> Result<Vec<R>, TeamError> {
         let shared = self.shared();
+        shared.check_fork().map_err(TeamError::Forked)?;
         let threads = shared.threads();
         if !(1..=threads).contains(&count) {
             return Err(TeamError::Threads { asked: count, threads });

@@ -48,6 +48,7 @@ where
     /// Runs the loop. Everything that has begun has ended when this returns.
     #[inline]
     pub(super) fn run(self, pool: &Shared, plan: &Plan) -> Result<(), LoopError<E>> {
+        pool.check_fork().map_err(LoopError::Forked)?;
         if let Some(statistics) = self.watch.statistics {
             statistics.clear();
         }

@@ -8,7 +8,7 @@ pub(crate) mod claims;
 pub(crate) mod slot;
 
 use crate::{
-    current::{self, Entered, Held, Participant},
+    current::{self, EnteredFor, Held, Participant},
     denormals::{flush_denormals, is_flushing},
     thread_pool::{Busy, Claimed, Shared},
 };
@@ -36,7 +36,8 @@ pub(crate) struct Plan {
     pub(crate) flush: bool,
 }
 
-/// Opens a region, takes part, and returns when all participants have left.
+/// Opens a region, takes part, and returns when all participants have left. In a process that was forked after the pool was
+/// built this must not be called.
 #[inline]
 pub(crate) fn run<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
     let participants = plan.participants.clamp(1, pool.threads());
@@ -58,6 +59,7 @@ pub(crate) fn run_shared<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
 
 #[inline]
 fn open<C: Crew>(pool: &Shared, plan: &Plan, crew: &C, participants: usize, claimed: Option<Claimed<'_>>) {
+    debug_assert!(pool.check_fork().is_ok());
     let _busy = Busy::enter(pool);
     let opener = Participant { index: 0, count: participants as u32 };
     let _entered = current::enter(pool, opener);
@@ -110,7 +112,7 @@ impl Body {
     }
 
     /// A thread goes inside that has joined with so many seats left; the opener is number 0.
-    pub(crate) fn enter<'p>(&self, pool: &'p Shared, seats_left: usize) -> Entered<'p> {
+    pub(crate) fn enter<'p>(&self, pool: &'p Shared, seats_left: usize) -> EnteredFor<'p> {
         let index = self.participants - seats_left as u32;
         current::enter_for(pool, Participant { index, count: self.participants }, self.held)
     }
