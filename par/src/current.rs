@@ -12,6 +12,8 @@ struct Here {
     participant: Cell<Participant>,
     /// How many regions, jobs and scopes this thread is inside.
     depth: Cell<u32>,
+    /// How many values of pools are held by this thread, and by those whose work it does.
+    held: Cell<u32>,
 }
 
 thread_local! {
@@ -20,6 +22,7 @@ thread_local! {
             pool: Cell::new(ptr::null()),
             participant: Cell::new(Participant { index: 0, count: 1 }),
             depth: Cell::new(0),
+            held: Cell::new(0),
         }
     };
 }
@@ -71,8 +74,48 @@ pub(crate) fn enter(pool: &Shared, participant: Participant) -> Entered<'_> {
     let _installed = install(pool);
     HERE.with(|here| {
         here.depth.set(here.depth.get() + 1);
-        Entered { before: here.participant.replace(participant), _installed }
+        Entered { before: here.participant.replace(participant), held: here.held.get(), _installed }
     })
+}
+
+/// The same for work that another thread waits for: it passes on what that one holds.
+#[inline]
+pub(crate) fn enter_for(pool: &Shared, participant: Participant, held: Held) -> Entered<'_> {
+    let entered = enter(pool, participant);
+    HERE.with(|here| here.held.set(held.0));
+    entered
+}
+
+/// How many values of pools a thread holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held(u32);
+
+/// What the calling thread holds.
+#[inline]
+pub(crate) fn held() -> Held {
+    HERE.with(|here| Held(here.held.get()))
+}
+
+/// Whether the calling thread holds a value of a pool, or a thread does that waits for its work.
+pub(crate) fn is_holding() -> bool {
+    held().0 > 0
+}
+
+/// The calling thread holds a value of a pool as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Holding(PhantomData<*const ()>);
+
+impl Holding {
+    pub(crate) fn begin() -> Self {
+        HERE.with(|here| here.held.set(here.held.get() + 1));
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        HERE.with(|here| here.held.set(here.held.get().saturating_sub(1)));
+    }
 }
 
 /// Makes `pool` the calling thread's pool until the guard is dropped, without going inside: see [`ThreadPool::install`].
@@ -81,8 +124,9 @@ pub(crate) fn install(pool: &Shared) -> Installed<'_> {
     Installed { before: HERE.with(|here| here.pool.replace(pool)), _pool: PhantomData }
 }
 
-/// Restores the pool that was before. It borrows the pool: a pointer in [`HERE`] never outlives what it points to. It must be
-/// dropped in the frame that made it, so it stays inside this crate and is never forgotten.
+/// Restores the pool that was before, and nothing else: what the program holds may be taken or given back meanwhile. It
+/// borrows the pool: a pointer in [`HERE`] never outlives what it points to. It must be dropped in the frame that made it,
+/// so it stays inside this crate and is never forgotten.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Installed<'p> {
@@ -95,6 +139,7 @@ pub(crate) struct Installed<'p> {
 #[derive(Debug)]
 pub(crate) struct Entered<'p> {
     before: Participant,
+    held: u32,
     _installed: Installed<'p>,
 }
 
@@ -110,6 +155,7 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         HERE.with(|here| {
             here.participant.set(self.before);
+            here.held.set(self.held);
             here.depth.set(here.depth.get() - 1);
         });
     }

@@ -36,7 +36,9 @@ mod loops;
 mod region;
 mod schedule;
 pub mod scratch;
+mod sections;
 mod sync;
+mod team;
 mod thread_pool;
 
 #[cfg(all(test, loom))]
@@ -53,6 +55,8 @@ pub use loops::{
     step::Step,
 };
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
+pub use sections::{Critical, OnlyOnce};
+pub use team::{Member, TeamError};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.

@@ -114,6 +114,8 @@ mod forks {
                     let message = message(each);
                     assert!(message.starts_with(expected), "{message}");
                 }
+                let no_team = pool.team(1, |_| ()).unwrap_err();
+                assert!(no_team.to_string().starts_with(expected), "{no_team}");
                 let error = pool.check_fork().unwrap_err();
                 assert_eq!(error.name(), "mine-");
                 assert!(error.to_string().starts_with(expected));

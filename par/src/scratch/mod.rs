@@ -44,9 +44,11 @@
 //! ```
 
 mod bump;
+mod pool;
 pub(crate) mod worker_local;
 
 pub use bump::{Bump, Scope};
+pub use pool::{Lent, Pool};
 pub use worker_local::WorkerLocal;
 
 use crate::foreign;

@@ -19,6 +19,7 @@ use crate::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
+    team::Reservations,
 };
 use parking_lot::Mutex;
 use sleep::Sleep;
@@ -141,6 +142,7 @@ impl ThreadPool {
         if self.check_fork().is_err() {
             return;
         }
+        self.shared.reservations.close();
         self.shared.stop.store(true, SeqCst);
         self.shared.sleep.wake_all();
         let workers = std::mem::take(&mut *self.workers.lock());
@@ -250,6 +252,7 @@ pub(crate) struct Shared {
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
     sleep: Sleep,
+    reservations: Reservations,
 }
 
 impl Shared {
@@ -267,6 +270,7 @@ impl Shared {
                 .collect(),
             jobs: Jobs::default(),
             sleep: Sleep::new(workers),
+            reservations: Reservations::new(workers),
         }
     }
 
@@ -300,6 +304,11 @@ impl Shared {
     /// The block that the calling thread works on first in a static schedule.
     pub(crate) fn home(&self) -> usize {
         self.current().unwrap_or(self.workers)
+    }
+
+    /// Which workers belong to teams.
+    pub(crate) fn reservations(&self) -> &Reservations {
+        &self.reservations
     }
 
     /// A free slot, for a region that the calling thread is about to open; `None` where all are taken.
@@ -366,7 +375,7 @@ impl Shared {
             let body = seat.body();
             let surplus = || door.joinable() && body.surplus(cursors);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
-            let entered = current::enter(self, body.participant(seat.left()));
+            let entered = body.enter(self, seat.left());
             // SAFETY: `seat` counts this thread as inside the region.
             unsafe { body.participate(cursors, index) };
             drop(entered);
