@@ -6,6 +6,7 @@
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
+//! - [`ParallelSort`] sorts slices on it, with the same result on any number of threads.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
@@ -24,7 +25,8 @@
 //!
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
+//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory), `sort/elements` (what is
+//! merged moves between a slice and a buffer) and `denormals` (the
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
@@ -33,6 +35,7 @@ mod denormals;
 mod lanes;
 mod region;
 pub mod scratch;
+mod sort;
 mod sync;
 mod thread_pool;
 
@@ -43,4 +46,5 @@ pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use lanes::Lanes;
 pub use region::{Region, RegionPanic, Schedule};
+pub use sort::ParallelSort;
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
