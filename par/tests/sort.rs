@@ -69,7 +69,7 @@ fn check_all_forms(keys: Vec<u64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
     fn any_slice_is_sorted_as_the_standard_library_does(keys in prop::collection::vec(any::<u64>(), 0..10_000)) {

@@ -33,22 +33,37 @@ impl<'s, T> Elements<'s, T> {
         unsafe { &*(ptr::from_ref(elements) as *const [T]) }
     }
 
-    /// The merges of one round: runs of length `run` are merged pairwise into the other place, in pieces of length `piece`
-    /// or less where a pair ends. `cuts` says of each how many elements come from the left run.
+    pub(super) fn are_in_buffer(&self) -> bool {
+        self.in_buffer
+    }
+
+    /// The merges of one round, which move all elements to the other place: pairs of runs, whose lengths are `pairs`, are
+    /// merged in pieces of length `piece` or less where a pair ends. `cuts` says of each piece how many elements come from
+    /// the left run. What is behind the last pair is one run more.
     ///
-    /// The merges must be dropped, not forgotten.
-    pub(super) fn merges(&mut self, run: usize, piece: usize, cuts: &[usize]) -> Vec<Merge<'_, T>> {
-        let (from, to) = match self.in_buffer {
+    /// The merges must be run or dropped, not forgotten.
+    pub(super) fn merges(
+        &mut self,
+        pairs: &[(usize, usize)],
+        piece: usize,
+        cuts: &[usize],
+    ) -> impl Iterator<Item = Merge<'_, T>> {
+        assert!(piece > 0);
+        let (mut from, mut to) = match self.in_buffer {
             false => (&mut *self.slice, &mut *self.buffer),
             true => (&mut *self.buffer, &mut *self.slice),
         };
-        let mut merges = Vec::with_capacity(cuts.len());
-        let mut cuts = cuts.iter().copied();
+        let mut merges = Vec::with_capacity(pairs.len() + from.len() / piece + 1);
+        let (mut pairs, mut cuts) = (pairs.iter().copied(), cuts.iter().copied());
         // From here on the merges move the elements; nothing below panics, so all of them come to be.
         self.in_buffer = !self.in_buffer;
-        for (from, to) in from.chunks_mut(2 * run).zip(to.chunks_mut(2 * run)) {
-            let (mut left, mut right) = from.split_at_mut(run.min(from.len()));
-            for to in to.chunks_mut(piece) {
+        while !from.is_empty() {
+            let pair = pairs.next().unwrap_or((from.len(), 0));
+            let (mut left, mut right, places);
+            (left, from) = from.split_at_mut(pair.0.min(from.len()));
+            (right, from) = from.split_at_mut(pair.1.min(from.len()));
+            (places, to) = to.split_at_mut(left.len() + right.len());
+            for to in places.chunks_mut(piece) {
                 // There are as many elements as places: both bounds can be kept.
                 let least = to.len().saturating_sub(right.len());
                 let most = to.len().min(left.len());
@@ -56,10 +71,11 @@ impl<'s, T> Elements<'s, T> {
                 let (l, r);
                 (l, left) = left.split_at_mut(cut);
                 (r, right) = right.split_at_mut(to.len() - cut);
-                merges.push(Merge::new(l, r, to));
+                // SAFETY: the elements are in `from`, each in one merge only; the lengths are right by the cut.
+                merges.push(unsafe { Merge::new(l, r, to) });
             }
         }
-        merges
+        merges.into_iter()
     }
 }
 
@@ -90,13 +106,13 @@ pub(super) struct Merge<'e, T> {
 unsafe impl<T: Send> Send for Merge<'_, T> {}
 
 impl<'e, T> Merge<'e, T> {
-    /// `left` and `right` are initialised, and together as long as `to`.
-    fn new(
+    /// # Safety
+    /// `left` and `right` are initialised, and together as long as `to`; they are not used any more after this.
+    unsafe fn new(
         left: &'e mut [MaybeUninit<T>],
         right: &'e mut [MaybeUninit<T>],
         to: &'e mut [MaybeUninit<T>],
     ) -> Self {
-        debug_assert_eq!(left.len() + right.len(), to.len());
         let (left, right, to) = (left.as_ptr_range(), right.as_ptr_range(), to.as_mut_ptr_range());
         Self {
             left: left.start.cast()..left.end.cast(),

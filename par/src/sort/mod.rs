@@ -1,22 +1,29 @@
 //! Sorting slices on all threads of a pool.
 //!
-//! [`ParallelSort`] is what programs see. [`merge_sort`] cuts a slice into runs, sorts them side by side and merges them
-//! pairwise, round after round; [`elements`] moves the elements to and fro.
+//! [`ParallelSort`] is what programs see. The stable forms are a [`merge_sort`], whose [`elements`] move between the slice
+//! and a buffer; the unstable ones are a [`quicksort`], in place. Both leave slices alone that are [`presorted`]. They cut
+//! a slice by its length and its elements, never by the number of threads.
 
 mod elements;
 mod merge_sort;
+mod presorted;
+mod quicksort;
 
 use crate::thread_pool::ThreadPool;
 use parking_lot::Mutex;
 use std::{cmp::Ordering, panic::resume_unwind};
 
+/// Shorter slices are not worth waking a thread.
+const MIN_PARALLEL: usize = 8 * 1024;
+
 /// Parallel sorting of slices, on the calling thread's pool.
 ///
-/// The result does not depend on the number of threads. The stable forms give what those of the standard library give.
-/// The unstable forms may order equal elements otherwise than the standard library, but always in the same way.
+/// The result does not depend on the number of threads. The stable forms give what those of the standard library give, and
+/// use a buffer as large as the slice. The unstable forms sort in place; they may order equal elements otherwise than the
+/// standard library, but always in the same way. They are faster than the stable ones, except on many threads, which the
+/// stable forms keep busy from the beginning.
 ///
-/// A slice of fewer than some thousand elements is sorted by the calling thread alone. Else scratch memory as large as
-/// the slice is allocated, except for a slice that is sorted already or in strictly descending order.
+/// A slice of fewer than some thousand elements is sorted by the calling thread alone.
 ///
 /// # Panics
 /// If a closure panics, that panic comes out once every thread has left. A closure that is no total order may make a
@@ -51,7 +58,7 @@ pub trait ParallelSort<T: Send>: sealed::Sealed {
     ///
     /// ```
     /// # use anabranch_par::ParallelSort;
-    /// let mut v = [2.5, -1.0, 9.0];
+    /// let mut v = [2.5_f64, -1.0, 9.0];
     /// v.par_sort_by(|a, b| b.total_cmp(a));
     /// assert_eq!(v, [9.0, 2.5, -1.0]);
     /// ```
@@ -88,7 +95,7 @@ pub trait ParallelSort<T: Send>: sealed::Sealed {
     ///
     /// ```
     /// # use anabranch_par::ParallelSort;
-    /// let mut v = [2.5, -1.0, 9.0];
+    /// let mut v = [2.5_f64, -1.0, 9.0];
     /// v.par_sort_unstable_by(f64::total_cmp);
     /// assert_eq!(v, [-1.0, 2.5, 9.0]);
     /// ```
@@ -109,11 +116,11 @@ pub trait ParallelSort<T: Send>: sealed::Sealed {
 
 impl<T: Send> ParallelSort<T> for [T] {
     fn par_sort_by(&mut self, cmp: impl Fn(&T, &T) -> Ordering + Sync) {
-        merge_sort::sort(self, &cmp, |run| run.sort_by(&cmp));
+        merge_sort::sort(self, &cmp);
     }
 
     fn par_sort_unstable_by(&mut self, cmp: impl Fn(&T, &T) -> Ordering + Sync) {
-        merge_sort::sort(self, &cmp, |run| run.sort_unstable_by(&cmp));
+        quicksort::sort(self, &cmp);
     }
 }
 
