@@ -1,12 +1,13 @@
-//! Worker threads, parallel regions and scratch memory.
+//! Parallel loops, jobs and scratch memory, on threads that also others may bring along.
 //!
 //! - [`ThreadPool`] is a persistent team of threads.
-//! - [`ThreadPool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
-//!   region never starts other work.
+//! - [`Loop`] is a data-parallel loop over slices, ranges and more: `xs.par().map(f).collect()`. The caller takes part, and
+//!   a thread that waits inside a loop never starts other work.
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
 //! - [`foreign`]: any thread may do all this; it joins by itself, and [`ThreadPool::call`] returns panics as values.
+//! - [`ParallelSort`] sorts slices on it, with the same result on any number of threads.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
@@ -20,11 +21,8 @@
 //! ```
 //!
 //! # Safety
-//! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory), `foreign/registry` (what
-//! is kept for a thread, lent from one to the next), `fork` (a handler for forks) and `denormals` (the
-//! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
-//! only).
+//! `unsafe` is in few files, which `ARCHITECTURE.md` lists; each block says why it is sound. The lock-free parts have models
+//! that loom checks over every interleaving (`models`, in tests only).
 
 mod cancel;
 mod current;
@@ -37,6 +35,7 @@ mod region;
 mod schedule;
 pub mod scratch;
 mod sections;
+mod sort;
 mod sync;
 mod team;
 mod thread_pool;
@@ -56,12 +55,13 @@ pub use loops::{
 };
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
+pub use sort::ParallelSort;
 pub use team::{Member, TeamError};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {
-    pub use crate::{IntoParallel, ParallelSlice, Schedule, Split, ThreadPool, participant};
+    pub use crate::{IntoParallel, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, participant};
 }
 
 fn join<RA, RB>(a: impl FnOnce() -> RA, b: impl FnOnce() -> RB) -> (RA, RB) {
