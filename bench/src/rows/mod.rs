@@ -5,6 +5,7 @@
 
 mod graph;
 mod gray_scott;
+mod loops;
 mod region;
 mod runtime;
 mod schedule;
@@ -17,6 +18,7 @@ use crate::row::Row;
 pub fn all() -> Vec<Row> {
     [
         region::rows(),
+        loops::rows(),
         graph::rows(),
         schedule::rows(),
         tasks::rows(),
