@@ -9,7 +9,7 @@ use anabranch_par::{Schedule, ThreadPool};
 
 use super::{
     items::{small, tiny},
-    matmulsums::{Pair, scratch},
+    matmulsums::{Pair, Scratch},
     reductions::{dot_of, min_of, sum_of},
 };
 
@@ -56,10 +56,11 @@ pub fn matmulsums(pool: &ThreadPool, pairs: &[Pair]) -> (Vec<f64>, usize) {
     let made = AtomicUsize::new(0);
     let init = || {
         made.fetch_add(1, Relaxed);
-        scratch()
+        Scratch::new()
     };
     let sums: Vec<AtomicU64> = pairs.iter().map(|_| AtomicU64::new(0)).collect();
-    pool.region(pairs.len()).run_with(init, |c, i| sums[i].store(pairs[i].sum(c).to_bits(), Relaxed));
+    pool.region(pairs.len())
+        .run_with(init, |c, i| sums[i].store(pairs[i].sum(c.elements()).to_bits(), Relaxed));
     (sums.into_iter().map(|sum| f64::from_bits(sum.into_inner())).collect(), made.into_inner())
 }
 
