@@ -20,8 +20,7 @@ thread_local! {
 }
 
 impl Here {
-    const NOWHERE: Self =
-        Self { pool: ptr::null(), participant: Participant { index: 0, count: 1 }, depth: 0 };
+    const NOWHERE: Self = Self { pool: ptr::null(), participant: Participant::NONE, depth: 0 };
 }
 
 /// The place of a thread among those that work on a loop, or in a team: see [`participant`].
@@ -32,6 +31,9 @@ pub struct Participant {
 }
 
 impl Participant {
+    /// A thread that is in no loop.
+    pub(crate) const NONE: Self = Self { index: 0, count: 0 };
+
     /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1; no two participants of one loop have the
     /// same.
     pub fn index(self) -> usize {
@@ -57,7 +59,13 @@ impl Participant {
 /// ```
 pub fn participant() -> Option<Participant> {
     let here = HERE.get();
-    (here.depth > 0).then_some(here.participant)
+    (here.participant.count > 0).then_some(here.participant)
+}
+
+/// The calling thread's pool; null where it works for none.
+#[inline]
+pub(crate) fn pool() -> *const Shared {
+    HERE.get().pool
 }
 
 /// Whether the calling thread is inside a region, a job or a scope of any pool.
@@ -70,6 +78,11 @@ pub(crate) fn enter(pool: &Shared, participant: Participant) -> Entered<'_> {
     let before = HERE.get();
     HERE.set(Here { pool, participant, depth: before.depth + 1 });
     Entered { before, _pool: PhantomData }
+}
+
+/// The same for a join that the calling thread makes: its place in a loop around it stays.
+pub(crate) fn enter_join(pool: &Shared) -> Entered<'_> {
+    enter(pool, HERE.get().participant)
 }
 
 /// The same, without going inside: see [`ThreadPool::install`].

@@ -3,6 +3,7 @@
 //! - [`ThreadPool`] is a persistent team of threads.
 //! - [`ThreadPool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
 //!   region never starts other work.
+//! - [`join`](join()) calls two closures, at the same time where a worker is free; it costs hardly more than calling them.
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
@@ -30,6 +31,7 @@
 
 mod current;
 mod denormals;
+mod join;
 mod lanes;
 mod region;
 pub mod scratch;
@@ -41,6 +43,7 @@ mod models;
 
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
+pub use join::join;
 pub use lanes::Lanes;
 pub use region::{Region, RegionPanic, Schedule};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};

@@ -8,6 +8,7 @@ pub(crate) use jobs::Jobs;
 
 use crate::{
     Region, current, denormals,
+    join::{self, board::Board},
     region::{Body, claims::Claims, slot::Slot},
     sync::{
         Padded,
@@ -327,7 +328,9 @@ pub(crate) struct Shared {
     open: Padded<AtomicU64>,
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
-    sleep: Sleep,
+    /// Halves of joins that anybody may take.
+    pub(crate) offers: Board,
+    pub(crate) sleep: Sleep,
 }
 
 impl Shared {
@@ -342,11 +345,12 @@ impl Shared {
                 .map(|_| Padded(Gate { slot: Slot::new(), claims: Claims::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
+            offers: Board::new(workers),
             sleep: Sleep::new(workers),
         }
     }
 
-    fn current(&self) -> Option<usize> {
+    pub(crate) fn current(&self) -> Option<usize> {
         let (pool, index) = WORKER.get();
         ptr::eq(pool, self).then_some(index)
     }
@@ -370,7 +374,7 @@ impl Shared {
     }
 
     /// Whether there is anything that an idle worker could do.
-    fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.has_work_outside(0)
     }
 
@@ -384,7 +388,7 @@ impl Shared {
             }
             open &= open - 1;
         }
-        !self.jobs.is_empty()
+        self.offers.any() || !self.jobs.is_empty()
     }
 
     /// A worker's life.
@@ -393,10 +397,16 @@ impl Shared {
         let _installed = current::install(self);
         denormals::reset();
         self.sleep.register(index);
+        join::local::in_session(self, || self.look_for_work(index));
+        // Thread-local destructors that run from here on may meet another pool at the same address.
+        WORKER.set((ptr::null(), 0));
+    }
+
+    fn look_for_work(&self, index: usize) {
         self.sleep.start_search();
         let mut idle_since = None;
         loop {
-            if self.help(index) || self.run_next_job() {
+            if self.help(index) || join::help(self, index) || self.run_next_job() {
                 idle_since = None;
             } else if self.stop.load(SeqCst) {
                 break;
@@ -405,8 +415,6 @@ impl Shared {
             }
         }
         self.sleep.end_search(|| self.has_work());
-        // Thread-local destructors that run from here on may meet another pool at the same address.
-        WORKER.set((ptr::null(), 0));
     }
 
     /// Joins an open region, if there is one, and works in it until nothing is left to claim.
