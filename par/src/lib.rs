@@ -25,7 +25,7 @@
 //!
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
+//! body's types are erased) and its one call in `pool`, `join` (halves are shared with the threads that take them), `scratch/bump` (slices of raw memory) and `denormals` (the
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 

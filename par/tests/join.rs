@@ -122,23 +122,30 @@ fn the_halves_run_at_the_same_time() {
     assert_eq!(met, (true, true));
 }
 
-/// The worker takes `b`, and offers a half of it that the caller, which waits for `b`, is the only one to take.
+/// The worker takes `b`, and offers halves that nobody but the caller can take, which waits for `b`: soon, or when it has
+/// fallen asleep.
 #[test]
 fn who_waits_helps() {
     let pool = ThreadPool::new(2).unwrap();
-    let (taken, helped) = (AtomicBool::new(false), AtomicBool::new(false));
     let caller = thread::current().id();
-    pool.join(
-        || assert!(join_until(|| taken.load(SeqCst))),
-        || {
-            taken.store(true, SeqCst);
-            let begun = Instant::now();
-            // The caller sleeps after a while; then it is of no help.
-            while !helped.load(SeqCst) && begun.elapsed() < Duration::from_millis(200) {
-                join(linger, || helped.fetch_or(thread::current().id() == caller, SeqCst));
-            }
-        },
-    );
+    for late in [false, true] {
+        let (taken, helped) = (AtomicBool::new(false), AtomicBool::new(false));
+        pool.join(
+            || assert!(join_until(|| taken.load(SeqCst))),
+            || {
+                taken.store(true, SeqCst);
+                if late {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                let begun = Instant::now();
+                let slow = || thread::sleep(Duration::from_millis(2));
+                while !helped.load(SeqCst) && begun.elapsed() < Duration::from_secs(60) {
+                    join(slow, || helped.fetch_or(thread::current().id() == caller, SeqCst));
+                }
+            },
+        );
+        assert!(helped.into_inner());
+    }
 }
 
 #[test]
@@ -287,16 +294,16 @@ fn many_threads_join_on_one_pool() {
         let pool = ThreadPool::new(threads).unwrap();
         // More than there are places for their offers.
         let all_there = Barrier::new(40);
-        thread::scope(|scope| {
-            for _ in 0..40 {
-                scope.spawn(|| {
-                    all_there.wait();
-                    for _ in 0..3 {
-                        let tree = || pool.join(linger, || fib(12)).1;
-                        assert_eq!(pool.join(tree, tree), (144, 144));
-                    }
-                });
+        let work = || {
+            all_there.wait();
+            for _ in 0..3 {
+                let tree = || pool.join(linger, || fib(12)).1;
+                assert_eq!(pool.join(tree, tree), (144, 144));
             }
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (0..40).map(|_| scope.spawn(work)).collect();
+            others.into_iter().for_each(|thread| thread.join().unwrap());
         });
     }
 }

@@ -45,6 +45,11 @@ impl Backoff {
         false
     }
 
+    /// There is no need for an offer now: it is not asked so soon again.
+    pub(crate) fn skip_some(&self) {
+        self.skip.set(8);
+    }
+
     /// The last offer was of use.
     pub(crate) fn reset(&self) {
         self.pause.set(SHORTEST);

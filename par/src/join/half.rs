@@ -19,7 +19,7 @@ use std::{
 };
 
 /// A half that took less than this was not worth handing over.
-const WORTH: Duration = Duration::from_micros(2);
+const WORTH: Duration = Duration::from_micros(1);
 
 const NOBODY: usize = usize::MAX;
 
@@ -109,11 +109,11 @@ impl Head {
         unsafe { (*head).share.get().cast::<Share>() }
     }
 
-    /// Runs a half that was taken from the board, for a thread whose offers go to `cell`, and tells its owner.
+    /// Runs a half that was taken from the board, for a thread whose offers go to `cell`. Then calls `leave`, and tells its owner.
     ///
     /// # Safety
     /// The calling thread must have taken `head` from the board, and this is called once.
-    pub(crate) unsafe fn run(head: *const Self, cell: usize) {
+    pub(crate) unsafe fn run(head: *const Self, cell: usize, leave: impl FnOnce()) {
         // SAFETY: the owner keeps the half alive until it sees an outcome.
         let (share, run) = unsafe { (&*Self::share(head), (*head).run) };
         // Release: see `Share::thief`.
@@ -124,6 +124,7 @@ impl Head {
             denormals::in_mode(share.flush, || unsafe { run(head) });
         }
         let outcome = if begun.elapsed() >= WORTH { Outcome::Long } else { Outcome::Short };
+        leave();
         let latch = &raw const share.latch;
         // SAFETY: there is no outcome yet.
         unsafe { Latch::set(latch, outcome) };

@@ -5,12 +5,12 @@
 
 use crate::sync::{
     Thread, UnsafeCell,
-    atomic::{AtomicU32, Ordering::*},
+    atomic::{AtomicU32, Ordering::*, fence},
     thread,
 };
 
 const PENDING: u32 = 0;
-/// The owner has left its handle and sleeps.
+/// The owner has left its handle, and may sleep.
 const PARKED: u32 = 1;
 
 /// What became of a half that another thread took.
@@ -44,18 +44,27 @@ impl Latch {
         Outcome::of(self.state.load(Acquire))
     }
 
-    /// Sleeps until there is an outcome. For the owner.
+    /// From now on the owner is woken by [`set`](Self::set) and [`nudge`](Self::nudge). It looks once more for whatever it waits
+    /// for, and parks. For the owner.
     #[cold]
-    pub(crate) fn park(&self) -> Outcome {
-        // SAFETY: the handle is read only by who has seen PARKED, which is set below and by this thread alone.
-        self.owner.with_mut(|o| unsafe { *o = Some(thread::current()) });
-        // Release: the handle is visible to whoever sees PARKED. Where it fails there is an outcome.
-        let _ = self.state.compare_exchange(PENDING, PARKED, Release, Relaxed);
-        loop {
-            match self.outcome() {
-                Some(outcome) => return outcome,
-                None => thread::park(),
-            }
+    pub(crate) fn announce(&self) {
+        if self.state.load(Relaxed) == PENDING {
+            // SAFETY: the handle is read only by who has seen PARKED, which is set below and by this thread alone.
+            self.owner.with_mut(|o| unsafe { *o = Some(thread::current()) });
+            // Release: the handle is visible to whoever sees PARKED. Where it fails there is an outcome.
+            let _ = self.state.compare_exchange(PENDING, PARKED, Release, Relaxed);
+        }
+        // Pairs with the fence between an offer and a nudge: either the offer is seen, or the nudge comes.
+        fence(SeqCst);
+    }
+
+    /// Wakes the owner, if it sleeps: there is something else for it. By the thread that took the half, before it sets the outcome
+    /// and after a sequentially consistent fence.
+    pub(crate) fn nudge(&self) {
+        // Acquire: for the handle.
+        if self.state.load(Acquire) == PARKED {
+            // SAFETY: the owner has written its handle before it set PARKED, and does not write it again.
+            self.owner.with(|o| unsafe { (*o).iter().for_each(Thread::unpark) });
         }
     }
 

@@ -19,10 +19,10 @@ use crate::{
 use std::{cell::Cell, ptr};
 
 /// How often the owner of a half looks for its outcome: so often at first; then so often while it counts as idle, and so
-/// often giving its processor up in between. Then it sleeps.
+/// often, up to its patience, giving its processor up in between. Then it sleeps.
 const GLANCES: usize = 50;
 const SPINS: usize = 500;
-const YIELDS: usize = 200;
+const PATIENCE: usize = SPINS + 200;
 
 thread_local! {
     static LOCAL: Local = const { Local::new() };
@@ -33,6 +33,8 @@ pub(crate) struct Local {
     session: Cell<Session>,
     /// The end of the list: a half or a mark.
     newest: Cell<*const Head>,
+    /// The half that this thread has taken last and still runs.
+    running: Cell<*const Running>,
     backoff: Backoff,
 }
 
@@ -108,6 +110,7 @@ impl Local {
         Self {
             session: Cell::new(Session { pool, oldest: ptr::null(), cell: None }),
             newest: Cell::new(ptr::null()),
+            running: Cell::new(ptr::null()),
             backoff: Backoff::new(),
         }
     }
@@ -116,6 +119,12 @@ impl Local {
     #[inline(always)]
     pub(super) fn pool(&self) -> *const Shared {
         self.session.get().pool
+    }
+
+    /// Whether no half is pending here that others cannot see.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        ptr::eq(self.newest.get(), self.session.get().oldest)
     }
 
     /// Appends to the list.
@@ -169,24 +178,39 @@ impl Local {
         None
     }
 
-    /// Somebody is idle: offers the oldest half, unless it is better not to.
+    /// Offers the oldest half, unless it is better not to. Because somebody is idle; or because it is the `first`, which is
+    /// offered also to those who are idle later: its owner may not make another join for long.
     #[cold]
     #[inline(never)]
-    pub(super) fn offer(&self, pool: &Shared) {
+    pub(super) fn offer(&self, pool: &Shared, first: bool) {
         if !self.backoff.may_offer() {
             return;
         }
         let Some(cell) = self.cell(pool) else { return self.backoff.rest() };
         let board = &pool.offers;
-        let wanted = pool.sleep.worker_idle() || board.has_waiting(cell);
-        if !wanted || !board.is_empty(cell) {
-            return;
+        let waiting = board.has_waiting(cell);
+        if !board.is_empty(cell) || !(first || waiting || pool.sleep.worker_idle()) {
+            return self.backoff.skip_some();
         }
         let Some((half, flush)) = self.take_oldest() else { return };
         // SAFETY: its frame is further down on this thread's stack.
         unsafe { (*half).prepare(flush) };
         board.offer(cell, half);
         pool.sleep.wake_one();
+        if waiting {
+            self.nudge_owners();
+        }
+    }
+
+    /// Wakes those who wait for what this thread runs: there is something to do for them.
+    fn nudge_owners(&self) {
+        let mut running = self.running.get();
+        // SAFETY: these are alive as long as this thread is inside, and so is what they point to.
+        while let Some(Running { share, outer }) = unsafe { running.as_ref() } {
+            // SAFETY: as above: there is no outcome yet.
+            unsafe { (**share).latch.nudge() };
+            running = *outer;
+        }
     }
 
     /// The cell for this thread's offers. A thread from outside is lent one at its first offer.
@@ -244,41 +268,72 @@ fn wait(pool: &Shared, share: &Share, cell: usize, help: bool) -> Outcome {
         }
         pause();
     }
-    while help && let Some(half) = find_descendant(pool, share) {
-        // SAFETY: it was just taken, by this thread.
-        unsafe { run(pool, half, cell) };
+    loop {
+        match wait_for_either(pool, share, help) {
+            Either::Outcome(outcome) => return outcome,
+            // SAFETY: it was just taken, by this thread.
+            Either::Descendant(half) => unsafe { run(pool, half, cell) },
+        }
     }
-    share.latch.park()
 }
 
-/// Looks for an outcome, or for something to do that descends from the half, for a while.
-fn find_descendant(pool: &Shared, share: &Share) -> Option<*const Head> {
-    /// Counts this thread among the idle ones.
-    struct Waiting<'p>(&'p Shared, usize);
-    impl Drop for Waiting<'_> {
-        fn drop(&mut self) {
-            self.0.offers.count_waiting(self.1, false);
-            self.0.sleep.count_waiting(false);
-        }
-    }
+/// What the owner of a half waits for: the outcome, or something to do that descends from the half.
+enum Either {
+    Outcome(Outcome),
+    Descendant(*const Head),
+}
+
+fn wait_for_either(pool: &Shared, share: &Share, help: bool) -> Either {
     let mut waiting = None;
-    for turn in 0..SPINS + YIELDS {
-        if share.latch.outcome().is_some() {
-            return None;
+    let mut turn = 0;
+    loop {
+        if let Some(outcome) = share.latch.outcome() {
+            return Either::Outcome(outcome);
         }
-        if let Some(thief) = share.thief() {
-            waiting.get_or_insert_with(|| {
-                pool.offers.count_waiting(thief, true);
-                pool.sleep.count_waiting(true);
-                Waiting(pool, thief)
-            });
+        if help && let Some(thief) = share.thief() {
+            waiting.get_or_insert_with(|| Waiting::new(pool, thief));
             if let Some(half) = share.take_descendant(&pool.offers, thief) {
-                return Some(half);
+                return Either::Descendant(half);
             }
         }
-        if turn < SPINS { pause() } else { thread::yield_now() }
+        turn += 1;
+        match turn {
+            ..SPINS => pause(),
+            SPINS..PATIENCE => thread::yield_now(),
+            PATIENCE => share.latch.announce(),
+            // Whoever has woken it for an offer may have taken it back; there will be others.
+            _ => (thread::park(), turn = SPINS).0,
+        }
     }
-    None
+}
+
+/// The calling thread counts among the idle ones, for what the owner of a cell offers.
+struct Waiting<'p> {
+    pool: &'p Shared,
+    thief: usize,
+}
+
+impl<'p> Waiting<'p> {
+    fn new(pool: &'p Shared, thief: usize) -> Self {
+        pool.offers.count_waiting(thief, true);
+        pool.sleep.count_waiting(true);
+        Self { pool, thief }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.pool.offers.count_waiting(self.thief, false);
+        self.pool.sleep.count_waiting(false);
+    }
+}
+
+/// A half that the calling thread has taken and runs.
+#[derive(Debug)]
+struct Running {
+    share: *const Share,
+    /// The one around it: taken earlier, waiting for something.
+    outer: *const Running,
 }
 
 /// Runs a half that the calling thread has taken from the board; its own offers go to `cell`.
@@ -287,6 +342,10 @@ fn find_descendant(pool: &Shared, share: &Share) -> Option<*const Head> {
 /// As [`Head::run`].
 pub(super) unsafe fn run(pool: &Shared, half: *const Head, cell: usize) {
     let _entered = current::enter(pool, Participant::NONE);
-    // SAFETY: the caller says so.
-    unsafe { Head::run(half, cell) };
+    let outer = LOCAL.with(|local| local.running.get());
+    // SAFETY: it was offered, and its owner waits for the outcome.
+    let running = Running { share: unsafe { Head::share(half) }, outer };
+    LOCAL.with(|local| local.running.set(&running));
+    // SAFETY: the caller says so. It does not unwind.
+    unsafe { Head::run(half, cell, || LOCAL.with(|local| local.running.set(outer))) };
 }

@@ -2,8 +2,9 @@
 //!
 //! A join keeps its second half in its own stack frame and links it into a list of the calling thread ([`local`]): a few
 //! stores, no allocation, no atomic operation. One load tells whether anybody is idle. Only then is a half put where
-//! others can take it ([`board`]): the oldest, which is the largest. Where that turns out to be in vain, the
-//! thread offers nothing for a while ([`backoff`]).
+//! others can take it ([`board`]): the oldest, which is the largest. (A thread that has nothing else pending offers its first half
+//! in any case, for those who are idle later.) Where that turns out to be in vain, the thread offers nothing for a
+//! while ([`backoff`]).
 //!
 //! ```text
 //! owner                                          thief
@@ -37,9 +38,10 @@ use std::{mem, panic::resume_unwind, ptr};
 /// Calls both closures, and returns what they return; `b` at the same time as `a` where a thread of the pool is idle.
 ///
 /// It runs on the pool that the calling thread works for, or else on the [global](ThreadPool::global) one. `a` runs on the
-/// calling thread. `b` runs on a worker that happens to be idle, or on the calling thread after `a`. A join
-/// costs a few nanoseconds where everybody is busy, so it may be used down to small pieces of work. While the
-/// calling thread waits for `b`, it may run halves of joins that `b` makes, and nothing else.
+/// calling thread. `b` runs on a worker that is idle, or on the calling thread after `a`. A join costs a few nanoseconds
+/// where everybody is busy, so it may be used down to small pieces of work. Halves that are pending are offered when a join
+/// begins: the oldest first, and none for a while where that was not worth it. While the calling thread waits for `b`, it
+/// may run halves of joins that `b` makes, and nothing else.
 ///
 /// `b` runs in the calling thread's floating-point mode, wherever it runs. In a loop, [`participant`](crate::participant) is `None`
 /// in a `b` that another thread runs: that thread is no participant of the loop.
@@ -131,14 +133,15 @@ where
     RB: Send,
 {
     let half = Half::new(b);
+    let first = local.is_empty();
     // SAFETY: the half stays here until it is popped or settled: below, or by the guard where `a` panics. The session's
     // opener borrows the pool.
     let pool = unsafe {
         local.push(ptr::from_ref(&half).cast());
         &*local.pool()
     };
-    if pool.sleep.anybody_idle() {
-        local.offer(pool);
+    if first | pool.sleep.anybody_idle() {
+        local.offer(pool, first);
     }
     let guard = Abandon { local, half: &half };
     let left = a();

@@ -2,7 +2,11 @@
 
 use super::{board::Board, half::Head, latch::Outcome};
 use crate::{
-    sync::{UnsafeCell, thread},
+    sync::{
+        UnsafeCell,
+        atomic::{Ordering::*, fence},
+        thread,
+    },
     thread_pool::sleep::Sleep,
 };
 use loom::sync::Arc;
@@ -45,6 +49,9 @@ impl Piece {
         let piece = unsafe { &*head.cast::<Self>() };
         if let Some((board, cell, inner)) = &piece.inside {
             inner.offer(board, *cell);
+            fence(SeqCst);
+            // SAFETY: this half was offered, so it is prepared.
+            unsafe { (*Head::share(head)).latch.nudge() };
             inner.settle(board, *cell);
         }
         // SAFETY: who runs a half has it alone; loom reports it where that is not so.
@@ -62,7 +69,14 @@ impl Piece {
 
     fn await_outcome(&self) -> Outcome {
         // SAFETY: it was offered, so it is prepared.
-        unsafe { &(*Head::share(self.pointer())).latch }.park()
+        let latch = unsafe { &(*Head::share(self.pointer())).latch };
+        latch.announce();
+        loop {
+            match latch.outcome() {
+                Some(outcome) => return outcome,
+                None => thread::park(),
+            }
+        }
     }
 
     /// What a join does when it comes to a half that was offered.
@@ -89,7 +103,7 @@ fn thief(board: &Arc<Board>, cell: usize) -> Part {
     Box::new(move || {
         if let Some(taken) = board.take(cell) {
             // SAFETY: it was just taken.
-            unsafe { Head::run(taken, cell) };
+            unsafe { Head::run(taken, cell, || ()) };
         }
     })
 }
@@ -137,7 +151,7 @@ fn who_waits_runs_descendants_only() {
             move || {
                 if let Some(taken) = board.take_from(1) {
                     // SAFETY: it was just taken.
-                    unsafe { Head::run(taken, 0) };
+                    unsafe { Head::run(taken, 0, || ()) };
                     let unrelated = Piece::new(None);
                     unrelated.offer(&board, 0);
                     unrelated.settle(&board, 0);
@@ -152,12 +166,17 @@ fn who_waits_runs_descendants_only() {
             } else {
                 // SAFETY: it was offered, so it is prepared.
                 let share = unsafe { &*Head::share(half.pointer()) };
+                share.latch.announce();
+                if share.thief().is_none() {
+                    // Perhaps somebody has something for us.
+                    thread::park();
+                }
                 if let Some(cell) = share.thief()
                     && let Some(taken) = share.take_descendant(&board, cell)
                 {
                     assert_eq!(taken, inner.pointer());
                     // SAFETY: it was just taken.
-                    unsafe { Head::run(taken, 1) };
+                    unsafe { Head::run(taken, 1, || ()) };
                 }
                 assert_ne!(half.await_outcome(), Outcome::Returned);
             }
@@ -181,7 +200,7 @@ fn an_offer_wakes_a_sleeper() {
                     if let Some(taken) = board.take(0) {
                         sleep.end_search(|| board.any());
                         // SAFETY: it was just taken.
-                        return unsafe { Head::run(taken, 0) };
+                        return unsafe { Head::run(taken, 0, || ()) };
                     }
                     sleep.sleep(0, || board.any());
                 }
