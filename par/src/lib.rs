@@ -44,14 +44,18 @@ pub use denormals::{flush_denormals, keep_denormals};
 pub use lanes::Lanes;
 pub use loops::{
     Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
-    source::{IntoParallel, ParallelSlice, Source, UnequalLengths},
+    source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
+#[cfg(feature = "ndarray")]
+pub use loops::source::{ParallelArray, Shaped};
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {
+    #[cfg(feature = "ndarray")]
+    pub use crate::ParallelArray;
     pub use crate::{IntoParallel, ParallelSlice, Schedule, Split, ThreadPool, participant};
 }
 

@@ -20,7 +20,7 @@ mod output;
 mod reduce;
 mod scan;
 mod settings;
-pub(crate) mod source;
+pub mod source;
 pub(crate) mod step;
 mod watch;
 
@@ -76,7 +76,7 @@ impl<'a, S: Source> Loop<'a, S> {
     /// ```
     ///
     /// # Errors
-    /// Where there are not as many.
+    /// Where there are not as many; or where both are boxes or arrays, of different shapes.
     pub fn zip<I: IntoParallel>(self, other: I) -> Result<Loop<'a, Zip<S, I::Source>>, UnequalLengths> {
         let source = Zip::new(self.source, other)?;
         Ok(Loop { source, step: Identity, settings: self.settings })
