@@ -42,13 +42,13 @@ pub use cancel::CancellationToken;
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use lanes::Lanes;
+#[cfg(feature = "ndarray")]
+pub use loops::source::{ParallelArray, Shaped};
 pub use loops::{
     Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
     source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
-#[cfg(feature = "ndarray")]
-pub use loops::source::{ParallelArray, Shaped};
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
 
