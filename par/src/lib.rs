@@ -45,7 +45,8 @@ pub use lanes::Lanes;
 #[cfg(feature = "ndarray")]
 pub use loops::source::{ParallelArray, Shaped};
 pub use loops::{
-    Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
+    IntoStream, Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop,
+    ScratchStream, Statistics, Stream,
     source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
@@ -56,7 +57,7 @@ pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
 pub mod prelude {
     #[cfg(feature = "ndarray")]
     pub use crate::ParallelArray;
-    pub use crate::{IntoParallel, ParallelSlice, Schedule, Split, ThreadPool, participant};
+    pub use crate::{IntoParallel, IntoStream, ParallelSlice, Schedule, Split, ThreadPool, participant};
 }
 
 fn join<RA, RB>(a: impl FnOnce() -> RA, b: impl FnOnce() -> RB) -> (RA, RB) {

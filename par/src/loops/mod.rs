@@ -5,6 +5,8 @@
 //! [`reduce`](Loop::reduce), [`sum`](Loop::sum), [`find`](Loop::find), [`scan`](Loop::scan), [`in_order`](Loop::in_order).
 //! All of them go through one driver ([`drive`]), which opens a region and hands runs of items to its participants.
 //!
+//! A [`Stream`] is the same for an iterator, of which nobody knows how long it is ([`stream`]).
+//!
 //! - Results are the same on any number of threads and under every schedule, bit for bit.
 //! - When a loop returns, everything that it began has ended. Of several errors or panics the one of the first item comes out.
 //! - A thread that waits in a loop runs nothing else.
@@ -22,10 +24,12 @@ mod scan;
 mod settings;
 pub mod source;
 pub(crate) mod step;
+mod stream;
 mod watch;
 
 pub use error::{LoopError, LoopPanic};
 pub use numbers::Number;
+pub use stream::{IntoStream, ScratchStream, Stream};
 pub use watch::{ParticipantStatistics, Progress, Statistics};
 
 use crate::scratch::{
