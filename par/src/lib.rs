@@ -51,9 +51,12 @@ pub use denormals::{flush_denormals, keep_denormals};
 pub use fork::Forked;
 pub use join::join;
 pub use lanes::Lanes;
+#[cfg(feature = "ndarray")]
+pub use loops::source::{ParallelArray, Shaped};
 pub use loops::{
-    Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
-    source::{IntoParallel, ParallelSlice, Source, UnequalLengths},
+    IntoStream, Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop,
+    ScratchStream, Statistics, Stream,
+    source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
@@ -64,7 +67,9 @@ pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPoli
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {
+    #[cfg(feature = "ndarray")]
+    pub use crate::ParallelArray;
     pub use crate::{
-        IntoParallel, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, join, participant,
+        IntoParallel, IntoStream, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, join, participant,
     };
 }
