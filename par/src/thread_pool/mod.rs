@@ -133,8 +133,6 @@ impl Builder {
         let processors =
             if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let shared = Arc::new(Shared::new(self.workers, self.spin));
-        // On behalf of the workers: who makes a join before they are there must not take them for busy.
-        (0..self.workers).for_each(|_| shared.sleep.start_search());
         let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..self.workers {
             let shared = Arc::clone(&shared);
@@ -405,6 +403,7 @@ impl Shared {
     }
 
     fn look_for_work(&self, index: usize) {
+        self.sleep.start_search();
         let mut idle_since = None;
         loop {
             if self.help(index) || join::help(self, index) || self.run_next_job() {
