@@ -22,7 +22,7 @@ use std::{cell::Cell, ptr};
 /// often, up to its patience, giving its processor up in between. Then it sleeps.
 const GLANCES: usize = 50;
 const SPINS: usize = 500;
-const PATIENCE: usize = SPINS + 200;
+const PATIENCE: usize = SPINS + 5;
 
 thread_local! {
     static LOCAL: Local = const { Local::new() };
