@@ -6,7 +6,7 @@ use std::{
     hint::black_box,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Barrier, Mutex,
+        Arc, Barrier, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
     thread,
@@ -316,17 +316,46 @@ fn a_stopped_pool_runs_one_half_after_the_other() {
     assert_eq!(pool.install(|| fib(12)), 144);
 }
 
+/// The only worker is busy when the join begins, and the owner makes no other join.
+#[test]
+fn who_is_idle_later_takes_a_half_too() {
+    static BUSY: Barrier = Barrier::new(2);
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    struct Until;
+    impl anabranch_par::Job for Until {
+        fn run(self: Arc<Self>) {
+            BUSY.wait();
+            while !BEGUN.load(SeqCst) {
+                thread::yield_now();
+            }
+        }
+    }
+    let pool = ThreadPool::new(2).unwrap();
+    pool.submit(Arc::new(Until));
+    BUSY.wait();
+    let right = AtomicBool::new(false);
+    let left = || {
+        BEGUN.store(true, SeqCst);
+        let begun = Instant::now();
+        while !right.load(SeqCst) && begun.elapsed() < Duration::from_secs(60) {
+            thread::yield_now();
+        }
+        right.load(SeqCst)
+    };
+    assert!(pool.join(left, || right.store(true, SeqCst)).0);
+}
+
 /// In a pool without workers a job runs when the outermost work of the thread is done, not in the middle of it.
 #[test]
 fn a_job_does_not_run_inside_a_join() {
     struct Flag(AtomicBool);
     impl anabranch_par::Job for Flag {
-        fn run(self: std::sync::Arc<Self>) {
+        fn run(self: Arc<Self>) {
             self.0.store(true, Relaxed);
         }
     }
     let pool = ThreadPool::new(1).unwrap();
-    let flag = std::sync::Arc::new(Flag(AtomicBool::new(false)));
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
     pool.join(
         || pool.submit(flag.clone()),
         || {

@@ -22,7 +22,7 @@ use std::{cell::Cell, ptr};
 /// often, up to its patience, giving its processor up in between. Then it sleeps.
 const GLANCES: usize = 50;
 const SPINS: usize = 500;
-const PATIENCE: usize = SPINS + 200;
+const PATIENCE: usize = SPINS + 5;
 
 thread_local! {
     static LOCAL: Local = const { Local::new() };
@@ -301,8 +301,11 @@ fn wait_for_either(pool: &Shared, share: &Share, help: bool) -> Either {
             ..SPINS => pause(),
             SPINS..PATIENCE => thread::yield_now(),
             PATIENCE => share.latch.announce(),
-            // Whoever has woken it for an offer may have taken it back; there will be others.
-            _ => (thread::park(), turn = SPINS).0,
+            _ => {
+                thread::park();
+                // Whoever has woken this thread for an offer may have taken it back: there will be others.
+                turn = SPINS;
+            }
         }
     }
 }

@@ -168,8 +168,6 @@ impl Builder {
         let processors = if pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let home = Home::here(&self.name).map_err(|source| PoolError::Spawn { started: 0, source })?;
         let shared = Arc::new(Shared::new(home, workers, policy.spin(self.spin), policy.patience()));
-        // On behalf of the workers: who makes a join before they are there must not take them for busy.
-        (0..workers).for_each(|_| shared.sleep.start_search());
         let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..workers {
             let shared = Arc::clone(&shared);

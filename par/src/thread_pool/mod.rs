@@ -358,6 +358,7 @@ impl Shared {
     }
 
     fn look_for_work(&self, index: usize) {
+        self.sleep.start_search();
         let mut idle_since = None;
         loop {
             if self.help(index) || join::help(self, index) || self.run_next_job() {
