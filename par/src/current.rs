@@ -20,8 +20,7 @@ thread_local! {
 }
 
 impl Here {
-    const NOWHERE: Self =
-        Self { pool: ptr::null(), participant: Participant { index: 0, count: 1 }, depth: 0 };
+    const NOWHERE: Self = Self { pool: ptr::null(), participant: ALONE, depth: 0 };
 }
 
 /// The place of a thread among those that work on a loop, or in a team: see [`participant`].
@@ -30,6 +29,9 @@ pub struct Participant {
     pub(crate) index: u32,
     pub(crate) count: u32,
 }
+
+/// Whoever runs a job works on it alone.
+pub(crate) const ALONE: Participant = Participant { index: 0, count: 1 };
 
 impl Participant {
     /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1; no two participants of one loop have the
@@ -62,7 +64,12 @@ pub fn participant() -> Option<Participant> {
 
 /// Whether the calling thread is inside a region, a job or a scope of any pool.
 pub(crate) fn is_inside() -> bool {
-    HERE.get().depth > 0
+    depth() > 0
+}
+
+/// How many of them it is inside.
+pub(crate) fn depth() -> u32 {
+    HERE.get().depth
 }
 
 /// Makes `pool` the calling thread's pool until the guard is dropped.

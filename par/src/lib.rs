@@ -4,6 +4,8 @@
 //! - [`ThreadPool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
 //!   region never starts other work.
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
+//! - [`ThreadPool::spawn`] hands over a closure and gives a handle to its result; [`ThreadPool::scope`] does so for closures
+//!   that borrow.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
 //! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
@@ -34,6 +36,7 @@ mod lanes;
 mod region;
 pub mod scratch;
 mod sync;
+mod tasks;
 mod thread_pool;
 
 #[cfg(all(test, loom))]
@@ -43,4 +46,5 @@ pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use lanes::Lanes;
 pub use region::{Region, RegionPanic, Schedule};
+pub use tasks::{JobHandle, JobPanic, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};

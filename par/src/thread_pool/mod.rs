@@ -13,6 +13,7 @@ use crate::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
+    tasks::{Runnable, SpawnError, Spawned},
 };
 use parking_lot::Mutex;
 use sleep::Sleep;
@@ -22,7 +23,7 @@ use std::{
     fmt, io,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr,
-    sync::Arc,
+    sync::{Arc, Weak},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -131,7 +132,7 @@ impl Builder {
         }
         let processors =
             if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
-        let shared = Arc::new(Shared::new(self.workers, self.spin));
+        let shared = Arc::new_cyclic(|me| Shared::new(self.workers, self.spin, me.clone()));
         let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..self.workers {
             let shared = Arc::clone(&shared);
@@ -216,11 +217,7 @@ impl ThreadPool {
     /// or job, when it leaves the outermost one.
     pub fn submit(&self, job: Arc<dyn Job>) {
         self.shared.jobs.push(job);
-        if self.shared.workers == 0 {
-            drop(Busy::enter(&self.shared));
-        } else {
-            self.shared.sleep.wake_one();
-        }
+        self.shared.see_to_jobs();
     }
 
     /// Takes the oldest job that no worker has taken yet, for the caller to run.
@@ -297,8 +294,14 @@ impl<'a> Busy<'a> {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         if let Some(shared) = self.0 {
-            while let Some(job) = shared.jobs.pop() {
-                run_job(job);
+            loop {
+                if let Some(job) = shared.jobs.pop() {
+                    shared.run_job(job);
+                } else if let Some(job) = shared.spawned.pop() {
+                    shared.run_spawned(&*job);
+                } else {
+                    break;
+                }
             }
             BUSY.set(false);
         }
@@ -327,11 +330,13 @@ pub(crate) struct Shared {
     open: Padded<AtomicU64>,
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
+    spawned: Spawned,
     sleep: Sleep,
+    me: Weak<Self>,
 }
 
 impl Shared {
-    fn new(workers: usize, spin: Duration) -> Self {
+    fn new(workers: usize, spin: Duration, me: Weak<Self>) -> Self {
         let slots = if workers == 0 { 0 } else { SLOTS };
         Self {
             workers,
@@ -342,7 +347,9 @@ impl Shared {
                 .map(|_| Padded(Gate { slot: Slot::new(), claims: Claims::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
+            spawned: Spawned::new(workers),
             sleep: Sleep::new(workers),
+            me,
         }
     }
 
@@ -384,7 +391,7 @@ impl Shared {
             }
             open &= open - 1;
         }
-        !self.jobs.is_empty()
+        !self.jobs.is_empty() || !self.spawned.is_empty()
     }
 
     /// A worker's life.
@@ -396,9 +403,10 @@ impl Shared {
         self.sleep.start_search();
         let mut idle_since = None;
         loop {
-            if self.help(index) || self.run_next_job() {
+            // Each has its turn: none can keep the others waiting for ever.
+            if self.help(index) | self.run_own(index) | self.run_next_job() | self.run_next_spawned(index) {
                 idle_since = None;
-            } else if self.stop.load(SeqCst) {
+            } else if self.stop.load(SeqCst) && self.spawned.close(index) {
                 break;
             } else {
                 self.idle(index, &mut idle_since);
@@ -437,9 +445,89 @@ impl Shared {
     fn run_next_job(&self) -> bool {
         let Some(job) = self.jobs.pop() else { return false };
         self.sleep.end_search(|| self.has_work());
-        run_job(job);
+        self.run_job(job);
         self.sleep.start_search();
         true
+    }
+
+    fn run_job(&self, job: Arc<dyn Job>) {
+        let _entered = current::enter(self, current::ALONE);
+        run_job(job);
+    }
+
+    /// Runs a job that was taken from the queue.
+    fn run_spawned(&self, job: &dyn Runnable) {
+        if !job.run(self) {
+            self.spawned.popped_stale();
+        }
+    }
+
+    /// Runs the oldest of the jobs that were spawned, and then those behind it while there is nothing else to do.
+    fn run_next_spawned(&self, index: usize) -> bool {
+        let Some(job) = self.spawned.pop() else { return false };
+        self.sleep.end_search(|| self.has_work());
+        self.run_spawned(&*job);
+        drop(job);
+        while self.open.load(Relaxed) == 0
+            && self.jobs.is_empty()
+            && !self.spawned.has_own(index)
+            && let Some(job) = self.spawned.pop()
+        {
+            self.run_spawned(&*job);
+        }
+        self.sleep.start_search();
+        true
+    }
+
+    /// Runs the oldest of the jobs that only this worker may run.
+    fn run_own(&self, index: usize) -> bool {
+        let Some(job) = self.spawned.pop_own(index) else { return false };
+        self.sleep.end_search(|| self.has_work());
+        job.run(self);
+        self.sleep.start_search();
+        true
+    }
+
+    /// To be called after jobs were queued.
+    fn see_to_jobs(&self) {
+        if self.workers == 0 {
+            drop(Busy::enter(self));
+        } else {
+            self.sleep.wake_one();
+        }
+    }
+
+    /// Queues a spawned job.
+    pub(crate) fn publish(&self, job: Arc<dyn Runnable>) {
+        self.spawned.push(job);
+        self.see_to_jobs();
+    }
+
+    /// Queues a spawned job for one worker.
+    pub(crate) fn publish_on(&self, worker: usize, job: Arc<dyn Runnable>) -> Result<(), SpawnError> {
+        self.spawned.push_own(worker, job)?;
+        self.sleep.wake(worker);
+        Ok(())
+    }
+
+    /// To be called by who has begun a spawned job without taking it from the queue.
+    pub(crate) fn left_stale(&self) {
+        if self.spawned.left_stale() {
+            self.see_to_jobs();
+        }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn spawned(&self) -> &Spawned {
+        &self.spawned
+    }
+
+    pub(crate) fn to_arc(&self) -> Arc<Self> {
+        self.me.upgrade().expect("whoever has a reference has it from an owner")
     }
 
     /// Spins for a while; then sleeps until there is work.
@@ -449,7 +537,8 @@ impl Shared {
             crate::sync::pause();
         }
         if since.elapsed() >= self.spin {
-            self.sleep.sleep(index, || self.has_work() || self.stop.load(SeqCst));
+            self.sleep
+                .sleep(index, || self.has_work() || self.spawned.has_own(index) || self.stop.load(SeqCst));
             *since = Instant::now();
         }
     }
