@@ -26,7 +26,8 @@
 //!
 //! # Safety
 //! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
+//! body's types are erased) and its one call in `pool`, `tasks/cell` (a job's closure and result pass between threads),
+//! `tasks/scope` (the lifetime of its jobs is erased), `scratch/bump` (slices of raw memory) and `denormals` (the
 //! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 

@@ -364,16 +364,16 @@ fn foreign_threads_spawn_and_join() {
     for pool in pools() {
         let total = AtomicUsize::new(0);
         thread::scope(|threads| {
-            for _ in 0..3 {
-                threads.spawn(|| {
-                    for i in 0..300 {
-                        total.fetch_add(pool.spawn(move || i).join().unwrap(), Relaxed);
-                        pool.scope(|s| {
-                            s.spawn(|| total.fetch_add(1, Relaxed));
-                        });
-                    }
-                });
-            }
+            let spawner = || {
+                for i in 0..300 {
+                    total.fetch_add(pool.spawn(move || i).join().unwrap(), Relaxed);
+                    pool.scope(|s| {
+                        s.spawn(|| total.fetch_add(1, Relaxed));
+                    });
+                }
+            };
+            let spawners = [(); 3].map(|()| threads.spawn(spawner));
+            spawners.into_iter().for_each(|s| s.join().unwrap());
         });
         assert_eq!(total.into_inner(), 3 * (44_850 + 300));
     }

@@ -7,8 +7,10 @@
 //! jobs that wait, plus [`STALE`].
 
 use super::error::SpawnError;
-use crate::{sync::Padded, thread_pool::Shared};
-use crossbeam_queue::SegQueue;
+use crate::{
+    sync::Padded,
+    thread_pool::{Fifo, Shared},
+};
 use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
@@ -32,7 +34,7 @@ pub(crate) trait Runnable: Send + Sync {
 
 /// The jobs that were spawned on a pool and that wait for a worker.
 pub(crate) struct Spawned {
-    queue: SegQueue<Arc<dyn Runnable>>,
+    queue: Fifo<Arc<dyn Runnable>>,
     /// How many entries of the queue have begun. It is counted after the job has begun, so it may be below 0 for a moment.
     stale: Padded<AtomicIsize>,
     /// Held by the one who sweeps.
@@ -58,7 +60,7 @@ struct OwnJobs {
 impl Spawned {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
-            queue: SegQueue::new(),
+            queue: Fifo::default(),
             stale: Padded::default(),
             sweep: Mutex::new(()),
             own: (0..workers).map(|_| Padded::default()).collect(),

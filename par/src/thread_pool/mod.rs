@@ -1,8 +1,10 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
+mod fifo;
 mod jobs;
 pub(crate) mod sleep;
 
+pub(crate) use fifo::Fifo;
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
