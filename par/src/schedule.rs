@@ -105,6 +105,8 @@ impl Consecutive {
     pub(crate) fn limit(&self, item: usize) -> usize {
         match self.by {
             _ if item >= self.len => usize::MAX,
+            // A loop that is cut short: nothing is to begin.
+            _ if item == 0 => 0,
             By::Size(size) => item.div_ceil(size),
             By::Count(count) => (item as u128 * count as u128).div_ceil(self.len as u128) as usize + 1,
         }
@@ -197,6 +199,7 @@ mod tests {
                     for item in 0..len + 2 {
                         let limit = split.limit(item);
                         assert!((0..split.chunks()).all(|i| split.chunk(i).start >= item || i < limit));
+                        assert!(item > 0 || limit == 0);
                     }
                 }
             }

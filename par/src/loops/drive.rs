@@ -20,6 +20,9 @@ use std::{
     time::Instant,
 };
 
+/// How many items are done between two looks whether an earlier one has failed.
+const BLOCK: usize = 16;
+
 /// An error with the number of its item.
 pub(super) type At<E> = (usize, E);
 
@@ -61,7 +64,8 @@ where
             if let Some(tally) = tally {
                 tally.count(count);
             }
-            let run = Run { source: self.source, step: self.step, scratch, at, items };
+            let failed = &self.oversight.control.failed;
+            let run = Run { source: self.source, step: self.step, scratch, at, failed, items };
             match (self.body)(units, run) {
                 Ok(()) => self.oversight.done(count),
                 Err((item, error)) => self.oversight.record(item, Fault::Error(error)),
@@ -213,6 +217,8 @@ pub(super) struct Run<'r, 's, S: Source, Q: Step<S::Item> + 's> {
     scratch: &'r mut Q::Scratch<'s>,
     /// Where the number of the item in work is left when something panics.
     at: &'r Cell<usize>,
+    /// The first item so far that failed.
+    failed: &'r AtomicUsize,
     items: Range<usize>,
 }
 
@@ -240,19 +246,28 @@ impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
         let end = end.clamp(self.items.start, self.items.end);
         let items = self.items.start..end;
         self.items.start = end;
-        Run { source: self.source, step: self.step, scratch: self.scratch, at: self.at, items }
+        self.at.set(items.start);
+        Run { scratch: self.scratch, items, ..*self }
     }
 
-    /// Calls `f` with the result for each item, in order, until one is an error.
+    /// Calls `f` with the result for each item, in order, until one is an error. Leaves off where an item before them has
+    /// failed: a run may be long.
     #[inline]
     pub(super) fn try_each<E>(self, mut f: impl FnMut(usize, Q::Out) -> Result<(), E>) -> Result<(), At<E>> {
-        let mut cursor = self.source.cursor(self.items.start);
-        let mut position = Position { at: self.at, item: self.items.start };
-        for item in self.items {
-            position.item = item;
-            // SAFETY: the item is of the source, and this run's alone.
-            let value = unsafe { self.source.next(&mut cursor) };
-            f(item, self.step.apply(self.scratch, value)).map_err(|error| (item, error))?;
+        let Range { start, end } = self.items;
+        let mut cursor = self.source.cursor(start);
+        let mut position = Position { at: self.at, item: start };
+        let mut begin = start;
+        // Relaxed: it only saves work.
+        while begin < end && self.failed.load(Relaxed) >= begin {
+            let block = begin..begin + BLOCK.min(end - begin);
+            begin = block.end;
+            for item in block {
+                position.item = item;
+                // SAFETY: the item is of the source, and this run's alone.
+                let value = unsafe { self.source.next(&mut cursor) };
+                f(item, self.step.apply(self.scratch, value)).map_err(|error| (item, error))?;
+            }
         }
         Ok(())
     }
@@ -307,13 +322,17 @@ pub(super) enum Fault<E> {
 struct Control<E> {
     /// Items from this one on need not be done: one has failed, or what was looked for is found.
     stop: AtomicUsize,
+    /// The first item that has failed: what is after it need not be finished either. (What is cut short is: those that are
+    /// done are counted.)
+    failed: AtomicUsize,
     first: Mutex<Option<At<Fault<E>>>>,
     cut: Mutex<Option<Cut>>,
 }
 
 impl<E> Control<E> {
     fn new() -> Self {
-        Self { stop: AtomicUsize::new(usize::MAX), first: Mutex::new(None), cut: Mutex::new(None) }
+        let none = || AtomicUsize::new(usize::MAX);
+        Self { stop: none(), failed: none(), first: Mutex::new(None), cut: Mutex::new(None) }
     }
 
     /// Units from this one on need not be begun.
@@ -336,6 +355,7 @@ impl<E> Control<E> {
         let mut first = self.first.lock();
         let dropped = if first.as_ref().is_none_or(|(at, _)| item < *at) {
             self.stop.fetch_min(item, Relaxed);
+            self.failed.fetch_min(item, Relaxed);
             first.replace((item, fault)).map(|(_, former)| former)
         } else {
             Some(fault)
@@ -356,6 +376,8 @@ impl<E> Control<E> {
             (Some((index, Fault::Panic(payload))), _) => {
                 Err(LoopError::Panic(LoopPanic::new(index, payload)))
             }
+            // It came when everything was done.
+            (None, Some(_)) if Some(done) == items => Ok(()),
             (None, Some(Cut::Cancelled)) => Err(LoopError::Cancelled { done, items }),
             (None, Some(Cut::DeadlineExceeded)) => Err(LoopError::DeadlineExceeded { done, items }),
             (None, None) => Ok(()),

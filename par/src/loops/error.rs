@@ -1,12 +1,14 @@
 //! How a loop fails.
 
 use crate::Forked;
+use parking_lot::Mutex;
 use std::{any::Any, convert::Infallible, error::Error, fmt, panic::resume_unwind};
 
 /// Why a loop was not done.
 ///
 /// Everything that had begun has ended before it is returned. Where several items failed, it is the one that comes first
-/// in the loop, on any number of threads and under any schedule: items before it have all been done.
+/// in the loop, on any number of threads and under any schedule: items before it have all been done (unless the loop was
+/// cancelled as well, or its deadline had passed).
 #[non_exhaustive]
 pub enum LoopError<E> {
     /// The closure returned an error.
@@ -132,12 +134,17 @@ impl<E: Error + 'static> Error for LoopError<E> {
 /// A panic in a loop, brought to the thread that runs the loop.
 pub struct LoopPanic {
     index: usize,
-    payload: Box<dyn Any + Send>,
+    message: Option<String>,
+    /// In a lock, so that the panic is `Sync` as other errors are; nobody takes it.
+    payload: Mutex<Box<dyn Any + Send>>,
 }
 
 impl LoopPanic {
     pub(crate) fn new(index: usize, payload: Box<dyn Any + Send>) -> Self {
-        Self { index, payload }
+        let text = payload.downcast_ref::<&str>().copied();
+        let message =
+            text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).map(str::to_owned);
+        Self { index, message, payload: Mutex::new(payload) }
     }
 
     /// The item whose closure panicked; the first one, if several did.
@@ -147,23 +154,19 @@ impl LoopPanic {
 
     /// The panic's message, if it has one.
     pub fn message(&self) -> Option<&str> {
-        let payload = &*self.payload;
-        payload
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        self.message.as_deref()
     }
 
     /// What the panic carried.
     pub fn into_payload(self) -> Box<dyn Any + Send> {
-        self.payload
+        self.payload.into_inner()
     }
 
     /// Panics again, on this thread: with the index and the message, or with the payload where that is no message.
     pub fn resume(self) -> ! {
         match self.message() {
             Some(_) => resume_unwind(Box::new(self.to_string())),
-            None => resume_unwind(self.payload),
+            None => resume_unwind(self.into_payload()),
         }
     }
 }

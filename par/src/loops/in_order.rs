@@ -1,21 +1,28 @@
 //! Loops whose results go through one closure, in the order of the items, while later items are still in work.
 //!
-//! Participants take runs in ascending order. Who has done a run leaves its results on the *stage*; if they are the next in
-//! order, and nobody else is at it, it hands them on, and whatever follows that has come meanwhile. So the closure is never
-//! called by two at a time, and nobody waits for it; except that who is too far ahead waits, so that the stage stays small.
+//! Participants take runs in ascending order. Who begins with the run that is next takes the closure (the *sink*) with it,
+//! and calls it with each result at once. Who is ahead leaves the results of a run on the *stage*; who has done the run
+//! before them hands them on. So the closure is never called by two at a time, and nobody waits for it; except that who
+//! is too far ahead waits, so that the stage stays small.
 
-use super::{Loop, LoopError, LoopPanic, Source, Step};
+use super::{
+    Loop, LoopError, LoopPanic, Source, Step,
+    drive::{At, Run},
+};
 use crate::Schedule;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     any::Any,
     collections::BTreeMap,
     convert::Infallible,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
 /// How many runs may be on the stage before those who are ahead wait.
 const WINDOW: usize = 64;
+
+/// For how many results of a run there is room from the beginning.
+const ROOM: usize = 1024;
 
 /// Results on their way to the closure.
 pub(super) struct Stage<T, F> {
@@ -50,8 +57,25 @@ impl<T, F> Stage<T, F> {
         self.moved.notify_all();
     }
 
+    /// The sink, for whoever begins with the run at item `start`, if that is next.
+    fn sink_for(&self, start: usize) -> Option<F> {
+        let mut state = self.state.lock();
+        if state.next == start { state.sink.take() } else { None }
+    }
+
+    /// Gives the sink back after so many results; hands on what has come meanwhile.
+    fn give_back<E>(&self, sink: F, count: usize) -> Result<(), At<Failed<E>>>
+    where
+        F: FnMut(T) -> Result<(), E>,
+    {
+        let mut state = self.state.lock();
+        state.moved_on(sink, count);
+        self.moved.notify_all();
+        self.hand_on(state)
+    }
+
     /// Leaves the results of the run that begins with item `start`, and hands on what can be.
-    pub(super) fn put<E>(&self, start: usize, run: Vec<T>) -> Result<(), (usize, Failed<E>)>
+    pub(super) fn put<E>(&self, start: usize, run: Vec<T>) -> Result<(), At<Failed<E>>>
     where
         F: FnMut(T) -> Result<(), E>,
     {
@@ -61,23 +85,20 @@ impl<T, F> Stage<T, F> {
             self.moved.wait(&mut state);
         }
         state.early.insert(start, run);
-        while let Some(run) = {
-            let next = state.next;
-            state.early.remove(&next)
-        } {
-            let Some(mut sink) = state.sink.take() else {
-                // Somebody is at it, and will come to this run.
-                let next = state.next;
-                state.early.insert(next, run);
-                return Ok(());
-            };
-            let first = state.next;
+        self.hand_on(state)
+    }
+
+    /// Calls the sink, unless somebody else is at it, with all results that are next.
+    fn hand_on<'s, E>(&'s self, mut state: MutexGuard<'s, State<T, F>>) -> Result<(), At<Failed<E>>>
+    where
+        F: FnMut(T) -> Result<(), E>,
+    {
+        while let Some((mut sink, run)) = state.take_next() {
+            let (first, count) = (state.next, run.len());
             drop(state);
-            let count = run.len();
-            hand_on(&mut sink, first, run)?;
+            feed(&mut sink, first, run)?;
             state = self.state.lock();
-            state.next += count;
-            state.sink = Some(sink);
+            state.moved_on(sink, count);
             self.moved.notify_all();
         }
         Ok(())
@@ -95,11 +116,30 @@ pub(super) fn failed<E>(error: LoopError<Failed<E>>) -> LoopError<E> {
     }
 }
 
-fn hand_on<T, E>(
+impl<T, F> State<T, F> {
+    /// The sink and the run that is next, if both are here.
+    fn take_next(&mut self) -> Option<(F, Vec<T>)> {
+        let sink = self.sink.take()?;
+        match self.early.remove(&self.next) {
+            Some(run) => Some((sink, run)),
+            None => {
+                self.sink = Some(sink);
+                None
+            }
+        }
+    }
+
+    fn moved_on(&mut self, sink: F, count: usize) {
+        self.next += count;
+        self.sink = Some(sink);
+    }
+}
+
+fn feed<T, E>(
     sink: &mut impl FnMut(T) -> Result<(), E>,
     first: usize,
     run: Vec<T>,
-) -> Result<(), (usize, Failed<E>)> {
+) -> Result<(), At<Failed<E>>> {
     let mut item = first;
     let handed = catch_unwind(AssertUnwindSafe(|| {
         for value in run {
@@ -148,15 +188,22 @@ where
         F: FnMut(Q::Out) -> Result<(), E> + Send,
     {
         // Runs must be taken in ascending order: who waits for an earlier one must be able to rely on somebody being at it.
-        if matches!(self.settings.schedule, Schedule::Static(_) | Schedule::Guided) {
+        // And they must be short, because their results are kept.
+        if self.settings.schedule != Schedule::Serial {
             self.settings.schedule = Schedule::Greedy;
         }
         let stage = Stage::new(sink);
-        let body = |_, run: super::drive::Run<'_, '_, S, Q>| {
+        let body = |_, run: Run<'_, '_, S, Q>| {
             let items = run.items();
-            let mut results = Vec::with_capacity(items.len());
-            run.each(|result| results.push(result));
-            stage.put(items.start, results)
+            if let Some(mut sink) = stage.sink_for(items.start) {
+                run.try_each(|_, result| sink(result).map_err(Failed::Error))?;
+                return stage.give_back(sink, items.len());
+            }
+            let mut results = Vec::with_capacity(items.len().min(ROOM));
+            let made = catch_unwind(AssertUnwindSafe(|| run.each(|result| results.push(result))));
+            // Those before an item that panicked are handed on as well.
+            stage.put(items.start, results)?;
+            made.or_else(|payload| resume_unwind(payload))
         };
         let split = self.settings.chunks(self.source.len());
         let done = self.drive_interruptibly(split, body, Some(&|| stage.interrupt()));

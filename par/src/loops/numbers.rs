@@ -151,7 +151,8 @@ where
         output.finish();
         // SAFETY: all of them are written.
         unsafe { leaves.set_len(split.chunks()) };
-        self.combine(&mut leaves, &op).unwrap_or(identity)
+        let combined = self.combine::<_, Infallible>(&split, &mut leaves, &op);
+        combined.unwrap_or_else(|error| error.resume()).unwrap_or(identity)
     }
 }
 

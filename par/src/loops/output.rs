@@ -1,7 +1,13 @@
 //! Memory that participants fill, each with the results for its own items.
 
+use crate::thread_pool::discard;
 use parking_lot::Mutex;
-use std::{marker::PhantomData, mem::needs_drop, ops::Range, ptr};
+use std::{
+    marker::PhantomData,
+    mem::{needs_drop, take},
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 /// Memory for `len` values, some of which may be written already.
 pub(super) struct Output<'o, T> {
@@ -41,10 +47,13 @@ impl<'o, T> Output<'o, T> {
 
 impl<T> Drop for Output<'_, T> {
     fn drop(&mut self) {
-        for range in self.written.get_mut().drain(..) {
-            let values = ptr::slice_from_raw_parts_mut(self.start.wrapping_add(range.start), range.len());
-            // SAFETY: these values were written, and nobody else owns them.
-            unsafe { values.drop_in_place() };
+        for range in take(self.written.get_mut()) {
+            for i in range {
+                // SAFETY: this value was written, and nobody else owns it.
+                let value = || unsafe { self.start.add(i).drop_in_place() };
+                // Its destructor is the program's code. What went wrong first is on its way to the caller already.
+                let _ = catch_unwind(AssertUnwindSafe(value)).map_err(discard);
+            }
         }
     }
 }

@@ -2,22 +2,53 @@
 //! other in leaves, and neighbouring leaves are combined pairwise. So the bits of the result do not depend on threads
 //! or schedules, also where the operator does not commute, or is not quite associative, like the addition of floats.
 
-use super::{Loop, LoopError, Source, Step, output::Output};
-use crate::{current, join};
+use super::{Loop, LoopError, LoopPanic, Source, Step, output::Output};
+use crate::{Consecutive, current, join};
 use parking_lot::Mutex;
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    mem::forget,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicUsize, Ordering::*},
+};
 
-/// Combines neighbours, then neighbours of those, and so on.
-fn tree<T: Send>(values: &mut [Option<T>], op: &(impl Fn(T, T) -> T + Sync)) -> Option<T> {
+/// Where `op` panicked: the first leaf of what it was to combine on its right side.
+struct Place<'p> {
+    panicked: &'p AtomicUsize,
+    leaf: usize,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.panicked.fetch_min(self.leaf, Relaxed);
+    }
+}
+
+/// Combines neighbours, then neighbours of those, and so on. `first` is the number of the first of these leaves.
+fn tree<T: Send>(
+    values: &mut [Option<T>],
+    first: usize,
+    op: &(impl Fn(T, T) -> T + Sync),
+    panicked: &AtomicUsize,
+    alone: bool,
+) -> Option<T> {
     match values {
         [] => None,
         [one] => one.take(),
         _ => {
             let half = values.len().next_power_of_two() / 2;
             let (left, right) = values.split_at_mut(half);
-            let (left, right) = join(|| tree(left, op), || tree(right, op));
+            let leaf = first + half;
+            let (left, right) =
+                (|| tree(left, first, op, panicked, alone), || tree(right, leaf, op, panicked, alone));
+            let (left, right) = if alone { (left(), right()) } else { join(left, right) };
             match (left, right) {
-                (Some(left), Some(right)) => Some(op(left, right)),
+                (Some(left), Some(right)) => {
+                    let place = Place { panicked, leaf };
+                    let both = op(left, right);
+                    forget(place);
+                    Some(both)
+                }
                 (left, right) => left.or(right),
             }
         }
@@ -67,8 +98,9 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
         Q::Out: Send,
         F: Fn(Q::Out, Q::Out) -> Q::Out + Sync,
     {
+        let settings = self.settings;
         match self.reduce(&op) {
-            Some(sum) => op(initial, sum),
+            Some(sum) => settings.in_mode(|| op(initial, sum)),
             None => initial,
         }
     }
@@ -125,8 +157,9 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
             // SAFETY: runs are disjoint, and so are their units.
             let mut writer = unsafe { output.writer(units.clone()) };
             for unit in units {
+                let part = run.split_off(split.chunk(unit).end);
                 let mut sum = Some(identity());
-                run.split_off(split.chunk(unit).end).try_each(|_, item| {
+                part.try_each(|_, item| {
                     sum = Some(fold(sum.take().expect("there before each item"), item)?);
                     Ok(())
                 })?;
@@ -137,18 +170,26 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
         output.finish();
         // SAFETY: all of them are written.
         unsafe { leaves.set_len(split.chunks()) };
-        Ok(self.combine(&mut leaves, &combine).unwrap_or_else(identity))
+        Ok(self.combine(&split, &mut leaves, &combine)?.unwrap_or_else(identity))
     }
 
     /// Combines the leaves on the pool that the loop runs on.
-    pub(super) fn combine<A: Send>(
+    pub(super) fn combine<A: Send, E>(
         &self,
+        split: &Consecutive,
         leaves: &mut [Option<A>],
         op: &(impl Fn(A, A) -> A + Sync),
-    ) -> Option<A> {
-        self.with_pool(|pool| {
-            let _installed = current::install(pool);
-            tree(leaves, op)
+    ) -> Result<Option<A>, LoopError<E>> {
+        let panicked = AtomicUsize::new(usize::MAX);
+        let combined = catch_unwind(AssertUnwindSafe(|| {
+            self.with_pool(|pool| {
+                let _installed = current::install(pool);
+                self.settings.in_mode(|| tree(leaves, 0, op, &panicked, self.settings.is_serial()))
+            })
+        }));
+        combined.map_err(|payload| {
+            let leaf = panicked.into_inner();
+            LoopError::Panic(LoopPanic::new(split.chunk(leaf).start, payload))
         })
     }
 

@@ -42,10 +42,12 @@ where
         // What comes before each part from the third on; before the second is the first.
         let before_second = first.last().expect("no chunk is empty");
         let mut before: Vec<Q::Out> = Vec::with_capacity(rest.len());
-        for part in rest.iter() {
-            let sum = op(before.last().unwrap_or(before_second), part.last().expect("no chunk is empty"));
-            before.push(sum);
-        }
+        settings.in_mode(|| {
+            for part in rest.iter() {
+                let sum = op(before.last().unwrap_or(before_second), part.last().expect("no chunk is empty"));
+                before.push(sum);
+            }
+        });
         over(rest, settings).enumerate().for_each(|(i, part)| {
             let before = i.checked_sub(1).map_or(before_second, |i| &before[i]);
             part.iter_mut().for_each(|value| *value = op(before, value));
@@ -68,7 +70,7 @@ where
         Q::Out: Clone,
         F: Fn(&Q::Out, &Q::Out) -> Q::Out + Sync,
     {
-        let settings = self.settings;
+        let settings = self.settings.of_parts();
         let sums = self.scan(&op);
         let source = (0..sums.len()).into_source();
         let shifted = |i: usize| i.checked_sub(1).map_or_else(|| initial.clone(), |i| op(&initial, &sums[i]));

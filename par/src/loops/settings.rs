@@ -8,6 +8,7 @@ use super::{
 use crate::{
     CancellationToken, Consecutive, Schedule, Split, ThreadPool,
     current::with_pool,
+    flush_denormals,
     region::{
         Plan,
         claims::{Deal, Kind},
@@ -25,6 +26,9 @@ const LEAF: Range<usize> = 1..8192;
 
 /// Into how many runs a watched loop is cut at least, so that it is looked at often enough.
 const WATCHED_RUNS: usize = 256;
+
+/// The most items that a watched loop does between two looks: however many there are, it must be possible to cancel it.
+const UNWATCHED: usize = 4096;
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Chunking {
@@ -129,6 +133,16 @@ impl Settings<'_> {
         Plan { participants, deal, most: 1, flush: self.flush }
     }
 
+    /// Whether the calling thread does everything.
+    pub(super) fn is_serial(&self) -> bool {
+        self.schedule == Schedule::Serial || self.threads == 1
+    }
+
+    /// Calls `f` with denormal numbers treated as in the loop.
+    pub(super) fn in_mode<R>(&self, f: impl FnOnce() -> R) -> R {
+        if self.flush { flush_denormals(f) } else { f() }
+    }
+
     fn plan(&self, pool: &Shared, split: &Consecutive) -> Plan {
         let serial = self.schedule == Schedule::Serial;
         let participants = if serial { 1 } else { self.threads.clamp(1, pool.threads()) };
@@ -136,13 +150,17 @@ impl Settings<'_> {
         let auto = matches!(self.chunking, Chunking::Auto);
         // Where the program chose the chunks, they are taken one by one.
         let share = |of: usize| if auto { (units / (of * participants)).max(1) } else { 1 };
-        let most = if self.watch.is_awake() { units.div_ceil(WATCHED_RUNS).max(1) } else { usize::MAX };
+        let most = match (self.watch.is_awake(), auto) {
+            (false, _) => usize::MAX,
+            (true, false) => 1,
+            (true, true) => units.div_ceil(WATCHED_RUNS).min(UNWATCHED / self.min).max(1),
+        };
         let kind = match self.schedule {
             Schedule::Serial | Schedule::Dynamic => Kind::Dynamic { grain: share(8).min(most) },
             Schedule::Guided if !auto => Kind::Dynamic { grain: 1 },
             Schedule::Guided if most == usize::MAX => Kind::Guided { participants, grain: 1 },
             Schedule::Guided => Kind::Dynamic { grain: share(32).min(most) },
-            Schedule::Greedy if auto => Kind::Greedy { most: share(4) },
+            Schedule::Greedy if auto => Kind::Greedy { most: share(4).min(most) },
             Schedule::Greedy => Kind::Dynamic { grain: 1 },
             Schedule::Static(Split::Consecutive) => Kind::Blocks { participants, grain: share(4).min(most) },
             Schedule::Static(Split::RoundRobin) => Kind::RoundRobin { participants },

@@ -183,7 +183,8 @@ impl Statistics {
         let all = self.0.lock();
         let times = all.iter().map(|p| p.time.as_secs_f64());
         let (longest, sum) = times.fold((0.0_f64, 0.0), |(longest, sum), t| (longest.max(t), sum + t));
-        if sum > 0.0 { longest * all.len() as f64 / sum } else { 1.0 }
+        // Rounding must not bring it below 1.
+        if sum > 0.0 { (longest * all.len() as f64 / sum).max(1.0) } else { 1.0 }
     }
 
     pub(super) fn clear(&self) {

@@ -86,9 +86,7 @@ impl Deal {
             }
             Kind::Greedy { .. } => 0..self.units,
             Kind::Blocks { participants, grain } => even(self.units.div_ceil(grain), participants, block),
-            Kind::RoundRobin { participants } => {
-                0..(self.units + participants - 1 - block).checked_div(participants).unwrap_or(0)
-            }
+            Kind::RoundRobin { participants } => 0..self.units.saturating_sub(block).div_ceil(participants),
         }
     }
 

@@ -157,7 +157,8 @@ impl<'w, T: Send, I: Fn() -> T + Sync> Provide for Kept<'w, T, I> {
         let index = participant().map_or(0, |p| p.index());
         let found = self.values.lock().get_mut(index).and_then(Option::take);
         let fresh = found.is_none();
-        Lent { value: Some(found.unwrap_or_else(&self.init)), fresh, index, values: &self.values }
+        let value = Some(found.unwrap_or_else(&self.init));
+        Lent { value, fresh, panicking: thread::panicking(), index, values: &self.values }
     }
 
     #[inline]
@@ -174,6 +175,8 @@ impl<'w, T: Send, I: Fn() -> T + Sync> Provide for Kept<'w, T, I> {
 pub struct Lent<'s, 'w, T> {
     value: Option<T>,
     fresh: bool,
+    /// Whether the thread was panicking already when it came: a loop may be run by a destructor.
+    panicking: bool,
     index: usize,
     values: &'s Mutex<&'w mut Vec<Option<T>>>,
 }
@@ -181,7 +184,9 @@ pub struct Lent<'s, 'w, T> {
 impl<T> Drop for Lent<'_, '_, T> {
     fn drop(&mut self) {
         // What a panic went through may be half changed.
-        let Some(value) = self.value.take().filter(|_| !thread::panicking()) else { return };
+        let Some(value) = self.value.take().filter(|_| self.panicking || !thread::panicking()) else {
+            return;
+        };
         let mut values = self.values.lock();
         if values.len() <= self.index {
             values.resize_with(self.index + 1, || None);

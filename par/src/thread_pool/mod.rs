@@ -147,6 +147,12 @@ impl ThreadPool {
         self.shared.reservations.close();
         self.shared.stop.store(true, SeqCst);
         self.shared.sleep.wake_all();
+        if self.shared.workers == 0 {
+            // They were submitted where the thread was busy for another such pool.
+            while let Some(job) = self.shared.jobs.pop() {
+                run_job(job);
+            }
+        }
         let workers = std::mem::take(&mut *self.workers.lock());
         let me = std::thread::current().id();
         for worker in workers {

@@ -89,7 +89,8 @@ impl<'s, T: Sync> Source for Chunks<'s, T> {
     unsafe fn next(&self, cursor: &mut usize) -> &'s [T] {
         let start = *cursor * self.size;
         *cursor += 1;
-        &self.slice[start..self.slice.len().min(start + self.size)]
+        let rest = &self.slice[start..];
+        &rest[..self.size.min(rest.len())]
     }
 }
 

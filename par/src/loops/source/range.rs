@@ -38,6 +38,16 @@ fn count<I: Integer>(range: &Range<I>) -> usize {
     I::count(range.start, range.end).expect("a range of more items than can be counted")
 }
 
+/// The lengths of a box; all 0 where it has no points, so that their product can always be had.
+fn lengths<const N: usize>(lengths: [usize; N]) -> [usize; N] {
+    if lengths.contains(&0) {
+        return [0; N];
+    }
+    let points = lengths.iter().try_fold(1_usize, |points, len| points.checked_mul(*len));
+    points.expect("a box of more points than can be counted");
+    lengths
+}
+
 /// Numbers of a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Range1<I> {
@@ -131,8 +141,7 @@ impl<I: Integer> IntoParallel for (Range<I>, Range<I>) {
     type Source = Range2<I>;
 
     fn into_source(self) -> Range2<I> {
-        let len = [count(&self.0), count(&self.1)];
-        len[0].checked_mul(len[1]).expect("a box of more points than can be counted");
+        let len = lengths([count(&self.0), count(&self.1)]);
         Range2 { start: [self.0.start, self.1.start], len }
     }
 }
@@ -182,9 +191,7 @@ impl<I: Integer> IntoParallel for (Range<I>, Range<I>, Range<I>) {
     type Source = Range3<I>;
 
     fn into_source(self) -> Range3<I> {
-        let len = [count(&self.0), count(&self.1), count(&self.2)];
-        let plane = len[1].checked_mul(len[2]);
-        plane.and_then(|plane| plane.checked_mul(len[0])).expect("a box of more points than can be counted");
+        let len = lengths([count(&self.0), count(&self.1), count(&self.2)]);
         Range3 { start: [self.0.start, self.1.start, self.2.start], len }
     }
 }

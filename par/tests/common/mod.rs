@@ -1,0 +1,130 @@
+//! Every way to run a loop: pools of 1, 2, 3, 4 and 8 threads, all schedules, all settings of chunks.
+#![allow(dead_code, reason = "each file of tests uses a part")]
+
+use anabranch_par::{Loop, prelude::*};
+use std::{
+    sync::LazyLock,
+    sync::atomic::{AtomicUsize, Ordering::*},
+    time::Duration,
+};
+
+pub const SCHEDULES: [Schedule; 6] = [
+    Schedule::Serial,
+    Schedule::Static(Split::Consecutive),
+    Schedule::Static(Split::RoundRobin),
+    Schedule::Dynamic,
+    Schedule::Guided,
+    Schedule::Greedy,
+];
+
+/// How items are cut into chunks.
+#[derive(Clone, Copy, Debug)]
+pub enum Chunks {
+    Auto,
+    Size(usize),
+    Count(usize),
+    AtLeast(usize),
+    OneByOne,
+}
+
+pub const CHUNKS: [Chunks; 6] =
+    [Chunks::Auto, Chunks::Size(1), Chunks::Size(7), Chunks::Count(5), Chunks::AtLeast(3), Chunks::OneByOne];
+
+/// The pools, started once for all tests of a file.
+pub fn pools() -> &'static [ThreadPool] {
+    static POOLS: LazyLock<Vec<ThreadPool>> =
+        LazyLock::new(|| [1, 2, 3, 4, 8].map(|threads| ThreadPool::new(threads).unwrap()).into());
+    &POOLS
+}
+
+/// One way to run a loop.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub threads: usize,
+    pub schedule: Schedule,
+    pub chunks: Chunks,
+    /// At most so many threads.
+    pub limit: usize,
+}
+
+impl How {
+    pub fn pool(&self) -> &'static ThreadPool {
+        pools().iter().find(|pool| pool.workers() + 1 == self.threads).unwrap()
+    }
+
+    /// The loop `l`, run this way.
+    pub fn run<'a, S, Q>(&self, l: Loop<'a, S, Q>) -> Loop<'a, S, Q> {
+        let l = l.on(self.pool()).schedule(self.schedule).threads(self.limit);
+        match self.chunks {
+            Chunks::Auto => l,
+            Chunks::Size(size) => l.chunk_size(size),
+            Chunks::Count(count) => l.chunks(count),
+            Chunks::AtLeast(size) => l.min_chunk_size(size),
+            Chunks::OneByOne => l.chunking(false),
+        }
+    }
+}
+
+/// Every schedule and every setting of chunks on every pool.
+pub fn every_way() -> impl Iterator<Item = How> {
+    every_schedule().flat_map(|how| CHUNKS.map(|chunks| How { chunks, ..how }))
+}
+
+/// Every schedule on every pool, and some with fewer threads than the pool has.
+pub fn every_schedule() -> impl Iterator<Item = How> {
+    let on =
+        |threads, limit| SCHEDULES.map(|schedule| How { threads, schedule, chunks: Chunks::Auto, limit });
+    [(1, 1), (2, 8), (3, 8), (4, 8), (8, 8), (8, 2)]
+        .into_iter()
+        .flat_map(move |(threads, limit)| on(threads, limit))
+}
+
+/// Gives other threads time to join, so that loops really are shared, on a busy machine too.
+pub fn linger() {
+    std::thread::sleep(Duration::from_micros(20));
+}
+
+/// Lingers at every 16th item.
+pub fn now_and_then(i: usize) {
+    if i % 16 == 3 {
+        linger();
+    }
+}
+
+/// Counts how many there are of something.
+#[derive(Debug, Default)]
+pub struct Census {
+    pub made: AtomicUsize,
+    pub dropped: AtomicUsize,
+}
+
+impl Census {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn add(&self, value: usize) -> Counted<'_> {
+        self.made.fetch_add(1, Relaxed);
+        Counted { census: self, value, alive: true }
+    }
+
+    /// Whether everything that was made is gone.
+    pub fn is_over(&self) -> bool {
+        self.made.load(Relaxed) == self.dropped.load(Relaxed)
+    }
+}
+
+/// A value that notices when it is dropped twice.
+#[derive(Debug)]
+pub struct Counted<'c> {
+    census: &'c Census,
+    pub value: usize,
+    alive: bool,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        assert!(std::mem::replace(&mut self.alive, false), "dropped twice");
+        self.census.dropped.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,480 @@
+//! Loops that fail: which failure comes out, what was done, what is dropped, and that everything has ended by then.
+
+mod common;
+
+use anabranch_par::{CancellationToken, LoopError, Progress, Statistics, prelude::*, scratch::WorkerLocal};
+use common::*;
+use parking_lot::Mutex;
+use std::{
+    convert::Infallible,
+    hint::black_box,
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::*},
+    time::{Duration, Instant},
+};
+
+const ITEMS: usize = 100;
+
+fn index_of_panic<T>(result: Result<T, LoopError<Infallible>>) -> usize {
+    match result {
+        Err(LoopError::Panic(panic)) => panic.index(),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("nothing panicked"),
+    }
+}
+
+/// The message of the panic of `f`.
+fn message_of(f: impl FnOnce()) -> String {
+    *catch_unwind(AssertUnwindSafe(f)).unwrap_err().downcast::<String>().unwrap()
+}
+
+#[test]
+fn the_first_failure_wins_and_what_is_before_it_is_done_once() {
+    for how in every_way() {
+        // Errors and panics at some items; the first is now one, now the other.
+        for first in [37, 61] {
+            let inside = AtomicUsize::new(0);
+            let done: Vec<_> = (0..ITEMS).map(|_| AtomicUsize::new(0)).collect();
+            let result = how.run((0..ITEMS).par()).try_for_each(|i| {
+                inside.fetch_add(1, Relaxed);
+                now_and_then(i);
+                done[i].fetch_add(1, Relaxed);
+                inside.fetch_sub(1, Relaxed);
+                match i {
+                    37 if first == 37 => Err("thirty-seven"),
+                    61 => panic!("sixty-one"),
+                    90 => Err("ninety"),
+                    _ => Ok(()),
+                }
+            });
+            assert_eq!(inside.into_inner(), 0, "something still runs: {how:?}");
+            let expected = ["item 37: thirty-seven", "item 61 panicked: sixty-one"][usize::from(first == 61)];
+            assert_eq!(result.unwrap_err().to_string(), expected, "{how:?}");
+            assert!(done[..=first].iter().all(|d| d.load(Relaxed) == 1), "{how:?}");
+            assert!(done.iter().all(|d| d.load(Relaxed) <= 1), "{how:?}");
+        }
+    }
+}
+
+/// The closure borrows what is gone right after the call.
+#[test]
+fn nothing_runs_after_a_failed_loop_has_returned() {
+    for how in every_schedule() {
+        let over = AtomicBool::new(false);
+        let late = AtomicUsize::new(0);
+        for bad in [0, 5, 50] {
+            over.store(false, SeqCst);
+            let result = how.run((0..64).par()).chunk_size(1).try_for_each(|i| {
+                linger();
+                late.fetch_add(usize::from(over.load(SeqCst)), SeqCst);
+                if i >= bad { Err(i) } else { Ok(()) }
+            });
+            over.store(true, SeqCst);
+            assert_eq!(result.unwrap_err().index(), Some(bad));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+        assert_eq!(late.into_inner(), 0);
+    }
+}
+
+#[test]
+fn results_are_dropped_exactly_once() {
+    for how in every_way() {
+        for bad in [0, 40, 99, ITEMS] {
+            let census = Census::new();
+            let make = |i: usize| {
+                now_and_then(i);
+                assert!(i != bad, "bad");
+                census.add(i)
+            };
+            let collected = catch_unwind(AssertUnwindSafe(|| how.run((0..ITEMS).par()).map(make).collect()));
+            assert_eq!(collected.is_ok(), bad == ITEMS);
+            if let Ok(values) = collected {
+                assert!(values.iter().map(|v| v.value).eq(0..ITEMS));
+            }
+            assert!(census.is_over(), "collect, {how:?}");
+
+            // What was there before stays.
+            let mut values = vec![census.add(1000)];
+            let into = || how.run((0..ITEMS).par()).map(make).collect_into(&mut values);
+            assert_eq!(catch_unwind(AssertUnwindSafe(into)).is_ok(), bad == ITEMS);
+            assert_eq!(values.len(), if bad == ITEMS { ITEMS + 1 } else { 1 });
+            assert_eq!(values[0].value, 1000);
+            drop(values);
+            assert!(census.is_over(), "collect_into, {how:?}");
+
+            let mut targets: Vec<_> = (0..ITEMS).map(|i| census.add(1000 + i)).collect();
+            let write = || how.run((0..ITEMS).par()).map(make).write_to(&mut targets);
+            assert_eq!(catch_unwind(AssertUnwindSafe(write)).is_ok(), bad == ITEMS);
+            assert!(targets.iter().enumerate().all(|(i, t)| t.value % 1000 == i));
+            assert!(targets[..bad].iter().enumerate().all(|(i, t)| t.value == i));
+            drop(targets);
+            assert!(census.is_over(), "write_to, {how:?}");
+
+            let tried = |i: usize| if i == bad { Err(census.add(i)) } else { Ok(census.add(i)) };
+            match how.run((0..ITEMS).par()).map(tried).try_collect() {
+                Ok(values) => assert_eq!((values.len(), bad), (ITEMS, ITEMS)),
+                Err(error) => assert_eq!(error.index(), Some(bad)),
+            }
+            assert!(census.is_over(), "try_collect, {how:?}");
+
+            let folded =
+                how.run((0..ITEMS).par()).map(tried).try_reduce(|a, b| census.add(a.value + b.value));
+            assert_eq!(folded.is_ok(), bad == ITEMS);
+            drop(folded);
+            assert!(census.is_over(), "try_reduce, {how:?}");
+
+            let join = |a: Counted<'_>, b: Counted<'_>| {
+                assert!(b.value != bad, "a panic of the operator");
+                census.add(a.value + b.value)
+            };
+            let reduced = || how.run((0..ITEMS).par()).map(|i| census.add(i)).reduce(join);
+            if let Ok(sum) = catch_unwind(AssertUnwindSafe(reduced)) {
+                assert_eq!(sum.unwrap().value, ITEMS * (ITEMS - 1) / 2);
+            }
+            assert!(census.is_over(), "reduce, {how:?}");
+
+            let found = how.run((0..ITEMS).par()).map(|i| census.add(i)).find(|v| v.value >= bad);
+            assert_eq!(found.as_ref().map(|v| v.value), (bad < ITEMS).then_some(bad));
+            drop(found);
+            assert!(census.is_over(), "find, {how:?}");
+        }
+    }
+}
+
+#[test]
+fn zipped_exclusive_borrows_are_each_seen_once() {
+    for how in every_way() {
+        let mut a: Vec<_> = (0..ITEMS).collect();
+        let mut b = vec![0; ITEMS];
+        let result = how.run(a.par_mut()).zip(&mut b).unwrap().enumerate();
+        let result = how.run(result).try_for_each(|(i, (a, b))| {
+            now_and_then(i);
+            *b += *a + 1;
+            *a = 0;
+            if i == 70 { Err(()) } else { Ok(()) }
+        });
+        assert_eq!(result.unwrap_err().index(), Some(70));
+        assert!((0..=70).all(|i| a[i] == 0 && b[i] == i + 1));
+        assert!((71..ITEMS).all(|i| (a[i], b[i]) == (0, i + 1) || (a[i], b[i]) == (i, 0)));
+    }
+}
+
+#[test]
+fn a_panic_of_what_makes_scratch() {
+    for how in every_way() {
+        let result = how.run((0..ITEMS).par()).scratch(|| -> usize { panic!("no scratch") });
+        let error = result.try_for_each(|_, _| Ok::<_, Infallible>(())).unwrap_err();
+        assert_eq!(error.to_string(), "item 0 panicked: no scratch", "{how:?}");
+        // Once only: whoever else there is does the other items, but not those that this participant had taken.
+        let (calls, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let init = || assert!(calls.fetch_add(1, Relaxed) > 0, "not yet");
+        let result = how.run((0..ITEMS).par()).scratch(init).try_for_each(|(), i| {
+            now_and_then(i);
+            done.fetch_max(i + 1, Relaxed);
+            Ok(())
+        });
+        assert!(index_of_panic(result) < ITEMS);
+    }
+}
+
+#[test]
+fn panics_of_identity_and_combine_come_with_an_item() {
+    for how in every_way() {
+        let never = how.run((0..ITEMS).par()).try_fold(
+            || -> usize { panic!("no identity") },
+            |a, i| Ok::<_, Infallible>(a + i),
+            |a, b| a + b,
+        );
+        assert_eq!(index_of_panic(never), 0, "{how:?}");
+        let fold = |a: usize, i: usize| Ok::<_, Infallible>(a + i);
+        let result = how.run((0..ITEMS).par()).try_fold(|| 0, fold, |_, _| panic!("no sum"));
+        // Where there is one chunk there is nothing to combine.
+        assert!(index_of_panic(result) < ITEMS, "{how:?}");
+    }
+}
+
+/// Which item a panic of the operator is said to come from depends on chunks alone, and it is always said.
+#[test]
+fn a_panic_of_the_operator_comes_with_the_item_that_it_was_called_for() {
+    let text = |i: usize| Ok::<_, Infallible>(i.to_string());
+    for how in every_schedule() {
+        for chunk in [1, 3, 10] {
+            // The 7 is put behind what is before it: as the item 7, or in the chunk that begins with item 6 (or 0).
+            let expected = [(1, 7), (3, 7), (10, 7)].into_iter().find(|(c, _)| *c == chunk).unwrap().1;
+            let result = how.run((0..ITEMS).par()).map(text).chunk_size(chunk).try_reduce(|a, b| {
+                assert!(!b.starts_with('7') || b.len() > 1, "seven");
+                a + &b
+            });
+            assert_eq!(index_of_panic(result), expected, "{how:?}");
+            let message = message_of(|| {
+                let _ = how.run((0..10_usize).par()).chunk_size(chunk.min(5)).reduce(|a, b| {
+                    assert!(a + b < 45, "too much");
+                    a + b
+                });
+            });
+            assert!(message.starts_with("item ") && message.ends_with("too much"), "{message}");
+        }
+    }
+}
+
+/// What a participant does not need any more may panic when it is dropped. The process lives, and the first failure
+/// comes out.
+#[test]
+fn destructors_may_panic() {
+    struct Bomb(usize);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if self.0 % 3 == 0 {
+                panic!("a bomb");
+            }
+        }
+    }
+    for how in every_schedule() {
+        let results = || {
+            how.run((0..ITEMS).par()).map(|i| {
+                now_and_then(i);
+                assert!(i != 50, "fifty");
+                Bomb(i)
+            })
+        };
+        let message = message_of(|| std::mem::forget(results().collect()));
+        assert_eq!(message, "item 50 panicked: fifty", "{how:?}");
+
+        let tried = how.run((0..ITEMS).par()).map(|i| if i == 50 { Err("fifty") } else { Ok(Bomb(i)) });
+        match tried.try_collect() {
+            Err(error) => assert_eq!(error.to_string(), "item 50: fifty"),
+            Ok(_) => panic!("no error"),
+        }
+
+        // The first error is the program's; the others are dropped here.
+        let errors = how.run((0..ITEMS).par()).chunk_size(1).try_for_each(|i| {
+            linger();
+            Err::<(), _>(Bomb(i))
+        });
+        match errors {
+            Err(LoopError::Item { index, error }) => {
+                assert_eq!(index, 0);
+                std::mem::forget(error);
+            }
+            _ => panic!("no error"),
+        }
+
+        let scratch = how.run((0..ITEMS).par()).scratch(|| Bomb(0)).try_for_each(|_, _| Ok(()));
+        assert!(index_of_panic(scratch) < ITEMS);
+
+        let message = message_of(|| how.run((0..ITEMS).par()).map(Bomb).for_each(drop));
+        assert_eq!(message, "item 0 panicked: a bomb");
+    }
+}
+
+#[test]
+fn payloads_that_are_no_text_come_back_as_they_are() {
+    for how in every_schedule() {
+        let payload = catch_unwind(|| how.run((0..10).par()).for_each(|i| panic_any(100 + i))).unwrap_err();
+        assert_eq!(payload.downcast_ref::<i32>(), Some(&100));
+    }
+}
+
+/// So that `?` makes a `Box<dyn Error + Send + Sync>` of them, or an `anyhow::Error`.
+#[test]
+fn errors_are_errors_like_others() {
+    fn fails() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        (0..10).par().map(|i| if i < 5 { Ok(i) } else { Err(std::fmt::Error) }).try_collect()?;
+        Ok(())
+    }
+    assert!(fails().unwrap_err().to_string().starts_with("item 5: "));
+}
+
+#[test]
+fn a_cancelled_loop_says_how_far_it_came() {
+    for how in every_way() {
+        let (token, done) = (CancellationToken::new(), AtomicUsize::new(0));
+        let result = how.run((0..10_000).par()).cancel_with(&token).try_for_each(|i| {
+            done.fetch_add(1, Relaxed);
+            if i == 0 {
+                token.cancel();
+            }
+            now_and_then(i);
+            Ok::<_, Infallible>(())
+        });
+        match result {
+            Err(LoopError::Cancelled { done: said, items }) => {
+                assert_eq!((said, items), (done.into_inner(), Some(10_000)), "{how:?}");
+                assert!((1..10_000).contains(&said));
+            }
+            // Blocks of the greatest chunks: all of them had begun.
+            Ok(()) => assert_eq!(done.into_inner(), 10_000),
+            Err(other) => panic!("{other}"),
+        }
+        // Nothing begins with a token that is cancelled.
+        let result =
+            how.run((0..10).par()).cancel_with(&token).try_for_each(|_| -> Result<(), ()> { panic!() });
+        assert!(matches!(result, Err(LoopError::Cancelled { done: 0, items: Some(10) })));
+    }
+}
+
+#[test]
+fn a_loop_that_is_cancelled_by_another_thread_ends() {
+    for how in every_schedule() {
+        let (token, begun) = (CancellationToken::new(), AtomicBool::new(false));
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                while !begun.load(Relaxed) {
+                    std::thread::yield_now();
+                }
+                token.cancel();
+            });
+            let result =
+                how.run((0..usize::MAX).par()).chunk_size(16).cancel_with(&token).try_for_each(|_| {
+                    begun.store(true, Relaxed);
+                    linger();
+                    Ok::<_, Infallible>(())
+                });
+            // Alone it would be an endless chunk otherwise.
+            assert!(matches!(result, Err(LoopError::Cancelled { .. })));
+        });
+    }
+}
+
+/// "Before all items had begun", says the documentation.
+#[test]
+fn a_token_that_is_cancelled_by_the_last_item_comes_too_late() {
+    for how in every_way() {
+        let (token, left) = (CancellationToken::new(), AtomicUsize::new(ITEMS));
+        let result = how.run((0..ITEMS).par()).cancel_with(&token).map(|i| {
+            if left.fetch_sub(1, Relaxed) == 1 {
+                token.cancel();
+            }
+            Ok::<_, Infallible>(i)
+        });
+        assert!(result.try_collect().unwrap().into_iter().eq(0..ITEMS), "{how:?}");
+    }
+}
+
+/// Others are in the middle of endless chunks when it fails.
+#[test]
+fn an_endless_loop_ends_with_its_first_failure() {
+    for how in every_schedule() {
+        let result = how.run((0..usize::MAX).par()).try_for_each(|i| {
+            linger();
+            if i == 5 { Err("five") } else { Ok(()) }
+        });
+        assert_eq!(result.unwrap_err().to_string(), "item 5: five", "{how:?}");
+        let l = || how.run((0..usize::MAX).par()).map(black_box);
+        assert_eq!(l().position(|i| i == 1000), Some(1000), "{how:?}");
+        assert_eq!(l().find(|i| *i == 1000), Some(1000), "{how:?}");
+        assert!(l().any(|i| i == 1000), "{how:?}");
+    }
+}
+
+#[test]
+fn deadlines() {
+    for how in every_way() {
+        let past = Instant::now();
+        let result = how.run((0..10).par()).deadline(past).try_for_each(|_| Ok::<_, Infallible>(()));
+        assert!(matches!(result, Err(LoopError::DeadlineExceeded { done: 0, items: Some(10) })));
+        let future = past + Duration::from_secs(3600);
+        how.run((0..10).par()).deadline(future).for_each(|_| ());
+        let message = message_of(|| how.run((0..10).par()).deadline(past).for_each(|_| ()));
+        assert!(message.starts_with("the loop's deadline passed when 0 of 10 items were done"));
+    }
+    for how in every_schedule() {
+        let soon = Instant::now() + Duration::from_micros(300);
+        let result = how.run((0..usize::MAX).par()).deadline(soon);
+        let result = result.try_for_each(|i| Ok::<_, Infallible>(drop(black_box(i))));
+        assert!(matches!(result, Err(LoopError::DeadlineExceeded { .. })), "{how:?}");
+    }
+}
+
+#[test]
+fn progress_goes_up_to_the_end() {
+    for how in every_way() {
+        let seen = Mutex::new(Vec::new());
+        let report = |progress: Progress| seen.lock().push(progress);
+        how.run((0..1000).par()).progress(Duration::ZERO, &report).for_each(now_and_then);
+        let seen = seen.into_inner();
+        assert!(seen.windows(2).all(|two| two[0].done <= two[1].done), "{how:?}: {seen:?}");
+        assert!(seen.iter().all(|progress| progress.items == 1000));
+        assert_eq!(seen.iter().filter(|progress| progress.done == 1000).count(), 1, "{how:?}");
+        assert_eq!(seen.last().unwrap().done, 1000);
+
+        // A scan is more than one loop, and one to whoever looks at it.
+        let seen = Mutex::new(Vec::new());
+        let report = |progress: Progress| seen.lock().push(progress.done);
+        let l = how.run((0..100_u64).par()).progress(Duration::ZERO, &report);
+        assert_eq!(l.exclusive_scan(0, |a, b| a + b).len(), 100);
+        assert!(seen.into_inner().is_sorted(), "{how:?}");
+    }
+}
+
+#[test]
+fn a_panic_of_the_report_is_a_panic_of_the_loop() {
+    for how in every_schedule() {
+        let report = |progress: Progress| assert!(progress.done < 100, "no more");
+        let l = how.run((0..100).par()).progress(Duration::ZERO, &report);
+        let result = l.try_for_each(|_| Ok::<_, Infallible>(()));
+        assert!(result.unwrap_err().to_string().ends_with("panicked: no more"));
+    }
+}
+
+#[test]
+fn statistics_add_up() {
+    for how in every_way() {
+        let statistics = Statistics::new();
+        for items in [0, 1, 500] {
+            let l = how.run((0..items).par()).statistics(&statistics);
+            l.scratch(|| 0).for_each(|_, i| now_and_then(i));
+            let all = statistics.participants();
+            assert_eq!(all.iter().map(|p| p.items).sum::<usize>(), items);
+            assert_eq!(all.iter().map(|p| p.chunks).sum::<usize>(), statistics.chunks());
+            assert!((1..=how.threads.min(how.limit)).contains(&all.len()));
+            assert!(all.windows(2).all(|two| two[0].index < two[1].index));
+            assert_eq!(all[0].index, 0);
+            assert!(all.iter().all(|p| p.scratch_initialisations == usize::from(p.items > 0)));
+            assert!(statistics.imbalance() >= 1.0 && statistics.imbalance() <= all.len() as f64 + 1e-9);
+        }
+    }
+    assert_eq!(Statistics::new().imbalance(), 1.0);
+}
+
+/// Denormal numbers are zero in all of the loop, whatever is folded and whatever is combined.
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn the_mode_of_a_loop_holds_for_its_combination_too() {
+    let values = [f32::MIN_POSITIVE, 0.25];
+    let product = |a: f32, b: f32| std::hint::black_box(a) * std::hint::black_box(b);
+    for how in every_way() {
+        let l = || how.run(values.par()).flush_denormals(true).map(|x| *x);
+        assert_eq!(l().reduce(product), Some(0.0), "{how:?}");
+        assert_eq!(l().map(|x| x * 2.0).reduce_from(0.25, product), 0.0, "{how:?}");
+        assert_eq!(
+            how.run(values[..1].par()).map(|x| *x).flush_denormals(true).reduce_from(0.25, product),
+            0.0
+        );
+        assert_eq!(l().scan(|a, b| product(*a, *b)), [f32::MIN_POSITIVE, 0.0], "{how:?}");
+    }
+}
+
+/// A loop in a destructor, while the thread unwinds, has nothing to do with that panic.
+#[test]
+fn values_are_kept_by_loops_that_are_run_while_a_thread_unwinds() {
+    struct Counts<'w>(&'w mut WorkerLocal<usize>, How);
+    impl Drop for Counts<'_> {
+        fn drop(&mut self) {
+            self.1.run((0..ITEMS).par()).scratch_in(self.0, || 0).for_each(|count, i| {
+                now_and_then(i);
+                *count += 1;
+            });
+        }
+    }
+    for how in every_schedule() {
+        let mut counts = WorkerLocal::new();
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _counts = Counts(&mut counts, how);
+            panic!("before");
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(counts.iter().sum::<usize>(), ITEMS, "{how:?}");
+    }
+}

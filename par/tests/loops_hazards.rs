@@ -1,0 +1,328 @@
+//! What goes wrong in other runtimes: loops in loops, locks and borrows around them, many callers, several pools.
+
+mod common;
+
+use anabranch_par::{Job, prelude::*, scratch::WorkerLocal};
+use common::*;
+use parking_lot::Mutex;
+use std::{
+    cell::RefCell,
+    collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+    },
+    thread,
+};
+
+#[test]
+fn a_thread_local_is_borrowed_across_loops_at_three_depths() {
+    thread_local!(static SCRATCH: [RefCell<usize>; 3] = const { [RefCell::new(0), RefCell::new(0), RefCell::new(0)] });
+    for how in every_schedule() {
+        let leaves = AtomicUsize::new(0);
+        how.run((0..6).par()).chunk_size(1).for_each(|_| {
+            SCRATCH.with(|s| {
+                let _outer = s[0].borrow_mut();
+                linger();
+                how.run((0..5).par()).chunk_size(1).for_each(|_| {
+                    SCRATCH.with(|s| {
+                        let _middle = s[1].borrow_mut();
+                        how.run((0..4).par()).chunk_size(1).for_each(|_| {
+                            SCRATCH.with(|s| *s[2].borrow_mut() += 1);
+                            linger();
+                            leaves.fetch_add(1, Relaxed);
+                        });
+                    });
+                });
+            });
+        });
+        assert_eq!(leaves.into_inner(), 120);
+    }
+}
+
+#[test]
+fn locks_are_held_around_inner_loops() {
+    for how in every_schedule() {
+        let (outer, inner) = (Mutex::new(0), Mutex::new(0));
+        how.run((0..8).par()).chunk_size(1).for_each(|_| {
+            let mut outer = outer.lock();
+            how.run((0..6).par()).chunk_size(1).for_each(|_| {
+                let mut inner = inner.lock();
+                how.run((0..2).par()).for_each(|_| linger());
+                *inner += 1;
+            });
+            *outer += 1;
+        });
+        assert_eq!((outer.into_inner(), inner.into_inner()), (8, 48));
+    }
+}
+
+#[test]
+fn scratch_is_made_with_a_loop() {
+    for how in every_way() {
+        let init = || how.run((0..10_u64).par()).map(|i| i * i).sum();
+        let sums = how.run((0..50).par()).scratch(init).map(|s, i| {
+            now_and_then(i);
+            *s
+        });
+        assert!(sums.collect().into_iter().all(|s| s == 285));
+        let mut kept = WorkerLocal::new();
+        how.run((0..50).par()).scratch_in(&mut kept, init).for_each(|_, i| now_and_then(i));
+        assert!(kept.into_iter().all(|s| s == 285));
+    }
+}
+
+/// Threads and bodies at a time, of loops that nest and name no pool.
+#[test]
+fn nested_loops_stay_on_the_threads_of_their_pool() {
+    for pool in pools() {
+        for schedule in SCHEDULES {
+            let threads = Mutex::new(HashSet::new());
+            let (bodies, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let leaf = || {
+                most.fetch_max(bodies.fetch_add(1, Relaxed) + 1, Relaxed);
+                threads.lock().insert(thread::current().id());
+                linger();
+                bodies.fetch_sub(1, Relaxed);
+            };
+            let nest = || {
+                (0..4).par().schedule(schedule).chunk_size(1).for_each(|_| {
+                    (0..4).par().schedule(schedule).chunk_size(1).for_each(|_| {
+                        (0..4).par().schedule(schedule).chunk_size(1).for_each(|_| leaf());
+                    });
+                });
+            };
+            // Both ways to say where the outermost one runs.
+            pool.install(nest);
+            (0..2).par().on(pool).chunk_size(1).for_each(|_| nest());
+            assert!(threads.into_inner().len() <= pool.threads());
+            assert!(most.into_inner() <= pool.threads());
+        }
+    }
+}
+
+#[test]
+fn serial_loops_stay_on_the_calling_thread() {
+    for pool in pools() {
+        let me = thread::current().id();
+        let here = || assert_eq!(thread::current().id(), me);
+        let mut kept = WorkerLocal::new();
+        pool.install(|| {
+            let l = || (0..200_u64).par().schedule(Schedule::Serial).chunk_size(3);
+            l().for_each(|_| here());
+            let count = |x| {
+                here();
+                linger();
+                x
+            };
+            assert_eq!(l().map(count).collect().len(), 200);
+            assert_eq!(
+                l().map(count).reduce(|a, b| {
+                    here();
+                    a + b
+                }),
+                Some(19_900)
+            );
+            assert_eq!(l().map(count).sum(), 19_900);
+            assert_eq!(
+                l().map(count)
+                    .scan(|a, b| {
+                        here();
+                        a + b
+                    })
+                    .len(),
+                200
+            );
+            assert_eq!(
+                l().map(count)
+                    .exclusive_scan(0, |a, b| {
+                        here();
+                        a + b
+                    })
+                    .len(),
+                200
+            );
+            l().map(count).in_order(|_| here());
+            l().scratch_in(&mut kept, || here()).for_each(|_, _| here());
+        });
+        assert_eq!(kept.len(), 1);
+    }
+}
+
+#[test]
+fn participants_have_numbers_of_their_own() {
+    for how in every_schedule() {
+        let taken: Vec<_> = (0..9).map(|_| AtomicBool::new(false)).collect();
+        let outermost = participant();
+        how.run((0..64).par()).chunk_size(1).for_each(|_| {
+            let me = participant().unwrap();
+            assert!(me.index() < me.count() && me.count() <= how.threads.min(how.limit));
+            assert!(!taken[me.index()].swap(true, Relaxed), "two have number {}", me.index());
+            // A loop inside has numbers of its own, and leaves this one as it was.
+            how.run((0..3).par()).chunk_size(1).for_each(|_| {
+                assert!(participant().is_some_and(|p| p.index() < p.count()));
+                linger();
+            });
+            assert_eq!(participant(), Some(me));
+            taken[me.index()].store(false, Relaxed);
+        });
+        assert_eq!(participant(), outermost);
+        let failed = catch_unwind(AssertUnwindSafe(|| how.run((0..4).par()).for_each(|_| panic!("no"))));
+        assert!(failed.is_err() && participant() == outermost);
+    }
+}
+
+#[test]
+fn many_foreign_threads_run_many_kinds_of_loops() {
+    // More callers than there are places for open loops.
+    let callers = 40;
+    for pool in pools() {
+        thread::scope(|s| {
+            for caller in 0..callers {
+                s.spawn(move || {
+                    for round in 0..4 {
+                        let l = || (0..100_usize).par().on(pool).schedule(SCHEDULES[(caller + round) % 6]);
+                        assert_eq!(l().map(|i| i + caller).sum(), 4950 + 100 * caller);
+                        assert!(l().map(|i| i * 2).collect().into_iter().eq((0..100).map(|i| i * 2)));
+                        let mut next = 0;
+                        l().chunk_size(1).in_order(|i| {
+                            assert_eq!(i, next);
+                            next += 1;
+                        });
+                        assert_eq!(l().position(|i| i == caller), Some(caller));
+                        assert_eq!(
+                            l().try_for_each(|i| if i >= caller { Err(()) } else { Ok(()) })
+                                .unwrap_err()
+                                .index(),
+                            Some(caller)
+                        );
+                        let nested = l().map(|i| (0..i).par().map(|_| 1_usize).sum());
+                        assert_eq!(nested.sum(), 4950);
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Loops of two pools inside each other, both ways at once.
+#[test]
+fn loops_take_part_in_loops_of_another_pool() {
+    for here in pools() {
+        for there in pools() {
+            let sum = AtomicUsize::new(0);
+            let cross = |a: &ThreadPool, b: &ThreadPool| {
+                (0..4).par().on(a).chunk_size(1).for_each(|_| {
+                    let outer = participant();
+                    (0..4).par().on(b).chunk_size(1).for_each(|_| {
+                        // Without a name it is the pool of the innermost loop.
+                        (0..2).par().chunk_size(1).for_each(|_| {
+                            assert!(participant().unwrap().count() <= b.workers() + 1);
+                            sum.fetch_add(1, Relaxed);
+                        });
+                        (0..2).par().on(a).chunk_size(1).for_each(|_| {
+                            sum.fetch_add(1, Relaxed);
+                        });
+                    });
+                    assert_eq!(participant(), outer);
+                });
+            };
+            thread::scope(|s| {
+                s.spawn(|| cross(here, there));
+                s.spawn(|| cross(there, here));
+            });
+            assert_eq!(sum.into_inner(), 2 * 4 * 4 * 4);
+        }
+    }
+}
+
+#[test]
+fn values_are_kept_from_loop_to_loop() {
+    for how in every_way() {
+        let census = Census::new();
+        let mut counts = WorkerLocal::new();
+        assert!(counts.is_empty());
+        for round in 1..=3 {
+            how.run((0..100).par()).scratch_in(&mut counts, || census.add(0)).for_each(|count, i| {
+                now_and_then(i);
+                count.value += 1;
+            });
+            assert_eq!(counts.iter().map(|c| c.value).sum::<usize>(), 100 * round);
+            assert!((1..=how.threads.min(how.limit)).contains(&counts.len()));
+        }
+        assert_eq!(census.made.load(Relaxed), counts.len(), "made no more than once each");
+
+        // An error leaves the values; a panic drops the one that it went through.
+        let before = counts.len();
+        let failed = how.run((0..100).par()).scratch_in(&mut counts, || census.add(0));
+        assert!(failed.try_for_each(|_, i| if i == 50 { Err(()) } else { Ok(()) }).is_err());
+        assert!(counts.len() >= before);
+        counts.iter_mut().for_each(|count| count.value = 1);
+        let (made, dropped) = (census.made.load(Relaxed), census.dropped.load(Relaxed));
+        let failed = how.run((0..100).par()).scratch_in(&mut counts, || census.add(1));
+        let failed = failed.map(|count, i| {
+            if i == 99 {
+                count.value = 1000;
+                panic!("half done");
+            }
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| failed.for_each(|()| ()))).is_err());
+        assert!(counts.iter().all(|count| count.value == 1), "{counts:?}");
+        assert_eq!(census.dropped.load(Relaxed), dropped + 1);
+        let left = counts.drain().count();
+        assert!(left <= how.threads && counts.is_empty() && census.made.load(Relaxed) >= made);
+        assert!(census.is_over());
+    }
+}
+
+#[test]
+fn participants_change_between_loops_but_values_stay_their_own() {
+    for pool in pools() {
+        let mut kept = WorkerLocal::new();
+        for (round, threads) in [8, 1, 3, 2, 8].into_iter().enumerate() {
+            let l = (0..64).par().on(pool).threads(threads).chunk_size(1);
+            l.scratch_in(&mut kept, Vec::new).for_each(|values, i| {
+                linger();
+                values.push((round, i));
+            });
+        }
+        let mut all: Vec<_> = kept.into_iter().flatten().collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq((0..5).flat_map(|round| (0..64).map(move |i| (round, i)))));
+    }
+}
+
+/// A pool without workers runs jobs when its caller is done with its loops, or at the latest when it is dropped.
+#[test]
+fn jobs_come_out_of_loops_of_pools_without_workers() {
+    struct Count(AtomicUsize);
+    impl Job for Count {
+        fn run(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+    let (a, b) = (ThreadPool::new(1).unwrap(), ThreadPool::new(1).unwrap());
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    (0..4).par().on(&a).for_each(|_| {
+        b.submit(Arc::clone(&count) as Arc<dyn Job>);
+        (0..4).par().on(&b).for_each(|_| a.submit(Arc::clone(&count) as Arc<dyn Job>));
+    });
+    drop((a, b));
+    assert_eq!(count.0.load(Relaxed), 20);
+}
+
+#[test]
+fn regions_of_all_lengths_lose_nothing() {
+    for how in every_schedule() {
+        for items in (0..70).chain([127, 128, 129, 1000]) {
+            for chunks in CHUNKS {
+                let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
+                How { chunks, ..how }.run((0..items).par()).for_each(|i| {
+                    counts[i].fetch_add(1, Relaxed);
+                });
+                assert!(counts.iter().all(|c| c.load(Relaxed) == 1), "{items} items, {how:?} {chunks:?}");
+            }
+        }
+    }
+}
