@@ -245,7 +245,7 @@ fn a_box_without_points_may_be_as_large_as_it_likes() {
     let boxes = [
         (0..0, all.clone(), all.clone()),
         (all.clone(), 3..3, all.clone()),
-        (all.clone(), all.clone(), 5..1),
+        (all.clone(), all.clone(), 1..1),
     ];
     for points in boxes {
         assert_eq!(points.par().map(|_| ()).collect(), []);
