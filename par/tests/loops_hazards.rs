@@ -144,7 +144,7 @@ fn serial_loops_stay_on_the_calling_thread() {
                 200
             );
             l().map(count).in_order(|_| here());
-            l().scratch_in(&mut kept, || here()).for_each(|_, _| here());
+            l().scratch_in(&mut kept, here).for_each(|_, _| here());
         });
         assert_eq!(kept.len(), 1);
     }
