@@ -181,7 +181,8 @@ fn a_cancelled_loop_hands_on_a_beginning() {
             Ok::<_, Infallible>(())
         });
         match result {
-            Err(LoopError::Cancelled { done, items: Some(10_000) }) => assert_eq!(done, seen, "{how:?}"),
+            // Others may have done items after one that nobody had begun: these are not handed on.
+            Err(LoopError::Cancelled { done, items: Some(10_000) }) => assert!(done >= seen, "{how:?}"),
             Ok(()) => assert_eq!(seen, 10_000),
             Err(other) => panic!("{other}"),
         }
