@@ -218,6 +218,30 @@ fn shapes_must_agree_where_both_have_one() {
     assert_eq!([0; 6].par().zip(&a).unwrap().map(|(i, _)| i).collect_array().shape(), [6]);
 }
 
+/// Rows may end in the middle of a block of lanes.
+#[test]
+fn a_sum_has_the_bits_of_that_of_its_elements_in_a_row() {
+    let field =
+        Array2::from_shape_fn((70, 90), |(i, j)| ((90 * i + j) as f32).sin() * 10_f32.powi(i as i32 % 9));
+    for pool in pools() {
+        for view in [field.view(), field.t(), field.slice(s![1..;2, 3..-4]), field.slice(s![.., ..;-13])] {
+            let elements: Vec<f32> = view.iter().copied().collect();
+            for size in [5, 16, 50, 6300] {
+                let sum = elements.par().on(pool).chunk_size(size).sum();
+                assert_eq!(view.par().on(pool).chunk_size(size).sum().to_bits(), sum.to_bits());
+                let both = view.par().on(pool).chunk_size(size).zip(&elements).unwrap();
+                let squares = both.map(|(a, b)| a * b).sum();
+                let expected = elements.par().on(pool).chunk_size(size).map(|x| x * x).sum();
+                assert_eq!(squares.to_bits(), expected.to_bits());
+            }
+        }
+        let expected = (0..12 * 7 * 5).par().on(pool).map(|i| (i as f32).sin()).sum();
+        let boxed =
+            (0..12, 0..7, 0..5).par().on(pool).map(|(i, j, k)| ((35 * i + 5 * j + k) as f32).sin()).sum();
+        assert_eq!(boxed.to_bits(), expected.to_bits());
+    }
+}
+
 #[test]
 fn the_first_failure_comes_out() {
     for pool in pools() {
