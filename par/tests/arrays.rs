@@ -224,7 +224,7 @@ fn a_sum_has_the_bits_of_that_of_its_elements_in_a_row() {
     let field =
         Array2::from_shape_fn((70, 90), |(i, j)| ((90 * i + j) as f32).sin() * 10_f32.powi(i as i32 % 9));
     for pool in pools() {
-        for view in [field.view(), field.t(), field.slice(s![1..;2, 3..-4]), field.slice(s![.., ..;-13])] {
+        for view in [field.view(), field.t(), field.slice(s![1..;2, 3..86]), field.slice(s![.., ..;-13])] {
             let elements: Vec<f32> = view.iter().copied().collect();
             for size in [5, 16, 50, 6300] {
                 let sum = elements.par().on(pool).chunk_size(size).sum();

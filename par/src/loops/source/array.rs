@@ -138,7 +138,7 @@ impl<D: Dimension> Layout<D> {
                 stride = step as isize;
             }
         }
-        Walk { next: start.wrapping_offset(offset as isize), stride, unit: stride == 1 }
+        Walk { next: start.wrapping_add(offset), stride, unit: stride == 1 }
     }
 }
 
