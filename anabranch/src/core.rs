@@ -68,21 +68,24 @@ struct State {
 }
 
 impl Core {
-    pub(crate) fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
-        let workers = if settings.seed.is_some() { 0 } else { settings.threads };
-        let pool =
-            ThreadPool::builder().workers(workers).name(settings.name.clone()).pin(settings.pin).build()?;
+    pub(crate) fn new(threads: usize, settings: &Settings) -> Result<Arc<Self>, Error> {
+        let workers = if settings.seed.is_some() { 0 } else { threads };
+        let mut pool = ThreadPool::builder().workers(workers).name(settings.name.clone());
+        if let Some(pin) = settings.pin {
+            pool = pool.pin(pin);
+        }
+        let pool = pool.build()?;
         // A thread of the program submits or waits meanwhile, and helps while it waits.
-        let eager = (settings.threads - 1).max(1);
+        let eager = (threads - 1).max(1);
         let lanes = Lanes::new(eager, settings.host_lanes, format!("{}host-", settings.name))
-            .map_err(|source| PoolError::Spawn { started: settings.threads, source })?;
+            .map_err(|source| PoolError::Spawn { started: threads, source })?;
         let wanted = &settings.record;
         let recorder = wanted.anything().then(|| Box::new(Recorder::new(wanted.clone())));
         Ok(Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             lanes,
             pool,
-            threads: settings.threads,
+            threads,
             lead: Lead::new(settings.lead),
             state: Padded(Mutex::new(State { recorder, ..State::default() })),
             conflicts: Conflicts::default(),

@@ -88,7 +88,8 @@ impl Node {
         let cause = match self.poison() {
             Some(failure) => Cause::skipped(&failure),
             None if self.is_cancelled() => Cause::Cancelled,
-            None => return self.task().run_body(core),
+            // Loops inside it run on the runtime's threads.
+            None => return core.pool().install(|| self.task().run_body(core)),
         };
         let why = Arc::new(Failure::new(self.id, self.label.clone(), cause.clone()));
         self.task().skip_body(core, &why);

@@ -49,8 +49,9 @@ pub struct Builder {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) threads: usize,
-    pub(crate) pin: bool,
+    /// `None`, here and below: what the environment says, or the default.
+    pub(crate) threads: Option<usize>,
+    pub(crate) pin: Option<bool>,
     pub(crate) lead: usize,
     pub(crate) host_lanes: usize,
     pub(crate) name: String,
@@ -60,16 +61,20 @@ pub(crate) struct Settings {
 }
 
 impl Builder {
-    /// The number of threads that compute (by default as many as this process may use processors).
+    /// The number of threads that compute. By default it is what the environment variable `ANABRANCH_NUM_THREADS` says (a
+    /// number from 1 to 1024), or else as many as this process may use processors.
+    ///
+    /// What they do when there is nothing to do is said by `ANABRANCH_WAIT_POLICY` (`spin`, `adaptive` or `passive`): see
+    /// [`WaitPolicy`](anabranch_par::WaitPolicy).
     pub fn threads(mut self, threads: usize) -> Self {
-        self.settings.threads = threads;
+        self.settings.threads = Some(threads);
         self
     }
 
-    /// Binds each compute thread to a processor of its own, where the system can. Off by default: it helps on a
-    /// machine that nobody else uses and hurts on others.
+    /// Binds each compute thread to a processor of its own, where the system can. Off by default, where the environment
+    /// variable `ANABRANCH_PIN` does not say `1` or `true`: it helps on a machine that nobody else uses and hurts on others.
     pub fn pin(mut self, pin: bool) -> Self {
-        self.settings.pin = pin;
+        self.settings.pin = Some(pin);
         self
     }
 
@@ -161,17 +166,19 @@ impl Builder {
     /// Starts the runtime.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a value that makes no sense, [`Error::Pool`] where the system refuses the threads.
+    /// [`Error::Setting`] for a value that makes no sense, [`Error::Pool`] where the system refuses the threads or an
+    /// environment variable of theirs has a value that it must not have.
     pub fn build(self) -> Result<Runtime, Error> {
         let this = self.with_environment()?;
         let Settings { threads, lead, host_lanes, .. } = this.settings;
+        let threads = threads.map_or_else(anabranch_par::default_threads, Ok)?;
         let at_least_one = [("threads", threads), ("lead", lead), ("host_lanes", host_lanes)];
         for (setting, value) in at_least_one {
             if value == 0 {
                 return Err(Error::Setting { setting, value: value.to_string(), range: "1 or more" });
             }
         }
-        Ok(Runtime { core: Core::new(&this.settings)? })
+        Ok(Runtime { core: Core::new(threads, &this.settings)? })
     }
 }
 
@@ -186,12 +193,11 @@ impl Runtime {
 
     /// The settings of a runtime, with their defaults.
     pub fn builder() -> Builder {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let name = "anabranch-".into();
         Builder {
             settings: Settings {
-                threads,
-                pin: false,
+                threads: None,
+                pin: None,
                 lead: 4096,
                 host_lanes: 16,
                 name,

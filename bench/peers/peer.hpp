@@ -9,6 +9,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -30,6 +31,33 @@ inline double since(Clock::time_point begin) {
 // The compiler must assume that the value is used.
 template <class T> inline void keep(const T &value) { asm volatile("" : : "g"(value) : "memory"); }
 
+// The items of a loop: the same as in rows/loops/items.rs. The value goes through memory, as it does there, so that no
+// loop over items becomes one of vector instructions.
+inline void pass(std::uint64_t value) { asm volatile("" : : "r"(&value) : "memory"); }
+
+// A multiply-add.
+inline void tiny(std::uint64_t i) { pass(i * 6364136223846793005 + 1442695040888963407); }
+
+// Number `i` of a row of random numbers (SplitMix64): as in rows/loops/random.rs.
+inline std::uint64_t random(std::uint64_t i) {
+    i = (i + 1) * 0x9e3779b97f4a7c15;
+    i = (i ^ (i >> 30)) * 0xbf58476d1ce4e5b9;
+    i = (i ^ (i >> 27)) * 0x94d049bb133111eb;
+    return i ^ (i >> 31);
+}
+
+// About a nanosecond.
+inline void small(std::uint64_t i) { pass(random(i)); }
+
+// The same between 0 and 1.
+inline double fraction(std::uint64_t i) { return double(random(i) >> 11) / double(1L << 53); }
+
+inline std::vector<double> fractions(long count) {
+    std::vector<double> values(count);
+    for (long i = 0; i < count; i++) values[i] = fraction(i);
+    return values;
+}
+
 struct Request {
     long size = 1;
     int threads = 1;
@@ -49,6 +77,13 @@ struct Request {
         return result;
     }
 };
+
+// What operations that change their data need: a new copy for each.
+inline std::vector<std::vector<std::uint64_t>> unsorted(const Request &request) {
+    std::vector<std::uint64_t> data(request.size);
+    for (long i = 0; i < request.size; i++) data[i] = random(i);
+    return std::vector<std::vector<std::uint64_t>>((request.samples + 1) * request.batch, data);
+}
 
 using Benchmark = std::function<std::vector<double>(const Request &)>;
 

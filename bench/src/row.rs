@@ -34,6 +34,8 @@ pub enum Limit {
     Figure(f64),
     /// This many times the figure of a peer.
     Times(f64, &'static str),
+    /// This many times the best figure of the peers that were measured.
+    TimesBest(f64),
 }
 
 impl From<f64> for Limit {
@@ -45,6 +47,11 @@ impl From<f64> for Limit {
 /// `factor` times the figure of `peer` in the same run, or the one that is quoted.
 pub fn times(factor: f64, peer: &'static str) -> Limit {
     Limit::Times(factor, peer)
+}
+
+/// `factor` times the best figure of all peers in the same run; quoted ones do not count.
+pub fn times_best(factor: f64) -> Limit {
+    Limit::TimesBest(factor)
 }
 
 type Measure = Box<dyn Fn(&Context) -> Result<Outcome, Failure>>;
@@ -172,6 +179,10 @@ impl Row {
                 let mut all = measured.chain(self.quoted.iter().copied());
                 all.find(|(name, _)| *name == peer).map(|(_, figure)| factor * figure)
             }
+            Limit::TimesBest(factor) => {
+                let measured = peers.iter().map(|(_, figure)| *figure);
+                measured.reduce(|a, b| self.best(a, b)).map(|best| factor * best)
+            }
         };
         limits.iter().filter_map(figure).reduce(|a, b| self.best(a, b))
     }
@@ -188,9 +199,11 @@ impl Row {
 }
 
 fn text(limits: &[Limit]) -> String {
-    let limit = |limit: &Limit| match limit {
+    let times = |factor: f64, peer: &str| format!("{} × {peer}", (factor * 1000.0).round() / 1000.0);
+    let limit = |limit: &Limit| match *limit {
         Limit::Figure(figure) => format!("{figure}"),
-        Limit::Times(factor, peer) => format!("{} × {peer}", (factor * 1000.0).round() / 1000.0),
+        Limit::Times(factor, peer) => times(factor, peer),
+        Limit::TimesBest(factor) => times(factor, "the best peer"),
     };
     match limits {
         [] => "-".into(),
@@ -223,6 +236,16 @@ mod tests {
     fn a_bar_may_depend_on_a_quoted_figure() {
         let row = Row::lower("a", "ns", "", never).bar(times(0.5, "Celerity")).quoted("Celerity", 8.0);
         assert_eq!(row.bar_for(&[]), Some(4.0));
+    }
+
+    #[test]
+    fn a_bar_may_depend_on_the_best_peer_that_was_measured() {
+        let peers = [("rayon".to_string(), 8.0), ("TBB".to_string(), 6.0)];
+        let row = Row::lower("a", "ns", "", never).bar(times_best(1.5)).quoted("Celerity", 1.0);
+        assert_eq!(row.bar_for(&peers), Some(9.0));
+        assert_eq!(row.bar_for(&[]), None);
+        assert_eq!(row.bar_text(), "1.5 × the best peer");
+        assert_eq!(Row::higher("a", "MB/s", "", never).bar(times_best(0.5)).bar_for(&peers), Some(4.0));
     }
 
     #[test]

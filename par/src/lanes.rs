@@ -6,7 +6,11 @@
 //! whenever none was taken since it looked last. Lanes that find the queue empty look around for a moment and then
 //! sleep; a set of lanes with nothing to do uses no processor.
 
-use crate::thread_pool::{Job, Jobs, run_job};
+use crate::{
+    Forked,
+    fork::Home,
+    thread_pool::{Job, Jobs, run_job},
+};
 use parking_lot::{Condvar, Mutex};
 use std::{
     fmt, io,
@@ -57,6 +61,8 @@ pub struct Lanes<J: Job + ?Sized + 'static = dyn Job> {
 }
 
 struct Shared<J: ?Sized> {
+    /// Where the lanes are.
+    home: Home,
     jobs: Jobs<J>,
     /// Lanes that look at the queue again and again.
     searching: AtomicUsize,
@@ -94,8 +100,9 @@ impl<J: Job + ?Sized> Lanes<J> {
     /// # Errors
     /// Where the system refuses the first thread.
     pub fn new(eager: usize, max: usize, name: impl Into<String>) -> io::Result<Self> {
-        let max = max.max(1);
+        let (max, name) = (max.max(1), name.into());
         let shared = Arc::new(Shared {
+            home: Home::here(&name)?,
             jobs: Jobs::default(),
             searching: AtomicUsize::new(0),
             covered: AtomicBool::new(false),
@@ -105,27 +112,45 @@ impl<J: Job + ?Sized> Lanes<J> {
             wake_watch: Condvar::new(),
             eager: eager.clamp(1, max),
             max,
-            name: name.into(),
+            name,
         });
         shared.start_lane(&mut shared.crew.lock())?;
         Ok(Self { shared })
     }
 
     /// Hands over a job: a lane runs it some time later. Jobs begin in the order in which they were handed over.
+    ///
+    /// # Panics
+    /// If this process was forked after the lanes were built.
     #[inline]
     pub fn submit(&self, job: Arc<J>) {
+        self.shared.home.expect();
         self.shared.jobs.push(job);
         self.shared.provide();
     }
 
-    /// Takes the oldest job that no lane has taken yet, for the caller to run.
+    /// Takes the oldest job that no lane has taken yet, for the caller to run. In a process that was forked after the lanes
+    /// were built there is none: they are all run in the parent.
     #[inline]
     pub fn steal(&self) -> Option<Arc<J>> {
-        self.shared.jobs.pop()
+        self.check_fork().ok().and_then(|()| self.shared.jobs.pop())
     }
 
-    /// Ends the lanes when the queue is empty, and waits for them.
+    /// Whether this process has the lanes: not if it was forked after they were built.
+    ///
+    /// # Errors
+    /// [`Forked`].
+    #[inline]
+    pub fn check_fork(&self) -> Result<(), Forked> {
+        self.shared.home.check()
+    }
+
+    /// Ends the lanes when the queue is empty, and waits for them. In a process that was forked after they were built it
+    /// does nothing.
     pub fn stop(&self) {
+        if self.check_fork().is_err() {
+            return;
+        }
         let threads = {
             let mut crew = self.shared.crew.lock();
             crew.stop = true;

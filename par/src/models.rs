@@ -5,9 +5,10 @@
 //! ```
 
 use crate::{
+    foreign::Registry,
     region::{
         claims::{Cursors, Deal, Kind, Taker},
-        slot::Slot,
+        slot::{Patience, Slot},
     },
     sync::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
@@ -52,7 +53,7 @@ fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, seats: us
     // SAFETY: nobody is inside: the slot was free.
     target.with_mut(|v| unsafe { *v = value });
     slot.open(Pointer(&**target), seats);
-    slot.close();
+    slot.close(Patience::MODEL);
     // SAFETY: everyone has left. If one had not, loom would report the race.
     target.with_mut(|v| unsafe { *v = usize::MAX });
 }
@@ -202,5 +203,31 @@ fn what_a_searcher_leaves_is_found_by_another() {
             sleep.wake_one();
         }
         worker.join().unwrap();
+    });
+}
+
+/// A record belongs to one thread at a time (loom reports it if two reach into it at once), each sees what the one before left,
+/// and there are no more records than there were members at once.
+#[test]
+fn a_record_is_taken_by_one_thread_at_a_time() {
+    model(|| {
+        let registry = Arc::new(Registry::new());
+        let use_it = |registry: &Registry| {
+            for _ in 0..2 {
+                let mut member = registry.take();
+                member.with(|held| held.scratch.push(Box::default()));
+                registry.give_back(member);
+            }
+        };
+        let other = {
+            let registry = Arc::clone(&registry);
+            thread::spawn(move || use_it(&registry))
+        };
+        use_it(&registry);
+        other.join().unwrap();
+        let statistics = registry.statistics();
+        assert!(statistics.members == 0 && (1..=2).contains(&statistics.kept), "{statistics:?}");
+        let mut all: Vec<_> = (0..statistics.kept).map(|_| registry.take()).collect();
+        assert_eq!(all.iter_mut().map(|m| m.with(|held| held.scratch.len())).sum::<usize>(), 4);
     });
 }

@@ -67,7 +67,7 @@ fn nested_regions_finish_at_any_depth() {
         if depth == 0 {
             leaves.fetch_add(1, Relaxed);
         } else {
-            (0..2).par().on(&pool).for_each(|_| descend(pool, depth - 1, leaves));
+            (0..2).par().on(pool).for_each(|_| descend(pool, depth - 1, leaves));
         }
     }
     for threads in THREADS {

@@ -36,6 +36,15 @@ pub const TBB: Source = Source {
     install: "install oneTBB with its headers (Debian: apt install libtbb-dev)",
 };
 
+/// Its loops. Like the compiler of this program, the C++ compiler is given no `-march`: vectors are those that every
+/// x86-64 processor has, on both sides.
+pub const TBB_LOOPS: Source = Source {
+    file: "tbb-loops",
+    text: include_str!("../../peers/tbb_loops.cpp"),
+    flags: &["-fopenmp-simd", "-ltbb"],
+    ..TBB
+};
+
 /// OpenMP, as the compiler brings it.
 pub const OPENMP: Source = Source {
     name: "OpenMP",
@@ -44,6 +53,10 @@ pub const OPENMP: Source = Source {
     flags: &["-fopenmp"],
     install: "install a compiler with OpenMP (Debian: apt install g++)",
 };
+
+/// Its loops.
+pub const OPENMP_LOOPS: Source =
+    Source { file: "openmp-loops", text: include_str!("../../peers/openmp_loops.cpp"), ..OPENMP };
 
 impl Source {
     /// Compiles the program, where that has not been done before, and starts it.
@@ -137,7 +150,8 @@ impl Program {
         Ok(Self { child, requests, answers })
     }
 
-    /// The nanoseconds of one operation (a region of `size` items, a graph of `size` tasks), once per sample.
+    /// The nanoseconds of one operation (a region of `size` items, a graph of `size` tasks), once per sample; or what
+    /// else the benchmark counts.
     ///
     /// # Errors
     /// If the program ends or answers anything but figures.

@@ -3,8 +3,11 @@
 //! A row is a function from a [`Context`](crate::harness::Context) to an [`Outcome`](crate::harness::Outcome), and an
 //! entry in its file's `rows()`.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "registered with our side of it"))]
+mod foreign;
 mod graph;
 mod gray_scott;
+mod loops;
 mod region;
 mod runtime;
 mod schedule;
@@ -17,6 +20,7 @@ use crate::row::Row;
 pub fn all() -> Vec<Row> {
     [
         region::rows(),
+        loops::rows(),
         graph::rows(),
         schedule::rows(),
         tasks::rows(),

@@ -141,7 +141,8 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
     .run(context.pick(6, 1))
 }
 
-fn seconds(clock: ClockId) -> f64 {
+/// What a clock says.
+pub fn seconds(clock: ClockId) -> f64 {
     let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -44,6 +44,7 @@ where
     /// Runs the loop. Everything that has begun has ended when this returns.
     #[inline]
     pub(super) fn run(self, pool: &Shared, plan: &Plan) -> Result<(), LoopError<E>> {
+        pool.check_fork().map_err(LoopError::Forked)?;
         region::run(pool, plan, &self);
         self.oversight.into_result(Some(self.source.len()))
     }

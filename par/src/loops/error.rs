@@ -1,5 +1,6 @@
 //! How a loop fails.
 
+use crate::Forked;
 use std::{any::Any, convert::Infallible, error::Error, fmt, panic::resume_unwind};
 
 /// Why a loop was not done.
@@ -31,6 +32,8 @@ pub enum LoopError<E> {
         /// Of how many, if that is known: it is not for a [`Stream`](crate::Stream).
         items: Option<usize>,
     },
+    /// This process was forked after the pool was built: its threads are not here.
+    Forked(Forked),
 }
 
 impl<E> LoopError<E> {
@@ -39,7 +42,7 @@ impl<E> LoopError<E> {
         match self {
             Self::Item { index, .. } => Some(*index),
             Self::Panic(panic) => Some(panic.index),
-            Self::Cancelled { .. } | Self::DeadlineExceeded { .. } => None,
+            Self::Cancelled { .. } | Self::DeadlineExceeded { .. } | Self::Forked(_) => None,
         }
     }
 }
@@ -52,6 +55,7 @@ impl<E> LoopError<E> {
             Self::Panic(panic) => LoopError::Panic(panic),
             Self::Cancelled { done, items } => LoopError::Cancelled { done, items },
             Self::DeadlineExceeded { done, items } => LoopError::DeadlineExceeded { done, items },
+            Self::Forked(forked) => LoopError::Forked(forked),
         }
     }
 }
@@ -62,6 +66,7 @@ impl LoopError<Infallible> {
         match self {
             Self::Item { error, .. } => match error {},
             Self::Panic(panic) => panic.resume(),
+            Self::Forked(forked) => panic!("{forked}"),
             cut_short => panic!("{cut_short}; a `try_` form of the loop returns this as an error"),
         }
     }
@@ -90,6 +95,7 @@ impl<E: fmt::Display> fmt::Display for LoopError<E> {
             Self::DeadlineExceeded { done, items } => {
                 write!(f, "the loop's deadline passed when {} items were done", Share(*done, *items))
             }
+            Self::Forked(forked) => forked.fmt(f),
         }
     }
 }
@@ -107,6 +113,7 @@ impl<E: fmt::Debug> fmt::Debug for LoopError<E> {
             Self::DeadlineExceeded { done, items } => {
                 f.debug_struct("DeadlineExceeded").field("done", done).field("items", items).finish()
             }
+            Self::Forked(forked) => f.debug_tuple("Forked").field(forked).finish(),
         }
     }
 }
@@ -116,6 +123,7 @@ impl<E: Error + 'static> Error for LoopError<E> {
         match self {
             Self::Item { error, .. } => Some(error),
             Self::Panic(panic) => Some(panic),
+            Self::Forked(forked) => Some(forked),
             Self::Cancelled { .. } | Self::DeadlineExceeded { .. } => None,
         }
     }

@@ -139,6 +139,7 @@ impl Settings<'_> {
         let most = if self.watch.is_awake() { units.div_ceil(WATCHED_RUNS).max(1) } else { usize::MAX };
         let kind = match self.schedule {
             Schedule::Serial | Schedule::Dynamic => Kind::Dynamic { grain: share(8).min(most) },
+            Schedule::Guided if !auto => Kind::Dynamic { grain: 1 },
             Schedule::Guided if most == usize::MAX => Kind::Guided { participants, grain: 1 },
             Schedule::Guided => Kind::Dynamic { grain: share(32).min(most) },
             Schedule::Greedy if auto => Kind::Greedy { most: share(4) },

@@ -59,10 +59,6 @@ impl Deal {
         Self { units, kind, rounds }
     }
 
-    pub(crate) fn units(&self) -> usize {
-        self.units
-    }
-
     /// Whether it is one run, so that there is nothing to share.
     pub(crate) fn is_one_run(&self) -> bool {
         match self.kind {

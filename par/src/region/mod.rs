@@ -8,9 +8,9 @@ pub(crate) mod claims;
 pub(crate) mod slot;
 
 use crate::{
-    current::{self, Participant},
+    current::{self, EnteredFor, Held, Participant},
     denormals::{flush_denormals, is_flushing},
-    thread_pool::{Busy, Shared},
+    thread_pool::{Busy, Claimed, Shared},
 };
 use claims::{Cursors, Deal, Taker};
 
@@ -36,15 +36,34 @@ pub(crate) struct Plan {
     pub(crate) flush: bool,
 }
 
-/// Opens a region, takes part, and returns when all participants have left.
+/// Opens a region, takes part, and returns when all participants have left. In a process that was forked after the pool was
+/// built this must not be called.
 #[inline]
 pub(crate) fn run<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
-    let _busy = Busy::enter(pool);
     let participants = plan.participants.clamp(1, pool.threads());
+    let alone = participants == 1 || plan.deal.is_one_run();
+    open(pool, plan, crew, participants, if alone { None } else { pool.claim() });
+}
+
+/// The same for a crew whose participants wait for each other: it is never run by the caller alone.
+pub(crate) fn run_shared<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
+    let claimed = loop {
+        match pool.claim() {
+            Some(claimed) => break claimed,
+            // So many regions are open; some will end.
+            None => std::thread::yield_now(),
+        }
+    };
+    open(pool, plan, crew, plan.participants, Some(claimed));
+}
+
+#[inline]
+fn open<C: Crew>(pool: &Shared, plan: &Plan, crew: &C, participants: usize, claimed: Option<Claimed<'_>>) {
+    debug_assert!(pool.check_fork().is_ok());
+    let _busy = Busy::enter(pool);
     let opener = Participant { index: 0, count: participants as u32 };
     let _entered = current::enter(pool, opener);
     let flush = plan.flush || is_flushing();
-    let claimed = if participants == 1 || plan.deal.is_one_run() { None } else { pool.claim() };
     let Some(claimed) = claimed else {
         return in_mode(flush, || crew.participate(Taker::alone(plan.deal, plan.most)));
     };
@@ -68,6 +87,7 @@ pub(crate) struct Body {
     deal: Deal,
     participants: u32,
     flush: bool,
+    held: Held,
 }
 
 // SAFETY: `crew` points to a `Crew`, which is `Sync`.
@@ -87,12 +107,14 @@ impl Body {
             deal: plan.deal,
             participants: participants as u32,
             flush,
+            held: current::held(),
         }
     }
 
-    /// Who joins with so many seats left; the opener is number 0.
-    pub(crate) fn participant(&self, seats_left: usize) -> Participant {
-        Participant { index: self.participants - seats_left as u32, count: self.participants }
+    /// A thread goes inside that has joined with so many seats left; the opener is number 0.
+    pub(crate) fn enter<'p>(&self, pool: &'p Shared, seats_left: usize) -> EnteredFor<'p> {
+        let index = self.participants - seats_left as u32;
+        current::enter_for(pool, Participant { index, count: self.participants }, self.held)
     }
 
     /// Whether a unit is left that nobody has taken (a hint).

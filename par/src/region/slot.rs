@@ -26,8 +26,23 @@ const SEATS: u64 = 0xffff << 24;
 pub(crate) const MAX_SEATS: usize = 0xffff;
 
 /// How often the opener looks for the last participant before it gives up its processor, and then before it parks.
-const SPINS: usize = if cfg!(loom) { 1 } else { 200 };
-const YIELDS: usize = if cfg!(loom) { 0 } else { 200 };
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    spins: usize,
+    yields: usize,
+}
+
+impl Patience {
+    /// One look and then to sleep: a model goes through every interleaving, and must end.
+    #[cfg(all(test, loom))]
+    pub(crate) const MODEL: Self = Self { spins: 1, yields: 0 };
+
+    pub(crate) const ADAPTIVE: Self = Self { spins: 200, yields: 200 };
+    /// Just as long as a participant that is about to leave needs.
+    pub(crate) const SHORT: Self = Self { spins: 50, yields: 0 };
+    /// Never sleeps.
+    pub(crate) const ENDLESS: Self = Self { spins: 200, yields: usize::MAX };
+}
 
 /// A slot for regions whose body is a `B`.
 #[derive(Debug)]
@@ -91,15 +106,15 @@ impl<B: Copy> Slot<B> {
     }
 
     /// Shuts the region, if it was opened, and waits for those inside; then the slot is free. For the opener alone.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self, patience: Patience) {
         // A joiner's compare-exchange fails once the seats are gone, so ACTIVE only falls from here on.
         let mut state = self.state.fetch_and(!SEATS, Acquire);
-        let mut turns = 0;
+        let mut turns: usize = 0;
         while state & ACTIVE != 0 {
-            turns += 1;
-            if turns <= SPINS {
+            turns = turns.saturating_add(1);
+            if turns <= patience.spins {
                 pause();
-            } else if turns <= SPINS + YIELDS {
+            } else if turns - patience.spins <= patience.yields {
                 // Threads that are not ours (input/output, the program's own) may want this processor.
                 thread::yield_now();
             } else {

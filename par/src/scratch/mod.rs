@@ -1,6 +1,6 @@
 //! Scratch memory: short-lived slices for the body of a region, at the cost of moving a pointer.
 //!
-//! Every thread has one [`Bump`]; [`scope`] opens a scope on it. What is taken inside a scope is given back when the
+//! Every thread has a [`Bump`]; [`scope`] opens a scope on it. What is taken inside a scope is given back when the
 //! scope ends, also by a panic, and cannot leave it: the borrow checker sees to that.
 //!
 //! ```
@@ -44,33 +44,31 @@
 //! ```
 
 mod bump;
+mod pool;
 pub(crate) mod worker_local;
 
 pub use bump::{Bump, Scope};
+pub use pool::{Lent, Pool};
 pub use worker_local::WorkerLocal;
 
-use std::cell::RefCell;
-
-thread_local! {
-    /// This thread's scratch, while no scope is open on it. A nested call of `scope` finds it gone and takes another;
-    /// both are kept afterwards, so that the next nested call allocates nothing.
-    static SCRATCH: RefCell<Vec<Bump>> = const { RefCell::new(Vec::new()) };
-}
+use crate::foreign;
 
 /// Opens a scope on the calling thread's scratch memory.
 ///
-/// The memory stays with the thread, so that the next scope of the same size allocates nothing. In a parallel region
-/// every participant uses its own.
+/// The memory stays with the thread, so that the next scope of the same size allocates nothing; a nested call has memory of
+/// its own. In a parallel region every participant uses its own. When a thread [ends or leaves](crate::foreign), up
+/// to 1 MiB is left to the next one that needs scratch.
+#[inline]
 pub fn scope<R>(f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
     /// Puts the memory back, also when `f` panics.
-    struct Lent(Bump);
+    struct Lent(Option<Box<Bump>>);
     impl Drop for Lent {
+        #[inline]
         fn drop(&mut self) {
-            let bump = std::mem::take(&mut self.0);
-            // At the end of the thread its store may be gone; then the memory is just freed.
-            let _ = SCRATCH.try_with(|s| s.borrow_mut().push(bump));
+            if let Some(bump) = self.0.take() {
+                foreign::with(|held| held.scratch.push(bump));
+            }
         }
     }
-    let bump = SCRATCH.try_with(|s| s.borrow_mut().pop()).ok().flatten().unwrap_or_default();
-    Lent(bump).0.scope(f)
+    Lent(foreign::with(|held| held.scratch.pop())).0.get_or_insert_default().scope(f)
 }

@@ -44,7 +44,7 @@ impl<T, I: Fn() -> T + Sync> Provide for Fresh<I> {
     }
 
     #[inline]
-    fn value<'l>(lent: &'l mut T) -> &'l mut T {
+    fn value(lent: &mut T) -> &mut T {
         lent
     }
 

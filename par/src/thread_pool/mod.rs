@@ -1,34 +1,38 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
+mod builder;
 mod jobs;
 pub(crate) mod sleep;
 
+pub use builder::{Builder, MAX_WORKERS, PoolError, WaitPolicy, default_threads};
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
-    current, denormals,
-    region::{Body, claims::Cursors, slot::Slot},
+    Forked, current, denormals, fork,
+    join::{self, board::Board},
+    region::{
+        Body,
+        claims::Cursors,
+        slot::{Patience, Slot},
+    },
     sync::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
+    team::Reservations,
 };
 use parking_lot::Mutex;
 use sleep::Sleep;
 use std::{
     any::Any,
     cell::Cell,
-    fmt, io,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr,
     sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
-
-/// The most workers that a pool may have.
-pub const MAX_WORKERS: usize = 1024;
 
 /// How many regions can be open at a time; more are run by their callers alone. One bit each in a word.
 const SLOTS: usize = 32;
@@ -40,116 +44,14 @@ const SLOTS: usize = 32;
 ///
 /// Dropping the pool runs the jobs that are still queued, then ends the workers and waits for them. (Two pools whose
 /// workers drop each other would wait for ever.)
+///
+/// After a `fork` the workers are in the parent process only. In the child, every use of a pool that was built before is an
+/// error that says so ([`check_fork`](Self::check_fork)), whatever its number of workers; dropping it waits for nobody. Pools
+/// that are built in the child work.
 #[derive(Debug)]
 pub struct ThreadPool {
     shared: Arc<Shared>,
     workers: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// Settings of a [`ThreadPool`]: see [`ThreadPool::builder`].
-#[derive(Clone, Debug)]
-pub struct Builder {
-    workers: usize,
-    name: String,
-    pin: bool,
-    spin: Duration,
-}
-
-/// A pool that could not be built.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum PoolError {
-    /// More threads than [`MAX_WORKERS`] were asked for, or none.
-    Threads {
-        /// The number that was asked for.
-        asked: usize,
-    },
-    /// The operating system refused a thread.
-    Spawn {
-        /// How many workers had been started.
-        started: usize,
-        /// What it said.
-        source: io::Error,
-    },
-}
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads { asked } => {
-                write!(f, "a pool of {asked} threads was asked for; choose between 1 and {MAX_WORKERS}")
-            }
-            Self::Spawn { started, source } => {
-                write!(f, "the system refused worker thread {started}: {source}; ask for fewer threads")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PoolError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Threads { .. } => None,
-            Self::Spawn { source, .. } => Some(source),
-        }
-    }
-}
-
-impl Builder {
-    /// The number of worker threads (0 is allowed: then callers work alone). A thread that opens a region from
-    /// outside the pool takes part beside them.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
-    }
-
-    /// The beginning of the workers' thread names; the index follows.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Binds each worker to a processor of its own, where the system can.
-    pub fn pin(mut self, pin: bool) -> Self {
-        self.pin = pin;
-        self
-    }
-
-    /// How long a worker looks for work before it sleeps (50 µs by default).
-    pub fn spin(mut self, spin: Duration) -> Self {
-        self.spin = spin;
-        self
-    }
-
-    /// Starts the threads.
-    ///
-    /// # Errors
-    /// See [`PoolError`]; no thread is left behind.
-    pub fn build(self) -> Result<ThreadPool, PoolError> {
-        if self.workers > MAX_WORKERS {
-            return Err(PoolError::Threads { asked: self.workers });
-        }
-        let processors =
-            if self.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
-        let shared = Arc::new(Shared::new(self.workers, self.spin));
-        let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
-        for index in 0..self.workers {
-            let shared = Arc::clone(&shared);
-            let processor = (!processors.is_empty()).then(|| processors[index % processors.len()]);
-            let thread = std::thread::Builder::new().name(format!("{}{index}", self.name)).spawn(move || {
-                if let Some(processor) = processor {
-                    // Where the system refuses, the worker runs unbound.
-                    core_affinity::set_for_current(processor);
-                }
-                shared.work(index);
-            });
-            match thread {
-                Ok(thread) => pool.workers.lock().push(thread),
-                Err(source) => return Err(PoolError::Spawn { started: index, source }),
-            }
-        }
-        Ok(pool)
-    }
 }
 
 impl ThreadPool {
@@ -158,21 +60,12 @@ impl ThreadPool {
     /// # Errors
     /// See [`PoolError`].
     pub fn new(threads: usize) -> Result<Self, PoolError> {
-        match threads.checked_sub(1) {
-            Some(workers) => Self::builder().workers(workers).build(),
-            None => Err(PoolError::Threads { asked: 0 }),
-        }
+        Self::builder().threads(threads).build()
     }
 
-    /// Settings, with one worker for each processor that this process may use, less the caller.
+    /// Settings; by default one thread for each processor that this process may use, the caller included.
     pub fn builder() -> Builder {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Builder {
-            workers: processors - 1,
-            name: "anabranch-".into(),
-            pin: false,
-            spin: Duration::from_micros(50),
-        }
+        Builder::new()
     }
 
     /// The number of threads that a region can have when it is opened by the calling thread.
@@ -200,6 +93,7 @@ impl ThreadPool {
     }
 
     /// Calls `f` with this pool as the calling thread's own: loops inside it that name no pool run here.
+    #[inline]
     pub fn install<R>(&self, f: impl FnOnce() -> R) -> R {
         let _entered = current::install(&self.shared);
         f()
@@ -209,7 +103,11 @@ impl ThreadPool {
     ///
     /// In a pool without workers the calling thread runs it: before this returns, or where the thread is inside a region
     /// or job, when it leaves the outermost one.
+    ///
+    /// # Panics
+    /// If this process was forked after the pool was built.
     pub fn submit(&self, job: Arc<dyn Job>) {
+        self.shared.expect_not_forked();
         self.shared.jobs.push(job);
         if self.shared.workers == 0 {
             drop(Busy::enter(&self.shared));
@@ -218,14 +116,34 @@ impl ThreadPool {
         }
     }
 
-    /// Takes the oldest job that no worker has taken yet, for the caller to run.
+    /// Takes the oldest job that no worker has taken yet, for the caller to run. In a process that was forked after the
+    /// pool was built there is none: they are all run in the parent.
     pub fn steal(&self) -> Option<Arc<dyn Job>> {
-        self.shared.jobs.pop()
+        self.shared.check_fork().ok().and_then(|()| self.shared.jobs.pop())
+    }
+
+    /// Whether this process has the pool's workers: not if it was forked after the pool was built.
+    ///
+    /// ```
+    /// let pool = anabranch_par::ThreadPool::new(2)?;
+    /// assert_eq!(pool.check_fork(), Ok(()));
+    /// # Ok::<(), anabranch_par::PoolError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Forked`].
+    pub fn check_fork(&self) -> Result<(), Forked> {
+        self.shared.check_fork()
     }
 
     /// Runs the jobs that are still queued, ends the workers and waits for them. Regions are run by their callers alone
-    /// from then on, and jobs that are submitted later stay where they are.
+    /// from then on, and jobs that are submitted later stay where they are. In a process that was forked after the pool was
+    /// built it does nothing.
     pub fn stop(&self) {
+        if self.check_fork().is_err() {
+            return;
+        }
+        self.shared.reservations.close();
         self.shared.stop.store(true, SeqCst);
         self.shared.sleep.wake_all();
         let workers = std::mem::take(&mut *self.workers.lock());
@@ -250,6 +168,13 @@ impl RefUnwindSafe for ThreadPool {}
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
+        if self.check_fork().is_err() {
+            // Others were at work on all this when they ceased to be; and the handles of threads that do not exist here
+            // may be those of new ones.
+            std::mem::forget(std::mem::take(self.workers.get_mut()));
+            std::mem::forget(Arc::clone(&self.shared));
+            return;
+        }
         self.stop();
     }
 }
@@ -315,35 +240,63 @@ struct Gate {
 /// What the workers and the pool's users share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// Where the workers are.
+    home: fork::Home,
     workers: usize,
+    /// How long an idle worker looks for work before it sleeps.
     spin: Duration,
+    /// The same for the opener of a region that waits for the others.
+    patience: Patience,
     stop: AtomicBool,
     /// A bit for every slot that may be joined: all that an idle worker looks at.
     open: Padded<AtomicU64>,
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
-    sleep: Sleep,
+    /// Halves of joins that anybody may take.
+    pub(crate) offers: Board,
+    pub(crate) sleep: Sleep,
+    reservations: Reservations,
 }
 
 impl Shared {
-    fn new(workers: usize, spin: Duration) -> Self {
+    fn new(home: fork::Home, workers: usize, spin: Duration, patience: Patience) -> Self {
         let slots = if workers == 0 { 0 } else { SLOTS };
         Self {
+            home,
             workers,
             spin,
+            patience,
             stop: AtomicBool::new(false),
             open: Padded(AtomicU64::new(0)),
             gates: (0..slots)
                 .map(|_| Padded(Gate { slot: Slot::new(), cursors: Cursors::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
+            offers: Board::new(workers),
             sleep: Sleep::new(workers),
+            reservations: Reservations::new(workers),
         }
     }
 
-    fn current(&self) -> Option<usize> {
+    pub(crate) fn current(&self) -> Option<usize> {
         let (pool, index) = WORKER.get();
         ptr::eq(pool, self).then_some(index)
+    }
+
+    /// Whether the workers are in this process, not in the one that it was forked from.
+    ///
+    /// # Errors
+    /// [`Forked`].
+    #[inline]
+    pub(crate) fn check_fork(&self) -> Result<(), Forked> {
+        self.home.check()
+    }
+
+    /// The same for those that cannot return an error.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn expect_not_forked(&self) {
+        self.home.expect();
     }
 
     /// The number of threads that a region can have when it is opened by the calling thread.
@@ -355,6 +308,11 @@ impl Shared {
     /// The block that the calling thread works on first in a static schedule.
     pub(crate) fn home(&self) -> usize {
         self.current().unwrap_or(self.workers)
+    }
+
+    /// Which workers belong to teams.
+    pub(crate) fn reservations(&self) -> &Reservations {
+        &self.reservations
     }
 
     /// A free slot, for a region that the calling thread is about to open; `None` where all are taken.
@@ -371,7 +329,7 @@ impl Shared {
     }
 
     /// Whether there is anything that an idle worker could do.
-    fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.has_work_outside(0)
     }
 
@@ -385,7 +343,7 @@ impl Shared {
             }
             open &= open - 1;
         }
-        !self.jobs.is_empty()
+        self.offers.any() || !self.jobs.is_empty()
     }
 
     /// A worker's life.
@@ -394,10 +352,16 @@ impl Shared {
         let _installed = current::install(self);
         denormals::reset();
         self.sleep.register(index);
+        join::local::in_session(self, || self.look_for_work(index));
+        // Thread-local destructors that run from here on may meet another pool at the same address.
+        WORKER.set((ptr::null(), 0));
+    }
+
+    fn look_for_work(&self, index: usize) {
         self.sleep.start_search();
         let mut idle_since = None;
         loop {
-            if self.help(index) || self.run_next_job() {
+            if self.help(index) || join::help(self, index) || self.run_next_job() {
                 idle_since = None;
             } else if self.stop.load(SeqCst) {
                 break;
@@ -406,8 +370,6 @@ impl Shared {
             }
         }
         self.sleep.end_search(|| self.has_work());
-        // Thread-local destructors that run from here on may meet another pool at the same address.
-        WORKER.set((ptr::null(), 0));
     }
 
     /// Joins an open region, if there is one, and works in it until nothing is left to claim.
@@ -421,7 +383,7 @@ impl Shared {
             let body = seat.body();
             let surplus = || door.joinable() && body.surplus(cursors);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
-            let entered = current::enter(self, body.participant(seat.left()));
+            let entered = body.enter(self, seat.left());
             // SAFETY: `seat` counts this thread as inside the region.
             unsafe { body.participate(cursors, index) };
             drop(entered);
@@ -481,7 +443,12 @@ impl Claimed<'_> {
 
 impl Drop for Claimed<'_> {
     fn drop(&mut self) {
+        if let Err(error) = self.shared.check_fork() {
+            // Forked from inside the region: nobody is left to wait for, and what the others had begun is lost.
+            assert!(std::thread::panicking(), "{error}");
+            return;
+        }
         self.shared.hide(self.slot);
-        self.shared.gates[self.slot].slot.close();
+        self.shared.gates[self.slot].slot.close(self.shared.patience);
     }
 }

@@ -1,7 +1,7 @@
 //! Ranges of integers, and boxes of two and three dimensions.
 
 use super::{IntoParallel, Source, private::Sealed};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// An integer type whose ranges can be loops.
 pub trait Integer: Copy + Send + Sync + private::Count {}
@@ -75,6 +75,21 @@ impl<I: Integer> IntoParallel for Range<I> {
     #[inline]
     fn into_source(self) -> Range1<I> {
         Range1 { start: self.start, len: count(&self) }
+    }
+}
+
+impl<I: Integer> IntoParallel for RangeInclusive<I> {
+    type Source = Range1<I>;
+
+    #[inline]
+    fn into_source(self) -> Range1<I> {
+        let (start, end) = self.into_inner();
+        let len = if I::count(end, start) == Some(0) {
+            count(&(start..end)).checked_add(1).expect("a range of more items than can be counted")
+        } else {
+            0
+        };
+        Range1 { start, len }
     }
 }
 

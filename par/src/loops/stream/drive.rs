@@ -56,7 +56,11 @@ where
             body,
             oversight: settings.oversight(usize::MAX, interrupted),
         };
-        settings.with_pool(|pool| region::run(pool, &settings.uncounted_plan(pool), &flow));
+        settings.with_pool(|pool| {
+            pool.check_fork().map_err(LoopError::Forked)?;
+            region::run(pool, &settings.uncounted_plan(pool), &flow);
+            Ok(())
+        })?;
         flow.oversight.into_result(None)
     }
 }

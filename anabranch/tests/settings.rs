@@ -1,0 +1,59 @@
+//! What the environment says about the threads of a runtime. It belongs to the whole process, so it is tried in child
+//! processes, which run `probe` alone.
+
+use anabranch::prelude::*;
+use std::process::Command;
+
+/// Builds a runtime in a child process with these environment variables: its number of threads, or the error.
+fn probe_with(variables: &[(&str, &str)]) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["probe", "--exact", "--ignored", "--nocapture"])
+        .env_remove("ANABRANCH_PIN")
+        .env_remove("ANABRANCH_WAIT_POLICY")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    let (_, answer) = output.split_once("answer: ").expect("the probe prints an answer");
+    answer.lines().next().unwrap().into()
+}
+
+#[test]
+#[ignore = "run in child processes by the others"]
+fn probe() {
+    let mut builder = Runtime::builder();
+    if std::env::var_os("EXPLICIT").is_some() {
+        builder = builder.threads(3).pin(false);
+    }
+    match builder.build() {
+        Ok(rt) => {
+            let u = rt.buffer::<u32, 1>([100]);
+            rt.task("fill").over([100]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1)).unwrap();
+            rt.wait().unwrap();
+            println!("answer: {} threads", rt.threads());
+        }
+        Err(error) => println!("answer: {error}: {}", std::error::Error::source(&error).unwrap()),
+    }
+}
+
+#[test]
+fn the_environment_sets_the_threads_of_a_runtime() {
+    for threads in ["1", "2", "3", "4", "8"] {
+        let variables = [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_PIN", "1")];
+        assert_eq!(probe_with(&variables), format!("{threads} threads"));
+    }
+}
+
+#[test]
+fn a_wrong_value_is_an_error_that_names_the_variable() {
+    for variable in ["ANABRANCH_NUM_THREADS", "ANABRANCH_PIN", "ANABRANCH_WAIT_POLICY"] {
+        let answer = probe_with(&[(variable, "some")]);
+        assert!(answer.contains(&format!("{variable} is \"some\"")), "{answer}");
+    }
+}
+
+#[test]
+fn the_program_overrides_the_environment() {
+    let variables = [("EXPLICIT", "1"), ("ANABRANCH_NUM_THREADS", "8"), ("ANABRANCH_PIN", "maybe")];
+    assert_eq!(probe_with(&variables), "3 threads");
+}

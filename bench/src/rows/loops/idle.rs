@@ -1,0 +1,45 @@
+//! What a pool without work costs.
+
+use std::{hint::black_box, thread, time::Duration};
+
+use anabranch_par::ThreadPool;
+use rustix::time::ClockId;
+
+use crate::{
+    harness::{Contest, Context, Failure, Outcome},
+    row::Row,
+    rows::runtime::seconds,
+};
+
+/// Of the pool.
+const THREADS: usize = 8;
+/// How long after their last work threads may still look for more.
+const SETTLE: Duration = Duration::from_millis(5);
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        Row::lower("loops/idle-cpu", "%", "of a processor, by the idle threads of a pool of eight", idle_cpu)
+            .median()
+            .bar(0.0),
+    ]
+}
+
+/// Processor time of all threads but this one over the time of the clock, in percent, to two decimal places: reading
+/// the clocks takes time as well.
+fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
+    let nap = Duration::from_millis(context.pick(500, 50));
+    let pool = ThreadPool::new(THREADS)?;
+    Contest::ours(|| {
+        pool.region(THREADS).run(|i| {
+            black_box(i);
+        });
+        thread::sleep(SETTLE);
+        let before = [ClockId::ProcessCPUTime, ClockId::ThreadCPUTime, ClockId::Monotonic].map(seconds);
+        thread::sleep(nap);
+        let after = [ClockId::ProcessCPUTime, ClockId::ThreadCPUTime, ClockId::Monotonic].map(seconds);
+        let [process, this, clock] = std::array::from_fn(|i| after[i] - before[i]);
+        let percent = 100.0 * (process - this).max(0.0) / clock;
+        Ok(vec![(percent * 100.0).round() / 100.0])
+    })
+    .run(context.pick(6, 1))
+}

@@ -1,0 +1,183 @@
+//! Scratch: the sum of each of 768 matrix products, for which every item needs a buffer.
+//!
+//! All contenders multiply with the same function, `general_mat_mul` of ndarray, which is crate `matrixmultiply`, into
+//! buffers that begin on a cache line: in any other place a product takes a third longer.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use anabranch_par::ThreadPool;
+use ndarray::{Array2, ArrayViewMut2, linalg::general_mat_mul};
+use rayon::prelude::*;
+
+use super::{MS, ours, random::fraction, rayon_pool, reductions::sum_of, scaled, time};
+use crate::{
+    harness::{Contest, Context, Failure, Load, Outcome},
+    peers::program::{Program, TBB_LOOPS},
+    row::{Row, times_best},
+};
+
+pub fn rows() -> Vec<Row> {
+    let uniform = |context: &Context| sums(context, |_| INNER);
+    let nonuniform = |context: &Context| sums(context, |i| (i + 1).isqrt().pow(2));
+    vec![
+        Row::lower("loops/matmulsums", "ms", "768 products of 256 x 16 by 16 x 256, each summed", uniform)
+            .bar(times_best(1.0))
+            .better(14.5)
+            .quoted("TBB (OpenBLAS)", 17.4)
+            .quoted("OpenMP dynamic (OpenBLAS)", 17.0),
+        Row::lower(
+            "loops/matmulsums-nonuniform",
+            "ms",
+            "the same with inner dimensions isqrt(i)², i = 1..=768",
+            nonuniform,
+        )
+        .bar(times_best(1.0))
+        .better(300.0)
+        .quoted("TBB (OpenBLAS)", 292.0)
+        .quoted("OpenMP dynamic (OpenBLAS)", 276.0),
+        Row::lower(
+            "loops/scratch-initialisations",
+            "count",
+            "buffers that are made for 768 products",
+            initialisations,
+        )
+        .median()
+        .bar(2.0),
+    ]
+}
+
+/// Rows of a product, and columns.
+const SIDE: usize = 256;
+/// Columns of the first matrix and rows of the second, where all pairs are alike.
+const INNER: usize = 16;
+/// Numbers in a cache line.
+const LINE: usize = 8;
+
+/// Two matrices to be multiplied.
+pub struct Pair(Array2<f64>, Array2<f64>);
+
+impl Pair {
+    fn new(inner: usize) -> Self {
+        let matrix =
+            |rows, columns| Array2::from_shape_fn((rows, columns), |(i, j)| fraction(i * columns + j));
+        Self(matrix(SIDE, inner), matrix(inner, SIDE))
+    }
+
+    /// The sum of all elements of the product, which is in `c` afterwards.
+    pub fn sum(&self, c: &mut [f64]) -> f64 {
+        let mut product =
+            ArrayViewMut2::from_shape((SIDE, SIDE), c).expect("as many elements as the product");
+        general_mat_mul(1.0, &self.0, &self.1, 0.0, &mut product);
+        sum_of(c)
+    }
+}
+
+/// A buffer for the product of any pair.
+pub struct Scratch(Vec<f64>);
+
+impl Scratch {
+    /// Allocates it.
+    pub fn new() -> Self {
+        Self(vec![0.0; SIDE * SIDE + LINE])
+    }
+
+    /// The elements, from the first cache line on.
+    pub fn elements(&mut self) -> &mut [f64] {
+        let begin = self.0.as_ptr().align_offset(LINE * size_of::<f64>());
+        &mut self.0[begin..begin + SIDE * SIDE]
+    }
+}
+
+/// In a smoke run small ones.
+fn pairs(context: &Context, inner: impl Fn(usize) -> usize) -> Vec<Pair> {
+    (0..context.pick(768, 32)).map(|i| Pair::new(inner(i))).collect()
+}
+
+fn sums(context: &Context, inner: impl Fn(usize) -> usize) -> Result<Outcome, Failure> {
+    let pairs = &pairs(context, inner);
+    let pool = ThreadPool::new(context.threads)?;
+    let rayon = rayon_pool(context.threads)?;
+    let load = Load::back_to_back(context.pick(2, 1), 1);
+    let expected = sequential(pairs);
+    let ms = |sums: &(dyn Fn() -> Vec<f64> + Sync)| {
+        assert_eq!(sums(), expected);
+        Ok(scaled(time(load, sums), MS))
+    };
+    Contest::ours(|| ms(&|| ours::matmulsums(&pool, pairs).0))
+        .peer("rayon map_init", || rayon.install(|| ms(&|| map_init(pairs).0)))
+        .peer("rayon static chunks", || rayon.install(|| ms(&|| static_chunks(pairs))))
+        .peer("rayon, own cursor", || ms(&|| own_cursor(&rayon, pairs)))
+        .peer("allocation per item", || rayon.install(|| ms(&|| allocation_per_item(pairs))))
+        .peer("sequential", || ms(&|| sequential(pairs)))
+        .run(context.pick(8, 1))
+}
+
+/// How many buffers are made, by ours and by the peers that make them as they see fit.
+fn initialisations(context: &Context) -> Result<Outcome, Failure> {
+    let pairs = &pairs(context, |_| INNER);
+    let threads = context.threads;
+    let pool = ThreadPool::new(threads)?;
+    let rayon = rayon_pool(threads)?;
+    Contest::ours(|| Ok(vec![ours::matmulsums(&pool, pairs).1 as f64]))
+        .peer("rayon map_init", || Ok(vec![rayon.install(|| map_init(pairs)).1 as f64]))
+        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, |program: &mut Program| {
+            program.time("scratch-initialisations", pairs.len(), threads, Load::back_to_back(1, 1))
+        })
+        .run(context.pick(20, 1))
+}
+
+fn sequential(pairs: &[Pair]) -> Vec<f64> {
+    let mut c = Scratch::new();
+    pairs.iter().map(|pair| pair.sum(c.elements())).collect()
+}
+
+fn allocation_per_item(pairs: &[Pair]) -> Vec<f64> {
+    pairs.par_iter().map(|pair| pair.sum(Scratch::new().elements())).collect()
+}
+
+/// The sums, and how many buffers were made.
+fn map_init(pairs: &[Pair]) -> (Vec<f64>, usize) {
+    let made = AtomicUsize::new(0);
+    let init = || {
+        made.fetch_add(1, Relaxed);
+        Scratch::new()
+    };
+    let sums = pairs.par_iter().map_init(init, |c, pair| pair.sum(c.elements())).collect();
+    (sums, made.into_inner())
+}
+
+/// As many chunks as threads, and a buffer for each.
+fn static_chunks(pairs: &[Pair]) -> Vec<f64> {
+    let chunk = pairs.len().div_ceil(rayon::current_num_threads()).max(1);
+    pairs.par_chunks(chunk).flat_map_iter(sequential).collect()
+}
+
+/// What one would write by hand: every thread has a buffer and takes the next pair until there is none.
+fn own_cursor(rayon: &rayon::ThreadPool, pairs: &[Pair]) -> Vec<f64> {
+    let next = AtomicUsize::new(0);
+    let sums: Vec<AtomicU64> = pairs.iter().map(|_| AtomicU64::new(0)).collect();
+    rayon.broadcast(|_| {
+        let mut c = Scratch::new();
+        while let Some(i) = Some(next.fetch_add(1, Relaxed)).filter(|&i| i < pairs.len()) {
+            sums[i].store(pairs[i].sum(c.elements()).to_bits(), Relaxed);
+        }
+    });
+    sums.into_iter().map(|sum| f64::from_bits(sum.into_inner())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_finds_the_same_sums() {
+        let pairs: Vec<Pair> = (0..20).map(Pair::new).collect();
+        let expected = sequential(&pairs);
+        let (pool, rayon) = (ThreadPool::new(3).unwrap(), rayon_pool(3).unwrap());
+        assert_eq!(ours::matmulsums(&pool, &pairs).0, expected);
+        assert_eq!(rayon.install(|| map_init(&pairs)).0, expected);
+        assert_eq!(rayon.install(|| static_chunks(&pairs)), expected);
+        assert_eq!(rayon.install(|| allocation_per_item(&pairs)), expected);
+        assert_eq!(own_cursor(&rayon, &pairs), expected);
+    }
+}

@@ -1,0 +1,158 @@
+//! Reductions of arrays of ten million numbers.
+
+use anabranch_par::ThreadPool;
+use rayon::prelude::*;
+
+use super::{MS, ours, random::fraction, rayon_pool, scaled, time};
+use crate::{
+    harness::{Contest, Context, Failure, Load, Outcome},
+    peers::program::{OPENMP_LOOPS, Program, TBB_LOOPS},
+    row::{Row, times},
+};
+
+/// OpenMP's `parallel for simd`.
+const OPENMP_SIMD: &str = "OpenMP simd";
+
+pub fn rows() -> Vec<Row> {
+    let row = |name, about, run: fn(&Context) -> Result<Outcome, Failure>| {
+        Row::lower(name, "ms", about, run).bar(times(1.1, OPENMP_SIMD)).better(times(1.0, OPENMP_SIMD))
+    };
+    vec![
+        row("loops/sum-1e7", "the sum of 10,000,000 numbers", sum),
+        row("loops/dot-1e7", "the scalar product of two such arrays", dot),
+        row("loops/min-1e7", "the smallest of 10,000,000 numbers", min),
+    ]
+}
+
+/// Elements of a chunk of rayon's.
+const CHUNK: usize = 1 << 14;
+/// Partial results, so that additions do not wait for each other and become vector instructions.
+const LANES: usize = 16;
+
+/// The sum, in the order that processors like.
+pub fn sum_of(x: &[f64]) -> f64 {
+    let (blocks, rest) = x.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for block in blocks {
+        (0..LANES).for_each(|lane| sums[lane] += block[lane]);
+    }
+    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
+}
+
+/// The scalar product, in the same order.
+pub fn dot_of(x: &[f64], y: &[f64]) -> f64 {
+    let ((xs, x_rest), (ys, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    let mut sums = [0.0; LANES];
+    for (x, y) in xs.iter().zip(ys) {
+        (0..LANES).for_each(|lane| sums[lane] += x[lane] * y[lane]);
+    }
+    sums.iter().sum::<f64>() + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
+}
+
+/// The smallest element.
+pub fn min_of(x: &[f64]) -> f64 {
+    let (blocks, rest) = x.as_chunks::<LANES>();
+    let mut least = [f64::INFINITY; LANES];
+    for block in blocks {
+        // `f64::min` would have to look for what is not a number.
+        (0..LANES).for_each(|lane| least[lane] = smaller(block[lane], least[lane]));
+    }
+    least.iter().chain(rest).copied().fold(f64::INFINITY, smaller)
+}
+
+fn smaller(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
+/// What all three need.
+struct Stage {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    threads: usize,
+    pool: ThreadPool,
+    rayon: rayon::ThreadPool,
+    load: Load,
+    rounds: usize,
+}
+
+impl Stage {
+    fn new(context: &Context) -> Result<Self, Failure> {
+        let x: Vec<f64> = (0..context.pick(10_000_000, 100_000)).map(fraction).collect();
+        Ok(Self {
+            y: x.iter().rev().copied().collect(),
+            x,
+            threads: context.threads,
+            pool: ThreadPool::new(context.threads)?,
+            rayon: rayon_pool(context.threads)?,
+            load: Load::back_to_back(context.pick(5, 2), 1),
+            rounds: context.pick(10, 1),
+        })
+    }
+
+    fn ms(&self, reduce: impl Fn() -> f64) -> Result<Vec<f64>, Failure> {
+        Ok(scaled(time(self.load, reduce), MS))
+    }
+
+    fn rayon_ms(&self, reduce: impl Fn() -> f64 + Send) -> Result<Vec<f64>, Failure> {
+        self.rayon.install(|| self.ms(reduce))
+    }
+
+    fn program(&self, benchmark: &str) -> impl FnMut(&mut Program) -> Result<Vec<f64>, Failure> {
+        move |program| Ok(scaled(program.time(benchmark, self.x.len(), self.threads, self.load)?, MS))
+    }
+}
+
+fn sum(context: &Context) -> Result<Outcome, Failure> {
+    let stage = Stage::new(context)?;
+    let x = &stage.x;
+    Contest::ours(|| stage.ms(|| ours::sum(&stage.pool, x)))
+        .peer("rayon", || stage.rayon_ms(|| x.par_iter().sum()))
+        .peer("rayon par_chunks", || stage.rayon_ms(|| x.par_chunks(CHUNK).map(sum_of).sum()))
+        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, stage.program("sum"))
+        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, stage.program("sum"))
+        .run(stage.rounds)
+}
+
+fn dot(context: &Context) -> Result<Outcome, Failure> {
+    let stage = Stage::new(context)?;
+    let (x, y) = (&stage.x, &stage.y);
+    let chunks = || {
+        let pairs = x.par_chunks(CHUNK).zip(y.par_chunks(CHUNK));
+        pairs.map(|(x, y)| dot_of(x, y)).sum()
+    };
+    Contest::ours(|| stage.ms(|| ours::dot(&stage.pool, x, y)))
+        .peer("rayon", || stage.rayon_ms(|| x.par_iter().zip(y).map(|(x, y)| x * y).sum()))
+        .peer("rayon par_chunks", || stage.rayon_ms(chunks))
+        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, stage.program("dot"))
+        .run(stage.rounds)
+}
+
+fn min(context: &Context) -> Result<Outcome, Failure> {
+    let stage = Stage::new(context)?;
+    let x = &stage.x;
+    let plain = || x.par_iter().copied().reduce(|| f64::INFINITY, smaller);
+    let chunks = || x.par_chunks(CHUNK).map(min_of).reduce(|| f64::INFINITY, smaller);
+    Contest::ours(|| stage.ms(|| ours::min(&stage.pool, x)))
+        .peer("rayon", || stage.rayon_ms(plain))
+        .peer("rayon par_chunks", || stage.rayon_ms(chunks))
+        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, stage.program("min"))
+        .run(stage.rounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_reduces_as_one_thread_does() {
+        let pool = ThreadPool::new(3).unwrap();
+        for n in [0, 1, 1000, 100_003] {
+            let x: Vec<f64> = (0..n).map(fraction).collect();
+            let y: Vec<f64> = x.iter().rev().copied().collect();
+            let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * b, "{a} and {b}, {n} elements");
+            near(ours::sum(&pool, &x), x.iter().sum());
+            near(ours::dot(&pool, &x, &y), x.iter().zip(&y).map(|(x, y)| x * y).sum());
+            assert_eq!(ours::min(&pool, &x), x.iter().copied().fold(f64::INFINITY, f64::min));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Teams: threads that do the same thing side by side and can wait for each other.
+//!
+//! In a loop nobody may wait for another participant, because it may never come: a loop runs with as many threads as are
+//! free. A team runs only when *all* of its members are there. So its barrier cannot deadlock:
+//!
+//! - A team that is larger than the pool, or is asked for by a thread inside a loop or job (whose pool's threads might be waiting for
+//!   just that thread), is an error.
+//! - A team begins when its threads are reserved for it: two that want the same ones cannot each have half of them.
+//! - A member that has left breaks the barriers of those that still wait for it: they unwind, and the team's caller learns of it.
+
+use crate::{
+    Forked, current,
+    region::{
+        self, Crew, Plan,
+        claims::{Deal, Kind, Taker},
+    },
+    schedule::Consecutive,
+    sync::pause,
+    thread_pool::{ThreadPool, discard},
+};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    any::Any,
+    fmt,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::atomic::{AtomicUsize, Ordering::*},
+};
+
+/// How often who waits at a barrier looks before it sleeps.
+const SPINS: usize = 2000;
+
+/// A team that cannot be formed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TeamError {
+    /// There are not as many threads, or none was asked for.
+    Threads {
+        /// How many were asked for.
+        asked: usize,
+        /// How many there are, the caller included.
+        threads: usize,
+    },
+    /// The calling thread is inside a loop, a job or a scope: its members might never come.
+    Inside,
+    /// The pool was stopped.
+    Stopped,
+    /// This process was forked after the pool was built: its threads are not here.
+    Forked(Forked),
+}
+
+impl fmt::Display for TeamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads { asked, threads } => write!(
+                f,
+                "a team of {asked} was asked for in a pool of {threads} threads; choose between 1 and {threads}"
+            ),
+            Self::Inside => f.write_str(
+                "a team was asked for inside a loop or job, whose threads might never come: form it outside, and run \
+                 the loop inside the team",
+            ),
+            Self::Stopped => f.write_str("a team was asked for in a pool that was stopped"),
+            Self::Forked(forked) => forked.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TeamError {}
+
+/// One of a team: see [`ThreadPool::team`].
+#[derive(Debug)]
+pub struct Member<'t> {
+    index: usize,
+    meeting: &'t Meeting,
+}
+
+impl Member<'_> {
+    /// From 0 (the caller) to [`count`](Self::count) - 1.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// How many members there are. All of them are here.
+    pub fn count(&self) -> usize {
+        self.meeting.count
+    }
+
+    /// This member's share of `0..len`, in one piece.
+    pub fn share(&self, len: usize) -> Range<usize> {
+        let split = Consecutive::by_count(len, self.count());
+        if self.index < split.chunks() { split.chunk(self.index) } else { len..len }
+    }
+
+    /// Waits until all members have come here: what they have done before is seen by all after.
+    ///
+    /// If a member has left the team, by its end or by a panic, this call does not return: it unwinds, and
+    /// [`team`](ThreadPool::team) panics with the reason.
+    pub fn barrier(&self) {
+        if self.meeting.meet().is_err() {
+            resume_unwind(Box::new(Broken));
+        }
+    }
+}
+
+/// What a panic carries that is only the consequence of another member's leaving.
+struct Broken;
+
+/// Where members wait for each other.
+#[derive(Debug)]
+struct Meeting {
+    count: usize,
+    arrived: AtomicUsize,
+    /// The number of meetings so far.
+    round: AtomicUsize,
+    /// How many members have left.
+    left: AtomicUsize,
+    asleep: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Meeting {
+    fn new(count: usize) -> Self {
+        Self {
+            count,
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            asleep: Mutex::new(()),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// Waits for everybody; an error where somebody has left.
+    fn meet(&self) -> Result<(), Broken> {
+        let round = self.round.load(Relaxed);
+        // AcqRel: the last one sees what all others have done, and hands it on by the round.
+        if self.arrived.fetch_add(1, AcqRel) + 1 == self.count {
+            self.arrived.store(0, Relaxed);
+            let _awake = self.asleep.lock();
+            self.round.store(round + 1, Release);
+            self.wake.notify_all();
+            return Ok(());
+        }
+        for _ in 0..SPINS {
+            if let Some(met) = self.met(round) {
+                return met;
+            }
+            pause();
+        }
+        let mut asleep = self.asleep.lock();
+        loop {
+            if let Some(met) = self.met(round) {
+                return met;
+            }
+            self.wake.wait(&mut asleep);
+        }
+    }
+
+    fn met(&self, round: usize) -> Option<Result<(), Broken>> {
+        // Acquire: with the Release of the last one to arrive.
+        if self.round.load(Acquire) != round {
+            Some(Ok(()))
+        } else if self.left.load(Relaxed) > 0 {
+            Some(Err(Broken))
+        } else {
+            None
+        }
+    }
+
+    fn leave(&self) {
+        let _awake = self.asleep.lock();
+        self.left.fetch_add(1, Relaxed);
+        self.wake.notify_all();
+    }
+}
+
+impl ThreadPool {
+    /// Calls `body` on `count` threads at the same time, the calling one included, and returns what they return, by their
+    /// index.
+    ///
+    /// ```
+    /// use anabranch_par::ThreadPool;
+    /// use std::sync::Mutex;
+    ///
+    /// let pool = ThreadPool::new(4)?;
+    /// let parts = Mutex::new(vec![0; 4]);
+    /// let totals = pool.team(4, |member| {
+    ///     parts.lock().unwrap()[member.index()] = member.share(100).sum::<usize>();
+    ///     member.barrier(); // now all parts are there
+    ///     parts.lock().unwrap().iter().sum::<usize>()
+    /// })?;
+    /// assert_eq!(totals, [4950; 4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there could never be so many at the same time.
+    ///
+    /// # Panics
+    /// With the panic of the first member that panics, by index, once all have left; or if members waited at a barrier for
+    /// one that had left.
+    pub fn team<R: Send>(
+        &self,
+        count: usize,
+        body: impl Fn(&Member<'_>) -> R + Sync,
+    ) -> Result<Vec<R>, TeamError> {
+        let shared = self.shared();
+        shared.check_fork().map_err(TeamError::Forked)?;
+        let threads = shared.threads();
+        if !(1..=threads).contains(&count) {
+            return Err(TeamError::Threads { asked: count, threads });
+        }
+        if count > 1 && current::is_inside() {
+            return Err(TeamError::Inside);
+        }
+        let _reserved = shared.reservations().reserve(count - 1).ok_or(TeamError::Stopped)?;
+        let team = Team {
+            meeting: Meeting::new(count),
+            body,
+            results: Mutex::new((0..count).map(|_| None).collect()),
+        };
+        // Everybody takes one unit, and none of them a second one: all are taken when the members meet for the first time.
+        let deal = Deal::new(count, Kind::Dynamic { grain: 1 });
+        let plan = Plan { participants: count, deal, most: 1, flush: false };
+        if count == 1 {
+            region::run(shared, &plan, &team)
+        } else {
+            region::run_shared(shared, &plan, &team)
+        }
+        Ok(team.into_results())
+    }
+}
+
+/// A team at work; lives in the frame of its caller.
+struct Team<F, R> {
+    meeting: Meeting,
+    body: F,
+    results: Mutex<Vec<Option<Outcome<R>>>>,
+}
+
+type Outcome<R> = Result<R, Box<dyn Any + Send>>;
+
+impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<F, R> {
+    fn participate(&self, mut taker: Taker<'_>) {
+        let index = taker.take(usize::MAX).expect("a unit for each member").start;
+        self.meeting.meet().unwrap_or_else(|_| unreachable!("nobody leaves before all have come"));
+        let member = Member { index, meeting: &self.meeting };
+        let result = catch_unwind(AssertUnwindSafe(|| (self.body)(&member)));
+        self.meeting.leave();
+        self.results.lock()[index] = Some(result);
+    }
+}
+
+impl<F, R> Team<F, R> {
+    fn into_results(self) -> Vec<R> {
+        let results = self.results.into_inner().into_iter();
+        let mut returned = Vec::with_capacity(results.len());
+        let mut broken = false;
+        let mut panics = Vec::new();
+        for result in results.map(|result| result.expect("every member has left")) {
+            match result {
+                Ok(result) => returned.push(result),
+                Err(payload) if payload.is::<Broken>() => broken = true,
+                Err(payload) => panics.push(payload),
+            }
+        }
+        let mut panics = panics.into_iter();
+        let first = panics.next();
+        panics.for_each(discard);
+        if let Some(payload) = first {
+            resume_unwind(payload);
+        }
+        assert!(
+            !broken,
+            "a member left the team while others waited for it at a barrier: all must pass the same barriers"
+        );
+        returned
+    }
+}
+
+/// How many of a pool's workers belong to teams. All teams that are let in can be there at the same time.
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    state: Mutex<Reserved>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Reserved {
+    workers: usize,
+    taken: usize,
+    closed: bool,
+}
+
+impl Reservations {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { state: Mutex::new(Reserved { workers, ..Reserved::default() }), changed: Condvar::new() }
+    }
+
+    /// Waits until so many workers belong to no team; `None` where the pool has been stopped.
+    fn reserve(&self, count: usize) -> Option<Reservation<'_>> {
+        let mut state = self.state.lock();
+        while state.taken + count > state.workers && !state.closed {
+            self.changed.wait(&mut state);
+        }
+        state.taken += count;
+        let reservation = Reservation { of: self, count };
+        let closed = state.closed;
+        drop(state);
+        (!closed).then_some(reservation)
+    }
+
+    /// Waits for the teams there are, and lets no other one in.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        while state.taken > 0 {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Reservation<'r> {
+    of: &'r Reservations,
+    count: usize,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.of.state.lock().taken -= self.count;
+        self.of.changed.notify_all();
+    }
+}

@@ -1,0 +1,75 @@
+//! What a thread that has joined does without allocating.
+
+use anabranch_par::{foreign, prelude::*, scratch};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+/// Counts the allocations of each thread: what the test harness does on others is not ours.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is handed to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The number of allocations on this thread in 1,000 calls, after some to warm up.
+fn allocations(mut f: impl FnMut()) -> usize {
+    (0..10).for_each(|_| f());
+    let before = ALLOCATIONS.get();
+    (0..1000).for_each(|_| f());
+    ALLOCATIONS.get() - before
+}
+
+#[test]
+fn a_thread_that_has_joined_allocates_nothing() {
+    for threads in [1, 2, 3, 4, 8] {
+        let pool = ThreadPool::new(threads).unwrap();
+        let sum = AtomicUsize::new(0);
+        let add = |item| {
+            sum.fetch_add(item, Relaxed);
+        };
+        let schedules =
+            [Schedule::Static(Split::RoundRobin), Schedule::Dynamic, Schedule::Guided, Schedule::Greedy];
+        for schedule in schedules {
+            let all = || (0..100).par().on(&pool).schedule(schedule).for_each(add);
+            assert_eq!(allocations(all), 0, "{schedule:?}");
+        }
+        assert_eq!(allocations(|| drop(pool.call(|| add(1)))), 0);
+    }
+    let nested = || {
+        scratch::scope(|outer| {
+            outer.filled(1000, 1.0_f64);
+            scratch::scope(|inner| inner.filled(1000, 2.0_f64).len())
+        });
+    };
+    assert_eq!(allocations(nested), 0);
+    // Nor does one that comes again and again.
+    assert_eq!(allocations(|| foreign::attach().leave().unwrap()), 0);
+    assert_eq!(
+        allocations(|| {
+            let attached = foreign::attach();
+            nested();
+            attached.leave().unwrap();
+        }),
+        0
+    );
+}

@@ -1,0 +1,244 @@
+//! `fork`: a child has none of its parent's threads, and is told so. A program of its own, without the test harness, so that
+//! at each fork only those threads are there that the test has started.
+
+#[cfg(unix)]
+fn main() {
+    forks::all();
+}
+
+#[cfg(not(unix))]
+fn main() {}
+
+#[cfg(unix)]
+mod forks {
+    use anabranch_par::{Job, Lanes, LoopError, TeamError, foreign, prelude::*, scratch};
+    use std::{
+        convert::Infallible,
+        panic::{AssertUnwindSafe, catch_unwind},
+        sync::{
+            Arc, Barrier,
+            atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        },
+        thread,
+        time::{Duration, Instant},
+    };
+
+    pub(super) fn all() {
+        let tests: [(&str, fn()); 8] = [
+            ("a_child_is_told_that_the_pool_is_its_parents", a_child_is_told_that_the_pool_is_its_parents),
+            ("a_child_may_drop_what_it_cannot_use", a_child_may_drop_what_it_cannot_use),
+            ("a_child_builds_a_pool_of_its_own", a_child_builds_a_pool_of_its_own),
+            ("a_child_of_a_child_is_told_too", a_child_of_a_child_is_told_too),
+            ("lanes_are_the_parents", lanes_are_the_parents),
+            ("the_global_pool_is_the_parents", the_global_pool_is_the_parents),
+            ("a_child_joins_while_others_joined_at_the_fork", a_child_joins_while_others_joined_at_the_fork),
+            ("a_fork_inside_a_region_ends_in_an_error", a_fork_inside_a_region_ends_in_an_error),
+        ];
+        for (name, test) in tests {
+            test();
+            println!("test {name} ... ok");
+        }
+    }
+
+    /// Forks; the child runs `f` and ends, well if `f` does not panic.
+    fn fork(f: impl FnOnce()) -> libc::pid_t {
+        // SAFETY: the child runs code that may need memory: the C library sees to it that this works after a fork. It ends
+        // without returning from here.
+        match unsafe { libc::fork() } {
+            0 => {
+                let code = i32::from(catch_unwind(AssertUnwindSafe(f)).is_err());
+                // SAFETY: ends the process, without the parent's destructors.
+                unsafe { libc::_exit(code) }
+            }
+            child => child,
+        }
+    }
+
+    /// Waits for the child, which must end well, and soon.
+    fn expect_well(child: libc::pid_t) {
+        assert!(child > 0, "the system refuses to fork");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut status = 0;
+        // SAFETY: waits for our own child; `status` is a local variable.
+        while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
+            if Instant::now() > deadline {
+                // SAFETY: our own child, which nobody has waited for yet.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+                panic!("the child hangs");
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "the child failed: {status}");
+    }
+
+    fn in_child(f: impl FnOnce()) {
+        expect_well(fork(f));
+    }
+
+    /// The message of the panic that `f` ends in; it is not printed.
+    fn message(f: impl FnOnce()) -> String {
+        std::panic::set_hook(Box::new(|_| ()));
+        let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+        drop(std::panic::take_hook());
+        *panic.downcast().expect("it has a message")
+    }
+
+    fn sum(pool: &ThreadPool) -> usize {
+        let sum = AtomicUsize::new(0);
+        (0..100).par().on(pool).for_each(|item| {
+            scratch::scope(|scope| scope.filled(100, 1_u8).len());
+            sum.fetch_add(item, Relaxed);
+        });
+        sum.into_inner()
+    }
+
+    struct Nothing;
+
+    impl Job for Nothing {
+        fn run(self: Arc<Self>) {}
+    }
+
+    fn a_child_is_told_that_the_pool_is_its_parents() {
+        for threads in [1, 2, 3, 4, 8] {
+            let pool = ThreadPool::builder().threads(threads).name("mine-").build().unwrap();
+            assert_eq!(sum(&pool), 4950);
+            in_child(|| {
+                let expected = "the thread pool \"mine-\" cannot be used in this process, which was forked after the pool \
+                     was built: its threads are in the parent process; build a new pool in this one";
+                let uses: [&dyn Fn(); 3] =
+                    [&|| assert_eq!(sum(&pool), 4950), &|| pool.submit(Arc::new(Nothing)), &|| {
+                        pool.call(|| assert_eq!(sum(&pool), 4950)).unwrap_or_else(|panic| panic.resume())
+                    }];
+                for each in uses {
+                    let message = message(each);
+                    assert!(message.starts_with(expected), "{message}");
+                }
+                // Where there is a result, it is an error instead of a panic.
+                let result = (0..1).par().on(&pool).try_for_each(|_| Ok::<_, Infallible>(()));
+                assert!(matches!(result, Err(LoopError::Forked(_))));
+                assert!(matches!(pool.team(1, |_| ()), Err(TeamError::Forked(_))));
+                let error = pool.check_fork().unwrap_err();
+                assert_eq!(error.name(), "mine-");
+                assert!(error.to_string().starts_with(expected));
+            });
+            // Nothing has changed for the parent.
+            assert_eq!((sum(&pool), pool.check_fork()), (4950, Ok(())));
+        }
+    }
+
+    fn a_child_may_drop_what_it_cannot_use() {
+        for threads in [1, 2, 3, 4, 8] {
+            let mut pool = Some(ThreadPool::new(threads).unwrap());
+            in_child(|| {
+                let pool = pool.take().unwrap();
+                assert!(pool.steal().is_none());
+                pool.stop();
+                drop(pool);
+                // Its own threads may have the handles that the parent's had.
+                let pool = ThreadPool::new(threads).unwrap();
+                assert_eq!(sum(&pool), 4950);
+                drop(pool);
+            });
+            assert_eq!(sum(&pool.unwrap()), 4950);
+        }
+    }
+
+    fn a_child_builds_a_pool_of_its_own() {
+        for threads in [1, 2, 3, 4, 8] {
+            let parents = ThreadPool::new(threads).unwrap();
+            in_child(|| {
+                let pool = ThreadPool::new(threads).unwrap();
+                assert_eq!((sum(&pool), pool.check_fork()), (4950, Ok(())));
+                assert_eq!(pool.call(|| sum(&pool)).unwrap(), 4950);
+                assert!(parents.check_fork().is_err());
+            });
+        }
+    }
+
+    fn a_child_of_a_child_is_told_too() {
+        let parents = ThreadPool::new(2).unwrap();
+        in_child(|| {
+            let pool = ThreadPool::new(2).unwrap();
+            in_child(|| assert!(pool.check_fork().is_err() && parents.check_fork().is_err()));
+            assert_eq!(sum(&pool), 4950);
+        });
+    }
+
+    fn lanes_are_the_parents() {
+        let mut lanes: Option<Lanes> = Some(Lanes::new(1, 4, "lane-").unwrap());
+        in_child(|| {
+            let lanes = lanes.take().unwrap();
+            let message = message(|| lanes.submit(Arc::new(Nothing)));
+            assert!(message.starts_with("the thread pool \"lane-\" cannot be used"), "{message}");
+            assert!(lanes.check_fork().is_err() && lanes.steal().is_none());
+            lanes.stop();
+        });
+        lanes.unwrap().submit(Arc::new(Nothing));
+    }
+
+    fn the_global_pool_is_the_parents() {
+        // A child whose parent has not used it yet has one of its own.
+        in_child(|| assert_eq!(sum(ThreadPool::global()), 4950));
+        assert_eq!(sum(ThreadPool::global()), 4950);
+        in_child(|| {
+            let message = message(|| assert_eq!(sum(ThreadPool::global()), 4950));
+            assert!(message.contains("forked after the pool was built"), "{message}");
+        });
+    }
+
+    fn a_child_joins_while_others_joined_at_the_fork() {
+        let stop = AtomicBool::new(false);
+        thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        foreign::attach().leave().unwrap();
+                        scratch::scope(|scope| scope.filled(100, 1_u8).len());
+                    }
+                });
+            }
+            for _ in 0..50 {
+                in_child(|| {
+                    for _ in 0..10 {
+                        foreign::attach().leave().unwrap();
+                        scratch::scope(|scope| scope.filled(100, 1_u8).len());
+                    }
+                });
+            }
+            stop.store(true, Relaxed);
+        });
+    }
+
+    /// Where others were inside, the child does not wait for them, and does not take the region for done.
+    fn a_fork_inside_a_region_ends_in_an_error() {
+        let pool = ThreadPool::new(2).unwrap();
+        let both = Barrier::new(2);
+        let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            (0..2).par().on(&pool).schedule(Schedule::Dynamic).chunk_size(1).for_each(|_| {
+                both.wait();
+                if participant().unwrap().index() == 0 {
+                    // SAFETY: as in `fork`; the child ends below.
+                    let pid = unsafe { libc::fork() };
+                    if pid == 0 {
+                        is_child.store(true, Relaxed);
+                        std::panic::set_hook(Box::new(|_| ()));
+                    }
+                    child.store(pid as usize, Relaxed);
+                }
+                if !is_child.load(Relaxed) {
+                    both.wait();
+                }
+            });
+        }));
+        if is_child.load(Relaxed) {
+            let message = panic.map_err(|panic| *panic.downcast::<String>().unwrap()).unwrap_err();
+            let well = message.contains("forked after the pool was built");
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!well)) }
+        }
+        expect_well(child.load(Relaxed) as libc::pid_t);
+        assert!(panic.is_ok());
+        assert_eq!(sum(&pool), 4950);
+    }
+}

@@ -1,0 +1,130 @@
+//! Bounded pools of values, and critical sections: nothing deadlocks.
+
+use anabranch_par::{Critical, prelude::*, scratch::Pool};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicUsize, Ordering::*},
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+/// The most that were in use at a time.
+#[derive(Default)]
+struct Gauge {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Gauge {
+    fn during(&self, f: impl FnOnce()) {
+        self.most.fetch_max(self.now.fetch_add(1, Relaxed) + 1, Relaxed);
+        f();
+        self.now.fetch_sub(1, Relaxed);
+    }
+}
+
+#[test]
+fn no_more_values_are_lent_than_the_bound() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let (made, gauge) = (AtomicUsize::new(0), Gauge::default());
+        let values = Pool::new(2, || made.fetch_add(1, Relaxed));
+        (0..500).par().on(&pool).schedule(Schedule::Greedy).for_each(|_| {
+            let _value = values.take();
+            gauge.during(std::thread::yield_now);
+        });
+        assert!(gauge.most.into_inner() <= 2 && made.load(Relaxed) <= 2);
+        assert!(values.into_values().len() <= 2);
+    }
+}
+
+#[test]
+fn a_value_comes_back_on_panic() {
+    let pool = ThreadPool::new(3).unwrap();
+    let values = Pool::new(1, || 0);
+    for _ in 0..10 {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            (0..8).par().on(&pool).for_each(|_| {
+                *values.take() += 1;
+                let _value = values.take();
+                panic!("with a value");
+            });
+        }));
+        assert!(panicked.is_err());
+    }
+    assert!(values.into_values()[0] >= 10);
+}
+
+#[test]
+fn a_maker_that_panics_leaves_its_place_free() {
+    let fail = AtomicUsize::new(1);
+    let values = Pool::new(1, || assert!(fail.swap(0, Relaxed) == 0, "the first"));
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(values.take()))).is_err());
+    values.take();
+}
+
+/// Everybody holds one value and opens a loop in which others are taken: waiting would be for ever.
+#[test]
+fn taking_one_inside_a_loop_of_a_holder_does_not_deadlock() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let values = Pool::new(1, Vec::<u8>::new);
+        (0..20).par().on(&pool).chunking(false).for_each(|_| {
+            let _outer = values.take();
+            (0..4).par().chunking(false).for_each(|_| {
+                let _inner = values.take();
+                std::thread::yield_now();
+            });
+        });
+        assert_eq!(values.into_values().len(), 1);
+    }
+}
+
+/// One takes a then b, the other b then a.
+#[test]
+fn two_pools_in_two_orders_do_not_deadlock() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let (a, b) =
+            (Pool::new(1, String::new as fn() -> String), Pool::new(1, String::new as fn() -> String));
+        (0..200).par().on(&pool).chunking(false).for_each(|i| {
+            let (first, second) = if i % 2 == 0 { (&a, &b) } else { (&b, &a) };
+            let _first = first.take();
+            std::thread::yield_now();
+            let _second = second.take();
+        });
+    }
+}
+
+#[test]
+fn who_does_not_want_to_wait_gets_none() {
+    let values = Pool::new(1, || 5);
+    let value = values.try_take().unwrap();
+    assert!(values.try_take().is_none());
+    assert_eq!((*value, values.bound()), (5, 1));
+    drop(value);
+    assert!(values.try_take().is_some());
+}
+
+#[test]
+fn critical_sections_are_entered_by_one_at_a_time_and_held_around_loops() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let (gauge, total) = (Gauge::default(), Critical::new(0));
+        (0..40).par().on(&pool).chunking(false).for_each(|i| {
+            total.enter(|total| {
+                gauge.during(|| *total += (0..10_usize).par().map(|k| k * i).sum());
+            });
+        });
+        assert_eq!((gauge.most.into_inner(), total.into_inner()), (1, 45 * 780));
+    }
+}
+
+#[test]
+fn a_critical_section_in_itself_is_a_panic_and_not_a_deadlock() {
+    let section = Critical::new(1);
+    let panicked = catch_unwind(AssertUnwindSafe(|| section.enter(|_| section.enter(|_| ()))));
+    let message = *panicked.unwrap_err().downcast::<&str>().unwrap();
+    assert_eq!(message, "this thread is inside this critical section already, and would wait for itself");
+    section.enter(|value| assert_eq!(*value, 1));
+}

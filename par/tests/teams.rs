@@ -1,0 +1,155 @@
+//! Teams, on 1 to 8 threads: everybody is there, barriers hold, and what cannot be is an error.
+
+use anabranch_par::{OnlyOnce, TeamError, prelude::*};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::*},
+    },
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+fn message(panicked: Result<impl Sized, Box<dyn std::any::Any + Send>>) -> String {
+    let payload = panicked.err().expect("a panic");
+    payload
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .expect("a message")
+}
+
+#[test]
+fn all_members_are_there_on_threads_of_their_own() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        for _ in 0..20 {
+            let ids = Mutex::new(std::collections::HashSet::new());
+            let indices = pool
+                .team(threads, |member| {
+                    assert_eq!(member.count(), threads);
+                    ids.lock().unwrap().insert(std::thread::current().id());
+                    member.barrier();
+                    assert_eq!(ids.lock().unwrap().len(), threads);
+                    member.index()
+                })
+                .unwrap();
+            assert!(indices.into_iter().eq(0..threads));
+        }
+    }
+}
+
+/// Every member writes its part in each phase and reads another's of the phase before.
+#[test]
+fn phases_see_what_was_done_before_the_barrier() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let cells: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
+        pool.team(threads, |member| {
+            for phase in 1..200 {
+                cells[member.index()].store(phase, Relaxed);
+                member.barrier();
+                let next = (member.index() + 1) % member.count();
+                assert_eq!(cells[next].load(Relaxed), phase);
+                member.barrier();
+            }
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn shares_cover_everything_once() {
+    let pool = ThreadPool::new(3).unwrap();
+    for len in [0, 1, 2, 3, 10] {
+        let shares = pool.team(3, |member| member.share(len)).unwrap();
+        assert!(shares.into_iter().flatten().eq(0..len));
+    }
+}
+
+#[test]
+fn a_team_that_cannot_be_is_an_error() {
+    let pool = ThreadPool::new(3).unwrap();
+    for asked in [0, 4] {
+        let error = pool.team(asked, |_| ()).unwrap_err();
+        assert_eq!(error, TeamError::Threads { asked, threads: 3 });
+        let expected =
+            format!("a team of {asked} was asked for in a pool of 3 threads; choose between 1 and 3");
+        assert_eq!(error.to_string(), expected);
+    }
+    (0..3).par().on(&pool).for_each(|_| {
+        assert_eq!(pool.team(2, |_| ()), Err(TeamError::Inside));
+        assert_eq!(pool.team(1, |_| 7), Ok(vec![7]));
+    });
+    pool.team(2, |_| assert_eq!(pool.team(2, |_| ()), Err(TeamError::Inside))).unwrap();
+    pool.stop();
+    assert_eq!(pool.team(2, |_| ()), Err(TeamError::Stopped));
+}
+
+#[test]
+fn a_member_that_leaves_early_breaks_the_barrier_and_nobody_hangs() {
+    for threads in [2, 3, 8] {
+        let pool = ThreadPool::new(threads).unwrap();
+        let left = catch_unwind(AssertUnwindSafe(|| {
+            pool.team(threads, |member| {
+                if member.index() != 1 {
+                    member.barrier();
+                }
+            })
+        }));
+        assert!(message(left).starts_with("a member left the team while others waited for it at a barrier"));
+        // A panic is the reason that is told.
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            pool.team(threads, |member| {
+                member.barrier();
+                assert!(member.index() != 1, "member one");
+                member.barrier();
+            })
+        }));
+        assert_eq!(message(panicked), "member one");
+        assert_eq!(pool.team(threads, |_| ()).unwrap().len(), threads);
+    }
+}
+
+/// Each wants more than half of the workers: if they shared them out, none could begin.
+#[test]
+fn teams_of_many_threads_do_not_starve_each_other() {
+    let pool = ThreadPool::builder().workers(3).build().unwrap();
+    let teams = AtomicUsize::new(0);
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for _ in 0..30 {
+                    pool.team(3, |member| member.barrier()).unwrap();
+                    (0..4).par().on(&pool).for_each(|_| std::thread::yield_now());
+                    teams.fetch_add(1, Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(teams.into_inner(), 120);
+}
+
+#[test]
+fn loops_run_inside_a_team() {
+    let pool = ThreadPool::new(3).unwrap();
+    let sums = pool.team(3, |member| {
+        let sum: usize = (0..100).par().map(|i| i * member.index()).sum();
+        member.barrier();
+        sum
+    });
+    assert_eq!(sums.unwrap(), [0, 4950, 9900]);
+}
+
+#[test]
+fn one_member_does_what_is_to_be_done_once() {
+    let pool = ThreadPool::new(4).unwrap();
+    let (once, count) = (OnlyOnce::new(), AtomicUsize::new(0));
+    pool.team(4, |member| {
+        once.run(|| count.fetch_add(1, Relaxed));
+        member.barrier();
+        assert_eq!(count.load(Relaxed), 1);
+    })
+    .unwrap();
+}
