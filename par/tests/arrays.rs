@@ -6,13 +6,12 @@ use ndarray::{
     array, s,
 };
 use proptest::prelude::*;
-use std::{collections::HashSet, sync::OnceLock};
+use std::collections::HashSet;
 
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
-fn pools() -> &'static [ThreadPool] {
-    static POOLS: OnceLock<Vec<ThreadPool>> = OnceLock::new();
-    POOLS.get_or_init(|| THREADS.iter().map(|&threads| ThreadPool::new(threads).unwrap()).collect())
+fn pools() -> [ThreadPool; THREADS.len()] {
+    THREADS.map(|threads| ThreadPool::new(threads).unwrap())
 }
 
 /// What is done to an array to give it another layout.
@@ -84,7 +83,7 @@ proptest! {
         pool in 0..THREADS.len(),
         chunk in 1..20_usize,
     ) {
-        let pool = &pools()[pool];
+        let pool = &ThreadPool::new(THREADS[pool]).unwrap();
         let view = apply(&changes, array.view());
         let expected: Vec<u32> = view.iter().copied().collect();
         prop_assert_eq!(&(&view).par().on(pool).chunk_size(chunk).map(|&x| x).collect(), &expected);
@@ -107,7 +106,7 @@ proptest! {
         pool in 0..THREADS.len(),
         chunk in 1..20_usize,
     ) {
-        let pool = &pools()[pool];
+        let pool = &ThreadPool::new(THREADS[pool]).unwrap();
         let mut expected = array.clone();
         apply(&changes, expected.view_mut()).iter_mut().enumerate().for_each(|(i, x)| *x = 1000 + i as u32);
         apply(&changes, array.view_mut()).par_mut().on(pool).chunk_size(chunk).enumerate()
@@ -144,7 +143,7 @@ proptest! {
 
 #[test]
 fn every_kind_of_array_is_a_loop() {
-    for pool in pools() {
+    for pool in &pools() {
         let mut owned = Array2::from_shape_fn((5, 7), |(i, j)| 10 * i + j);
         let total = owned.sum();
         assert_eq!(owned.par().on(pool).sum(), total);
@@ -174,7 +173,7 @@ fn every_kind_of_array_is_a_loop() {
 
 #[test]
 fn elements_of_no_size_and_elements_that_are_dropped() {
-    for pool in pools() {
+    for pool in &pools() {
         let units = Array::from_elem((3, 4), ());
         assert_eq!(units.t().par().on(pool).map(|()| 1).sum(), 12);
         let words = Array::from_shape_fn((3, 4), |(i, j)| format!("{i}{j}"));
@@ -185,7 +184,7 @@ fn elements_of_no_size_and_elements_that_are_dropped() {
 
 #[test]
 fn boxes_and_sequences_have_a_shape() {
-    for pool in pools() {
+    for pool in &pools() {
         let square = (0..4, 0..6).par().on(pool).map(|(i, j)| i * j).collect_array();
         assert_eq!(square, Array::from_shape_fn((4, 6), |(i, j)| i * j));
         let cube = (0..2, 1..4, 2..7).par().on(pool).map(|(i, j, k)| (i, j, k)).collect_array();
@@ -218,9 +217,33 @@ fn shapes_must_agree_where_both_have_one() {
     assert_eq!([0; 6].par().zip(&a).unwrap().map(|(i, _)| i).collect_array().shape(), [6]);
 }
 
+/// Rows may end in the middle of a block of lanes.
+#[test]
+fn a_sum_has_the_bits_of_that_of_its_elements_in_a_row() {
+    let field =
+        Array2::from_shape_fn((70, 90), |(i, j)| ((90 * i + j) as f32).sin() * 10_f32.powi(i as i32 % 9));
+    for pool in &pools() {
+        for view in [field.view(), field.t(), field.slice(s![1..;2, 3..86]), field.slice(s![.., ..;-13])] {
+            let elements: Vec<f32> = view.iter().copied().collect();
+            for size in [5, 16, 50, 6300] {
+                let sum = elements.par().on(pool).chunk_size(size).sum();
+                assert_eq!(view.par().on(pool).chunk_size(size).sum().to_bits(), sum.to_bits());
+                let both = view.par().on(pool).chunk_size(size).zip(&elements).unwrap();
+                let squares = both.map(|(a, b)| a * b).sum();
+                let expected = elements.par().on(pool).chunk_size(size).map(|x| x * x).sum();
+                assert_eq!(squares.to_bits(), expected.to_bits());
+            }
+        }
+        let expected = (0..12 * 7 * 5).par().on(pool).map(|i| (i as f32).sin()).sum();
+        let boxed =
+            (0..12, 0..7, 0..5).par().on(pool).map(|(i, j, k)| ((35 * i + 5 * j + k) as f32).sin()).sum();
+        assert_eq!(boxed.to_bits(), expected.to_bits());
+    }
+}
+
 #[test]
 fn the_first_failure_comes_out() {
-    for pool in pools() {
+    for pool in &pools() {
         let field = Array2::from_shape_fn((20, 30), |(i, j)| 30 * i + j);
         let check = |&x: &usize| if x % 30 == 29 { Err(x) } else { Ok(x) };
         let result = field.t().par().on(pool).map(check).try_collect_array();
@@ -232,7 +255,7 @@ fn the_first_failure_comes_out() {
 
 #[test]
 fn sub_views_are_disjoint() {
-    for pool in pools() {
+    for pool in &pools() {
         let mut field = Array3::<usize>::zeros((6, 5, 4));
         for axis in 0..3 {
             let starts = field.par_axis_mut(Axis(axis)).on(pool).map(|mut part| {

@@ -254,19 +254,20 @@ impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
     /// failed: a run may be long.
     #[inline]
     pub(super) fn try_each<E>(self, mut f: impl FnMut(usize, Q::Out) -> Result<(), E>) -> Result<(), At<E>> {
-        let Range { start, end } = self.items;
-        let mut cursor = self.source.cursor(start);
-        let mut position = Position { at: self.at, item: start };
-        let mut begin = start;
-        // Relaxed: it only saves work.
-        while begin < end && self.failed.load(Relaxed) >= begin {
-            let block = begin..begin + BLOCK.min(end - begin);
-            begin = block.end;
-            for item in block {
-                position.item = item;
-                // SAFETY: the item is of the source, and this run's alone.
-                let value = unsafe { self.source.next(&mut cursor) };
-                f(item, self.step.apply(self.scratch, value)).map_err(|error| (item, error))?;
+        let mut position = Position { at: self.at, item: self.items.start };
+        for row in rows(self.source, self.items) {
+            let mut cursor = self.source.cursor(row.start);
+            let mut begin = row.start;
+            // Relaxed: it only saves work.
+            while begin < row.end && self.failed.load(Relaxed) >= begin {
+                let block = begin..begin + BLOCK.min(row.end - begin);
+                begin = block.end;
+                for item in block {
+                    position.item = item;
+                    // SAFETY: the item is of the source, and this run's alone.
+                    let value = unsafe { self.source.next(&mut cursor) };
+                    f(item, self.step.apply(self.scratch, value)).map_err(|error| (item, error))?;
+                }
             }
         }
         Ok(())
@@ -275,13 +276,15 @@ impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
     /// Calls `f` with the result for each item, in order.
     #[inline]
     pub(super) fn each(self, mut f: impl FnMut(Q::Out)) {
-        let mut cursor = self.source.cursor(self.items.start);
         let mut position = Position { at: self.at, item: self.items.start };
-        for item in self.items {
-            position.item = item;
-            // SAFETY: as above.
-            let value = unsafe { self.source.next(&mut cursor) };
-            f(self.step.apply(self.scratch, value));
+        for row in rows(self.source, self.items) {
+            let mut cursor = self.source.cursor(row.start);
+            for item in row {
+                position.item = item;
+                // SAFETY: as above.
+                let value = unsafe { self.source.next(&mut cursor) };
+                f(self.step.apply(self.scratch, value));
+            }
         }
     }
 
@@ -289,28 +292,61 @@ impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
     #[inline]
     pub(super) fn lanes<A: Copy, const L: usize>(self, start: A, f: impl Fn(A, Q::Out) -> A) -> [A; L] {
         let mut lanes = [start; L];
-        let mut cursor = self.source.cursor(self.items.start);
         let mut position = Position { at: self.at, item: self.items.start };
-        let whole = self.items.len() / L;
-        for block in 0..whole {
-            let values: [Q::Out; L] = std::array::from_fn(|k| {
-                position.item = self.items.start + block * L + k;
-                // SAFETY: as above.
-                let value = unsafe { self.source.next(&mut cursor) };
-                self.step.apply(self.scratch, value)
-            });
-            for (lane, value) in lanes.iter_mut().zip(values) {
-                *lane = f(*lane, value);
+        let first = self.items.start;
+        for row in rows(self.source, self.items) {
+            let mut cursor = self.source.cursor(row.start);
+            // Whole blocks begin with lane 0.
+            let blocks = row.end.min((row.start - first).next_multiple_of(L) + first);
+            let rest = row.end - (row.end - blocks) % L;
+            // Macros, because both change the same variables.
+            macro_rules! fold {
+                ($items:expr) => {
+                    for item in $items {
+                        position.item = item;
+                        // SAFETY: as above.
+                        let value = unsafe { self.source.next(&mut cursor) };
+                        let lane = &mut lanes[(item - first) % L];
+                        *lane = f(*lane, self.step.apply(self.scratch, value));
+                    }
+                };
             }
-        }
-        for (item, lane) in (self.items.start + whole * L..self.items.end).zip(&mut lanes) {
-            position.item = item;
-            // SAFETY: as above.
-            let value = unsafe { self.source.next(&mut cursor) };
-            *lane = f(*lane, self.step.apply(self.scratch, value));
+            macro_rules! fold_blocks {
+                ($unit:literal) => {
+                    for block in (blocks..rest).step_by(L) {
+                        let values: [Q::Out; L] = std::array::from_fn(|k| {
+                            position.item = block + k;
+                            // SAFETY: as above.
+                            let value = unsafe { self.source.step::<$unit>(&mut cursor) };
+                            self.step.apply(self.scratch, value)
+                        });
+                        for (lane, value) in lanes.iter_mut().zip(values) {
+                            *lane = f(*lane, value);
+                        }
+                    }
+                };
+            }
+            fold!(row.start..blocks);
+            if self.source.is_unit(&cursor) {
+                fold_blocks!(true);
+            } else {
+                fold_blocks!(false);
+            }
+            fold!(rest..row.end);
         }
         lanes
     }
+}
+
+/// `items`, row by row: see [`Source::row_end`].
+#[inline]
+fn rows<S: Source>(source: &S, items: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut start = items.start;
+    std::iter::from_fn(move || {
+        let row = start..source.row_end(start).min(items.end);
+        start = row.end;
+        (!row.is_empty()).then_some(row)
+    })
 }
 
 pub(super) enum Fault<E> {

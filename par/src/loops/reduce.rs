@@ -39,8 +39,8 @@ fn tree<T: Send>(
             let half = values.len().next_power_of_two() / 2;
             let (left, right) = values.split_at_mut(half);
             let leaf = first + half;
-            let (left, right) =
-                (|| tree(left, first, op, panicked, alone), || tree(right, leaf, op, panicked, alone));
+            let mut left = || tree(left, first, op, panicked, alone);
+            let mut right = || tree(right, leaf, op, panicked, alone);
             let (left, right) = if alone { (left(), right()) } else { join(left, right) };
             match (left, right) {
                 (Some(left), Some(right)) => {

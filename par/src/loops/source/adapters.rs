@@ -71,6 +71,11 @@ impl<A: Source, B: Source> Source for Zip<A, B> {
     }
 
     #[inline]
+    fn row_end(&self, at: usize) -> usize {
+        self.0.row_end(at).min(self.1.row_end(at))
+    }
+
+    #[inline]
     fn cursor(&self, at: usize) -> Self::Cursor {
         (self.0.cursor(at), self.1.cursor(at))
     }
@@ -79,6 +84,17 @@ impl<A: Source, B: Source> Source for Zip<A, B> {
     unsafe fn next(&self, cursor: &mut Self::Cursor) -> Self::Item {
         // SAFETY: as the caller promises, for both.
         unsafe { (self.0.next(&mut cursor.0), self.1.next(&mut cursor.1)) }
+    }
+
+    #[inline]
+    fn is_unit(&self, cursor: &Self::Cursor) -> bool {
+        self.0.is_unit(&cursor.0) && self.1.is_unit(&cursor.1)
+    }
+
+    #[inline]
+    unsafe fn step<const UNIT: bool>(&self, cursor: &mut Self::Cursor) -> Self::Item {
+        // SAFETY: as the caller promises, for both.
+        unsafe { (self.0.step::<UNIT>(&mut cursor.0), self.1.step::<UNIT>(&mut cursor.1)) }
     }
 }
 
@@ -99,6 +115,11 @@ impl<A: Source> Source for Enumerate<A> {
 
     fn extents(&self) -> Option<&[usize]> {
         self.0.extents()
+    }
+
+    #[inline]
+    fn row_end(&self, at: usize) -> usize {
+        self.0.row_end(at)
     }
 
     #[inline]

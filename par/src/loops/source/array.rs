@@ -1,10 +1,10 @@
 //! Arrays of the crate `ndarray`: their elements, or their sub-views along an axis.
 //!
-//! Elements come in row-major order of the indices, whatever their order in memory. A cursor knows its distance from the
-//! array's first element. Where the array lies in memory like a slice, the distance grows by one from item to item;
-//! otherwise by the stride of the last axis, and at the end of each row it is worked out anew from the item's number.
+//! Elements come in row-major order of the indices, whatever their order in memory. A cursor is a pointer to the next one.
+//! Where the array lies in memory like a slice, it is one row, in which the pointer moves on by one element; otherwise the
+//! pointer moves by the stride of the last axis, and there is a new cursor for each row.
 
-use super::{IntoParallel, Shaped, Source, private::Sealed};
+use super::{IntoParallel, Shaped, Source, private::Sealed, range::next_row};
 use crate::loops::Loop;
 use ndarray::{
     ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Axis, Data, DataMut, Dimension, Ix1, RawArrayViewMut,
@@ -92,7 +92,7 @@ fn length(shape: &[usize], Axis(axis): Axis) -> usize {
     *shape.get(axis).unwrap_or_else(|| panic!("axis {axis} of an array that has {axes}: they count from 0"))
 }
 
-/// Where the elements of an array are, in items from its first element.
+/// Where the elements of an array are, in elements from its first one.
 #[derive(Clone, Debug)]
 struct Layout<D> {
     dim: D,
@@ -113,66 +113,65 @@ impl<D: Dimension> Layout<D> {
     }
 
     #[inline]
-    fn walk(&self, at: usize) -> Walk {
-        if self.standard {
-            Walk { standard: true, offset: at as isize, stride: 1, left: 0, row_end: 0 }
-        } else {
-            self.walk_strided(at)
-        }
+    fn row_end(&self, at: usize) -> usize {
+        if self.standard { usize::MAX } else { next_row(at, self.dim.slice().last().copied().unwrap_or(1)) }
     }
 
-    /// Wraps around behind the last item, where there is nothing to be reached.
-    #[cold]
-    fn walk_strided(&self, at: usize) -> Walk {
-        let (dim, strides) = (self.dim.slice(), self.strides.slice());
-        let (mut rest, mut offset) = (at, 0_usize);
-        for (&len, &stride) in dim.iter().zip(strides).rev() {
-            offset = offset.wrapping_add((rest % len.max(1)).wrapping_mul(stride));
-            rest /= len.max(1);
-        }
-        let last = dim.len() - 1;
-        let left = dim[last] - at % dim[last].max(1);
-        let stride = strides[last] as isize;
-        Walk { standard: false, offset: offset as isize, stride, left, row_end: at + left }
-    }
-}
-
-/// A place in a [`Layout`].
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Walk {
-    /// As in the layout: here the compiler sees that it does not change, and makes two loops of one.
-    standard: bool,
-    offset: isize,
-    stride: isize,
-    /// The items in this row that are still to come.
-    left: usize,
-    /// The number of the next row's first item.
-    row_end: usize,
-}
-
-impl Walk {
-    /// Where the item is; moves on.
+    /// A walk from item `at` on, in an array whose first element is at `start`.
     #[inline]
-    fn next<D: Dimension>(&mut self, layout: &Layout<D>) -> isize {
-        let offset = self.offset;
+    fn walk<A>(&self, start: *mut A, at: usize) -> Walk<A> {
         if self.standard {
-            self.offset += 1;
+            Walk { next: start.wrapping_add(at), stride: 1, unit: true }
         } else {
-            self.left -= 1;
-            if self.left > 0 {
-                self.offset += self.stride;
-            } else {
-                *self = layout.walk_strided(self.row_end);
+            self.walk_row(start, at)
+        }
+    }
+
+    fn walk_row<A>(&self, start: *mut A, at: usize) -> Walk<A> {
+        let (mut rest, mut offset, mut stride) = (at, 0_usize, 1);
+        let axes = self.dim.slice().iter().zip(self.strides.slice()).rev();
+        for (axis, (&len, &step)) in axes.enumerate() {
+            let len = len.max(1);
+            offset = offset.wrapping_add((rest % len).wrapping_mul(step));
+            rest /= len;
+            if axis == 0 {
+                stride = step as isize;
             }
         }
-        offset
+        Walk { next: start.wrapping_add(offset), stride, unit: stride == 1 }
+    }
+}
+
+/// A place in a row of an array.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Walk<A> {
+    /// Behind the row's last item it may be anywhere, so it is moved by arithmetic that wraps.
+    next: *mut A,
+    stride: isize,
+    /// Whether the stride is 1: where it is, the compiler makes vectors of items.
+    unit: bool,
+}
+
+impl<A> Walk<A> {
+    /// Where the item is; moves on.
+    #[inline]
+    fn next(&mut self) -> *mut A {
+        if self.unit { self.step::<true>() } else { self.step::<false>() }
+    }
+
+    /// The same where it is known whether the stride is 1.
+    #[inline]
+    fn step<const UNIT: bool>(&mut self) -> *mut A {
+        let item = self.next;
+        self.next = item.wrapping_offset(if UNIT { 1 } else { self.stride });
+        item
     }
 }
 
 /// The elements of an array, by shared reference.
 pub struct Elements<'s, A, D> {
-    start: *const A,
+    start: *mut A,
     layout: Layout<D>,
     _borrow: PhantomData<&'s A>,
 }
@@ -196,7 +195,7 @@ unsafe impl<A: Send, D: Sync> Sync for ElementsMut<'_, A, D> {}
 
 impl<'s, A, D: Dimension> Elements<'s, A, D> {
     fn new(array: &'s ArrayRef<A, D>) -> Self {
-        Self { start: array.as_ptr(), layout: Layout::new(array), _borrow: PhantomData }
+        Self { start: array.as_ptr().cast_mut(), layout: Layout::new(array), _borrow: PhantomData }
     }
 }
 
@@ -208,12 +207,12 @@ impl<'s, A, D: Dimension> ElementsMut<'s, A, D> {
 }
 
 macro_rules! elements {
-    ($([$source:ident, $bound:ident] $item:ty, |$start:ident, $offset:ident| $reference:expr);+ $(;)?) => {$(
+    ($([$source:ident, $bound:ident] $item:ty, |$element:ident| $reference:expr);+ $(;)?) => {$(
         impl<A, D> Sealed for $source<'_, A, D> {}
 
         impl<'s, A: $bound, D: Dimension> Source for $source<'s, A, D> {
             type Item = $item;
-            type Cursor = Walk;
+            type Cursor = Walk<A>;
 
             #[inline]
             fn len(&self) -> usize {
@@ -225,15 +224,32 @@ macro_rules! elements {
             }
 
             #[inline]
-            fn cursor(&self, at: usize) -> Walk {
-                self.layout.walk(at)
+            fn row_end(&self, at: usize) -> usize {
+                self.layout.row_end(at)
             }
 
             #[inline]
-            unsafe fn next(&self, cursor: &mut Walk) -> $item {
-                let ($start, $offset) = (self.start, cursor.next(&self.layout));
+            fn cursor(&self, at: usize) -> Walk<A> {
+                self.layout.walk(self.start, at)
+            }
+
+            #[inline]
+            unsafe fn next(&self, cursor: &mut Walk<A>) -> $item {
+                let $element = cursor.next();
                 // SAFETY: the caller asks only for items that there are, so the element is in the array, which is borrowed
                 // for 's; and for each item at most once.
+                unsafe { $reference }
+            }
+
+            #[inline]
+            fn is_unit(&self, cursor: &Walk<A>) -> bool {
+                cursor.unit
+            }
+
+            #[inline]
+            unsafe fn step<const UNIT: bool>(&self, cursor: &mut Walk<A>) -> $item {
+                let $element = cursor.step::<UNIT>();
+                // SAFETY: as above.
                 unsafe { $reference }
             }
         }
@@ -254,8 +270,8 @@ macro_rules! elements {
     )+};
 }
 elements! {
-    [Elements, Sync] &'s A, |start, offset| &*start.offset(offset);
-    [ElementsMut, Send] &'s mut A, |start, offset| &mut *start.offset(offset);
+    [Elements, Sync] &'s A, |element| &*element;
+    [ElementsMut, Send] &'s mut A, |element| &mut *element;
 }
 
 impl<A, D: Clone> Clone for Elements<'_, A, D> {
@@ -300,7 +316,7 @@ impl<'s, A: Sync, D: Dimension> IntoParallel for ArrayView<'s, A, D> {
     type Source = Elements<'s, A, D>;
 
     fn into_source(self) -> Elements<'s, A, D> {
-        Elements { start: self.as_ptr(), layout: Layout::new(&self), _borrow: PhantomData }
+        Elements { start: self.as_ptr().cast_mut(), layout: Layout::new(&self), _borrow: PhantomData }
     }
 }
 

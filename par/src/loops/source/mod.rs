@@ -58,6 +58,14 @@ pub trait Source: Sync + private::Sealed {
         None
     }
 
+    /// A number behind `at`. A cursor is good for the items before it: then it may be at the end of a row, where it would have
+    /// to turn, which would cost more than all else if it were looked for at each item.
+    #[doc(hidden)]
+    #[inline]
+    fn row_end(&self, _at: usize) -> usize {
+        usize::MAX
+    }
+
     /// A cursor before item `at`.
     #[doc(hidden)]
     fn cursor(&self, at: usize) -> Self::Cursor;
@@ -65,9 +73,28 @@ pub trait Source: Sync + private::Sealed {
     /// The item behind the cursor, which is moved on.
     ///
     /// # Safety
-    /// There is such an item, and over all cursors each is asked for at most once: an item may be an exclusive borrow.
+    /// There is such an item, in the row of the item that the cursor began with, and over all cursors each is asked for at most once: an item may be an exclusive borrow.
     #[doc(hidden)]
     unsafe fn next(&self, cursor: &mut Self::Cursor) -> Self::Item;
+
+    /// Whether items follow each other in memory, or are nowhere in memory.
+    #[doc(hidden)]
+    #[inline]
+    fn is_unit(&self, _cursor: &Self::Cursor) -> bool {
+        true
+    }
+
+    /// As [`next`](Self::next), for a cursor that [is unit](Self::is_unit) or is not: where the loop is too large for the
+    /// compiler to make two of it.
+    ///
+    /// # Safety
+    /// As `next`; and it is known which.
+    #[doc(hidden)]
+    #[inline]
+    unsafe fn step<const UNIT: bool>(&self, cursor: &mut Self::Cursor) -> Self::Item {
+        // SAFETY: as the caller promises.
+        unsafe { self.next(cursor) }
+    }
 }
 
 pub(crate) mod private {

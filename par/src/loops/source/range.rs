@@ -103,6 +103,12 @@ impl<I: Integer> IntoParallel for RangeInclusive<I> {
     }
 }
 
+/// The number of the first item behind `at` in another row, where rows have `len` items.
+#[inline]
+pub(super) fn next_row(at: usize, len: usize) -> usize {
+    at - at.checked_rem(len).unwrap_or(0) + len.max(1)
+}
+
 /// Points of a box of two dimensions, in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub struct Range2<I> {
@@ -124,6 +130,11 @@ impl<I: Integer> Source for Range2<I> {
         Some(&self.len)
     }
 
+    #[inline]
+    fn row_end(&self, at: usize) -> usize {
+        next_row(at, self.len[1])
+    }
+
     fn cursor(&self, at: usize) -> [usize; 2] {
         let row = self.len[1].max(1);
         [at / row, at % row]
@@ -132,7 +143,7 @@ impl<I: Integer> Source for Range2<I> {
     #[inline]
     unsafe fn next(&self, cursor: &mut [usize; 2]) -> (I, I) {
         let [i, j] = *cursor;
-        *cursor = if j + 1 < self.len[1] { [i, j + 1] } else { [i + 1, 0] };
+        cursor[1] += 1;
         (I::nth(self.start[0], i), I::nth(self.start[1], j))
     }
 }
@@ -167,6 +178,11 @@ impl<I: Integer> Source for Range3<I> {
         Some(&self.len)
     }
 
+    #[inline]
+    fn row_end(&self, at: usize) -> usize {
+        next_row(at, self.len[2])
+    }
+
     fn cursor(&self, at: usize) -> [usize; 3] {
         let row = self.len[2].max(1);
         let plane = (self.len[1] * row).max(1);
@@ -176,13 +192,7 @@ impl<I: Integer> Source for Range3<I> {
     #[inline]
     unsafe fn next(&self, cursor: &mut [usize; 3]) -> (I, I, I) {
         let [i, j, k] = *cursor;
-        *cursor = if k + 1 < self.len[2] {
-            [i, j, k + 1]
-        } else if j + 1 < self.len[1] {
-            [i, j + 1, 0]
-        } else {
-            [i + 1, 0, 0]
-        };
+        cursor[2] += 1;
         (I::nth(self.start[0], i), I::nth(self.start[1], j), I::nth(self.start[2], k))
     }
 }

@@ -11,7 +11,8 @@ impl<T> Sealed for Slice<'_, T> {}
 
 impl<'s, T: Sync> Source for Slice<'s, T> {
     type Item = &'s T;
-    type Cursor = usize;
+    // A pointer, not a number: what the closure writes cannot change it, as far as the compiler can see.
+    type Cursor = *const T;
 
     #[inline]
     fn len(&self) -> usize {
@@ -19,17 +20,19 @@ impl<'s, T: Sync> Source for Slice<'s, T> {
     }
 
     #[inline]
-    fn cursor(&self, at: usize) -> usize {
-        at
+    fn cursor(&self, at: usize) -> *const T {
+        self.0[at..].as_ptr()
     }
 
     #[inline]
-    unsafe fn next(&self, cursor: &mut usize) -> &'s T {
-        let i = *cursor;
-        *cursor += 1;
-        debug_assert!(i < self.0.len());
+    unsafe fn next(&self, cursor: &mut *const T) -> &'s T {
+        debug_assert!(*cursor < self.0.as_ptr_range().end || size_of::<T>() == 0);
         // SAFETY: the caller asks only for items that there are.
-        unsafe { self.0.get_unchecked(i) }
+        unsafe {
+            let item = &**cursor;
+            *cursor = cursor.add(1);
+            item
+        }
     }
 }
 
@@ -57,7 +60,7 @@ impl<T> Sealed for SliceMut<'_, T> {}
 
 impl<'s, T: Send> Source for SliceMut<'s, T> {
     type Item = &'s mut T;
-    type Cursor = usize;
+    type Cursor = *mut T;
 
     #[inline]
     fn len(&self) -> usize {
@@ -65,17 +68,20 @@ impl<'s, T: Send> Source for SliceMut<'s, T> {
     }
 
     #[inline]
-    fn cursor(&self, at: usize) -> usize {
-        at
+    fn cursor(&self, at: usize) -> *mut T {
+        assert!(at <= self.len);
+        // SAFETY: inside the slice, or at its end.
+        unsafe { self.start.add(at) }
     }
 
     #[inline]
-    unsafe fn next(&self, cursor: &mut usize) -> &'s mut T {
-        let i = *cursor;
-        *cursor += 1;
-        debug_assert!(i < self.len);
+    unsafe fn next(&self, cursor: &mut *mut T) -> &'s mut T {
         // SAFETY: the element is in the slice, which is borrowed for 's, and asked for once.
-        unsafe { &mut *self.start.add(i) }
+        unsafe {
+            let item = &mut **cursor;
+            *cursor = cursor.add(1);
+            item
+        }
     }
 }
 
