@@ -1,12 +1,14 @@
-//! Worker threads, parallel regions and scratch memory.
+//! Parallel loops, worker threads and scratch memory.
 //!
-//! - [`ThreadPool`] is a persistent team of threads.
-//! - [`ThreadPool::region`] runs a loop on it: the caller takes part, nothing is allocated, and a thread that waits inside a
-//!   region never starts other work.
-//! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
+//! - A [`Loop`] over a slice or a range ([`par`](IntoParallel::par), [`par_mut`](ParallelSlice::par_mut)) runs on all threads
+//!   of a pool: the caller takes part, nothing is allocated, and a thread that waits inside a loop never starts other work.
+//!   Its results have the same bits on any number of threads.
+//! - [`ThreadPool`] is a persistent team of threads. [`ThreadPool::team`] calls a closure on several of them at the same time,
+//!   with a barrier; [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
-//! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
+//! - [`scratch`] is memory for the body of a loop.
+//! - [`Critical`] and [`OnlyOnce`] are for what one participant at a time, or only one, may do.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
 //! ```
@@ -18,15 +20,19 @@
 //! # Ok::<(), anabranch_par::PoolError>(())
 //! ```
 //!
+//! The [guide] explains loops and scratch storage step by step.
+//!
 //! # Safety
-//! `unsafe` is in `slot` (the region's body is shared with the threads that have joined), `region` (the
-//! body's types are erased) and its one call in `pool`, `scratch/bump` (slices of raw memory) and `denormals` (the
-//! processor's control word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
+//! `unsafe` is in `region/slot` (the region's body is shared with the threads that have joined), `region` (the body's types
+//! are erased) and its one call in `thread_pool`, `current` (a thread's pointer to its pool), `loops` (each item is asked for
+//! once, and each result written once), `scratch/bump` (slices of raw memory) and `denormals` (the processor's control
+//! word). The lock-free parts have models that loom checks over every interleaving (`models`, in tests
 //! only).
 
 mod cancel;
 mod current;
 mod denormals;
+pub mod guide;
 mod lanes;
 mod loops;
 mod region;
@@ -53,6 +59,11 @@ pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use team::{Member, TeamError};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool};
+
+/// The programs in the README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {
