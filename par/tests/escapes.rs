@@ -4,8 +4,6 @@
 //! version, so what is compared is the lines with errors, and the code of the first error in each.
 //! `TRYBUILD=overwrite cargo test -p anabranch-par --test escapes` writes them anew.
 
-#![cfg(not(loom))]
-
 use std::{
     collections::BTreeMap,
     env, fs,
