@@ -1,17 +1,17 @@
-//! Parallel loops, jobs and scratch memory, on threads that also others may bring along.
+//! Parallel loops, jobs and scratch memory, on threads of their own and on those that others bring along.
 //!
-//! - [`ThreadPool`] is a persistent team of threads.
-//! - [`Loop`] is a data-parallel loop over slices, ranges and more: `xs.par().map(f).collect()`. The caller takes part, and
-//!   a thread that waits inside a loop never starts other work.
+//! - A [`Loop`] over slices, ranges, arrays and more ([`par`](IntoParallel::par), [`par_mut`](ParallelSlice::par_mut)) runs on
+//!   all threads of a pool: the caller takes part, and a thread that waits inside a loop never starts other work. Its results
+//!   have the same bits on any number of threads. A [`Stream`] is a loop over an iterator of unknown length.
 //! - [`join`](join()) calls two closures, at the same time where a worker is free; it costs hardly more than calling them.
-//! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
-//! - [`ThreadPool::spawn`] hands over a closure and gives a handle to its result; [`ThreadPool::scope`] does so for closures
-//!   that borrow.
-//! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
-//!   where the queue stands still.
+//!   [`scope`](scope()) and [`spawn`] hand over closures and give handles to their results.
+//! - [`ParallelSort`] sorts slices, with the same result on any number of threads.
+//! - [`ThreadPool`] is a persistent team of threads. [`ThreadPool::team`] calls a closure on several of them at the same time,
+//!   with a barrier.
+//! - [`scratch`] is memory for the body of a loop: per participant, from a bounded pool, or at the cost of moving a pointer.
 //! - [`foreign`]: any thread may do all this; it joins by itself, and [`ThreadPool::call`] returns panics as values.
-//! - [`ParallelSort`] sorts slices on it, with the same result on any number of threads.
-//! - [`scratch`] is memory for the body of a region, at the cost of moving a pointer.
+//! - [`Critical`] and [`OnlyOnce`] are for what one participant at a time, or only one, may do.
+//! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for. [`Lanes`] are threads for jobs that may block.
 //! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
 //!
 //! ```
@@ -23,6 +23,8 @@
 //! # Ok::<(), anabranch_par::PoolError>(())
 //! ```
 //!
+//! The [guide] explains loops and scratch storage step by step.
+//!
 //! # Safety
 //! `unsafe` is in few files, which `ARCHITECTURE.md` lists; each block says why it is sound. The lock-free parts have models
 //! that loom checks over every interleaving (`models`, in tests only).
@@ -32,6 +34,7 @@ mod current;
 mod denormals;
 pub mod foreign;
 mod fork;
+pub mod guide;
 mod join;
 mod lanes;
 mod loops;
@@ -68,6 +71,11 @@ pub use sort::ParallelSort;
 pub use tasks::{JobHandle, JobPanic, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use team::{Member, TeamError};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
+
+/// The programs in the README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {

@@ -14,6 +14,7 @@ use crate::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
         thread,
     },
+    team::meeting::Meeting,
     thread_pool::sleep::Sleep,
 };
 use loom::{cell::UnsafeCell, sync::Arc};
@@ -229,5 +230,24 @@ fn a_record_is_taken_by_one_thread_at_a_time() {
         assert!(statistics.members == 0 && (1..=2).contains(&statistics.kept), "{statistics:?}");
         let mut all: Vec<_> = (0..statistics.kept).map(|_| registry.take()).collect();
         assert_eq!(all.iter_mut().map(|m| m.with(|held| held.scratch.len())).sum::<usize>(), 4);
+    });
+}
+
+/// Two members meet twice and leave; then a third time, where one of them has left already.
+#[test]
+fn who_leaves_after_a_meeting_does_not_break_it() {
+    model(|| {
+        let meeting = Arc::new(Meeting::new(2));
+        let other = {
+            let meeting = Arc::clone(&meeting);
+            thread::spawn(move || {
+                assert!(meeting.meet().is_ok() && meeting.meet().is_ok());
+                meeting.leave();
+            })
+        };
+        assert!(meeting.meet().is_ok() && meeting.meet().is_ok());
+        assert!(meeting.meet().is_err(), "the other one never comes");
+        meeting.leave();
+        other.join().unwrap();
     });
 }

@@ -58,3 +58,31 @@ impl<T> std::ops::Deref for Padded<T> {
         &self.0
     }
 }
+
+/// Locks to sleep on, with one interface for both.
+pub(crate) mod lock {
+    #[cfg(loom)]
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+    #[cfg(not(loom))]
+    pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+
+    /// Locks.
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        #[cfg(not(loom))]
+        return mutex.lock();
+        #[cfg(loom)]
+        return mutex.lock().expect("nothing panics under this lock");
+    }
+
+    /// Sleeps until it is woken, or for no reason.
+    #[cfg_attr(loom, expect(unused_mut))]
+    pub(crate) fn wait<'m, T>(condvar: &Condvar, mut guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+        #[cfg(not(loom))]
+        {
+            condvar.wait(&mut guard);
+            guard
+        }
+        #[cfg(loom)]
+        return condvar.wait(guard).expect("nothing panics under this lock");
+    }
+}

@@ -159,7 +159,9 @@ where
     Q::Out: Send,
 {
     /// Calls `sink` with all results in the order of the items, one at a time, while later ones are still being made: what
-    /// is written to a file, say, or drawn. `sink` has its surroundings for itself, so it needs no lock.
+    /// is written to a file, say, or drawn. `sink` has its surroundings for itself, so it needs no lock. Who is too far
+    /// ahead waits, so that few results are kept. Items are taken in ascending order: a static or guided
+    /// [schedule](Schedule) becomes a [greedy](Schedule::Greedy) one.
     ///
     /// ```
     /// use anabranch_par::prelude::*;

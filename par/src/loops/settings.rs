@@ -238,13 +238,15 @@ impl<'a, S, Q> Loop<'a, S, Q> {
         self
     }
 
-    /// At least this many items at a time, where the chunks are not chosen by size.
+    /// At least this many items at a time, except where they are to be taken [one by one](Self::chunking). For reductions see
+    /// [`chunk_size`](Self::chunk_size).
     pub fn min_chunk_size(mut self, size: usize) -> Self {
         self.settings.min = size.max(1);
         self
     }
 
-    /// With `false`, items are taken one by one: for a few items that are whole tasks.
+    /// With `false`, items are taken one by one: for a few items that are whole tasks. With `true`, as many at a time as the
+    /// schedule says, and no chunk size that was set before counts.
     pub fn chunking(mut self, chunking: bool) -> Self {
         self.settings.chunking = if chunking { Chunking::Auto } else { Chunking::Off };
         self

@@ -19,29 +19,10 @@
 //! let leaked = anabranch_par::scratch::scope(|scope| scope.filled(8, 0u8));
 //! ```
 //!
-//! nor does keeping one in something that lives longer,
+//! nor does keeping one in something that lives longer, handing one to an outer scope, or taking from an outer scope while
+//! an inner one is open, whose end would free it.
 //!
-//! ```compile_fail
-//! let mut kept: Vec<&mut [u8]> = Vec::new();
-//! anabranch_par::scratch::scope(|scope| kept.push(scope.filled(8, 0u8)));
-//! ```
-//!
-//! nor handing one to an outer scope,
-//!
-//! ```compile_fail
-//! anabranch_par::scratch::scope(|outer| {
-//!     let inner = outer.scope(|inner| inner.filled(8, 0u8));
-//!     inner[0] = 1;
-//! });
-//! ```
-//!
-//! nor taking from an outer scope while an inner one is open (the inner one's end would free it):
-//!
-//! ```compile_fail
-//! anabranch_par::scratch::scope(|outer| {
-//!     outer.scope(|_inner| { outer.filled(8, 0u8); });
-//! });
-//! ```
+//! For the other kinds of scratch see [the guide](crate::guide::scratch_storage).
 
 mod bump;
 mod pool;

@@ -8,6 +8,11 @@
 //! - A team begins when its threads are reserved for it: two that want the same ones cannot each have half of them.
 //! - A member that has left breaks the barriers of those that still wait for it: they unwind, and the team's caller learns of it.
 
+pub(crate) mod meeting;
+mod reservations;
+
+pub(crate) use reservations::Reservations;
+
 use crate::{
     Forked, current,
     region::{
@@ -15,20 +20,16 @@ use crate::{
         claims::{Deal, Kind, Taker},
     },
     schedule::Consecutive,
-    sync::pause,
     thread_pool::{ThreadPool, discard},
 };
-use parking_lot::{Condvar, Mutex};
+use meeting::{Broken, Meeting};
+use parking_lot::Mutex;
 use std::{
     any::Any,
     fmt,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::atomic::{AtomicUsize, Ordering::*},
 };
-
-/// How often who waits at a barrier looks before it sleeps.
-const SPINS: usize = 2000;
 
 /// A team that cannot be formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,78 +101,6 @@ impl Member<'_> {
         if self.meeting.meet().is_err() {
             resume_unwind(Box::new(Broken));
         }
-    }
-}
-
-/// What a panic carries that is only the consequence of another member's leaving.
-struct Broken;
-
-/// Where members wait for each other.
-#[derive(Debug)]
-struct Meeting {
-    count: usize,
-    arrived: AtomicUsize,
-    /// The number of meetings so far.
-    round: AtomicUsize,
-    /// How many members have left.
-    left: AtomicUsize,
-    asleep: Mutex<()>,
-    wake: Condvar,
-}
-
-impl Meeting {
-    fn new(count: usize) -> Self {
-        Self {
-            count,
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
-            left: AtomicUsize::new(0),
-            asleep: Mutex::new(()),
-            wake: Condvar::new(),
-        }
-    }
-
-    /// Waits for everybody; an error where somebody has left.
-    fn meet(&self) -> Result<(), Broken> {
-        let round = self.round.load(Relaxed);
-        // AcqRel: the last one sees what all others have done, and hands it on by the round.
-        if self.arrived.fetch_add(1, AcqRel) + 1 == self.count {
-            self.arrived.store(0, Relaxed);
-            let _awake = self.asleep.lock();
-            self.round.store(round + 1, Release);
-            self.wake.notify_all();
-            return Ok(());
-        }
-        for _ in 0..SPINS {
-            if let Some(met) = self.met(round) {
-                return met;
-            }
-            pause();
-        }
-        let mut asleep = self.asleep.lock();
-        loop {
-            if let Some(met) = self.met(round) {
-                return met;
-            }
-            self.wake.wait(&mut asleep);
-        }
-    }
-
-    fn met(&self, round: usize) -> Option<Result<(), Broken>> {
-        // Acquire: with the Release of the last one to arrive.
-        if self.round.load(Acquire) != round {
-            Some(Ok(()))
-        } else if self.left.load(Relaxed) > 0 {
-            Some(Err(Broken))
-        } else {
-            None
-        }
-    }
-
-    fn leave(&self) {
-        let _awake = self.asleep.lock();
-        self.left.fetch_add(1, Relaxed);
-        self.wake.notify_all();
     }
 }
 
@@ -276,60 +205,5 @@ impl<F, R> Team<F, R> {
             "a member left the team while others waited for it at a barrier: all must pass the same barriers"
         );
         returned
-    }
-}
-
-/// How many of a pool's workers belong to teams. All teams that are let in can be there at the same time.
-#[derive(Debug, Default)]
-pub(crate) struct Reservations {
-    state: Mutex<Reserved>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Reserved {
-    workers: usize,
-    taken: usize,
-    closed: bool,
-}
-
-impl Reservations {
-    pub(crate) fn new(workers: usize) -> Self {
-        Self { state: Mutex::new(Reserved { workers, ..Reserved::default() }), changed: Condvar::new() }
-    }
-
-    /// Waits until so many workers belong to no team; `None` where the pool has been stopped.
-    fn reserve(&self, count: usize) -> Option<Reservation<'_>> {
-        let mut state = self.state.lock();
-        while state.taken + count > state.workers && !state.closed {
-            self.changed.wait(&mut state);
-        }
-        state.taken += count;
-        let reservation = Reservation { of: self, count };
-        let closed = state.closed;
-        drop(state);
-        (!closed).then_some(reservation)
-    }
-
-    /// Waits for the teams there are, and lets no other one in.
-    pub(crate) fn close(&self) {
-        let mut state = self.state.lock();
-        state.closed = true;
-        while state.taken > 0 {
-            self.changed.wait(&mut state);
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Reservation<'r> {
-    of: &'r Reservations,
-    count: usize,
-}
-
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
-        self.of.state.lock().taken -= self.count;
-        self.of.changed.notify_all();
     }
 }

@@ -1,0 +1,9 @@
+//! The closure of a loop changes what all participants share.
+
+use anabranch_par::prelude::*;
+
+fn main() {
+    let mut sum = 0;
+    (0..10).par().for_each(|i| sum += i);
+    println!("{sum}");
+}

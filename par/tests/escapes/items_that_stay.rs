@@ -1,0 +1,9 @@
+//! Items that must stay on their thread.
+
+use anabranch_par::prelude::*;
+use std::rc::Rc;
+
+fn main() {
+    let mut counters = vec![Rc::new(1), Rc::new(2)];
+    counters.par_mut().for_each(|counter| drop(Rc::clone(counter)));
+}

@@ -1,0 +1,11 @@
+//! A value that a pool has lent goes to another thread.
+
+use anabranch_par::scratch::Pool;
+
+fn main() {
+    let pool = Pool::new(1, || 0);
+    let value = pool.take();
+    std::thread::scope(|threads| {
+        threads.spawn(move || drop(value));
+    });
+}

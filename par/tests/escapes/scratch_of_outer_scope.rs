@@ -1,0 +1,11 @@
+//! Scratch memory is taken from an outer scope while an inner one is open, whose end would free it.
+
+use anabranch_par::scratch;
+
+fn main() {
+    scratch::scope(|outer| {
+        outer.scope(|_inner| {
+            outer.filled(8, 0_u8);
+        });
+    });
+}

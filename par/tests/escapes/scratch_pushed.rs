@@ -1,0 +1,9 @@
+//! A slice of scratch memory leaves its scope in something that lives longer.
+
+use anabranch_par::scratch;
+
+fn main() {
+    let mut kept: Vec<&mut [u8]> = Vec::new();
+    scratch::scope(|scope| kept.push(scope.filled(8, 0)));
+    kept[0][0] = 1;
+}

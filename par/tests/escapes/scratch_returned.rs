@@ -1,0 +1,8 @@
+//! A slice of scratch memory leaves its scope as the result.
+
+use anabranch_par::scratch;
+
+fn main() {
+    let kept = scratch::scope(|scope| scope.filled(8, 0_u8));
+    kept[0] = 1;
+}

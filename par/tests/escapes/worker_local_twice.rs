@@ -1,0 +1,10 @@
+//! Two loops, one inside the other, with scratch from the same place.
+
+use anabranch_par::{prelude::*, scratch::WorkerLocal};
+
+fn main() {
+    let mut local = WorkerLocal::new();
+    (0..10).par().scratch_in(&mut local, || 0).for_each(|outer, _| {
+        (0..10).par().scratch_in(&mut local, || 0).for_each(|inner, _| *inner += *outer);
+    });
+}
