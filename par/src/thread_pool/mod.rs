@@ -131,6 +131,7 @@ impl ThreadPool {
     ///
     /// # Errors
     /// [`Forked`].
+    #[inline]
     pub fn check_fork(&self) -> Result<(), Forked> {
         self.shared.check_fork()
     }
