@@ -52,8 +52,9 @@ static void in_child(anabranch_pool *pool, anabranch_job *job) {
 }
 
 int main(void) {
-    for (size_t threads = 1; threads <= 8; threads *= 2) {
-        anabranch_pool *pool = anabranch_pool_new(threads);
+    const size_t numbers_of_threads[] = {1, 2, 3, 4, 8};
+    for (int n = 0; n < 5; n++) {
+        anabranch_pool *pool = anabranch_pool_new(numbers_of_threads[n]);
         anabranch_job *job;
         atomic_size_t calls = 0;
         CHECK(pool != NULL);

@@ -130,24 +130,24 @@ static void run_refusals(const anabranch_pool *pool) {
     CHECK(strcmp(anabranch_last_error(), "") == 0 && anabranch_last_code() == 0);
 }
 
-/* Attachments. */
+/* Attachments. The last one of a thread cannot be ended inside a loop; it is left to the thread, which may be a worker. */
 static int detach_inside(size_t begin, size_t end, void *data) {
     (void)begin, (void)end;
     OK(anabranch_attach());
     OK(anabranch_attach());
     OK(anabranch_detach());
-    if (anabranch_detach() == ANABRANCH_STILL_INSIDE) {
-        atomic_fetch_add((atomic_size_t *)data, 1);
+    while (anabranch_detach() == ANABRANCH_OK) {
     }
+    CHECK(anabranch_last_status() == ANABRANCH_STILL_INSIDE);
+    atomic_fetch_add((atomic_size_t *)data, 1);
     return 0;
 }
 
 static void run_attachments(const anabranch_pool *pool) {
     atomic_size_t refused = 0;
     CHECK(anabranch_detach() == ANABRANCH_NOT_ATTACHED);
-    OK(anabranch_parallel_for(pool, 0, 1, 1, detach_inside, &refused));
-    CHECK(refused == 1);
-    /* The refused one left this thread, which took the only range or lent a hand, attached or not. */
+    OK(anabranch_parallel_for(pool, 0, 16, 1, detach_inside, &refused));
+    CHECK(refused == 16);
     while (anabranch_detach() == ANABRANCH_OK) {
     }
     CHECK(anabranch_last_status() == ANABRANCH_NOT_ATTACHED);
@@ -158,14 +158,15 @@ static void run_attachments(const anabranch_pool *pool) {
     CHECK(anabranch_detach() == ANABRANCH_NOT_ATTACHED);
 }
 
-/* Calls and jobs. */
+/* Calls and jobs. What jobs use that nobody waits for is not on a stack. */
+static atomic_size_t left_alone;
+
+enum { JOBS = 100 };
+
 static void count(void *data) { atomic_fetch_add((atomic_size_t *)data, 1); }
 
 static void run_jobs(const anabranch_pool *pool) {
-    enum { JOBS = 100 };
     anabranch_job *jobs[JOBS];
-    /* Jobs that nobody waits for must find what they use: it is not on this stack. */
-    static atomic_size_t left_alone;
     atomic_size_t calls = 0;
     OK(anabranch_call(pool, count, &calls));
     CHECK(calls == 1);
@@ -221,6 +222,18 @@ static void run_errors(anabranch_pool *pool) {
     CHECK(anabranch_participant_index() == 0 && anabranch_participant_count() == 1);
 }
 
+/* A thread that ends may call everything: this is run after the library's own clean-up of the thread. */
+static pthread_key_t at_end;
+
+static void use_at_end(void *pool) {
+    /* It has ended attached, which is allowed. */
+    OK(anabranch_detach());
+    run_sums(pool);
+    run_refusals(pool);
+    run_attachments(pool);
+    run_errors(pool);
+}
+
 static void *stranger(void *pool) {
     run_axpy(pool, 0);
     run_sums(pool);
@@ -228,29 +241,37 @@ static void *stranger(void *pool) {
     run_attachments(pool);
     run_jobs(pool);
     run_errors(pool);
-    /* The thread ends attached: that is allowed. */
+    return NULL;
+}
+
+static void *stranger_that_ends_attached(void *pool) {
+    CHECK(pthread_setspecific(at_end, pool) == 0);
+    stranger(pool);
     OK(anabranch_attach());
     return NULL;
 }
 
 int main(int argc, char **argv) {
+    const size_t numbers_of_threads[] = {1, 2, 3, 4, 8};
     if (argc > 1) {
         elements = strtoul(argv[1], NULL, 10);
     }
-    for (size_t threads = 1; threads <= 8; threads *= 2) {
+    CHECK(pthread_key_create(&at_end, use_at_end) == 0);
+    for (int n = 0; n < 5; n++) {
+        size_t threads = numbers_of_threads[n];
         anabranch_pool *pool = anabranch_pool_new(threads);
         CHECK(pool != NULL && anabranch_pool_threads(pool) == threads);
         run_axpy(pool, 1000);
         stranger(pool);
-        OK(anabranch_detach());
         pthread_t strangers[4];
         for (int i = 0; i < 4; i++) {
-            CHECK(pthread_create(&strangers[i], NULL, stranger, pool) == 0);
+            CHECK(pthread_create(&strangers[i], NULL, stranger_that_ends_attached, pool) == 0);
         }
         for (int i = 0; i < 4; i++) {
             CHECK(pthread_join(strangers[i], NULL) == 0);
         }
         OK(anabranch_pool_free(pool));
+        CHECK(atomic_exchange(&left_alone, 0) == 5 * (JOBS + 1));
         printf("%zu threads: all right\n", threads);
     }
     return 0;

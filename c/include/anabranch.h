@@ -102,11 +102,11 @@ anabranch_status anabranch_pool_free(anabranch_pool *pool);
 size_t anabranch_pool_threads(const anabranch_pool *pool);
 
 /**
- * What went wrong in the last call of this thread that failed, as an English sentence; the empty string where none has.
- * Never NULL.
+ * What went wrong in the last call of this thread that failed, in English (UTF-8, less than 1024 bytes); the empty string
+ * where none has. Never NULL.
  *
- * The string belongs to the library. It may be read by this thread until its next call that fails, until
- * `anabranch_clear_error`, or until the thread ends.
+ * The string belongs to the library. It may be read by this thread until its next call that fails, or until
+ * `anabranch_clear_error`.
  */
 const char *anabranch_last_error(void);
 

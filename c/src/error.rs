@@ -4,8 +4,8 @@ use crate::anabranch_status::{self, *};
 use anabranch_par::{Consecutive, Forked, LoopError, PoolError, foreign::CallPanic};
 use std::{
     any::Any,
-    cell::RefCell,
-    ffi::{CStr, CString, c_char, c_int},
+    cell::Cell,
+    ffi::{c_char, c_int},
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -67,11 +67,12 @@ impl Failure {
     /// Leaves this for the calling thread to ask for.
     #[cold]
     pub(crate) fn tell(self) -> anabranch_status {
-        let Self { status, message, code } = self;
-        let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
-        // A thread that ends may have freed its message for good: then it hears the status alone.
-        let _ = LAST.try_with(|last| *last.borrow_mut() = Some(Last { status, message, code }));
-        status
+        LAST.with(|last| {
+            last.status.set(self.status);
+            last.code.set(self.code);
+            last.message.set(c_string(&self.message));
+        });
+        self.status
     }
 }
 
@@ -98,36 +99,49 @@ impl From<PoolError> for Failure {
     }
 }
 
-/// What is kept of a failure.
+/// How long a message can be, with the 0 at its end.
+const MESSAGE: usize = 1024;
+
+/// What is kept of a thread's last failure. There is no destructor, so that a thread hears of errors while it ends too.
 struct Last {
-    status: anabranch_status,
-    message: CString,
-    code: c_int,
+    status: Cell<anabranch_status>,
+    code: Cell<c_int>,
+    message: Cell<[u8; MESSAGE]>,
 }
 
 thread_local! {
-    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    static LAST: Last = const {
+        Last { status: Cell::new(ANABRANCH_OK), code: Cell::new(0), message: Cell::new([0; MESSAGE]) }
+    };
 }
 
-/// Calls `f` with the calling thread's last failure.
-fn with_last<R>(f: impl FnOnce(&Last) -> R) -> Option<R> {
-    LAST.try_with(|last| last.borrow().as_ref().map(f)).ok().flatten()
+/// The text as C has it: cut where it is too long, and without a 0 inside.
+fn c_string(text: &str) -> [u8; MESSAGE] {
+    let fits = (0..text.len().min(MESSAGE - 1) + 1).rev().find(|&end| text.is_char_boundary(end));
+    let mut message = [0; MESSAGE];
+    for (to, from) in message.iter_mut().zip(text[..fits.unwrap_or(0)].bytes()) {
+        *to = if from == 0 { b' ' } else { from };
+    }
+    message
 }
 
 /// The message, until the thread's next failure.
 pub(crate) fn last_message() -> *const c_char {
-    const NONE: &CStr = c"";
-    with_last(|last| last.message.as_ptr()).unwrap_or(NONE.as_ptr())
+    LAST.with(|last| last.message.as_ptr().cast_const().cast())
 }
 
 pub(crate) fn last_status() -> anabranch_status {
-    with_last(|last| last.status).unwrap_or(ANABRANCH_OK)
+    LAST.with(|last| last.status.get())
 }
 
 pub(crate) fn last_code() -> c_int {
-    with_last(|last| last.code).unwrap_or(0)
+    LAST.with(|last| last.code.get())
 }
 
 pub(crate) fn clear() {
-    let _ = LAST.try_with(|last| last.borrow_mut().take());
+    LAST.with(|last| {
+        last.status.set(ANABRANCH_OK);
+        last.code.set(0);
+        last.message.set([0; MESSAGE]);
+    });
 }

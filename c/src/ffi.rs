@@ -149,11 +149,11 @@ pub unsafe extern "C" fn anabranch_pool_threads(pool: *const anabranch_pool) -> 
     threads
 }
 
-/// What went wrong in the last call of this thread that failed, as an English sentence; the empty string where none has.
-/// Never NULL.
+/// What went wrong in the last call of this thread that failed, in English (UTF-8, less than 1024 bytes); the empty string
+/// where none has. Never NULL.
 ///
-/// The string belongs to the library. It may be read by this thread until its next call that fails, until
-/// `anabranch_clear_error`, or until the thread ends.
+/// The string belongs to the library. It may be read by this thread until its next call that fails, or until
+/// `anabranch_clear_error`.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_last_error() -> *const c_char {
     error::last_message()

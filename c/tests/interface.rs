@@ -34,6 +34,10 @@ extern "C-unwind" fn panics(_: *mut c_void) {
     panic!("on purpose\0 and twice");
 }
 
+extern "C-unwind" fn panics_at_length(_: *mut c_void) {
+    panic!("{}", "ö".repeat(1000));
+}
+
 extern "C-unwind" fn panics_with_a_bomb(_: *mut c_void) {
     struct Bomb;
     impl Drop for Bomb {
@@ -61,6 +65,8 @@ fn a_panic_becomes_a_status() {
         unsafe {
             assert_eq!(anabranch_call(pool.0, Some(panics), null_mut()), ANABRANCH_PANIC);
             assert_eq!(last_error(), "panicked: on purpose  and twice");
+            assert_eq!(anabranch_call(pool.0, Some(panics_at_length), null_mut()), ANABRANCH_PANIC);
+            assert_eq!(last_error(), format!("panicked: {}", "ö".repeat(506)));
             assert_eq!(anabranch_call(pool.0, Some(panics_with_a_bomb), null_mut()), ANABRANCH_PANIC);
             assert_eq!(last_error(), "panicked: (no message)");
             assert_eq!(anabranch_scratch(10, Some(panics_in_scratch), null_mut()), ANABRANCH_PANIC);
