@@ -20,7 +20,7 @@ thread_local! {
     static HERE: Here = const {
         Here {
             pool: Cell::new(ptr::null()),
-            participant: Cell::new(Participant { index: 0, count: 1 }),
+            participant: Cell::new(Participant::NONE),
             depth: Cell::new(0),
             held: Cell::new(0),
         }
@@ -35,6 +35,9 @@ pub struct Participant {
 }
 
 impl Participant {
+    /// Of a thread that works on no loop.
+    pub(crate) const NONE: Self = Self { index: 0, count: 0 };
+
     /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1; no two participants of one loop have the
     /// same.
     pub fn index(self) -> usize {
@@ -59,7 +62,14 @@ impl Participant {
 /// });
 /// ```
 pub fn participant() -> Option<Participant> {
-    HERE.with(|here| (here.depth.get() > 0).then(|| here.participant.get()))
+    let participant = HERE.with(|here| here.participant.get());
+    (participant.count > 0).then_some(participant)
+}
+
+/// The calling thread's pool; null where it works for none.
+#[inline]
+pub(crate) fn pool() -> *const Shared {
+    HERE.with(|here| here.pool.get())
 }
 
 /// Whether the calling thread is inside a region, a job or a scope of any pool.
@@ -76,6 +86,11 @@ pub(crate) fn enter(pool: &Shared, participant: Participant) -> Entered<'_> {
         here.depth.set(here.depth.get() + 1);
         Entered { before: here.participant.replace(participant), _installed }
     })
+}
+
+/// The same for a join that the calling thread makes: its place in a loop around it stays.
+pub(crate) fn enter_join(pool: &Shared) -> Entered<'_> {
+    enter(pool, HERE.with(|here| here.participant.get()))
 }
 
 /// The same for work that another thread waits for, and that counts as holding what that one holds.

@@ -3,6 +3,7 @@
 //! Numbers so small that they are stored without a leading one cost a processor ten to twenty times as much as
 //! others; decaying fields are full of them.
 
+use crate::join::local;
 use std::hint::black_box;
 
 /// Calls `f` with denormal numbers treated as zero on this thread, in operands and in results; then the former mode is
@@ -38,7 +39,13 @@ fn with_flush<R>(flush: Control, f: impl FnOnce() -> R) -> R {
         black_box(f)()
     }
     let _mode = Mode(set_flush(flush));
-    out_of_line(f)
+    // Halves of joins outside of `f` are run in the mode that they were made in, wherever that is.
+    local::in_mode(flush != 0, || out_of_line(f))
+}
+
+/// Calls `f` in the given mode.
+pub(crate) fn in_mode<R>(flush: bool, f: impl FnOnce() -> R) -> R {
+    with_flush(if flush { FLUSH } else { 0 }, f)
 }
 
 /// Calls `f` with denormal numbers kept as they are on this thread, and restores the former mode: for work whose results

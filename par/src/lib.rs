@@ -3,6 +3,7 @@
 //! - [`ThreadPool`] is a persistent team of threads.
 //! - [`Loop`] is a data-parallel loop over slices, ranges and more: `xs.par().map(f).collect()`. The caller takes part, and
 //!   a thread that waits inside a loop never starts other work.
+//! - [`join`](join()) calls two closures, at the same time where a worker is free; it costs hardly more than calling them.
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
@@ -29,6 +30,7 @@ mod current;
 mod denormals;
 pub mod foreign;
 mod fork;
+mod join;
 mod lanes;
 mod loops;
 mod region;
@@ -47,10 +49,14 @@ pub use cancel::CancellationToken;
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use fork::Forked;
+pub use join::join;
 pub use lanes::Lanes;
+#[cfg(feature = "ndarray")]
+pub use loops::source::{ParallelArray, Shaped};
 pub use loops::{
-    Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop, Statistics,
-    source::{IntoParallel, ParallelSlice, Source, UnequalLengths},
+    IntoStream, Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop,
+    ScratchStream, Statistics, Stream,
+    source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
@@ -61,9 +67,9 @@ pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPoli
 
 /// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
 pub mod prelude {
-    pub use crate::{IntoParallel, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, participant};
-}
-
-fn join<RA, RB>(a: impl FnOnce() -> RA, b: impl FnOnce() -> RB) -> (RA, RB) {
-    (a(), b())
+    #[cfg(feature = "ndarray")]
+    pub use crate::ParallelArray;
+    pub use crate::{
+        IntoParallel, IntoStream, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, join, participant,
+    };
 }

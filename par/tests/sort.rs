@@ -6,21 +6,20 @@ use std::{
     cell::Cell,
     cmp::{Ordering, Reverse},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{
-        LazyLock,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-static POOLS: LazyLock<Vec<ThreadPool>> =
-    LazyLock::new(|| [1, 2, 3, 4, 8].map(|threads| ThreadPool::new(threads).unwrap()).into());
+fn pools() -> [ThreadPool; 5] {
+    [1, 2, 3, 4, 8].map(|threads| ThreadPool::new(threads).unwrap())
+}
 
 /// Long enough for several rounds of merging.
 const LONG: usize = 34_000;
 
 /// Calls `f` on each pool: it sorts a copy of `input`. All copies must be the same.
 fn on_all_pools<T: Clone + PartialEq + std::fmt::Debug + Send>(input: &[T], f: impl Fn(&mut [T])) -> Vec<T> {
-    let mut results = POOLS.iter().map(|pool| {
+    let pools = pools();
+    let mut results = pools.iter().map(|pool| {
         let mut copy = input.to_vec();
         pool.install(|| f(&mut copy));
         copy
@@ -195,10 +194,11 @@ fn sort_on<T: Send>(pool: &ThreadPool, stable: bool, v: &mut [T], cmp: impl Fn(&
 
 #[test]
 fn a_comparison_that_panics_loses_no_element() {
+    let pools = pools();
     let mut almost: Vec<u64> = (0..LONG as u64).collect();
     almost.swap(100, 30_000);
     for keys in [numbers(LONG, u64::MAX), numbers(LONG, 50), almost, (0..LONG as u64).rev().collect()] {
-        for (pool, stable) in POOLS.iter().flat_map(|pool| [(pool, true), (pool, false)]) {
+        for (pool, stable) in pools.iter().flat_map(|pool| [(pool, true), (pool, false)]) {
             let sort = |at| {
                 let count = AtomicUsize::new(0);
                 let drops = counters(keys.len());
@@ -221,8 +221,9 @@ fn a_comparison_that_panics_loses_no_element() {
 
 #[test]
 fn sorting_drops_nothing() {
+    let pools = pools();
     let keys = numbers(LONG, 1000);
-    for pool in POOLS.iter() {
+    for pool in &pools {
         for stable in [true, false] {
             let drops = counters(keys.len());
             let (panic, sorted) = sort_counted(&keys, &drops, |v| {
@@ -236,6 +237,7 @@ fn sorting_drops_nothing() {
 
 #[test]
 fn a_comparison_that_is_no_order_loses_no_element() {
+    let pools = pools();
     let mix = |a: u64, b: u64| (a ^ b.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
     let disorders: [&(dyn Fn(u64, u64) -> Ordering + Sync); 5] = [
         &|_, _| Ordering::Less,
@@ -246,7 +248,7 @@ fn a_comparison_that_is_no_order_loses_no_element() {
         &|a, b| if mix(a, b) + mix(b, a) == 14 { b.cmp(&a) } else { a.cmp(&b) },
     ];
     let keys = numbers(LONG, u64::MAX);
-    for (pool, cmp) in POOLS.iter().flat_map(|pool| disorders.iter().map(move |cmp| (pool, cmp))) {
+    for (pool, cmp) in pools.iter().flat_map(|pool| disorders.iter().map(move |cmp| (pool, cmp))) {
         for stable in [true, false] {
             let drops = counters(keys.len());
             // It may panic or not.
@@ -268,10 +270,11 @@ impl Renewed {
 
 #[test]
 fn a_comparison_may_change_what_is_in_a_cell() {
+    let pools = pools();
     let keys = numbers(LONG, 1000);
     let mut sorted = keys.clone();
     sorted.sort();
-    for pool in POOLS.iter() {
+    for pool in &pools {
         for at in [usize::MAX, 50_000, 400_000, 600_000] {
             for stable in [true, false] {
                 let count = AtomicUsize::new(0);
@@ -293,7 +296,8 @@ fn a_comparison_may_change_what_is_in_a_cell() {
 
 #[test]
 fn elements_without_size_are_left_alone() {
-    for pool in POOLS.iter() {
+    let pools = pools();
+    for pool in &pools {
         let mut units = [(); 100_000];
         pool.install(|| units.par_sort());
         pool.install(|| units.par_sort_unstable_by(|(), ()| Ordering::Less));

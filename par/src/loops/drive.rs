@@ -29,13 +29,9 @@ pub(super) struct Drive<'l, S, Q, B, E> {
     pub(super) step: &'l Q,
     /// What units are made of.
     pub(super) split: Consecutive,
-    pub(super) watch: &'l Watch<'l>,
     /// What is done with the items of a run of units.
     pub(super) body: B,
-    pub(super) control: Control<E>,
-    pub(super) meter: Option<Meter>,
-    /// Called when something has failed or the loop is cut short: runs that others wait for may never come.
-    pub(super) interrupted: Option<&'l (dyn Fn() + Sync)>,
+    pub(super) oversight: Oversight<'l, E>,
 }
 
 impl<S, Q, B, E> Drive<'_, S, Q, B, E>
@@ -49,60 +45,27 @@ where
     #[inline]
     pub(super) fn run(self, pool: &Shared, plan: &Plan) -> Result<(), LoopError<E>> {
         pool.check_fork().map_err(LoopError::Forked)?;
-        if let Some(statistics) = self.watch.statistics {
-            statistics.clear();
-        }
         region::run(pool, plan, &self);
-        let done = self.meter.as_ref().map_or(0, |meter| meter.done.load(Relaxed));
-        self.control.into_result(done, self.source.len())
+        self.oversight.into_result(Some(self.source.len()))
     }
 
     fn work(&self, taker: &mut Taker<'_>, at: &Cell<usize>, tally: &mut Option<Tally>) {
         let mut scratch = None;
         loop {
-            if let Some(cut) = self.watch.cut() {
-                self.control.cut(cut);
-                self.interrupt();
-            }
-            let Some(units) = taker.take(self.control.limit(&self.split)) else { return };
+            self.oversight.look();
+            let Some(units) = taker.take(self.oversight.control.limit(&self.split)) else { return };
             let items = self.split.span(&units);
             at.set(items.start);
             let count = items.len();
-            let scratch = match &mut scratch {
-                Some(scratch) => scratch,
-                none => {
-                    let made = none.insert(self.step.begin());
-                    if let Some(tally) = tally {
-                        tally.0.scratch_initialisations += usize::from(self.step.is_fresh(made));
-                    }
-                    made
-                }
-            };
+            let scratch = begun(self.step, &mut scratch, tally);
             if let Some(tally) = tally {
-                tally.0.chunks += 1;
-                tally.0.items += count;
+                tally.count(count);
             }
             let run = Run { source: self.source, step: self.step, scratch, at, items };
             match (self.body)(units, run) {
-                Ok(()) => {
-                    if let Some(meter) = &self.meter {
-                        meter.add(count, self.watch.progress);
-                    }
-                }
-                Err((item, error)) => self.record(item, Fault::Error(error)),
+                Ok(()) => self.oversight.done(count),
+                Err((item, error)) => self.oversight.record(item, Fault::Error(error)),
             }
-        }
-    }
-
-    #[cold]
-    fn record(&self, item: usize, fault: Fault<E>) {
-        self.control.record(item, fault);
-        self.interrupt();
-    }
-
-    fn interrupt(&self) {
-        if let Some(interrupted) = self.interrupted {
-            interrupted();
         }
     }
 }
@@ -115,21 +78,108 @@ where
     E: Send,
 {
     fn participate(&self, mut taker: Taker<'_>) {
+        self.oversight.participate(|at, tally| self.work(&mut taker, at, tally));
+    }
+}
+
+/// The participant's scratch, which it makes before its first item.
+#[inline]
+pub(super) fn begun<'m, 's, In, Q: Step<In>>(
+    step: &'s Q,
+    scratch: &'m mut Option<Q::Scratch<'s>>,
+    tally: &mut Option<Tally>,
+) -> &'m mut Q::Scratch<'s> {
+    match scratch {
+        Some(scratch) => scratch,
+        none => {
+            let made = none.insert(step.begin());
+            if let Some(tally) = tally {
+                tally.0.scratch_initialisations += usize::from(step.is_fresh(made));
+            }
+            made
+        }
+    }
+}
+
+/// What is kept of a loop while it runs, wherever its items come from: what fails, what cuts it short, how far it is.
+pub(super) struct Oversight<'l, E> {
+    watch: &'l Watch<'l>,
+    control: Control<E>,
+    meter: Option<Meter>,
+    /// Called when something has failed or the loop is cut short: runs that others wait for may never come.
+    interrupted: Option<&'l (dyn Fn() + Sync)>,
+}
+
+impl<'l, E> Oversight<'l, E> {
+    pub(super) fn new(
+        watch: &'l Watch<'l>,
+        meter: Option<Meter>,
+        interrupted: Option<&'l (dyn Fn() + Sync)>,
+    ) -> Self {
+        if let Some(statistics) = watch.statistics {
+            statistics.clear();
+        }
+        Self { watch, control: Control::new(), meter, interrupted }
+    }
+
+    /// Takes part: calls `work` until it returns without a panic. `work` leaves the number of the item that it is at.
+    #[inline]
+    pub(super) fn participate(&self, mut work: impl FnMut(&Cell<usize>, &mut Option<Tally>)) {
         let at = Cell::new(0);
         let mut tally = self.watch.statistics.map(|_| Tally::new());
         // After a panic the participant goes on, so that items before the one that panicked are still run: which panic is
         // reported must not depend on the schedule.
-        while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.work(&mut taker, &at, &mut tally))) {
+        while let Err(payload) = catch_unwind(AssertUnwindSafe(|| work(&at, &mut tally))) {
             self.record(at.get(), Fault::Panic(payload));
         }
         if let (Some(tally), Some(statistics)) = (tally, self.watch.statistics) {
             statistics.enter(tally.finish());
         }
     }
+
+    /// Looks whether the loop is to be cut short.
+    #[inline]
+    pub(super) fn look(&self) {
+        if let Some(cut) = self.watch.cut() {
+            self.control.cut(cut);
+            self.interrupt();
+        }
+    }
+
+    /// Whether no further item is to be begun that comes behind all that have been.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.control.stop.load(Relaxed) != usize::MAX
+    }
+
+    /// So many more items are done.
+    #[inline]
+    pub(super) fn done(&self, items: usize) {
+        if let Some(meter) = &self.meter {
+            meter.add(items, self.watch.progress);
+        }
+    }
+
+    #[cold]
+    pub(super) fn record(&self, item: usize, fault: Fault<E>) {
+        self.control.record(item, fault);
+        self.interrupt();
+    }
+
+    fn interrupt(&self) {
+        if let Some(interrupted) = self.interrupted {
+            interrupted();
+        }
+    }
+
+    /// How the loop went. `items`: of how many, if that is known.
+    pub(super) fn into_result(self, items: Option<usize>) -> Result<(), LoopError<E>> {
+        let done = self.meter.as_ref().map_or(0, |meter| meter.done.load(Relaxed));
+        self.control.into_result(done, items)
+    }
 }
 
 /// What one participant has done so far.
-struct Tally(ParticipantStatistics, Instant);
+pub(super) struct Tally(ParticipantStatistics, Instant);
 
 impl Tally {
     fn new() -> Self {
@@ -142,6 +192,13 @@ impl Tally {
             time: std::time::Duration::ZERO,
         };
         Self(nothing, Instant::now())
+    }
+
+    /// One more chunk, of so many items.
+    #[inline]
+    pub(super) fn count(&mut self, items: usize) {
+        self.0.chunks += 1;
+        self.0.items += items;
     }
 
     fn finish(self) -> ParticipantStatistics {
@@ -160,9 +217,9 @@ pub(super) struct Run<'r, 's, S: Source, Q: Step<S::Item> + 's> {
 }
 
 /// Where a run is; tells it when dropped, which the compiler can leave out where nothing panics.
-struct Position<'r> {
-    at: &'r Cell<usize>,
-    item: usize,
+pub(super) struct Position<'r> {
+    pub(super) at: &'r Cell<usize>,
+    pub(super) item: usize,
 }
 
 impl Drop for Position<'_> {
@@ -241,13 +298,13 @@ impl<'s, S: Source, Q: Step<S::Item>> Run<'_, 's, S, Q> {
     }
 }
 
-enum Fault<E> {
+pub(super) enum Fault<E> {
     Error(E),
     Panic(Box<dyn Any + Send>),
 }
 
 /// What ends a loop early.
-pub(super) struct Control<E> {
+struct Control<E> {
     /// Items from this one on need not be done: one has failed, or what was looked for is found.
     stop: AtomicUsize,
     first: Mutex<Option<At<Fault<E>>>>,
@@ -255,7 +312,7 @@ pub(super) struct Control<E> {
 }
 
 impl<E> Control<E> {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { stop: AtomicUsize::new(usize::MAX), first: Mutex::new(None), cut: Mutex::new(None) }
     }
 
@@ -293,7 +350,7 @@ impl<E> Control<E> {
         }
     }
 
-    fn into_result(self, done: usize, items: usize) -> Result<(), LoopError<E>> {
+    fn into_result(self, done: usize, items: Option<usize>) -> Result<(), LoopError<E>> {
         match (self.first.into_inner(), self.cut.into_inner()) {
             (Some((index, Fault::Error(error))), _) => Err(LoopError::Item { index, error }),
             (Some((index, Fault::Panic(payload))), _) => {

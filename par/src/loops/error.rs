@@ -22,15 +22,15 @@ pub enum LoopError<E> {
     Cancelled {
         /// How many items were done.
         done: usize,
-        /// Of how many.
-        items: usize,
+        /// Of how many, if that is known: it is not for a [`Stream`](crate::Stream).
+        items: Option<usize>,
     },
     /// The [deadline](crate::Loop::deadline) passed before all items had begun.
     DeadlineExceeded {
         /// How many items were done.
         done: usize,
-        /// Of how many.
-        items: usize,
+        /// Of how many, if that is known: it is not for a [`Stream`](crate::Stream).
+        items: Option<usize>,
     },
     /// This process was forked after the pool was built: its threads are not here.
     Forked(Forked),
@@ -72,16 +72,28 @@ impl LoopError<Infallible> {
     }
 }
 
+/// So many, of so many if that is known.
+struct Share(usize, Option<usize>);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(done, Some(items)) => write!(f, "{done} of {items}"),
+            Self(done, None) => write!(f, "{done}"),
+        }
+    }
+}
+
 impl<E: fmt::Display> fmt::Display for LoopError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Item { index, error } => write!(f, "item {index}: {error}"),
             Self::Panic(panic) => panic.fmt(f),
             Self::Cancelled { done, items } => {
-                write!(f, "the loop was cancelled when {done} of {items} items were done")
+                write!(f, "the loop was cancelled when {} items were done", Share(*done, *items))
             }
             Self::DeadlineExceeded { done, items } => {
-                write!(f, "the loop's deadline passed when {done} of {items} items were done")
+                write!(f, "the loop's deadline passed when {} items were done", Share(*done, *items))
             }
             Self::Forked(forked) => forked.fmt(f),
         }

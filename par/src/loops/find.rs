@@ -3,7 +3,7 @@
 use super::{Loop, LoopError, Source, Step};
 
 /// What a search ends with: nothing found, or the panic that came before it.
-fn found<T>(result: Result<(), LoopError<T>>) -> Option<(usize, T)> {
+pub(super) fn found<T>(result: Result<(), LoopError<T>>) -> Option<(usize, T)> {
     match result {
         Ok(()) => None,
         Err(LoopError::Item { index, error }) => Some((index, error)),

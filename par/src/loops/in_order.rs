@@ -18,7 +18,7 @@ use std::{
 const WINDOW: usize = 64;
 
 /// Results on their way to the closure.
-struct Stage<T, F> {
+pub(super) struct Stage<T, F> {
     state: Mutex<State<T, F>>,
     moved: Condvar,
 }
@@ -34,24 +34,24 @@ struct State<T, F> {
     interrupted: bool,
 }
 
-enum Failed<E> {
+pub(super) enum Failed<E> {
     Error(E),
     Panic(Box<dyn Any + Send>),
 }
 
 impl<T, F> Stage<T, F> {
-    fn new(sink: F) -> Self {
+    pub(super) fn new(sink: F) -> Self {
         let state = State { early: BTreeMap::new(), next: 0, sink: Some(sink), interrupted: false };
         Self { state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    fn interrupt(&self) {
+    pub(super) fn interrupt(&self) {
         self.state.lock().interrupted = true;
         self.moved.notify_all();
     }
 
     /// Leaves the results of the run that begins with item `start`, and hands on what can be.
-    fn put<E>(&self, start: usize, run: Vec<T>) -> Result<(), (usize, Failed<E>)>
+    pub(super) fn put<E>(&self, start: usize, run: Vec<T>) -> Result<(), (usize, Failed<E>)>
     where
         F: FnMut(T) -> Result<(), E>,
     {
@@ -81,6 +81,17 @@ impl<T, F> Stage<T, F> {
             self.moved.notify_all();
         }
         Ok(())
+    }
+}
+
+/// Takes the errors of the sink and its panics apart.
+pub(super) fn failed<E>(error: LoopError<Failed<E>>) -> LoopError<E> {
+    match error {
+        LoopError::Item { index, error: Failed::Error(error) } => LoopError::Item { index, error },
+        LoopError::Item { index, error: Failed::Panic(payload) } => {
+            LoopError::Panic(LoopPanic::new(index, payload))
+        }
+        other => other.without_item(),
     }
 }
 
@@ -149,12 +160,6 @@ where
         };
         let split = self.settings.chunks(self.source.len());
         let done = self.drive_interruptibly(split, body, Some(&|| stage.interrupt()));
-        done.map_err(|error| match error {
-            LoopError::Item { index, error: Failed::Error(error) } => LoopError::Item { index, error },
-            LoopError::Item { index, error: Failed::Panic(payload) } => {
-                LoopError::Panic(LoopPanic::new(index, payload))
-            }
-            other => other.without_item(),
-        })
+        done.map_err(failed)
     }
 }

@@ -5,6 +5,8 @@
 //! [`reduce`](Loop::reduce), [`sum`](Loop::sum), [`find`](Loop::find), [`scan`](Loop::scan), [`in_order`](Loop::in_order).
 //! All of them go through one driver ([`drive`]), which opens a region and hands runs of items to its participants.
 //!
+//! A [`Stream`] is the same for an iterator, of which nobody knows how long it is ([`stream`]).
+//!
 //! - Results are the same on any number of threads and under every schedule, bit for bit.
 //! - When a loop returns, everything that it began has ended. Of several errors or panics the one of the first item comes out.
 //! - A thread that waits in a loop runs nothing else.
@@ -20,12 +22,14 @@ mod output;
 mod reduce;
 mod scan;
 mod settings;
-pub(crate) mod source;
+pub mod source;
 pub(crate) mod step;
+mod stream;
 mod watch;
 
 pub use error::{LoopError, LoopPanic};
 pub use numbers::Number;
+pub use stream::{IntoStream, ScratchStream, Stream};
 pub use watch::{ParticipantStatistics, Progress, Statistics};
 
 use crate::scratch::{
@@ -76,7 +80,7 @@ impl<'a, S: Source> Loop<'a, S> {
     /// ```
     ///
     /// # Errors
-    /// Where there are not as many.
+    /// Where there are not as many; or where both are boxes or arrays, of different shapes.
     pub fn zip<I: IntoParallel>(self, other: I) -> Result<Loop<'a, Zip<S, I::Source>>, UnequalLengths> {
         let source = Zip::new(self.source, other)?;
         Ok(Loop { source, step: Identity, settings: self.settings })

@@ -1,8 +1,8 @@
 //! How a loop is run: where, on how many threads, in which chunks, and what is watched.
 
 use super::{
-    Loop, LoopError, Source, Step,
-    drive::{At, Control, Drive, Run},
+    Loop, LoopError, Source, Step, Stream,
+    drive::{At, Drive, Oversight, Run},
     watch::{Meter, Progress, Reporter, Statistics, Watch},
 };
 use crate::{
@@ -96,6 +96,39 @@ impl Settings<'_> {
         Self { chunking: Chunking::Auto, min: 1, watch: Watch::default(), ..self }
     }
 
+    /// The number of items in a chunk, where the program has chosen it.
+    pub(super) fn chunk_size(&self) -> Option<usize> {
+        match self.chunking {
+            Chunking::Size(size) => Some(size),
+            _ => None,
+        }
+    }
+
+    /// Calls `f` with the pool to run on.
+    pub(super) fn with_pool<R>(&self, f: impl FnOnce(&Shared) -> R) -> R {
+        match self.pool {
+            Some(pool) => f(pool.shared()),
+            None => with_pool(f),
+        }
+    }
+
+    /// For a loop over `items` items; `interrupted` is called when something has failed or the loop is cut short.
+    pub(super) fn oversight<'l, E>(
+        &'l self,
+        items: usize,
+        interrupted: Option<&'l (dyn Fn() + Sync)>,
+    ) -> Oversight<'l, E> {
+        Oversight::new(&self.watch, self.watch.is_awake().then(|| Meter::new(items)), interrupted)
+    }
+
+    /// For work that cannot be counted beforehand: whoever comes takes part until there is nothing left.
+    pub(super) fn uncounted_plan(&self, pool: &Shared) -> Plan {
+        let participants = self.threads.clamp(1, pool.threads());
+        // Nobody takes these units. They stand for what is still to come.
+        let deal = Deal::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });
+        Plan { participants, deal, most: 1, flush: self.flush }
+    }
+
     fn plan(&self, pool: &Shared, split: &Consecutive) -> Plan {
         let serial = self.schedule == Schedule::Serial;
         let participants = if serial { 1 } else { self.threads.clamp(1, pool.threads()) };
@@ -118,19 +151,54 @@ impl Settings<'_> {
     }
 }
 
-impl<'a, S, Q> Loop<'a, S, Q> {
-    /// The pool to run on. Without it, loops inside a loop run on the same pool, and others on the
-    /// [global](ThreadPool::global) one.
-    pub fn on(mut self, pool: &'a ThreadPool) -> Self {
-        self.settings.pool = Some(pool);
-        self
-    }
+/// The settings of everything that runs on a pool: a loop, or a stream.
+macro_rules! common_settings {
+    () => {
+        /// The pool to run on. Without it, loops inside a loop run on the same pool, and others on the
+        /// [global](ThreadPool::global) one.
+        pub fn on(mut self, pool: &'a ThreadPool) -> Self {
+            self.settings.pool = Some(pool);
+            self
+        }
 
-    /// At most this many threads take part, the caller included (all of the pool by default; at least 1).
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.settings.threads = threads.max(1);
-        self
-    }
+        /// At most this many threads take part, the caller included (all of the pool by default; at least 1).
+        pub fn threads(mut self, threads: usize) -> Self {
+            self.settings.threads = threads.max(1);
+            self
+        }
+
+        /// Treats denormal floating-point numbers as zero on every participant while it works in this loop, and restores each
+        /// thread's mode afterwards: see [`flush_denormals`](crate::flush_denormals()). A loop that is run by a thread in that mode
+        /// has it anyway: results must not depend on who takes part.
+        pub fn flush_denormals(mut self, flush: bool) -> Self {
+            self.settings.flush = flush;
+            self
+        }
+
+        /// Begins no further chunk once `token` is cancelled. `try_` forms return
+        /// [`Cancelled`](LoopError::Cancelled) then; the others panic.
+        pub fn cancel_with(mut self, token: &'a CancellationToken) -> Self {
+            self.settings.watch.token = Some(token);
+            self
+        }
+
+        /// Begins no further chunk from this moment on. `try_` forms return
+        /// [`DeadlineExceeded`](LoopError::DeadlineExceeded) then; the others panic.
+        pub fn deadline(mut self, deadline: Instant) -> Self {
+            self.settings.watch.deadline = Some(deadline);
+            self
+        }
+
+        /// Puts into `statistics` how the loop goes.
+        pub fn statistics(mut self, statistics: &'a Statistics) -> Self {
+            self.settings.watch.statistics = Some(statistics);
+            self
+        }
+    };
+}
+
+impl<'a, S, Q> Loop<'a, S, Q> {
+    common_settings!();
 
     /// How the items are dealt out ([`Schedule::Guided`] by default). Results do not depend on it.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
@@ -164,32 +232,10 @@ impl<'a, S, Q> Loop<'a, S, Q> {
         self
     }
 
-    /// Treats denormal floating-point numbers as zero on every participant while it works in this loop, and restores each
-    /// thread's mode afterwards: see [`flush_denormals`](crate::flush_denormals()). A loop that is run by a thread in that mode
-    /// has it anyway: results must not depend on who takes part.
-    pub fn flush_denormals(mut self, flush: bool) -> Self {
-        self.settings.flush = flush;
-        self
-    }
-
     /// Lets a reduction combine in whatever order participants come by, for operators that do not mind: its results may
     /// differ from run to run.
     pub fn unordered(mut self) -> Self {
         self.settings.unordered = true;
-        self
-    }
-
-    /// Begins no further chunk once `token` is cancelled. `try_` forms return
-    /// [`Cancelled`](LoopError::Cancelled) then; the others panic.
-    pub fn cancel_with(mut self, token: &'a CancellationToken) -> Self {
-        self.settings.watch.token = Some(token);
-        self
-    }
-
-    /// Begins no further chunk from this moment on. `try_` forms return
-    /// [`DeadlineExceeded`](LoopError::DeadlineExceeded) then; the others panic.
-    pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.settings.watch.deadline = Some(deadline);
         self
     }
 
@@ -215,10 +261,16 @@ impl<'a, S, Q> Loop<'a, S, Q> {
         self.settings.watch.progress = Some((Duration::from_millis(50), Reporter::Bar(bar)));
         self
     }
+}
 
-    /// Puts into `statistics` how the loop goes.
-    pub fn statistics(mut self, statistics: &'a Statistics) -> Self {
-        self.settings.watch.statistics = Some(statistics);
+impl<'a, I, Q> Stream<'a, I, Q> {
+    common_settings!();
+
+    /// Takes so many items at a time from the iterator (at least 1), always. Otherwise as many as take some microseconds;
+    /// and 64 for a reduction, whose result may depend on this number, in the last bits, and on nothing else. Choose 1 for
+    /// a reduction of few items that are whole tasks, and where the iterator waits for what it gives.
+    pub fn batch(mut self, size: usize) -> Self {
+        self.settings.chunking = Chunking::Size(size.max(1));
         self
     }
 }
@@ -274,19 +326,13 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
             source: &self.source,
             step: &self.step,
             split,
-            watch: &self.settings.watch,
             body,
-            control: Control::new(),
-            meter: self.settings.watch.is_awake().then(|| Meter::new(self.source.len())),
-            interrupted,
+            oversight: self.settings.oversight(self.source.len(), interrupted),
         };
         self.with_pool(|pool| drive.run(pool, &self.settings.plan(pool, &split)))
     }
 
     pub(super) fn with_pool<R>(&self, f: impl FnOnce(&Shared) -> R) -> R {
-        match self.settings.pool {
-            Some(pool) => f(pool.shared()),
-            None => with_pool(f),
-        }
+        self.settings.with_pool(f)
     }
 }

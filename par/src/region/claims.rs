@@ -172,20 +172,48 @@ pub(crate) struct Taker<'a> {
     home: usize,
     visited: usize,
     next: usize,
-    /// Greedy: how many units to take, and when the last ones were taken.
+    /// Alone: how many units to take at a time.
+    most: usize,
+    pace: Pace,
+}
+
+/// How many to take at a time, where nobody knows what one costs.
+#[derive(Debug)]
+pub(crate) struct Pace {
     batch: usize,
+    /// When the last ones were taken.
     since: Option<Instant>,
+}
+
+impl Pace {
+    pub(crate) const fn new() -> Self {
+        Self { batch: 1, since: None }
+    }
+
+    /// As many as were done in a few microseconds the last time, or twice as many; at most `most`.
+    pub(crate) fn next(&mut self, most: usize) -> usize {
+        let now = Instant::now();
+        if let Some(since) = self.since.replace(now) {
+            let took = now - since;
+            if took < GREEDY_RUN.start {
+                self.batch = (self.batch * 2).min(most);
+            } else if took > GREEDY_RUN.end {
+                self.batch = (self.batch / 2).max(1);
+            }
+        }
+        self.batch
+    }
 }
 
 impl<'a> Taker<'a> {
     /// For the participant whose own block is `home`.
     pub(crate) fn new(deal: Deal, cursors: &'a Cursors, home: usize) -> Self {
-        Self { deal, cursors: Some(cursors), home, visited: 0, next: 0, batch: 1, since: None }
+        Self { deal, cursors: Some(cursors), home, visited: 0, next: 0, most: 1, pace: Pace::new() }
     }
 
     /// For a participant who is alone: everything in ascending order, in runs of at most `most` units.
     pub(crate) fn alone(deal: Deal, most: usize) -> Self {
-        Self { deal, cursors: None, home: 0, visited: 0, next: 0, batch: most.max(1), since: None }
+        Self { deal, cursors: None, home: 0, visited: 0, next: 0, most: most.max(1), pace: Pace::new() }
     }
 
     /// The next run, if there is one that begins before unit `limit`.
@@ -194,7 +222,7 @@ impl<'a> Taker<'a> {
         match self.cursors {
             None => {
                 let end = self.deal.units.min(limit);
-                let run = self.next..self.deal.units.min(self.next.saturating_add(self.batch));
+                let run = self.next..self.deal.units.min(self.next.saturating_add(self.most));
                 self.next = run.end;
                 (run.start < end).then_some(run)
             }
@@ -229,22 +257,14 @@ impl<'a> Taker<'a> {
 
     /// Takes as many units as were done in a few microseconds the last time, or twice as many.
     fn take_batch(&mut self, cursor: &Cursor, most: usize, limit: usize) -> Option<Range<usize>> {
-        let now = Instant::now();
-        if let Some(since) = self.since.replace(now) {
-            let took = now - since;
-            if took < GREEDY_RUN.start {
-                self.batch = (self.batch * 2).min(most);
-            } else if took > GREEDY_RUN.end {
-                self.batch = (self.batch / 2).max(1);
-            }
-        }
+        let most = self.pace.next(most);
         let end = self.deal.units.min(limit);
         let left = end.saturating_sub(cursor.next.load(Relaxed));
         if left == 0 {
             return None;
         }
         // Towards the end the rest is shared.
-        let batch = self.batch.min(left.div_ceil(4));
+        let batch = most.min(left.div_ceil(4));
         let start = cursor.next.fetch_add(batch, Relaxed);
         (start < end).then(|| start..self.deal.units.min(start + batch))
     }

@@ -10,6 +10,7 @@ pub(crate) use jobs::Jobs;
 
 use crate::{
     Forked, current, denormals, fork,
+    join::{self, board::Board},
     region::{
         Body,
         claims::Cursors,
@@ -252,7 +253,9 @@ pub(crate) struct Shared {
     open: Padded<AtomicU64>,
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
-    sleep: Sleep,
+    /// Halves of joins that anybody may take.
+    pub(crate) offers: Board,
+    pub(crate) sleep: Sleep,
     reservations: Reservations,
 }
 
@@ -270,12 +273,13 @@ impl Shared {
                 .map(|_| Padded(Gate { slot: Slot::new(), cursors: Cursors::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
+            offers: Board::new(workers),
             sleep: Sleep::new(workers),
             reservations: Reservations::new(workers),
         }
     }
 
-    fn current(&self) -> Option<usize> {
+    pub(crate) fn current(&self) -> Option<usize> {
         let (pool, index) = WORKER.get();
         ptr::eq(pool, self).then_some(index)
     }
@@ -326,7 +330,7 @@ impl Shared {
     }
 
     /// Whether there is anything that an idle worker could do.
-    fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.has_work_outside(0)
     }
 
@@ -340,7 +344,7 @@ impl Shared {
             }
             open &= open - 1;
         }
-        !self.jobs.is_empty()
+        self.offers.any() || !self.jobs.is_empty()
     }
 
     /// A worker's life.
@@ -349,10 +353,16 @@ impl Shared {
         let _installed = current::install(self);
         denormals::reset();
         self.sleep.register(index);
+        join::local::in_session(self, || self.look_for_work(index));
+        // Thread-local destructors that run from here on may meet another pool at the same address.
+        WORKER.set((ptr::null(), 0));
+    }
+
+    fn look_for_work(&self, index: usize) {
         self.sleep.start_search();
         let mut idle_since = None;
         loop {
-            if self.help(index) || self.run_next_job() {
+            if self.help(index) || join::help(self, index) || self.run_next_job() {
                 idle_since = None;
             } else if self.stop.load(SeqCst) {
                 break;
@@ -361,8 +371,6 @@ impl Shared {
             }
         }
         self.sleep.end_search(|| self.has_work());
-        // Thread-local destructors that run from here on may meet another pool at the same address.
-        WORKER.set((ptr::null(), 0));
     }
 
     /// Joins an open region, if there is one, and works in it until nothing is left to claim.

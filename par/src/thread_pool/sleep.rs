@@ -17,15 +17,20 @@
 
 use crate::sync::{
     Padded, Thread,
-    atomic::{AtomicBool, AtomicUsize, Ordering::*, fence},
+    atomic::{AtomicBool, AtomicU64, Ordering::*, fence},
     thread,
 };
 use std::sync::OnceLock;
 
+/// The three counters, in one word: so that one look says whether anybody is idle.
+const SLEEPER: u64 = 1;
+const SEARCHER: u64 = 1 << 20;
+/// A thread that waits for a half of a join, and would run another one that this one has brought forth.
+const WAITER: u64 = 1 << 40;
+
 #[derive(Debug)]
 pub(crate) struct Sleep {
-    searchers: Padded<AtomicUsize>,
-    sleepers: Padded<AtomicUsize>,
+    idle: Padded<AtomicU64>,
     beds: Box<[Padded<Bed>]>,
 }
 
@@ -38,11 +43,7 @@ struct Bed {
 impl Sleep {
     /// For `workers` workers.
     pub(crate) fn new(workers: usize) -> Self {
-        Self {
-            searchers: Padded(AtomicUsize::new(0)),
-            sleepers: Padded(AtomicUsize::new(0)),
-            beds: (0..workers).map(|_| Padded::default()).collect(),
-        }
+        Self { idle: Padded(AtomicU64::new(0)), beds: (0..workers).map(|_| Padded::default()).collect() }
     }
 
     /// To be called by each worker on its own thread before anything else.
@@ -52,13 +53,13 @@ impl Sleep {
 
     /// The calling worker begins to look for work.
     pub(crate) fn start_search(&self) {
-        self.searchers.fetch_add(1, Relaxed);
+        self.idle.fetch_add(SEARCHER, Relaxed);
     }
 
     /// The calling worker has found work. If `more()` is there, somebody else is woken for it: its publisher may have
     /// relied on this worker's search.
     pub(crate) fn end_search(&self, more: impl Fn() -> bool) {
-        self.searchers.fetch_sub(1, Relaxed);
+        self.idle.fetch_sub(SEARCHER, Relaxed);
         // Pairs with the fence in `wake_one`: either the publisher sees that we search no longer, or we see its work.
         fence(SeqCst);
         if more() {
@@ -71,21 +72,36 @@ impl Sleep {
         let bed = &self.beds[worker];
         // Release: whoever wakes us sees our thread's handle. A swap and not a store: a read-modify-write has one place in the order of what wakers do to the same flag.
         bed.asleep.swap(true, Release);
-        self.sleepers.fetch_add(1, Relaxed);
-        self.searchers.fetch_sub(1, Relaxed);
+        self.idle.fetch_sub(SEARCHER - SLEEPER, Relaxed);
         // Pairs with the fence in `wake_one`: either we see the work below, or the publisher sees that we sleep.
         fence(SeqCst);
         if work() {
             // A waker may have taken us out already; then the counter is his.
             if bed.asleep.swap(false, Relaxed) {
-                self.sleepers.fetch_sub(1, Relaxed);
+                self.idle.fetch_sub(SLEEPER, Relaxed);
             }
         } else {
             while bed.asleep.load(Acquire) {
                 thread::park();
             }
         }
-        self.searchers.fetch_add(1, Relaxed);
+        self.idle.fetch_add(SEARCHER, Relaxed);
+    }
+
+    /// Whether any thread could take work now (a hint, for one load).
+    #[inline]
+    pub(crate) fn anybody_idle(&self) -> bool {
+        self.idle.load(Relaxed) != 0
+    }
+
+    /// Whether it is a worker (a hint): not only a thread that waits for a half of a join.
+    pub(crate) fn worker_idle(&self) -> bool {
+        self.idle.load(Relaxed) & (WAITER - 1) != 0
+    }
+
+    /// Counts the calling thread as waiting for a half of a join, or no longer.
+    pub(crate) fn count_waiting(&self, waits: bool) {
+        self.idle.fetch_add(if waits { WAITER } else { WAITER.wrapping_neg() }, Relaxed);
     }
 
     /// To be called after work was published: wakes one sleeping worker if none is searching.
@@ -93,7 +109,8 @@ impl Sleep {
     pub(crate) fn wake_one(&self) {
         // Pairs with the fence in `sleep`.
         fence(SeqCst);
-        if self.sleepers.load(Relaxed) > 0 && self.searchers.load(Relaxed) == 0 {
+        let idle = self.idle.load(Relaxed);
+        if idle & (SEARCHER - 1) != 0 && idle & (WAITER - SEARCHER) == 0 {
             self.rouse(1);
         }
     }
@@ -112,7 +129,7 @@ impl Sleep {
             }
             // AcqRel: who gets up sees the work that it was woken for.
             if bed.asleep.load(Relaxed) && bed.asleep.swap(false, AcqRel) {
-                self.sleepers.fetch_sub(1, Relaxed);
+                self.idle.fetch_sub(SLEEPER, Relaxed);
                 if let Some(thread) = bed.thread.get() {
                     thread.unpark();
                 }

@@ -1,12 +1,34 @@
 //! What loops run over: sources of items that any participant can reach by their number.
+//!
+//! [`IntoParallel::par`] makes them of slices, ranges and boxes, [`ParallelSlice`] of parts of slices, and with the feature
+//! `ndarray` `ParallelArray` of arrays of any layout. Loops [zip](Loop::zip) and [number](Loop::enumerate) them. The types
+//! are here to be named, in the fields of a structure or in what a function returns:
+//!
+//! ```
+//! use anabranch_par::{Loop, prelude::*, source::Slice};
+//!
+//! fn rows(field: &[[f64; 64]]) -> Loop<'_, Slice<'_, [f64; 64]>> {
+//!     field.par().min_chunk_size(16)
+//! }
+//! assert_eq!(rows(&[[0.5; 64]; 2]).map(|row| row.iter().sum::<f64>()).sum(), 64.0);
+//! ```
 
 mod adapters;
+#[cfg(feature = "ndarray")]
+mod array;
 mod chunks;
 mod range;
+#[cfg(feature = "ndarray")]
+mod shaped;
 mod slice;
 
 pub use adapters::{Enumerate, UnequalLengths, Zip};
-pub use chunks::ParallelSlice;
+#[cfg(feature = "ndarray")]
+pub use array::{Elements, ElementsMut, ParallelArray, Subviews, SubviewsMut};
+pub use chunks::{Chunks, ChunksMut, ParallelSlice};
+pub use range::{Integer, Range1, Range2, Range3};
+#[cfg(feature = "ndarray")]
+pub use shaped::Shaped;
 pub use slice::{Slice, SliceMut};
 
 use super::Loop;
@@ -29,6 +51,13 @@ pub trait Source: Sync + private::Sealed {
         self.len() == 0
     }
 
+    /// The lengths of its axes, the outermost first, where it has more to say than the number of items: a plain sequence,
+    /// which has `None`, goes with every source of as many.
+    #[doc(hidden)]
+    fn extents(&self) -> Option<&[usize]> {
+        None
+    }
+
     /// A cursor before item `at`.
     #[doc(hidden)]
     fn cursor(&self, at: usize) -> Self::Cursor;
@@ -46,7 +75,8 @@ pub(crate) mod private {
 }
 
 /// What a [`Loop`] can be made of: slices, mutable slices, vectors by reference, ranges of integers, and pairs and
-/// triples of ranges, whose items are all points of the box in row-major order.
+/// triples of ranges, whose items are all points of the box in row-major order. With the feature `ndarray` also arrays and
+/// their views, whose items are the elements in row-major order, whatever their layout.
 ///
 /// ```
 /// use anabranch_par::prelude::*;

@@ -97,7 +97,7 @@ impl<I: Integer> IntoParallel for RangeInclusive<I> {
 #[derive(Clone, Copy, Debug)]
 pub struct Range2<I> {
     start: [I; 2],
-    len: [usize; 2],
+    pub(super) len: [usize; 2],
 }
 
 impl<I> Sealed for Range2<I> {}
@@ -108,6 +108,10 @@ impl<I: Integer> Source for Range2<I> {
 
     fn len(&self) -> usize {
         self.len[0] * self.len[1]
+    }
+
+    fn extents(&self) -> Option<&[usize]> {
+        Some(&self.len)
     }
 
     fn cursor(&self, at: usize) -> [usize; 2] {
@@ -137,7 +141,7 @@ impl<I: Integer> IntoParallel for (Range<I>, Range<I>) {
 #[derive(Clone, Copy, Debug)]
 pub struct Range3<I> {
     start: [I; 3],
-    len: [usize; 3],
+    pub(super) len: [usize; 3],
 }
 
 impl<I> Sealed for Range3<I> {}
@@ -148,6 +152,10 @@ impl<I: Integer> Source for Range3<I> {
 
     fn len(&self) -> usize {
         self.len[0] * self.len[1] * self.len[2]
+    }
+
+    fn extents(&self) -> Option<&[usize]> {
+        Some(&self.len)
     }
 
     fn cursor(&self, at: usize) -> [usize; 3] {

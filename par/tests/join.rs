@@ -1,0 +1,431 @@
+//! What a join promises, on 1 to 8 threads.
+
+use anabranch_par::{IntoParallel, ThreadPool, flush_denormals, join, keep_denormals, participant};
+use std::{
+    cell::RefCell,
+    hint::black_box,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+/// Gives other threads time to take something, so that halves really are shared on a busy machine.
+fn linger() {
+    thread::sleep(Duration::from_micros(20));
+}
+
+/// Lingers until `done`; offers what is pending on this thread meanwhile. Whether it was done in time.
+fn join_until(done: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !done() && begun.elapsed() < Duration::from_secs(60) {
+        join(thread::yield_now, || ());
+    }
+    done()
+}
+
+fn message(payload: &(dyn std::any::Any + Send)) -> &str {
+    payload.downcast_ref::<&str>().copied().unwrap_or("another payload")
+}
+
+fn fib(n: u32) -> u64 {
+    if n < 2 {
+        return n.into();
+    }
+    let (x, y) = join(|| fib(n - 1), || fib(n - 2));
+    x + y
+}
+
+#[test]
+fn both_results_come_back() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        assert_eq!(pool.join(|| "left", || vec![1, 2]), ("left", vec![1, 2]));
+        for _ in 0..20 {
+            assert_eq!(pool.install(|| fib(16)), 987);
+        }
+    }
+}
+
+/// Enough work for thieves, and for the owners of what they have taken to help them.
+#[test]
+fn a_deep_tree_is_added_up() {
+    fn sum(from: u64, to: u64) -> u64 {
+        if to - from <= 16 {
+            return (from..to).map(black_box).sum();
+        }
+        let middle = from.midpoint(to);
+        let (left, right) = join(|| sum(from, middle), || sum(middle, to));
+        left + right
+    }
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        pool.install(|| assert_eq!(sum(0, 200_000), 200_000 * 199_999 / 2));
+    }
+}
+
+#[test]
+fn quicksort() {
+    fn sort(values: &mut [u32]) {
+        if values.len() <= 8 {
+            return values.sort_unstable();
+        }
+        let pivot = values[values.len() / 2];
+        let (mut low, mut high) = (0, values.len());
+        let mut at = 0;
+        while at < high {
+            match values[at].cmp(&pivot) {
+                std::cmp::Ordering::Less => {
+                    values.swap(at, low);
+                    (low, at) = (low + 1, at + 1);
+                }
+                std::cmp::Ordering::Equal => at += 1,
+                std::cmp::Ordering::Greater => {
+                    high -= 1;
+                    values.swap(at, high);
+                }
+            }
+        }
+        let (left, rest) = values.split_at_mut(low);
+        let right = &mut rest[high - low..];
+        join(|| sort(left), || sort(right));
+    }
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let mut values: Vec<u32> = (0..20_000_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 12).collect();
+        let mut expected = values.clone();
+        expected.sort_unstable();
+        pool.install(|| sort(&mut values));
+        assert_eq!(values, expected);
+    }
+}
+
+#[test]
+fn the_halves_run_at_the_same_time() {
+    let pool = ThreadPool::new(2).unwrap();
+    let (left, right) = (AtomicBool::new(false), AtomicBool::new(false));
+    let met = pool.join(
+        || {
+            left.store(true, SeqCst);
+            join_until(|| right.load(SeqCst))
+        },
+        || {
+            right.store(true, SeqCst);
+            join_until(|| left.load(SeqCst))
+        },
+    );
+    assert_eq!(met, (true, true));
+}
+
+/// The worker takes `b`, and offers halves that nobody but the caller can take, which waits for `b`: soon, or when it has
+/// fallen asleep.
+#[test]
+fn who_waits_helps() {
+    let pool = ThreadPool::new(2).unwrap();
+    let caller = thread::current().id();
+    for late in [false, true] {
+        let (taken, helped) = (AtomicBool::new(false), AtomicBool::new(false));
+        pool.join(
+            || assert!(join_until(|| taken.load(SeqCst))),
+            || {
+                taken.store(true, SeqCst);
+                if late {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                let begun = Instant::now();
+                let slow = || thread::sleep(Duration::from_millis(2));
+                while !helped.load(SeqCst) && begun.elapsed() < Duration::from_secs(60) {
+                    join(slow, || helped.fetch_or(thread::current().id() == caller, SeqCst));
+                }
+            },
+        );
+        assert!(helped.into_inner());
+    }
+}
+
+#[test]
+fn a_panic_comes_out_and_the_other_half_is_done() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        for round in 0..100 {
+            let (begun, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let work = || {
+                begun.fetch_add(1, Relaxed);
+                linger();
+                ended.fetch_add(1, Relaxed);
+            };
+            let fail = |what: &'static str| {
+                if round % 2 == 0 {
+                    linger();
+                }
+                resume_unwind(Box::new(what));
+            };
+            let caught = |a: &(dyn Fn() + Sync), b: &(dyn Fn() + Sync)| {
+                let result = catch_unwind(AssertUnwindSafe(|| pool.join(a, b)));
+                assert_eq!(begun.load(Relaxed), ended.load(Relaxed), "a half is under way");
+                message(&*result.unwrap_err()).to_owned()
+            };
+            assert_eq!(caught(&|| fail("a"), &work), "a");
+            assert_eq!(caught(&work, &|| fail("b")), "b");
+            assert_eq!(caught(&|| fail("a"), &|| fail("b")), "a");
+        }
+        assert_eq!(pool.install(|| fib(10)), 55, "the pool is as before");
+    }
+}
+
+/// A panic deep in a tree unwinds through many pending halves, some of which were offered or taken.
+#[test]
+fn a_panic_unwinds_many_joins() {
+    fn descend(depth: usize, drops: &AtomicUsize) {
+        struct Dropped<'d>(&'d AtomicUsize);
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Relaxed);
+            }
+        }
+        if depth == 0 {
+            resume_unwind(Box::new("bottom"));
+        }
+        let held = Dropped(drops);
+        join(
+            || descend(depth - 1, drops),
+            move || {
+                linger();
+                drop(held);
+            },
+        );
+    }
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        for _ in 0..20 {
+            let drops = AtomicUsize::new(0);
+            let result = catch_unwind(AssertUnwindSafe(|| pool.install(|| descend(30, &drops))));
+            assert_eq!(message(&*result.unwrap_err()), "bottom");
+            assert_eq!(drops.into_inner(), 30, "every closure is dropped, run or not");
+        }
+    }
+}
+
+/// A `RefCell` of the thread, borrowed across a join: a pool whose waiting threads take any work would borrow it twice.
+#[test]
+fn waiting_never_re_enters() {
+    thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
+    fn leaf() {
+        SCRATCH.with(|scratch| {
+            let mut scratch = scratch.borrow_mut();
+            join(|| join(linger, linger), || join(linger, linger));
+            *scratch += 1;
+        });
+    }
+    fn descend(depth: usize) {
+        if depth == 0 {
+            return leaf();
+        }
+        join(|| descend(depth - 1), || descend(depth - 1));
+    }
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        pool.install(|| descend(7));
+    }
+}
+
+#[test]
+fn a_mutex_may_be_held_across_a_join() {
+    fn descend(depth: usize, lock: &Mutex<()>, inside: &AtomicUsize) {
+        if depth > 0 {
+            join(|| descend(depth - 1, lock, inside), || descend(depth - 1, lock, inside));
+        } else {
+            let held = lock.lock().unwrap();
+            assert_eq!(inside.fetch_add(1, Relaxed), 0);
+            join(linger, linger);
+            inside.fetch_sub(1, Relaxed);
+            drop(held);
+        }
+    }
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        pool.install(|| descend(6, &Mutex::new(()), &AtomicUsize::new(0)));
+    }
+}
+
+#[test]
+fn joins_in_regions_in_joins() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let count = AtomicUsize::new(0);
+        let half = || {
+            (0..5).par().on(&pool).chunking(false).for_each(|_| {
+                let inner =
+                    || (0..3).par().on(&pool).chunking(false).for_each(|_| _ = count.fetch_add(1, Relaxed));
+                join(inner, || join(inner, linger));
+            });
+        };
+        for round in 1..=20 {
+            pool.join(half, || pool.join(half, half));
+            assert_eq!(count.load(Relaxed), round * 3 * 5 * 2 * 3);
+        }
+    }
+}
+
+#[test]
+fn a_join_may_go_to_another_pool_and_back() {
+    let (here, there) = (ThreadPool::new(2).unwrap(), ThreadPool::new(3).unwrap());
+    fn descend(depth: usize, pools: [&ThreadPool; 2]) -> usize {
+        if depth == 0 {
+            linger();
+            return 1;
+        }
+        let next = || descend(depth - 1, [pools[1], pools[0]]);
+        let (left, right) = pools[0].join(next, next);
+        left + right
+    }
+    for _ in 0..10 {
+        assert_eq!(descend(6, [&here, &there]), 64);
+    }
+}
+
+#[test]
+fn many_threads_join_on_one_pool() {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        // More than there are places for their offers.
+        let all_there = Barrier::new(40);
+        let work = || {
+            all_there.wait();
+            for _ in 0..3 {
+                let tree = || pool.join(linger, || fib(12)).1;
+                assert_eq!(pool.join(tree, tree), (144, 144));
+            }
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (0..40).map(|_| scope.spawn(work)).collect();
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_stopped_pool_runs_one_half_after_the_other() {
+    let pool = ThreadPool::new(3).unwrap();
+    pool.stop();
+    assert_eq!(pool.install(|| fib(12)), 144);
+}
+
+/// The only worker is busy when the join begins, and the owner makes no other join.
+#[test]
+fn who_is_idle_later_takes_a_half_too() {
+    static BUSY: Barrier = Barrier::new(2);
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    struct Until;
+    impl anabranch_par::Job for Until {
+        fn run(self: Arc<Self>) {
+            BUSY.wait();
+            while !BEGUN.load(SeqCst) {
+                thread::yield_now();
+            }
+        }
+    }
+    let pool = ThreadPool::new(2).unwrap();
+    pool.submit(Arc::new(Until));
+    BUSY.wait();
+    let right = AtomicBool::new(false);
+    let left = || {
+        BEGUN.store(true, SeqCst);
+        let begun = Instant::now();
+        while !right.load(SeqCst) && begun.elapsed() < Duration::from_secs(60) {
+            thread::yield_now();
+        }
+        right.load(SeqCst)
+    };
+    assert!(pool.join(left, || right.store(true, SeqCst)).0);
+}
+
+/// In a pool without workers a job runs when the outermost work of the thread is done, not in the middle of it.
+#[test]
+fn a_job_does_not_run_inside_a_join() {
+    struct Flag(AtomicBool);
+    impl anabranch_par::Job for Flag {
+        fn run(self: Arc<Self>) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let pool = ThreadPool::new(1).unwrap();
+    let flag = Arc::new(Flag(AtomicBool::new(false)));
+    pool.join(
+        || pool.submit(flag.clone()),
+        || {
+            pool.join(|| (), || ());
+            assert!(!flag.0.load(Relaxed));
+        },
+    );
+    assert!(flag.0.load(Relaxed));
+}
+
+/// As many frames as plain recursion has.
+#[test]
+fn a_tenth_of_a_million_joins_nest() {
+    fn descend(depth: usize) -> usize {
+        if depth == 0 { 0 } else { join(|| descend(depth - 1), || 1).0 + 1 }
+    }
+    for threads in [1, 2, 4] {
+        let deep = move || ThreadPool::new(threads).unwrap().install(|| descend(100_000));
+        let thread = thread::Builder::new().stack_size(512 << 20).spawn(deep).unwrap();
+        assert_eq!(thread.join().unwrap(), 100_000);
+    }
+}
+
+/// The smallest normal number, halved: flushed or not.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[test]
+fn each_half_runs_in_the_mode_that_it_was_made_in() {
+    fn flushes() -> bool {
+        linger();
+        black_box(f32::MIN_POSITIVE) * black_box(0.5) == 0.0
+    }
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        for _ in 0..50 {
+            pool.install(|| {
+                // The outer half is pending, and may be offered, while inner ones are made in other modes.
+                let inner = || {
+                    let flushing = flush_denormals(|| {
+                        let kept = || keep_denormals(|| join(flushes, flushes));
+                        (join(kept, flushes), join(flushes, flushes))
+                    });
+                    assert_eq!(flushing, (((false, false), true), (true, true)));
+                    flushes()
+                };
+                assert_eq!(join(inner, flushes), (false, false));
+                assert_eq!(
+                    flush_denormals(|| join(flushes, || join(flushes, flushes))),
+                    (true, (true, true))
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn who_takes_a_half_is_no_participant_of_the_loop() {
+    assert_eq!(participant(), None);
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        pool.join(|| assert_eq!(participant(), None), || assert_eq!(participant(), None));
+        for _ in 0..50 {
+            (0..2).par().on(&pool).chunking(false).for_each(|_| {
+                let (me, here) = (thread::current().id(), participant());
+                let same = || {
+                    linger();
+                    participant() == if thread::current().id() == me { here } else { None }
+                };
+                assert_eq!(join(same, same), (true, true));
+                assert_eq!(participant(), here);
+            });
+        }
+    }
+}
