@@ -75,7 +75,13 @@ pub(crate) fn pool() -> *const Shared {
 /// Whether the calling thread is inside a region, a job or a scope of any pool.
 #[inline]
 pub(crate) fn is_inside() -> bool {
-    HERE.with(|here| here.depth.get() > 0)
+    depth() > 0
+}
+
+/// How many of them it is inside.
+#[inline]
+pub(crate) fn depth() -> u32 {
+    HERE.with(|here| here.depth.get())
 }
 
 /// Makes `pool` the calling thread's pool, and takes it inside, until the guard is dropped.
@@ -88,14 +94,14 @@ pub(crate) fn enter(pool: &Shared, participant: Participant) -> Entered<'_> {
     })
 }
 
-/// The same for a join that the calling thread makes: its place in a loop around it stays.
-pub(crate) fn enter_join(pool: &Shared) -> Entered<'_> {
+/// The same for a join or a scope that the calling thread opens: its place in a loop around it stays.
+pub(crate) fn enter_here(pool: &Shared) -> Entered<'_> {
     enter(pool, HERE.with(|here| here.participant.get()))
 }
 
 /// The same for work that another thread waits for, and that counts as holding what that one holds.
 pub(crate) fn enter_for(pool: &Shared, participant: Participant, held: Held) -> EnteredFor<'_> {
-    let before = Held(HERE.with(|here| here.held.replace(held.0)));
+    let before = Held(HERE.with(|here| here.held.replace(here.held.get().max(held.0))));
     EnteredFor { before, _entered: enter(pool, participant) }
 }
 
@@ -116,6 +122,11 @@ impl Drop for EnteredFor<'_> {
 /// How many values of pools a thread holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held(u32);
+
+impl Held {
+    /// For work that nobody waits for.
+    pub(crate) const NOTHING: Self = Self(0);
+}
 
 /// What the calling thread holds.
 #[inline]

@@ -5,6 +5,8 @@
 //!   a thread that waits inside a loop never starts other work.
 //! - [`join`](join()) calls two closures, at the same time where a worker is free; it costs hardly more than calling them.
 //! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for.
+//! - [`ThreadPool::spawn`] hands over a closure and gives a handle to its result; [`ThreadPool::scope`] does so for closures
+//!   that borrow.
 //! - [`Lanes`] are threads for jobs that may block, so that these never take a worker. Few are awake; more are added only
 //!   where the queue stands still.
 //! - [`foreign`]: any thread may do all this; it joins by itself, and [`ThreadPool::call`] returns panics as values.
@@ -39,6 +41,7 @@ pub mod scratch;
 mod sections;
 mod sort;
 mod sync;
+mod tasks;
 mod team;
 mod thread_pool;
 
@@ -62,6 +65,7 @@ pub use loops::{
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use sort::ParallelSort;
+pub use tasks::{JobHandle, JobPanic, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use team::{Member, TeamError};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
 
@@ -70,6 +74,7 @@ pub mod prelude {
     #[cfg(feature = "ndarray")]
     pub use crate::ParallelArray;
     pub use crate::{
-        IntoParallel, IntoStream, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, join, participant,
+        IntoParallel, IntoStream, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, join,
+        participant, scope, spawn,
     };
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 use loom::{cell::UnsafeCell, sync::Arc};
 
-fn model(f: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(f);

@@ -1,7 +1,7 @@
 //! The synchronisation types of this crate: the standard library's, or loom's when a model is checked.
 //!
-//! Everything that [`slot`](crate::region::slot) and [`sleep`](crate::thread_pool::sleep) share between threads comes from here, so that
-//! the code that runs is the code that is modelled.
+//! Everything that [`slot`](crate::region::slot), [`sleep`](crate::thread_pool::sleep) and a job's cell share between threads
+//! comes from here, so that the code that runs is the code that is modelled.
 
 #[cfg(not(loom))]
 pub(crate) use std::{

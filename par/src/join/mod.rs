@@ -118,7 +118,7 @@ where
 {
     pool.expect_not_forked();
     let _busy = Busy::enter(pool);
-    let _entered = current::enter_join(pool);
+    let _entered = current::enter_here(pool);
     local::in_session(pool, || join(a, b))
 }
 

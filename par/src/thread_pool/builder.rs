@@ -167,7 +167,8 @@ impl Builder {
         let policy = or_environment(self.policy, &WAIT_POLICY)?.unwrap_or_default();
         let processors = if pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
         let home = Home::here(&self.name).map_err(|source| PoolError::Spawn { started: 0, source })?;
-        let shared = Arc::new(Shared::new(home, workers, policy.spin(self.spin), policy.patience()));
+        let (spin, patience) = (policy.spin(self.spin), policy.patience());
+        let shared = Arc::new_cyclic(|me| Shared::new(home, workers, spin, patience, me.clone()));
         let pool = ThreadPool { shared: Arc::clone(&shared), workers: Mutex::default() };
         for index in 0..workers {
             let shared = Arc::clone(&shared);

@@ -1,6 +1,6 @@
 //! Jobs: work that is handed to the pool and not waited for by whoever hands it over.
 
-use crossbeam_queue::SegQueue;
+use super::fifo::Fifo;
 use std::sync::Arc;
 
 /// Work that a pool's worker or a lane runs some time after it was submitted.
@@ -13,36 +13,5 @@ pub trait Job: Send + Sync {
     fn run(self: Arc<Self>);
 }
 
-/// First in, first out; nobody who adds or takes a job waits for somebody else to.
-pub(crate) struct Jobs<J: ?Sized = dyn Job> {
-    queue: SegQueue<Arc<J>>,
-}
-
-impl<J: ?Sized> Default for Jobs<J> {
-    fn default() -> Self {
-        Self { queue: SegQueue::new() }
-    }
-}
-
-impl<J: ?Sized> Jobs<J> {
-    #[inline]
-    pub(crate) fn push(&self, job: Arc<J>) {
-        self.queue.push(job);
-    }
-
-    #[inline]
-    pub(crate) fn pop(&self) -> Option<Arc<J>> {
-        self.queue.pop()
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-}
-
-impl<J: ?Sized> std::fmt::Debug for Jobs<J> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").field("len", &self.queue.len()).finish_non_exhaustive()
-    }
-}
+/// Jobs that wait for a worker or a lane: of what one thread hands over, first in, first out.
+pub(crate) type Jobs<J = dyn Job> = Fifo<Arc<J>>;

@@ -1,15 +1,19 @@
 //! The pool: worker threads that live as long as it, look for open regions and jobs, and sleep when there are none.
 
 mod builder;
+mod fifo;
 mod jobs;
 pub(crate) mod sleep;
 
 pub use builder::{Builder, MAX_WORKERS, PoolError, WaitPolicy, default_threads};
+pub(crate) use fifo::Fifo;
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
 
 use crate::{
-    Forked, current, denormals, fork,
+    Forked,
+    current::{self, Participant},
+    denormals, fork,
     join::{self, board::Board},
     region::{
         Body,
@@ -20,6 +24,7 @@ use crate::{
         Padded,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
+    tasks::{Runnable, SpawnError, Spawned},
     team::Reservations,
 };
 use parking_lot::Mutex;
@@ -29,7 +34,7 @@ use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr,
-    sync::Arc,
+    sync::{Arc, Weak},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -109,11 +114,7 @@ impl ThreadPool {
     pub fn submit(&self, job: Arc<dyn Job>) {
         self.shared.expect_not_forked();
         self.shared.jobs.push(job);
-        if self.shared.workers == 0 {
-            drop(Busy::enter(&self.shared));
-        } else {
-            self.shared.sleep.wake_one();
-        }
+        self.shared.see_to_jobs();
     }
 
     /// Takes the oldest job that no worker has taken yet, for the caller to run. In a process that was forked after the
@@ -218,8 +219,14 @@ impl<'a> Busy<'a> {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         if let Some(shared) = self.0 {
-            while let Some(job) = shared.jobs.pop() {
-                run_job(job);
+            loop {
+                if let Some(job) = shared.jobs.pop() {
+                    shared.run_job(job);
+                } else if let Some(job) = shared.spawned.pop() {
+                    shared.run_spawned(&*job);
+                } else {
+                    break;
+                }
             }
             BUSY.set(false);
         }
@@ -253,14 +260,16 @@ pub(crate) struct Shared {
     open: Padded<AtomicU64>,
     gates: Box<[Padded<Gate>]>,
     jobs: Jobs,
+    spawned: Spawned,
     /// Halves of joins that anybody may take.
     pub(crate) offers: Board,
     pub(crate) sleep: Sleep,
     reservations: Reservations,
+    me: Weak<Self>,
 }
 
 impl Shared {
-    fn new(home: fork::Home, workers: usize, spin: Duration, patience: Patience) -> Self {
+    fn new(home: fork::Home, workers: usize, spin: Duration, patience: Patience, me: Weak<Self>) -> Self {
         let slots = if workers == 0 { 0 } else { SLOTS };
         Self {
             home,
@@ -273,9 +282,11 @@ impl Shared {
                 .map(|_| Padded(Gate { slot: Slot::new(), cursors: Cursors::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
+            spawned: Spawned::new(workers),
             offers: Board::new(workers),
             sleep: Sleep::new(workers),
             reservations: Reservations::new(workers),
+            me,
         }
     }
 
@@ -344,7 +355,7 @@ impl Shared {
             }
             open &= open - 1;
         }
-        self.offers.any() || !self.jobs.is_empty()
+        self.offers.any() || !self.jobs.is_empty() || !self.spawned.is_empty()
     }
 
     /// A worker's life.
@@ -362,9 +373,15 @@ impl Shared {
         self.sleep.start_search();
         let mut idle_since = None;
         loop {
-            if self.help(index) || join::help(self, index) || self.run_next_job() {
+            // Each has its turn: none can keep the others waiting for ever.
+            if self.help(index)
+                | join::help(self, index)
+                | self.run_own(index)
+                | self.run_next_job()
+                | self.run_next_spawned(index)
+            {
                 idle_since = None;
-            } else if self.stop.load(SeqCst) {
+            } else if self.stop.load(SeqCst) && self.spawned.close(index) {
                 break;
             } else {
                 self.idle(index, &mut idle_since);
@@ -401,9 +418,89 @@ impl Shared {
     fn run_next_job(&self) -> bool {
         let Some(job) = self.jobs.pop() else { return false };
         self.sleep.end_search(|| self.has_work());
-        run_job(job);
+        self.run_job(job);
         self.sleep.start_search();
         true
+    }
+
+    fn run_job(&self, job: Arc<dyn Job>) {
+        let _entered = current::enter(self, Participant::NONE);
+        run_job(job);
+    }
+
+    /// Runs a job that was taken from the queue.
+    fn run_spawned(&self, job: &dyn Runnable) {
+        if !job.run(self) {
+            self.spawned.popped_stale();
+        }
+    }
+
+    /// Runs the oldest of the jobs that were spawned, and then those behind it while there is nothing else to do.
+    fn run_next_spawned(&self, index: usize) -> bool {
+        let Some(job) = self.spawned.pop() else { return false };
+        self.sleep.end_search(|| self.has_work());
+        self.run_spawned(&*job);
+        drop(job);
+        while self.open.load(Relaxed) == 0
+            && self.jobs.is_empty()
+            && !self.spawned.has_own(index)
+            && let Some(job) = self.spawned.pop()
+        {
+            self.run_spawned(&*job);
+        }
+        self.sleep.start_search();
+        true
+    }
+
+    /// Runs the oldest of the jobs that only this worker may run.
+    fn run_own(&self, index: usize) -> bool {
+        let Some(job) = self.spawned.pop_own(index) else { return false };
+        self.sleep.end_search(|| self.has_work());
+        job.run(self);
+        self.sleep.start_search();
+        true
+    }
+
+    /// To be called after jobs were queued.
+    fn see_to_jobs(&self) {
+        if self.workers == 0 {
+            drop(Busy::enter(self));
+        } else {
+            self.sleep.wake_one();
+        }
+    }
+
+    /// Queues a spawned job.
+    pub(crate) fn publish(&self, job: Arc<dyn Runnable>) {
+        self.spawned.push(job);
+        self.see_to_jobs();
+    }
+
+    /// Queues a spawned job for one worker.
+    pub(crate) fn publish_on(&self, worker: usize, job: Arc<dyn Runnable>) -> Result<(), SpawnError> {
+        self.spawned.push_own(worker, job)?;
+        self.sleep.wake(worker);
+        Ok(())
+    }
+
+    /// To be called by who has begun a spawned job without taking it from the queue.
+    pub(crate) fn left_stale(&self) {
+        if self.spawned.left_stale() {
+            self.see_to_jobs();
+        }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn spawned(&self) -> &Spawned {
+        &self.spawned
+    }
+
+    pub(crate) fn to_arc(&self) -> Arc<Self> {
+        self.me.upgrade().expect("whoever has a reference has it from an owner")
     }
 
     /// Spins for a while; then sleeps until there is work.
@@ -413,7 +510,8 @@ impl Shared {
             crate::sync::pause();
         }
         if since.elapsed() >= self.spin {
-            self.sleep.sleep(index, || self.has_work() || self.stop.load(SeqCst));
+            self.sleep
+                .sleep(index, || self.has_work() || self.spawned.has_own(index) || self.stop.load(SeqCst));
             *since = Instant::now();
         }
     }

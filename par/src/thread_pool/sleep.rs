@@ -115,6 +115,13 @@ impl Sleep {
         }
     }
 
+    /// To be called after work was published for one worker alone: wakes it if it sleeps.
+    pub(crate) fn wake(&self, worker: usize) {
+        // Pairs with the fence in `sleep`.
+        fence(SeqCst);
+        self.rouse_from(&self.beds[worker]);
+    }
+
     /// Wakes every sleeping worker.
     pub(crate) fn wake_all(&self) {
         fence(SeqCst);
@@ -127,14 +134,20 @@ impl Sleep {
             if count == 0 {
                 return;
             }
-            // AcqRel: who gets up sees the work that it was woken for.
-            if bed.asleep.load(Relaxed) && bed.asleep.swap(false, AcqRel) {
-                self.idle.fetch_sub(SLEEPER, Relaxed);
-                if let Some(thread) = bed.thread.get() {
-                    thread.unpark();
-                }
-                count -= 1;
+            count -= usize::from(self.rouse_from(bed));
+        }
+    }
+
+    /// Wakes the worker in this bed, if it sleeps.
+    fn rouse_from(&self, bed: &Bed) -> bool {
+        // AcqRel: who gets up sees the work that it was woken for.
+        let asleep = bed.asleep.load(Relaxed) && bed.asleep.swap(false, AcqRel);
+        if asleep {
+            self.idle.fetch_sub(SLEEPER, Relaxed);
+            if let Some(thread) = bed.thread.get() {
+                thread.unpark();
             }
         }
+        asleep
     }
 }

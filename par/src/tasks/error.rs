@@ -1,0 +1,86 @@
+//! What can go wrong with a job.
+
+use super::cell::Payload;
+use std::{fmt, panic::resume_unwind};
+
+/// A panic in a job, brought to the thread that joins it.
+pub struct JobPanic {
+    payload: Payload,
+}
+
+impl JobPanic {
+    pub(super) fn new(payload: Payload) -> Self {
+        Self { payload }
+    }
+
+    /// The panic's message, if it has one.
+    pub fn message(&self) -> Option<&str> {
+        let payload = &*self.payload;
+        payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+    }
+
+    /// What the panic carried.
+    pub fn into_payload(self) -> Box<dyn std::any::Any + Send> {
+        self.payload
+    }
+
+    /// Panics again, on this thread, with what the panic carried.
+    pub fn resume(self) -> ! {
+        resume_unwind(self.payload)
+    }
+}
+
+impl fmt::Display for JobPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a job panicked: {}", self.message().unwrap_or("(no message)"))
+    }
+}
+
+impl fmt::Debug for JobPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobPanic").field("message", &self.message()).finish()
+    }
+}
+
+impl std::error::Error for JobPanic {}
+
+/// A job that could not be given to the worker that was named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// There is no such worker.
+    NoSuchWorker {
+        /// The index that was asked for.
+        asked: usize,
+        /// How many workers the pool has.
+        workers: usize,
+    },
+    /// The calling thread is inside a region, a job or a scope. Two workers that waited for each other could never finish,
+    /// so a worker's own jobs come from outside.
+    Inside,
+    /// The pool has been stopped, and the worker has ended.
+    Stopped,
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchWorker { asked, workers: 0 } => {
+                write!(f, "worker {asked} was asked for, but this pool has no workers; build it with some, or use spawn")
+            }
+            Self::NoSuchWorker { asked, workers } => {
+                write!(f, "worker {asked} was asked for, but this pool has {workers}: 0 to {}", workers - 1)
+            }
+            Self::Inside => f.write_str(
+                "a job for one worker was spawned from inside a region, a job or a scope, where two workers could come to \
+                 wait for each other; spawn it before, or use spawn",
+            ),
+            Self::Stopped => f.write_str("the pool has been stopped and its workers have ended; spawn before stop"),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {}

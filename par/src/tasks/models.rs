@@ -1,0 +1,182 @@
+//! Models of a job's cell and of a scope's count, checked by loom: see the crate's `models`.
+
+use super::{
+    cell::{JobCell, Outcome, Owner, Payload},
+    pending::Pending,
+};
+use crate::{
+    models::model,
+    sync::{
+        atomic::{AtomicUsize, Ordering::*},
+        thread,
+    },
+};
+use loom::{cell::UnsafeCell, sync::Mutex};
+use std::sync::Arc;
+
+/// Counts what happens to a job's result: it must be dropped once, and by one thread at a time.
+struct Result(Arc<Drops>);
+
+#[derive(Default)]
+struct Drops {
+    count: AtomicUsize,
+    /// Written by who drops the result, and so a race if two do.
+    place: Place,
+}
+
+struct Place(UnsafeCell<usize>);
+impl Default for Place {
+    fn default() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+}
+// SAFETY: loom checks every access.
+unsafe impl Sync for Place {}
+
+impl Drop for Result {
+    fn drop(&mut self) {
+        self.0.count.fetch_add(1, Relaxed);
+        // SAFETY: loom reports it if this races with another write.
+        self.0.place.0.with_mut(|p| unsafe { *p += 1 });
+    }
+}
+
+struct Free;
+
+impl Owner for Free {
+    fn lost(&self, _: Payload) {
+        panic!("no job panics here");
+    }
+    fn finished(&self) {}
+}
+
+fn call<R>(f: impl FnOnce() -> R) -> Outcome<R> {
+    Ok(f())
+}
+
+/// A worker and the joiner both want to run the job: one of them does, and the joiner gets the result and not before it is
+/// there. If the wake-up were lost, loom would report a deadlock.
+#[test]
+fn a_job_is_run_once_and_its_result_is_the_joiners() {
+    model(|| {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&runs);
+        let job = Arc::new(JobCell::new(move || counted.fetch_add(1, Relaxed) + 41, Free));
+        let worker = {
+            let job = Arc::clone(&job);
+            thread::spawn(move || job.run(call))
+        };
+        let here = job.run_here(call);
+        let ran_here = here.is_some();
+        let result = here.unwrap_or_else(|| job.wait());
+        assert!(matches!(result, Ok(41)));
+        assert_eq!(worker.join().unwrap(), !ran_here);
+        assert_eq!(runs.load(Relaxed), 1);
+    });
+}
+
+/// What the job wrote is there when `wait` returns, and the cell's result is not touched any more by the worker.
+#[test]
+fn a_job_is_waited_for() {
+    model(|| {
+        let drops = Arc::new(Drops::default());
+        let inner = Arc::clone(&drops);
+        let job = Arc::new(JobCell::new(move || Result(inner), Free));
+        let worker = {
+            let job = Arc::clone(&job);
+            thread::spawn(move || assert!(job.run(call)))
+        };
+        drop(job.wait());
+        // SAFETY: the result was dropped by this thread.
+        assert_eq!(drops.place.0.with(|p| unsafe { *p }), 1);
+        worker.join().unwrap();
+    });
+}
+
+/// The handle is dropped while a worker ends the job: one of the two drops the result.
+#[test]
+fn a_result_that_nobody_wants_is_dropped_once() {
+    model(|| {
+        let drops = Arc::new(Drops::default());
+        let inner = Arc::clone(&drops);
+        let job = Arc::new(JobCell::new(move || Result(inner), Free));
+        let worker = {
+            let job = Arc::clone(&job);
+            thread::spawn(move || assert!(job.run(call)))
+        };
+        job.detach();
+        worker.join().unwrap();
+        assert_eq!(drops.count.load(Relaxed), 1);
+    });
+}
+
+/// A pointer to a count that is overwritten once the opener has seen the last job end.
+#[derive(Clone, Copy)]
+struct Pointer(*const UnsafeCell<usize>);
+// SAFETY: the models keep the target alive, and loom checks every access to it.
+unsafe impl Send for Pointer {}
+
+impl Pointer {
+    fn add(self) {
+        // SAFETY: as above; the models' jobs write one after the other, or loom reports it.
+        unsafe { (*self.0).with_mut(|v| *v += 1) };
+    }
+}
+
+/// The opener waits for two jobs, of which the first counts the second: it sees what both did, and no wake-up is lost.
+#[test]
+fn the_opener_sees_what_its_jobs_did() {
+    model(|| {
+        let pending = Arc::new(Pending::new());
+        let target = Arc::new(UnsafeCell::new(0));
+        let pointer = Pointer(&*target);
+        pending.add();
+        let first = {
+            let pending = Arc::clone(&pending);
+            thread::spawn(move || {
+                pending.add();
+                let second = {
+                    let pending = Arc::clone(&pending);
+                    pointer.add();
+                    thread::spawn(move || {
+                        pointer.add();
+                        pending.finish();
+                    })
+                };
+                pending.finish();
+                second
+            })
+        };
+        assert!(pending.wait(|| false));
+        // SAFETY: both jobs have ended. If one had not, loom would report the race.
+        assert_eq!(target.with(|v| unsafe { *v }), 2);
+        first.join().unwrap().join().unwrap();
+    });
+}
+
+/// A job spawns another while the opener waits, and nobody but the opener runs that one.
+#[test]
+fn the_opener_gets_up_for_what_is_spawned_while_it_waits() {
+    model(|| {
+        let pending = Arc::new(Pending::new());
+        let list = Arc::new(Mutex::new(0));
+        pending.add();
+        let job = {
+            let (pending, list) = (Arc::clone(&pending), Arc::clone(&list));
+            thread::spawn(move || {
+                pending.add();
+                *list.lock().unwrap() += 1;
+                pending.nudge();
+                pending.finish();
+            })
+        };
+        let mut ran = 0;
+        while !pending.wait(|| *list.lock().unwrap() > 0) {
+            *list.lock().unwrap() -= 1;
+            ran += 1;
+            pending.finish();
+        }
+        assert_eq!(ran, 1);
+        job.join().unwrap();
+    });
+}

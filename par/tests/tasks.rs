@@ -1,0 +1,585 @@
+//! Spawned jobs and scopes: results come back, borrows hold, panics are not lost, and a thread that waits runs nothing that
+//! it did not ask for.
+
+use anabranch_par::{
+    IntoParallel, Job, JobPanic, LoopError, SpawnError, ThreadPool, flush_denormals, participant, scope,
+    spawn,
+};
+use std::{
+    cell::{Cell, RefCell},
+    convert::Infallible,
+    hint::black_box,
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+fn pools() -> impl Iterator<Item = ThreadPool> {
+    THREADS.into_iter().map(|threads| ThreadPool::new(threads).unwrap())
+}
+
+/// The message of the panic that `f` ends in.
+fn panic_of(f: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+    *payload
+        .downcast::<&str>()
+        .map(|s| Box::new(s.to_string()))
+        .expect("the payload is the one that was thrown")
+}
+
+/// A worker that is held up until this is dropped.
+struct Held {
+    release: Arc<AtomicBool>,
+}
+
+impl Held {
+    fn hold(pool: &ThreadPool, worker: usize) -> Self {
+        let release = Arc::new(AtomicBool::new(false));
+        let (begun, ready) = mpsc::channel();
+        let until = Arc::clone(&release);
+        let held = pool.spawn_on(worker, move || {
+            begun.send(()).unwrap();
+            while !until.load(Acquire) {
+                thread::sleep(Duration::from_micros(50));
+            }
+        });
+        drop(held.unwrap());
+        ready.recv().unwrap();
+        Self { release }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release.store(true, Release);
+    }
+}
+
+#[test]
+fn a_handle_gives_the_result() {
+    for pool in pools() {
+        let handles: Vec<_> = (0..1000).map(|i| pool.spawn(move || i * i)).collect();
+        for (i, handle) in handles.into_iter().enumerate() {
+            assert_eq!(handle.join().unwrap(), i * i);
+        }
+    }
+}
+
+#[test]
+fn a_job_says_when_it_is_done() {
+    let pool = ThreadPool::new(2).unwrap();
+    let held = Held::hold(&pool, 0);
+    let handle = pool.spawn(|| 5);
+    assert!(!handle.is_done());
+    drop(held);
+    while !handle.is_done() {
+        thread::yield_now();
+    }
+    assert_eq!(handle.join().unwrap(), 5);
+}
+
+#[test]
+fn free_functions_use_the_pool_that_the_thread_works_for() {
+    let pool = ThreadPool::builder().workers(1).name("named-").build().unwrap();
+    let name = || thread::current().name().map(String::from);
+    pool.install(|| {
+        let handle = spawn(name);
+        while !handle.is_done() {
+            thread::yield_now();
+        }
+        assert_eq!(handle.join().unwrap().as_deref(), Some("named-0"));
+        scope(|s| {
+            let handle = s.spawn(name);
+            while !handle.is_done() {
+                thread::yield_now();
+            }
+            assert_eq!(handle.join().unwrap().as_deref(), Some("named-0"));
+        });
+    });
+    assert_eq!(spawn(|| 3).join().unwrap(), 3);
+    assert_eq!(scope(|s| s.spawn(|| 4).join().unwrap()), 4);
+}
+
+#[test]
+fn jobs_of_a_scope_borrow_what_outlives_it() {
+    for pool in pools() {
+        let words: Vec<String> = (0..100).map(|i| format!("word {i}")).collect();
+        let mut lengths = vec![0; words.len()];
+        let total = AtomicUsize::new(0);
+        pool.scope(|s| {
+            for (word, length) in words.iter().zip(&mut lengths) {
+                let total = &total;
+                s.spawn(move || {
+                    *length = word.len();
+                    total.fetch_add(word.len(), Relaxed);
+                });
+            }
+        });
+        assert_eq!(lengths, words.iter().map(String::len).collect::<Vec<_>>());
+        assert_eq!(total.into_inner(), lengths.iter().sum::<usize>());
+    }
+}
+
+#[test]
+fn results_of_a_scope_may_borrow_too() {
+    for pool in pools() {
+        let text = String::from("alpha beta gamma");
+        let words: Vec<&str> = pool.scope(|s| {
+            let handles: Vec<_> = (0..3)
+                .map(|i| {
+                    s.spawn({
+                        let text = &text;
+                        move || text.split(' ').nth(i).unwrap()
+                    })
+                })
+                .collect();
+            handles.into_iter().map(|h| h.join().unwrap()).collect()
+        });
+        assert_eq!(words, ["alpha", "beta", "gamma"]);
+    }
+}
+
+#[test]
+fn jobs_of_a_scope_spawn_more() {
+    for pool in pools() {
+        let count = AtomicUsize::new(0);
+        pool.scope(|s| {
+            for _ in 0..10 {
+                s.spawn(|| {
+                    for _ in 0..10 {
+                        s.spawn(|| {
+                            s.spawn(|| count.fetch_add(1, Relaxed));
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(count.into_inner(), 100);
+    }
+}
+
+#[test]
+fn scopes_nest_at_any_depth() {
+    fn count(pool: &ThreadPool, depth: usize) -> usize {
+        if depth == 0 {
+            return 1;
+        }
+        pool.scope(|s| {
+            let left = s.spawn(|| count(pool, depth - 1));
+            count(pool, depth - 1) + left.join().unwrap()
+        })
+    }
+    for pool in pools() {
+        assert_eq!(count(&pool, 9), 512);
+    }
+}
+
+#[test]
+fn scopes_open_in_regions_and_regions_in_jobs() {
+    for pool in pools() {
+        let count = AtomicUsize::new(0);
+        (0..8).par().on(&pool).chunking(false).for_each(|_| {
+            pool.scope(|s| {
+                for _ in 0..4 {
+                    s.spawn(|| {
+                        (0..8).par().on(&pool).chunking(false).for_each(|_| {
+                            count.fetch_add(1, Relaxed);
+                        });
+                    });
+                }
+            });
+        });
+        assert_eq!(count.into_inner(), 8 * 4 * 8);
+    }
+}
+
+#[test]
+fn the_only_worker_waits_for_a_job_that_it_spawned() {
+    let pool = Arc::new(ThreadPool::builder().workers(1).build().unwrap());
+    let inner = Arc::clone(&pool);
+    let outer = pool.spawn_on(0, move || {
+        let me = thread::current().id();
+        let handle = inner.spawn(move || thread::current().id() == me);
+        handle.join().unwrap()
+    });
+    assert!(outer.unwrap().join().unwrap());
+}
+
+#[test]
+fn a_job_is_waited_for_where_a_worker_runs_it() {
+    let pool = ThreadPool::new(2).unwrap();
+    let (begun, ready) = mpsc::channel();
+    let handle = pool.spawn(move || {
+        begun.send(thread::current().id()).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        7
+    });
+    assert_ne!(ready.recv().unwrap(), thread::current().id());
+    assert_eq!(handle.join().unwrap(), 7);
+}
+
+#[test]
+fn a_panic_comes_to_the_one_who_joins() {
+    for pool in pools() {
+        let panic: JobPanic = pool.spawn(|| panic!("it is broken")).join().unwrap_err();
+        assert_eq!(panic.message(), Some("it is broken"));
+        assert_eq!(panic.to_string(), "a job panicked: it is broken");
+        let panic = pool.spawn(|| panic_any(42)).join().unwrap_err();
+        assert_eq!(panic.message(), None);
+        assert_eq!(panic.into_payload().downcast_ref(), Some(&42));
+        assert_eq!(
+            panic_of(|| pool.spawn(|| panic!("again")).join().unwrap_or_else(|p| p.resume())),
+            "again"
+        );
+        assert_eq!(pool.spawn(|| 1).join().unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_joined_panic_does_not_come_out_of_the_scope() {
+    for pool in pools() {
+        let caught = pool.scope(|s| s.spawn(|| panic!("joined")).join().is_err());
+        assert!(caught);
+    }
+}
+
+#[test]
+fn the_first_panic_that_nobody_joins_comes_out_of_the_scope() {
+    for pool in pools() {
+        let count = AtomicUsize::new(0);
+        let message = panic_of(|| {
+            pool.scope(|s| {
+                s.spawn(|| count.fetch_add(1, Relaxed));
+                for message in ["first", "second", "third"] {
+                    s.spawn(move || -> () { panic_any(message) });
+                }
+                s.spawn(|| count.fetch_add(1, Relaxed));
+            })
+        });
+        assert_eq!(message, "first");
+        assert_eq!(count.into_inner(), 2, "the others are run");
+    }
+}
+
+#[test]
+fn a_panic_of_the_opener_waits_for_the_jobs_and_comes_first() {
+    for pool in pools() {
+        for fails in [false, true] {
+            let mut data = vec![0; 1000];
+            let message = panic_of(|| {
+                pool.scope(|s| {
+                    for x in &mut data {
+                        s.spawn(move || {
+                            *x = 1;
+                            assert!(!fails, "a job");
+                        });
+                    }
+                    panic!("the opener");
+                })
+            });
+            assert_eq!(message, "the opener");
+            assert_eq!(data, [1; 1000]);
+        }
+    }
+}
+
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("a destructor");
+    }
+}
+
+#[test]
+fn a_result_that_panics_when_it_is_dropped_comes_out_of_the_scope() {
+    for pool in pools() {
+        let message = panic_of(|| {
+            pool.scope(|s| {
+                s.spawn(|| PanicsWhenDropped);
+            })
+        });
+        assert_eq!(message, "a destructor");
+    }
+}
+
+#[test]
+fn a_job_whose_handle_is_dropped_is_run_and_its_result_dropped() {
+    struct Dropped(mpsc::Sender<()>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+        }
+    }
+    for pool in pools() {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..100 {
+            let result = Dropped(sender.clone());
+            drop(pool.spawn(move || result));
+        }
+        drop(pool.spawn(|| panic!("goes to the panic hook")));
+        drop(pool);
+        drop(sender);
+        assert_eq!(receiver.iter().count(), 100);
+    }
+}
+
+#[test]
+fn a_job_may_outlive_the_handle_that_is_dropped_when_it_is_done() {
+    let pool = ThreadPool::new(2).unwrap();
+    let result = Arc::new(());
+    for _ in 0..100 {
+        let inner = Arc::clone(&result);
+        let handle = pool.spawn(move || inner);
+        while !handle.is_done() {
+            thread::yield_now();
+        }
+        drop(handle);
+    }
+    assert_eq!(Arc::strong_count(&result), 1);
+}
+
+#[test]
+fn a_handle_is_joined_by_another_thread() {
+    let pool = ThreadPool::new(2).unwrap();
+    let handles: Vec<_> = (0..100).map(|i| pool.spawn(move || i)).collect();
+    let sum = thread::spawn(move || handles.into_iter().map(|h| h.join().unwrap()).sum::<usize>());
+    assert_eq!(sum.join().unwrap(), 4950);
+}
+
+#[test]
+fn a_handle_is_joined_after_its_pool_is_gone() {
+    for pool in pools() {
+        let handle = pool.spawn(|| 9);
+        drop(pool);
+        assert_eq!(handle.join().unwrap(), 9);
+    }
+}
+
+#[test]
+fn foreign_threads_spawn_and_join() {
+    for pool in pools() {
+        let total = AtomicUsize::new(0);
+        thread::scope(|threads| {
+            let spawner = || {
+                for i in 0..300 {
+                    total.fetch_add(pool.spawn(move || i).join().unwrap(), Relaxed);
+                    pool.scope(|s| {
+                        s.spawn(|| total.fetch_add(1, Relaxed));
+                    });
+                }
+            };
+            let spawners = [(); 3].map(|()| threads.spawn(spawner));
+            spawners.into_iter().for_each(|s| s.join().unwrap());
+        });
+        assert_eq!(total.into_inner(), 3 * (44_850 + 300));
+    }
+}
+
+/// A worker whose thread-local is borrowed while it waits for a job would find it borrowed if it ran another such job
+/// meanwhile.
+#[test]
+fn a_thread_that_waits_runs_no_job_that_it_did_not_ask_for() {
+    thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
+    for pool in pools() {
+        let work = |rounds: usize| {
+            SCRATCH.with(|scratch| {
+                let mut scratch = scratch.borrow_mut();
+                let slow = || thread::sleep(Duration::from_micros(20));
+                pool.scope(|s| {
+                    for _ in 0..rounds {
+                        s.spawn(slow);
+                    }
+                    s.spawn(slow).join().unwrap();
+                });
+                pool.spawn(slow).join().unwrap();
+                *scratch += 1;
+            });
+        };
+        pool.scope(|s| {
+            for _ in 0..40 {
+                s.spawn(|| work(3));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_job_is_inside_and_on_no_loop() {
+    for pool in pools() {
+        let check = || {
+            assert!(participant().is_none());
+            assert!(pool.team(2, |_| ()).is_err());
+        };
+        pool.spawn(|| assert!(participant().is_none())).join().unwrap();
+        pool.scope(|s| {
+            check();
+            s.spawn(check).join().unwrap();
+        });
+        assert!(participant().is_none());
+    }
+}
+
+/// Half of the smallest normal number is 0 where denormals are flushed.
+#[test]
+fn a_job_keeps_denormals_whoever_runs_it() {
+    let half = || (black_box(f32::MIN_POSITIVE) * black_box(0.5)).to_bits();
+    for pool in pools() {
+        flush_denormals(|| {
+            let inline = pool.scope(|s| s.spawn(half).join().unwrap());
+            assert!(inline > 0);
+            let mut at_the_end = 0;
+            pool.scope(|s| {
+                s.spawn(|| at_the_end = half());
+            });
+            assert!(at_the_end > 0);
+        });
+    }
+}
+
+#[test]
+fn a_job_of_one_worker_runs_there() {
+    for workers in [1, 2, 3, 8] {
+        let pool = ThreadPool::builder().workers(workers).build().unwrap();
+        let index = |pool: &ThreadPool| pool.worker_index().unwrap();
+        pool.scope(|s| {
+            let handles: Vec<_> =
+                (0..100).map(|i| (i % workers, s.spawn_on(i % workers, || index(&pool)).unwrap())).collect();
+            for (worker, handle) in handles {
+                assert_eq!(handle.join().unwrap(), worker);
+            }
+            drop(s.spawn_on(0, || assert_eq!(index(&pool), 0)).unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_worker_that_sleeps_is_woken_for_its_own_job() {
+    let pool = ThreadPool::builder().workers(3).build().unwrap();
+    for worker in [2, 0, 1, 2] {
+        thread::sleep(Duration::from_millis(5));
+        let name = pool.spawn_on(worker, || thread::current().name().map(String::from)).unwrap();
+        assert_eq!(name.join().unwrap(), Some(format!("anabranch-{worker}")));
+    }
+}
+
+#[test]
+fn a_job_for_one_worker_cannot_be_spawned_from_inside() {
+    let pool = ThreadPool::new(2).unwrap();
+    let refused = || pool.spawn_on(0, || ()).err() == Some(SpawnError::Inside);
+    (0..4).par().on(&pool).chunking(false).for_each(|_| assert!(refused()));
+    pool.scope(|s| {
+        assert!(refused(), "a scope can spawn its own");
+        let by_the_scope = || s.spawn_on(0, || ()).err() == Some(SpawnError::Inside);
+        assert!(!by_the_scope());
+        assert!(s.spawn(by_the_scope).join().unwrap());
+        assert!(s.spawn(refused).join().unwrap());
+        (0..4).par().on(&pool).chunking(false).for_each(|_| assert!(by_the_scope()));
+        pool.scope(|inner| {
+            assert!(by_the_scope());
+            assert_eq!(inner.spawn_on(0, || ()).err(), Some(SpawnError::Inside));
+        });
+    });
+    assert!(!refused());
+    assert!(SpawnError::Inside.to_string().contains("wait for each other"));
+}
+
+#[test]
+fn a_job_of_one_worker_cannot_be_joined_from_inside() {
+    let pool = ThreadPool::new(2).unwrap();
+    let handle = Mutex::new(Some(pool.spawn_on(0, || ()).unwrap()));
+    let result = (0..1).par().on(&pool).try_for_each(|_| {
+        handle.lock().unwrap().take().unwrap().join().unwrap();
+        Ok::<(), Infallible>(())
+    });
+    let Err(LoopError::Panic(panic)) = result else { panic!("no panic") };
+    assert!(panic.message().unwrap().contains("join it outside"));
+}
+
+#[test]
+fn a_worker_that_is_not_there_is_an_error() {
+    let pool = ThreadPool::builder().workers(3).build().unwrap();
+    let error = pool.spawn_on(3, || ()).unwrap_err();
+    assert_eq!(error, SpawnError::NoSuchWorker { asked: 3, workers: 3 });
+    assert_eq!(error.to_string(), "worker 3 was asked for, but this pool has 3: 0 to 2");
+    let none = ThreadPool::new(1).unwrap();
+    assert!(none.spawn_on(0, || ()).unwrap_err().to_string().contains("no workers"));
+    none.scope(|s| assert!(s.spawn_on(0, || ()).is_err()));
+}
+
+#[test]
+fn a_pool_that_was_stopped_runs_jobs_on_the_thread_that_joins() {
+    for pool in pools() {
+        pool.stop();
+        assert_eq!(pool.spawn(|| 8).join().unwrap(), 8);
+        assert_eq!(pool.scope(|s| s.spawn(|| 8).join().unwrap()), 8);
+        if pool.workers() > 0 {
+            assert_eq!(pool.spawn_on(0, || ()).unwrap_err(), SpawnError::Stopped);
+        }
+    }
+}
+
+#[test]
+fn jobs_of_one_worker_are_run_before_the_pool_is_gone() {
+    let pool = ThreadPool::builder().workers(2).build().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    for i in 0..1000 {
+        let count = Arc::clone(&count);
+        drop(pool.spawn_on(i % 2, move || count.fetch_add(1, Relaxed)).unwrap());
+    }
+    drop(pool);
+    assert_eq!(count.load(Relaxed), 1000);
+}
+
+#[test]
+fn a_pool_without_workers_runs_no_job_in_the_middle_of_another() {
+    thread_local!(static BUSY: Cell<bool> = const { Cell::new(false) });
+    let pool = ThreadPool::new(1).unwrap();
+    let count = AtomicUsize::new(0);
+    let job = || {
+        assert!(!BUSY.replace(true));
+        count.fetch_add(1, Relaxed);
+        BUSY.set(false);
+    };
+    pool.scope(|s| {
+        for _ in 0..10 {
+            s.spawn(|| {
+                job();
+                s.spawn(job);
+            });
+        }
+        assert_eq!(count.load(Relaxed), 0);
+    });
+    assert_eq!(count.into_inner(), 20);
+}
+
+struct Submitted(mpsc::Sender<usize>, usize);
+
+impl Job for Submitted {
+    fn run(self: Arc<Self>) {
+        assert!(participant().is_none());
+        self.0.send(self.1).unwrap();
+    }
+}
+
+/// What is spawned in between does not disturb the order.
+#[test]
+fn submitted_jobs_begin_in_their_order() {
+    for workers in [0, 1] {
+        let pool = ThreadPool::builder().workers(workers).build().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        for i in 0..2000 {
+            pool.submit(Arc::new(Submitted(sender.clone(), i)));
+            drop(pool.spawn(|| ()));
+        }
+        drop((pool, sender));
+        assert!(receiver.iter().eq(0..2000));
+    }
+}
