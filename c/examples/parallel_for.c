@@ -143,14 +143,17 @@ static int detach_inside(size_t begin, size_t end, void *data) {
     return 0;
 }
 
-static void run_attachments(const anabranch_pool *pool) {
-    atomic_size_t refused = 0;
-    CHECK(anabranch_detach() == ANABRANCH_NOT_ATTACHED);
-    OK(anabranch_parallel_for(pool, 0, 16, 1, detach_inside, &refused));
-    CHECK(refused == 16);
+static void detach_from_all(void) {
     while (anabranch_detach() == ANABRANCH_OK) {
     }
     CHECK(anabranch_last_status() == ANABRANCH_NOT_ATTACHED);
+}
+
+static void run_attachments(const anabranch_pool *pool) {
+    atomic_size_t refused = 0;
+    OK(anabranch_parallel_for(pool, 0, 16, 1, detach_inside, &refused));
+    CHECK(refused == 16);
+    detach_from_all();
     OK(anabranch_attach());
     OK(anabranch_attach());
     OK(anabranch_detach());
@@ -165,6 +168,8 @@ enum { JOBS = 100 };
 
 static void count(void *data) { atomic_fetch_add((atomic_size_t *)data, 1); }
 
+static void detach_in_job(void *data) { detach_inside(0, 1, data); }
+
 static void run_jobs(const anabranch_pool *pool) {
     anabranch_job *jobs[JOBS];
     atomic_size_t calls = 0;
@@ -178,6 +183,9 @@ static void run_jobs(const anabranch_pool *pool) {
         OK(anabranch_job_wait(jobs[i]));
     }
     CHECK(calls == 1 + JOBS);
+    OK(anabranch_submit(pool, detach_in_job, &calls, &jobs[0]));
+    OK(anabranch_job_wait(jobs[0]));
+    CHECK(calls == 2 + JOBS);
     OK(anabranch_submit(pool, count, &left_alone, &jobs[0]));
     anabranch_job_free(jobs[0]);
     OK(anabranch_submit(pool, count, &calls, &jobs[0]));
@@ -270,7 +278,13 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 4; i++) {
             CHECK(pthread_join(strangers[i], NULL) == 0);
         }
+        /* A pool that is freed runs its jobs first. */
+        anabranch_job *last;
+        atomic_size_t calls = 0;
+        OK(anabranch_submit(pool, count, &calls, &last));
         OK(anabranch_pool_free(pool));
+        CHECK(anabranch_job_is_done(last) && calls == 1);
+        OK(anabranch_job_wait(last));
         CHECK(atomic_exchange(&left_alone, 0) == 5 * (JOBS + 1));
         printf("%zu threads: all right\n", threads);
     }

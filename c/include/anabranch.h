@@ -41,7 +41,7 @@ typedef enum {
    */
   ANABRANCH_FORKED = 3,
   /**
-   * This cannot be done inside a loop. Nothing was done.
+   * This cannot be done inside a loop (or a job). Nothing was done.
    */
   ANABRANCH_STILL_INSIDE = 4,
   /**
@@ -139,7 +139,7 @@ anabranch_status anabranch_attach(void);
  * thread may go on to call everything, and may attach again.
  *
  * Fails where the thread is not attached (ANABRANCH_NOT_ATTACHED), and where this is the last attachment and the thread is
- * inside a loop (ANABRANCH_STILL_INSIDE): then it stays attached. A thread that ends need not detach.
+ * inside a loop or a job (ANABRANCH_STILL_INSIDE): then it stays attached. A thread that ends need not detach.
  */
 anabranch_status anabranch_detach(void);
 
@@ -159,7 +159,7 @@ anabranch_status anabranch_call(const anabranch_pool *pool,
  *
  * Where `job` is not NULL, `*job` is set to a handle, which belongs to the caller: `anabranch_job_wait` or `anabranch_job_free`
  * ends it. With NULL nobody waits for the job. A pool of one thread has no workers: there the job is run before this returns,
- * or where the thread is inside a loop, when it leaves that.
+ * or where the thread is inside a loop or a job, when it is waited for or the thread leaves that.
  *
  * What `data` points to must live until the job has ended, and `f` must be allowed to use it on another thread.
  * Fails where `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.

@@ -44,7 +44,7 @@ fn leave(attachment: &Attachment) -> Result<(), Failure> {
     let Some(guard) = attachment.guard.take() else { return Ok(()) };
     ManuallyDrop::into_inner(guard).leave().map_err(|refused| {
         attachment.guard.set(Some(ManuallyDrop::new(refused.into_guard())));
-        let message = "a thread cannot detach inside a loop; detach when that has ended";
+        let message = "a thread cannot detach inside a loop or a job; detach when that has ended";
         Failure::new(ANABRANCH_STILL_INSIDE, message)
     })
 }

@@ -12,14 +12,12 @@
 use crate::{
     attach,
     error::{self, Failure},
-    job::Waitable,
 };
-use anabranch_par::{Consecutive, Job, ThreadPool, participant, prelude::*, scratch};
+use anabranch_par::{Consecutive, JobHandle, ThreadPool, participant, prelude::*, scratch};
 use std::{
     ffi::{c_char, c_int, c_void},
     panic::{AssertUnwindSafe, catch_unwind},
-    ptr,
-    sync::Arc,
+    process, ptr,
 };
 
 use anabranch_status::*;
@@ -36,7 +34,7 @@ pub enum anabranch_status {
     ANABRANCH_PANIC = 2,
     /// This process was forked after the pool was made: its threads are in the parent process. Nothing was done.
     ANABRANCH_FORKED = 3,
-    /// This cannot be done inside a loop. Nothing was done.
+    /// This cannot be done inside a loop (or a job). Nothing was done.
     ANABRANCH_STILL_INSIDE = 4,
     /// The calling thread is not attached. Nothing was done.
     ANABRANCH_NOT_ATTACHED = 5,
@@ -53,7 +51,11 @@ pub enum anabranch_status {
 pub struct anabranch_pool(ThreadPool);
 
 /// A job that somebody may wait for.
-pub struct anabranch_job(Arc<Waitable>);
+#[derive(Debug)]
+pub struct anabranch_job {
+    handle: JobHandle<()>,
+    process: u32,
+}
 
 /// What a callback gets to see of the program: a pointer that is passed through.
 ///
@@ -194,7 +196,7 @@ pub extern "C" fn anabranch_attach() -> anabranch_status {
 /// thread may go on to call everything, and may attach again.
 ///
 /// Fails where the thread is not attached (ANABRANCH_NOT_ATTACHED), and where this is the last attachment and the thread is
-/// inside a loop (ANABRANCH_STILL_INSIDE): then it stays attached. A thread that ends need not detach.
+/// inside a loop or a job (ANABRANCH_STILL_INSIDE): then it stays attached. A thread that ends need not detach.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_detach() -> anabranch_status {
     entry(attach::detach)
@@ -242,7 +244,7 @@ fn fail(why: impl Into<Failure>) -> anabranch_status {
 ///
 /// Where `job` is not NULL, `*job` is set to a handle, which belongs to the caller: `anabranch_job_wait` or `anabranch_job_free`
 /// ends it. With NULL nobody waits for the job. A pool of one thread has no workers: there the job is run before this returns,
-/// or where the thread is inside a loop, when it leaves that.
+/// or where the thread is inside a loop or a job, when it is waited for or the thread leaves that.
 ///
 /// What `data` points to must live until the job has ended, and `f` must be allowed to use it on another thread.
 /// Fails where `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.
@@ -265,13 +267,21 @@ pub unsafe extern "C" fn anabranch_submit(
         pool.check_fork()?;
         let data = Data(data);
         // SAFETY: `f` may be called with `data`, once, on any thread: the caller's word.
-        let work = Waitable::new(move || unsafe { f(data.get()) });
-        pool.submit(Arc::clone(&work) as Arc<dyn Job>);
+        let spawned = pool.spawn(move || unsafe { f(data.get()) });
         if let Some(handle) = handle {
-            *handle = Box::into_raw(Box::new(anabranch_job(work)));
+            *handle = Box::into_raw(Box::new(anabranch_job { handle: spawned, process: process::id() }));
         }
         Ok(())
     })
+}
+
+/// In another process than its own, nobody runs a job.
+fn check_process(job: &anabranch_job) -> Result<(), Failure> {
+    if process::id() == job.process {
+        return Ok(());
+    }
+    let message = "the job was submitted before this process was forked: it is run in the parent process";
+    Err(Failure::new(ANABRANCH_FORKED, message))
 }
 
 /// Waits until the job has ended, and frees the handle. A job that nobody has begun is run now, by the calling thread; while
@@ -285,7 +295,9 @@ pub unsafe extern "C" fn anabranch_job_wait(job: *mut anabranch_job) -> anabranc
             return Err(Failure::null("anabranch_job_wait", "job"));
         }
         // SAFETY: from `anabranch_submit`, which made a box, and not ended before: the caller's word.
-        unsafe { Box::from_raw(job) }.0.wait()
+        let job = unsafe { Box::from_raw(job) };
+        check_process(&job)?;
+        job.handle.join().map_err(|panic| Failure::caught(panic.into_payload()))
     })
 }
 
@@ -297,7 +309,8 @@ pub unsafe extern "C" fn anabranch_job_is_done(job: *const anabranch_job) -> boo
     entry(|| {
         // SAFETY: null, or from `anabranch_submit` and not ended: the caller's word.
         let job = unsafe { job.as_ref() }.ok_or_else(|| Failure::null("anabranch_job_is_done", "job"))?;
-        done = job.0.is_done()?;
+        check_process(job)?;
+        done = job.handle.is_done();
         Ok(())
     });
     done

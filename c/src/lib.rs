@@ -7,7 +7,6 @@
 //! ffi.rs      the functions: pointers are checked and become references, panics become statuses
 //! error.rs    the last error of each thread
 //! attach.rs   attachments, which count
-//! job.rs      a job that somebody waits for
 //! ```
 //!
 //! # Safety
@@ -16,6 +15,5 @@
 mod attach;
 mod error;
 pub mod ffi;
-mod job;
 
 pub use ffi::*;
