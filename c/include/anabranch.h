@@ -158,8 +158,9 @@ anabranch_status anabranch_call(const anabranch_pool *pool,
  * about the order in which they were submitted.
  *
  * Where `job` is not NULL, `*job` is set to a handle, which belongs to the caller: `anabranch_job_wait` or `anabranch_job_free`
- * ends it. With NULL nobody waits for the job. A pool of one thread has no workers: there the job is run before this returns,
- * or where the thread is inside a loop or a job, when it is waited for or the thread leaves that.
+ * ends it. With NULL nobody waits for the job. A pool of one thread has no workers: there the calling thread runs the job
+ * before this returns; or where a loop or a job is going on around the call or on another thread, whoever comes first, that
+ * thread when it leaves it or the one that waits.
  *
  * What `data` points to must live until the job has ended, and `f` must be allowed to use it on another thread.
  * Fails where `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.
