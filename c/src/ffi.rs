@@ -243,9 +243,8 @@ fn fail(why: impl Into<Failure>) -> anabranch_status {
 /// about the order in which they were submitted.
 ///
 /// Where `job` is not NULL, `*job` is set to a handle, which belongs to the caller: `anabranch_job_wait` or `anabranch_job_free`
-/// ends it. With NULL nobody waits for the job. A pool of one thread has no workers: there the calling thread runs the job
-/// before this returns; or where a loop or a job is going on around the call or on another thread, whoever comes first, that
-/// thread when it leaves it or the one that waits.
+/// ends it. With NULL nobody waits for the job. A pool of one thread has no workers: its jobs are run
+/// by the threads that use it. The calling one does so before this returns, or when it leaves the loop or job that it is in.
 ///
 /// What `data` points to must live until the job has ended, and `f` must be allowed to use it on another thread.
 /// Fails where `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.
