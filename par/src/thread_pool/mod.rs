@@ -133,6 +133,7 @@ impl ThreadPool {
     ///
     /// # Errors
     /// [`Forked`].
+    #[inline]
     pub fn check_fork(&self) -> Result<(), Forked> {
         self.shared.check_fork()
     }

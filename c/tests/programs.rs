@@ -1,0 +1,149 @@
+//! The C programs in `examples/` are built against the library, as a program of somebody else's would be, and run.
+//!
+//! Cargo builds all forms of the library for this test and lays them beside it.
+#![cfg(target_os = "linux")]
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// What the static library needs of the system.
+const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+#[derive(Clone, Copy, Debug)]
+enum Linking {
+    Static,
+    Dynamic,
+}
+
+/// The C compiler, if there is one.
+fn compiler() -> Option<OsString> {
+    let cc = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let found = Command::new(&cc).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: there is no C compiler {cc:?}; install one, or name it in the variable CC");
+    }
+    found.then_some(cc)
+}
+
+/// Where this test is, and the library too.
+fn libraries() -> PathBuf {
+    let folder = env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    for library in ["libanabranch_c.a", "libanabranch_c.so"] {
+        assert!(folder.join(library).is_file(), "cargo has not built {library} in {}", folder.display());
+    }
+    folder
+}
+
+/// Builds an example with all warnings as errors; where it is.
+fn build(cc: &OsString, example: &str, linking: Linking, more: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{example}-{linking:?}{}", more.len()));
+    let libraries = libraries();
+    let mut command = Command::new(cc);
+    command.args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]).args(more);
+    command.arg("-I").arg(root.join("include")).arg("-o").arg(&program);
+    command.arg(root.join("examples").join(example).with_extension("c"));
+    match linking {
+        Linking::Static => command.arg(libraries.join("libanabranch_c.a")).args(SYSTEM_LIBRARIES),
+        Linking::Dynamic => {
+            let mut run_path = OsString::from("-Wl,-rpath,");
+            run_path.push(&libraries);
+            command.arg("-L").arg(&libraries).arg("-lanabranch_c").arg(run_path)
+        }
+    };
+    succeed(&mut command);
+    program
+}
+
+/// Runs a command, which must succeed; what it printed.
+fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{stdout}\n{stderr}");
+    stdout.into_owned()
+}
+
+#[test]
+fn loops_jobs_and_errors_are_as_the_header_says() {
+    let Some(cc) = compiler() else { return };
+    for linking in [Linking::Static, Linking::Dynamic] {
+        let printed = succeed(&mut Command::new(build(&cc, "parallel_for", linking, &[])));
+        let expected: String =
+            [1, 2, 3, 4, 8].map(|threads| format!("{threads} threads: all right\n")).concat();
+        assert_eq!(printed, expected, "{linking:?}");
+    }
+}
+
+#[test]
+fn a_forked_child_is_told_so() {
+    let Some(cc) = compiler() else { return };
+    for linking in [Linking::Static, Linking::Dynamic] {
+        succeed(&mut Command::new(build(&cc, "fork", linking, &[])));
+    }
+}
+
+/// What is said to be still reachable at the end is kept for the next thread on purpose, and what is "possibly lost" is
+/// the standard library's handle of the main thread, to which only a pointer inside it leads: neither is an error here, so no
+/// suppressions are needed.
+#[test]
+fn valgrind_finds_no_error() {
+    let Some(cc) = compiler() else { return };
+    if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: valgrind is not installed");
+        return;
+    }
+    let program = build(&cc, "parallel_for", Linking::Dynamic, &["-g"]);
+    let options =
+        ["--quiet", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect"];
+    // Few elements: it runs one thread at a time, and slowly.
+    succeed(
+        Command::new("valgrind")
+            .args(options)
+            .arg("--show-leak-kinds=definite,indirect")
+            .arg(program)
+            .arg("2000"),
+    );
+}
+
+#[test]
+fn the_benchmark_of_callbacks_prints_its_five_rows() {
+    const ROWS: [&str; 5] = [
+        "control (inline, no call)",
+        "regular C call (C -> C)",
+        "callback on a runtime thread",
+        "callback on a foreign thread, attached",
+        "the same, with attach and detach each time",
+    ];
+    let Some(cc) = compiler() else { return };
+    for linking in [Linking::Static, Linking::Dynamic] {
+        let program = build(&cc, "callbacks", linking, &[]);
+        let printed = succeed(Command::new(program).args(["10000", "3"]));
+        let mut lines = printed.lines().skip(1);
+        for row in ROWS {
+            let figures =
+                lines.next().and_then(|line| line.strip_prefix(row)).unwrap_or_else(|| panic!("{printed}"));
+            assert!(figures.split_whitespace().all(|figure| figure.parse::<f64>().is_ok()), "{printed}");
+        }
+        assert_eq!(lines.next(), None);
+    }
+}
+
+/// C++ reads the header too.
+#[test]
+fn the_header_is_cxx_too() {
+    let cxx = env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    if !Command::new(&cxx).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no C++ compiler {cxx:?}");
+        return;
+    }
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/anabranch.h");
+    succeed(
+        Command::new(cxx)
+            .args(["-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++"])
+            .arg(header),
+    );
+}
