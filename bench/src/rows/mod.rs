@@ -3,7 +3,6 @@
 //! A row is a function from a [`Context`](crate::harness::Context) to an [`Outcome`](crate::harness::Outcome), and an
 //! entry in its file's `rows()`.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "registered with our side of it"))]
 mod foreign;
 mod graph;
 mod gray_scott;
@@ -21,6 +20,7 @@ pub fn all() -> Vec<Row> {
     [
         region::rows(),
         loops::rows(),
+        foreign::rows(),
         graph::rows(),
         schedule::rows(),
         tasks::rows(),

@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, thread, time::Duration};
 
-use anabranch_par::ThreadPool;
+use anabranch_par::prelude::*;
 use rustix::time::ClockId;
 
 use crate::{
@@ -30,7 +30,7 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
     let nap = Duration::from_millis(context.pick(500, 50));
     let pool = ThreadPool::new(THREADS)?;
     Contest::ours(|| {
-        pool.region(THREADS).run(|i| {
+        (0..THREADS).par().on(&pool).chunking(false).for_each(|i| {
             black_box(i);
         });
         thread::sleep(SETTLE);
