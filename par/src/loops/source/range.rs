@@ -59,7 +59,8 @@ impl<I> Sealed for Range1<I> {}
 
 impl<I: Integer> Source for Range1<I> {
     type Item = I;
-    type Cursor = usize;
+    /// The next number itself: it stays in a register, where the start would have to be read again for every item.
+    type Cursor = I;
 
     #[inline]
     fn len(&self) -> usize {
@@ -67,15 +68,15 @@ impl<I: Integer> Source for Range1<I> {
     }
 
     #[inline]
-    fn cursor(&self, at: usize) -> usize {
-        at
+    fn cursor(&self, at: usize) -> I {
+        I::nth(self.start, at)
     }
 
     #[inline]
-    unsafe fn next(&self, cursor: &mut usize) -> I {
+    unsafe fn next(&self, cursor: &mut I) -> I {
         let i = *cursor;
-        *cursor += 1;
-        I::nth(self.start, i)
+        *cursor = I::nth(i, 1);
+        i
     }
 }
 
