@@ -151,7 +151,7 @@ where
         output.finish();
         // SAFETY: all of them are written.
         unsafe { leaves.set_len(split.chunks()) };
-        let combined = self.combine::<_, Infallible>(&split, &mut leaves, &op);
+        let combined = self.combine::<_, Infallible>(&split, &mut leaves, &op, true);
         combined.unwrap_or_else(|error| error.resume()).unwrap_or(identity)
     }
 }

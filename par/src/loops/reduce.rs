@@ -170,21 +170,22 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
         output.finish();
         // SAFETY: all of them are written.
         unsafe { leaves.set_len(split.chunks()) };
-        Ok(self.combine(&split, &mut leaves, &combine)?.unwrap_or_else(identity))
+        Ok(self.combine(&split, &mut leaves, &combine, false)?.unwrap_or_else(identity))
     }
 
-    /// Combines the leaves on the pool that the loop runs on.
+    /// Combines the leaves, on the pool that the loop runs on or on the calling thread alone.
     pub(super) fn combine<A: Send, E>(
         &self,
         split: &Consecutive,
         leaves: &mut [Option<A>],
         op: &(impl Fn(A, A) -> A + Sync),
+        alone: bool,
     ) -> Result<Option<A>, LoopError<E>> {
         let panicked = AtomicUsize::new(usize::MAX);
         let combined = catch_unwind(AssertUnwindSafe(|| {
             self.with_pool(|pool| {
                 let _installed = current::install(pool);
-                self.settings.in_mode(|| tree(leaves, 0, op, &panicked, self.settings.is_serial()))
+                self.settings.in_mode(|| tree(leaves, 0, op, &panicked, alone || self.settings.is_serial()))
             })
         }));
         combined.map_err(|payload| {

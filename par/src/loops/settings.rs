@@ -130,7 +130,7 @@ impl Settings<'_> {
         let participants = self.threads.clamp(1, pool.threads());
         // Nobody takes these units. They stand for what is still to come.
         let deal = Deal::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });
-        Plan { participants, deal, most: 1, flush: self.flush }
+        Plan { participants, deal, tentative: false, most: 1, flush: self.flush }
     }
 
     /// Whether the calling thread does everything.
@@ -165,7 +165,8 @@ impl Settings<'_> {
             Schedule::Static(Split::Consecutive) => Kind::Blocks { participants, grain: share(4).min(most) },
             Schedule::Static(Split::RoundRobin) => Kind::RoundRobin { participants },
         };
-        Plan { participants, deal: Deal::new(units, kind), most, flush: self.flush }
+        let tentative = !self.watch.is_awake();
+        Plan { participants, deal: Deal::new(units, kind), tentative, most, flush: self.flush }
     }
 }
 

@@ -41,6 +41,9 @@ pub(crate) enum Kind {
 /// How the units of one region are dealt out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deal {
+    /// The first unit: those before it are done.
+    first: usize,
+    /// How many there are from there on.
     units: usize,
     kind: Kind,
     /// Guided: the number of rounds before runs have the shortest length.
@@ -56,7 +59,18 @@ impl Deal {
             }
             _ => 0,
         };
-        Self { units, kind, rounds }
+        Self { first: 0, units, kind, rounds }
+    }
+
+    /// What is left when the first `done` units are done.
+    fn after(&self, done: usize) -> Self {
+        Self { first: done, ..Self::new(self.units - done, self.kind) }
+    }
+
+    /// Whether its caller is to begin alone.
+    pub(crate) fn is_tentative(&self) -> bool {
+        TENTATIVE.contains(&self.units)
+            && matches!(self.kind, Kind::Dynamic { .. } | Kind::Guided { .. } | Kind::Greedy { .. })
     }
 
     /// Whether it is one run, so that there is nothing to share.
@@ -161,8 +175,27 @@ impl Cursors {
     }
 }
 
+/// How many units a loop must have, and may have, to begin alone.
+const TENTATIVE: Range<usize> = 32..16 << 10;
+
+/// What is left must take so long, for one thread, before others are asked to help: they cost some 300 ns.
+const WORTH_SHARING: Duration = Duration::from_nanos(1500);
+
+/// About how long it takes to look at the clock.
+const CLOCK: Duration = Duration::from_nanos(20);
+
+/// Opens the region for what is left when so many units are done; `None` where that cannot be.
+pub(crate) type Open<'a> = dyn Fn(Deal) -> Option<&'a Cursors> + 'a;
+
+/// A caller who is alone and has not decided yet whether to ask others.
+struct Tentative<'a> {
+    open: &'a Open<'a>,
+    /// How many units were done when the clock was last looked at, and when that was.
+    seen: usize,
+    since: Option<Instant>,
+}
+
 /// One participant's side of a deal.
-#[derive(Debug)]
 pub(crate) struct Taker<'a> {
     deal: Deal,
     /// None where the caller is alone: then `next` is the cursor.
@@ -173,6 +206,7 @@ pub(crate) struct Taker<'a> {
     /// Alone: how many units to take at a time.
     most: usize,
     pace: Pace,
+    tentative: Option<Tentative<'a>>,
 }
 
 /// How many to take at a time, where nobody knows what one costs.
@@ -206,17 +240,45 @@ impl Pace {
 impl<'a> Taker<'a> {
     /// For the participant whose own block is `home`.
     pub(crate) fn new(deal: Deal, cursors: &'a Cursors, home: usize) -> Self {
-        Self { deal, cursors: Some(cursors), home, visited: 0, next: 0, most: 1, pace: Pace::new() }
+        Self {
+            deal,
+            cursors: Some(cursors),
+            home,
+            visited: 0,
+            next: 0,
+            most: 1,
+            pace: Pace::new(),
+            tentative: None,
+        }
     }
 
     /// For a participant who is alone: everything in ascending order, in runs of at most `most` units.
     pub(crate) fn alone(deal: Deal, most: usize) -> Self {
-        Self { deal, cursors: None, home: 0, visited: 0, next: 0, most: most.max(1), pace: Pace::new() }
+        Self {
+            deal,
+            cursors: None,
+            home: 0,
+            visited: 0,
+            next: 0,
+            most: most.max(1),
+            pace: Pace::new(),
+            tentative: None,
+        }
+    }
+
+    /// For a caller who begins alone, and opens the region for what is left if the first units have shown that it is worth
+    /// the while: the threads that help in a loop of half a microsecond would make it longer.
+    pub(crate) fn tentative(deal: Deal, home: usize, open: &'a Open<'a>) -> Self {
+        let tentative = Tentative { open, seen: 0, since: None };
+        Self { home, tentative: Some(tentative), ..Self::alone(deal, usize::MAX) }
     }
 
     /// The next run, if there is one that begins before unit `limit`.
     #[inline]
     pub(crate) fn take(&mut self, limit: usize) -> Option<Range<usize>> {
+        if self.tentative.is_some() {
+            self.decide();
+        }
         match self.cursors {
             None => {
                 let end = self.deal.units.min(limit);
@@ -231,6 +293,31 @@ impl<'a> Taker<'a> {
         }
     }
 
+    /// Goes on alone for a 64th of the units, then for an eighth, then for all: or opens the region.
+    #[inline]
+    fn decide(&mut self) {
+        let Some(tentative) = &mut self.tentative else { return };
+        let (done, units) = (self.next, self.deal.units);
+        let now = Instant::now();
+        self.most = if done == 0 { (units / 64).max(1) } else { units / 8 };
+        if let Some(since) = tentative.since.replace(now) {
+            let took = (now - since).saturating_sub(CLOCK).as_nanos() as u64;
+            let left = took * (units - done) as u64 / (done - tentative.seen) as u64;
+            let last = tentative.seen > 0;
+            tentative.seen = done;
+            if left >= WORTH_SHARING.as_nanos() as u64 {
+                let rest = self.deal.after(done);
+                if let Some(cursors) = (tentative.open)(rest) {
+                    (self.cursors, self.deal) = (Some(cursors), rest);
+                }
+            } else if !last {
+                return;
+            }
+            self.most = usize::MAX;
+            self.tentative = None;
+        }
+    }
+
     fn take_run(&mut self, cursors: &Cursors, limit: usize) -> Option<Range<usize>> {
         let blocks = self.deal.blocks();
         while self.visited < blocks {
@@ -242,6 +329,7 @@ impl<'a> Taker<'a> {
                 let run = cursor.next.fetch_add(1, Relaxed);
                 if run < end {
                     let units = self.deal.run(block, run);
+                    let units = self.deal.first + units.start..self.deal.first + units.end;
                     if units.start < limit {
                         return Some(units);
                     }
@@ -256,7 +344,8 @@ impl<'a> Taker<'a> {
     /// Takes as many units as were done in a few microseconds the last time, or twice as many.
     fn take_batch(&mut self, cursor: &Cursor, most: usize, limit: usize) -> Option<Range<usize>> {
         let most = self.pace.next(most);
-        let end = self.deal.units.min(limit);
+        let Deal { first, units, .. } = self.deal;
+        let end = units.min(limit.saturating_sub(first));
         let left = end.saturating_sub(cursor.next.load(Relaxed));
         if left == 0 {
             return None;
@@ -264,7 +353,7 @@ impl<'a> Taker<'a> {
         // Towards the end the rest is shared.
         let batch = most.min(left.div_ceil(4));
         let start = cursor.next.fetch_add(batch, Relaxed);
-        (start < end).then(|| start..self.deal.units.min(start + batch))
+        (start < end).then(|| first + start..first + units.min(start + batch))
     }
 }
 

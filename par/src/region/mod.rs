@@ -8,11 +8,12 @@ pub(crate) mod claims;
 pub(crate) mod slot;
 
 use crate::{
-    current::{self, EnteredFor, Held, Participant},
+    current::{self, Entered, EnteredFor, Held, Participant},
     denormals::{flush_denormals, is_flushing},
     thread_pool::{Busy, Claimed, Shared},
 };
 use claims::{Cursors, Deal, Taker};
+use std::cell::OnceCell;
 
 /// What the participants of a region do. It lives in the frame of the thread that opens the region.
 ///
@@ -29,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) participants: usize,
     /// What is dealt out to them.
     pub(crate) deal: Deal,
+    /// Whether the caller may begin alone, to see whether it is worth asking others.
+    pub(crate) tentative: bool,
     /// Where the caller is alone: how many units it takes at a time.
     pub(crate) most: usize,
     /// Whether denormal numbers are flushed. They are anyway where the caller is in that mode: results must not depend on
@@ -41,8 +44,19 @@ pub(crate) struct Plan {
 #[inline]
 pub(crate) fn run<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
     let participants = plan.participants.clamp(1, pool.threads());
-    let alone = participants == 1 || plan.deal.is_one_run();
-    open(pool, plan, crew, participants, if alone { None } else { pool.claim() });
+    let opening = Opening::new(pool, plan, crew, participants);
+    if participants == 1 || plan.deal.is_one_run() {
+        opening.participate(|| Taker::alone(plan.deal, plan.most));
+    } else if plan.tentative && plan.deal.is_tentative() {
+        let open = |rest| opening.open(pool.claim()?, rest);
+        opening.participate(|| Taker::tentative(plan.deal, pool.home(), &open));
+    } else {
+        let cursors = pool.claim().and_then(|claimed| opening.open(claimed, plan.deal));
+        opening.participate(|| match cursors {
+            Some(cursors) => Taker::new(plan.deal, cursors, pool.home()),
+            None => Taker::alone(plan.deal, plan.most),
+        });
+    }
 }
 
 /// The same for a crew whose participants wait for each other: it is never run by the caller alone.
@@ -54,24 +68,53 @@ pub(crate) fn run_shared<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
             None => std::thread::yield_now(),
         }
     };
-    open(pool, plan, crew, plan.participants, Some(claimed));
+    let opening = Opening::new(pool, plan, crew, plan.participants);
+    let cursors = opening.open(claimed, plan.deal).expect("it was claimed just now");
+    opening.participate(|| Taker::new(plan.deal, cursors, pool.home()));
 }
 
-#[inline]
-fn open<C: Crew>(pool: &Shared, plan: &Plan, crew: &C, participants: usize, claimed: Option<Claimed<'_>>) {
-    debug_assert!(pool.check_fork().is_ok());
-    let _busy = Busy::enter(pool);
-    let opener = Participant { index: 0, count: participants as u32 };
-    let _entered = current::enter(pool, opener);
-    let flush = plan.flush || is_flushing();
-    let Some(claimed) = claimed else {
-        return in_mode(flush, || crew.participate(Taker::alone(plan.deal, plan.most)));
-    };
-    claimed.cursors().lay_out(&plan.deal);
-    claimed.open(Body::new(crew, plan, flush, participants), participants - 1);
-    in_mode(flush, || crew.participate(Taker::new(plan.deal, claimed.cursors(), pool.home())));
-    // Here, or where something unwinds: everyone is out before the caller's frame, where the crew lives, is gone.
-    drop(claimed);
+/// A region from its opener's side. When it is dropped, here or where something unwinds, everyone is out: before the
+/// caller's frame, where the crew lives, is gone.
+struct Opening<'r, C> {
+    // The first field: it is dropped before what those inside may use.
+    claimed: OnceCell<Claimed<'r>>,
+    crew: &'r C,
+    participants: usize,
+    flush: bool,
+    _entered: Entered<'r>,
+    _busy: Busy<'r>,
+}
+
+impl<'r, C: Crew> Opening<'r, C> {
+    #[inline]
+    fn new(pool: &'r Shared, plan: &Plan, crew: &'r C, participants: usize) -> Self {
+        debug_assert!(pool.check_fork().is_ok());
+        let busy = Busy::enter(pool);
+        let opener = Participant { index: 0, count: participants as u32 };
+        Self {
+            claimed: OnceCell::new(),
+            crew,
+            participants,
+            flush: plan.flush || is_flushing(),
+            _entered: current::enter(pool, opener),
+            _busy: busy,
+        }
+    }
+
+    /// Opens the region for all participants, and says where its units are taken from.
+    #[inline]
+    fn open(&self, claimed: Claimed<'r>, deal: Deal) -> Option<&'r Cursors> {
+        let cursors = claimed.cursors();
+        cursors.lay_out(&deal);
+        claimed.open(Body::new(self.crew, deal, self.flush, self.participants), self.participants - 1);
+        self.claimed.set(claimed).ok()?;
+        Some(cursors)
+    }
+
+    #[inline]
+    fn participate<'t>(&self, taker: impl FnOnce() -> Taker<'t>) {
+        in_mode(self.flush, || self.crew.participate(taker()));
+    }
 }
 
 #[inline]
@@ -96,7 +139,7 @@ unsafe impl Send for Body {}
 unsafe impl Sync for Body {}
 
 impl Body {
-    fn new<C: Crew>(crew: &C, plan: &Plan, flush: bool, participants: usize) -> Self {
+    fn new<C: Crew>(crew: &C, deal: Deal, flush: bool, participants: usize) -> Self {
         unsafe fn enter<C: Crew>(crew: *const (), taker: Taker<'_>) {
             // SAFETY: the caller of `enter` vouches for the pointer, and `Body::new` for its type.
             unsafe { &*crew.cast::<C>() }.participate(taker);
@@ -104,7 +147,7 @@ impl Body {
         Self {
             crew: std::ptr::from_ref(crew).cast(),
             enter: enter::<C>,
-            deal: plan.deal,
+            deal,
             participants: participants as u32,
             flush,
             held: current::held(),

@@ -151,7 +151,7 @@ impl ThreadPool {
         };
         // Everybody takes one unit, and none of them a second one: all are taken when the members meet for the first time.
         let deal = Deal::new(count, Kind::Dynamic { grain: 1 });
-        let plan = Plan { participants: count, deal, most: 1, flush: false };
+        let plan = Plan { participants: count, deal, tentative: false, most: 1, flush: false };
         if count == 1 {
             region::run(shared, &plan, &team)
         } else {

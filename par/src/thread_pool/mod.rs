@@ -531,9 +531,9 @@ pub(crate) struct Claimed<'a> {
     slot: usize,
 }
 
-impl Claimed<'_> {
+impl<'a> Claimed<'a> {
     /// The cursors for the region's units.
-    pub(crate) fn cursors(&self) -> &Cursors {
+    pub(crate) fn cursors(&self) -> &'a Cursors {
         &self.shared.gates[self.slot].cursors
     }
 
