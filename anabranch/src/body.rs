@@ -89,7 +89,10 @@ where
             .chunking(false)
             .threads(core.threads())
             .flush_denormals(flush)
-            .try_for_each(|item| Ok::<(), Infallible>(call(item)));
+            .try_for_each(|item| {
+                call(item);
+                Ok::<(), Infallible>(())
+            });
         let done = chunks_done.map_err(|error| match error {
             LoopError::Panic(panic) => {
                 let item = panic.index();

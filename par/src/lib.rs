@@ -82,7 +82,7 @@ pub mod prelude {
     #[cfg(feature = "ndarray")]
     pub use crate::ParallelArray;
     pub use crate::{
-        IntoParallel, IntoStream, ParallelSlice, ParallelSort, Schedule, Split, ThreadPool, join,
-        participant, scope, spawn,
+        CancellationToken, Critical, IntoParallel, IntoStream, LoopError, OnlyOnce, ParallelSlice,
+        ParallelSort, Schedule, Split, ThreadPool, join, participant, scope, spawn,
     };
 }

@@ -38,6 +38,7 @@ mod forks {
             test();
             println!("test {name} ... ok");
         }
+        println!("\ntest result: ok. {} passed; 0 failed; 0 ignored", tests.len());
     }
 
     /// Forks; the child runs `f` and ends, well if `f` does not panic.

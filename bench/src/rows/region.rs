@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{OPENMP, Program, TBB},
-    row::Row,
+    row::{Row, times},
 };
 
 pub fn rows() -> Vec<Row> {
@@ -24,6 +24,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower("region/empty-hot", "ns", "empty region from outside the pool, back to back", hot)
             .median()
             .bar(1000.0)
+            .bar(times(1.0, "TBB"))
             .better(100.0),
         Row::lower("region/empty-cold", "ns", "the same, 300 µs of other work before each", cold).median(),
     ]

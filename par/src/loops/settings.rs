@@ -1,7 +1,7 @@
 //! How a loop is run: where, on how many threads, in which chunks, and what is watched.
 
 use super::{
-    Loop, LoopError, Source, Step, Stream,
+    Loop, LoopError, ScratchLoop, ScratchStream, Source, Step, Stream,
     drive::{At, Drive, Oversight, Run},
     watch::{Meter, Progress, Reporter, Statistics, Watch},
 };
@@ -172,17 +172,17 @@ impl Settings<'_> {
 
 /// The settings of everything that runs on a pool: a loop, or a stream.
 macro_rules! common_settings {
-    () => {
+    ($($settings:ident).+) => {
         /// The pool to run on. Without it, loops inside a loop run on the same pool, and others on the
         /// [global](ThreadPool::global) one.
         pub fn on(mut self, pool: &'a ThreadPool) -> Self {
-            self.settings.pool = Some(pool);
+            self.$($settings).+.pool = Some(pool);
             self
         }
 
         /// At most this many threads take part, the caller included (all of the pool by default; at least 1).
         pub fn threads(mut self, threads: usize) -> Self {
-            self.settings.threads = threads.max(1);
+            self.$($settings).+.threads = threads.max(1);
             self
         }
 
@@ -190,110 +190,132 @@ macro_rules! common_settings {
         /// thread's mode afterwards: see [`flush_denormals`](crate::flush_denormals()). A loop that is run by a thread in that mode
         /// has it anyway: results must not depend on who takes part.
         pub fn flush_denormals(mut self, flush: bool) -> Self {
-            self.settings.flush = flush;
+            self.$($settings).+.flush = flush;
             self
         }
 
         /// Begins no further chunk once `token` is cancelled. `try_` forms return
         /// [`Cancelled`](LoopError::Cancelled) then; the others panic.
         pub fn cancel_with(mut self, token: &'a CancellationToken) -> Self {
-            self.settings.watch.token = Some(token);
+            self.$($settings).+.watch.token = Some(token);
             self
         }
 
         /// Begins no further chunk from this moment on. `try_` forms return
         /// [`DeadlineExceeded`](LoopError::DeadlineExceeded) then; the others panic.
         pub fn deadline(mut self, deadline: Instant) -> Self {
-            self.settings.watch.deadline = Some(deadline);
+            self.$($settings).+.watch.deadline = Some(deadline);
             self
         }
 
         /// Puts into `statistics` how the loop goes.
         pub fn statistics(mut self, statistics: &'a Statistics) -> Self {
-            self.settings.watch.statistics = Some(statistics);
+            self.$($settings).+.watch.statistics = Some(statistics);
+            self
+        }
+    };
+}
+
+/// The settings of loops whose items are counted.
+macro_rules! loop_settings {
+    ($($settings:ident).+) => {
+        common_settings!($($settings).+);
+
+        /// How the items are dealt out ([`Schedule::Guided`] by default). Results do not depend on it.
+        pub fn schedule(mut self, schedule: Schedule) -> Self {
+            self.$($settings).+.schedule = schedule;
+            self
+        }
+
+        /// Cuts the items into chunks of this size (at least 1), which are taken one by one. A reduction folds each chunk and
+        /// then combines: its result may depend on this number, in the last bits, and on nothing else.
+        pub fn chunk_size(mut self, size: usize) -> Self {
+            self.$($settings).+.chunking = Chunking::Size(size.max(1));
+            self
+        }
+
+        /// Cuts the items into this many chunks (at least 1), which are taken one by one. For reductions see
+        /// [`chunk_size`](Self::chunk_size).
+        pub fn chunks(mut self, count: usize) -> Self {
+            self.$($settings).+.chunking = Chunking::Count(count.max(1));
+            self
+        }
+
+        /// At least this many items at a time, except where they are to be taken [one by one](Self::chunking). For reductions see
+        /// [`chunk_size`](Self::chunk_size).
+        pub fn min_chunk_size(mut self, size: usize) -> Self {
+            self.$($settings).+.min = size.max(1);
+            self
+        }
+
+        /// With `false`, items are taken one by one: for a few items that are whole tasks. With `true`, as many at a time as the
+        /// schedule says, and no chunk size that was set before counts.
+        pub fn chunking(mut self, chunking: bool) -> Self {
+            self.$($settings).+.chunking = if chunking { Chunking::Auto } else { Chunking::Off };
+            self
+        }
+
+        /// Lets a reduction combine in whatever order participants come by, for operators that do not mind: its results may
+        /// differ from run to run.
+        pub fn unordered(mut self) -> Self {
+            self.$($settings).+.unordered = true;
+            self
+        }
+
+        /// Calls `report` between chunks, at most once in `every` by one participant at a time, and when the last item is done.
+        ///
+        /// ```
+        /// use anabranch_par::prelude::*;
+        /// use std::{sync::atomic::{AtomicUsize, Ordering::Relaxed}, time::Duration};
+        ///
+        /// let last = AtomicUsize::new(0);
+        /// let report = |progress: anabranch_par::Progress| last.store(progress.done, Relaxed);
+        /// (0..1000).par().progress(Duration::from_millis(100), &report).for_each(|_| ());
+        /// assert_eq!(last.into_inner(), 1000);
+        /// ```
+        pub fn progress(mut self, every: Duration, report: &'a (dyn Fn(Progress) + Sync)) -> Self {
+            self.$($settings).+.watch.progress = Some((every, Reporter::Call(report)));
+            self
+        }
+
+        /// Shows the loop's progress in a bar: sets its length and its position.
+        #[cfg(feature = "indicatif")]
+        pub fn progress_bar(mut self, bar: &'a indicatif::ProgressBar) -> Self {
+            self.$($settings).+.watch.progress = Some((Duration::from_millis(50), Reporter::Bar(bar)));
+            self
+        }
+    };
+}
+
+/// The settings of loops whose items are not counted.
+macro_rules! stream_settings {
+    ($($settings:ident).+) => {
+        common_settings!($($settings).+);
+
+        /// Takes so many items at a time from the iterator (at least 1), always. Otherwise as many as take some microseconds;
+        /// and 64 for a reduction, whose result may depend on this number, in the last bits, and on nothing else. Choose 1 for
+        /// a reduction of few items that are whole tasks, and where the iterator waits for what it gives.
+        pub fn batch(mut self, size: usize) -> Self {
+            self.$($settings).+.chunking = Chunking::Size(size.max(1));
             self
         }
     };
 }
 
 impl<'a, S, Q> Loop<'a, S, Q> {
-    common_settings!();
+    loop_settings!(settings);
+}
 
-    /// How the items are dealt out ([`Schedule::Guided`] by default). Results do not depend on it.
-    pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.settings.schedule = schedule;
-        self
-    }
-
-    /// Cuts the items into chunks of this size (at least 1), which are taken one by one. A reduction folds each chunk and
-    /// then combines: its result may depend on this number, in the last bits, and on nothing else.
-    pub fn chunk_size(mut self, size: usize) -> Self {
-        self.settings.chunking = Chunking::Size(size.max(1));
-        self
-    }
-
-    /// Cuts the items into this many chunks (at least 1), which are taken one by one. For reductions see
-    /// [`chunk_size`](Self::chunk_size).
-    pub fn chunks(mut self, count: usize) -> Self {
-        self.settings.chunking = Chunking::Count(count.max(1));
-        self
-    }
-
-    /// At least this many items at a time, except where they are to be taken [one by one](Self::chunking). For reductions see
-    /// [`chunk_size`](Self::chunk_size).
-    pub fn min_chunk_size(mut self, size: usize) -> Self {
-        self.settings.min = size.max(1);
-        self
-    }
-
-    /// With `false`, items are taken one by one: for a few items that are whole tasks. With `true`, as many at a time as the
-    /// schedule says, and no chunk size that was set before counts.
-    pub fn chunking(mut self, chunking: bool) -> Self {
-        self.settings.chunking = if chunking { Chunking::Auto } else { Chunking::Off };
-        self
-    }
-
-    /// Lets a reduction combine in whatever order participants come by, for operators that do not mind: its results may
-    /// differ from run to run.
-    pub fn unordered(mut self) -> Self {
-        self.settings.unordered = true;
-        self
-    }
-
-    /// Calls `report` between chunks, at most once in `every` by one participant at a time, and when the last item is done.
-    ///
-    /// ```
-    /// use anabranch_par::prelude::*;
-    /// use std::{sync::atomic::{AtomicUsize, Ordering::Relaxed}, time::Duration};
-    ///
-    /// let last = AtomicUsize::new(0);
-    /// let report = |progress: anabranch_par::Progress| last.store(progress.done, Relaxed);
-    /// (0..1000).par().progress(Duration::from_millis(100), &report).for_each(|_| ());
-    /// assert_eq!(last.into_inner(), 1000);
-    /// ```
-    pub fn progress(mut self, every: Duration, report: &'a (dyn Fn(Progress) + Sync)) -> Self {
-        self.settings.watch.progress = Some((every, Reporter::Call(report)));
-        self
-    }
-
-    /// Shows the loop's progress in a bar: sets its length and its position.
-    #[cfg(feature = "indicatif")]
-    pub fn progress_bar(mut self, bar: &'a indicatif::ProgressBar) -> Self {
-        self.settings.watch.progress = Some((Duration::from_millis(50), Reporter::Bar(bar)));
-        self
-    }
+impl<'a, S, P> ScratchLoop<'a, S, P> {
+    loop_settings!(inner.settings);
 }
 
 impl<'a, I, Q> Stream<'a, I, Q> {
-    common_settings!();
+    stream_settings!(settings);
+}
 
-    /// Takes so many items at a time from the iterator (at least 1), always. Otherwise as many as take some microseconds;
-    /// and 64 for a reduction, whose result may depend on this number, in the last bits, and on nothing else. Choose 1 for
-    /// a reduction of few items that are whole tasks, and where the iterator waits for what it gives.
-    pub fn batch(mut self, size: usize) -> Self {
-        self.settings.chunking = Chunking::Size(size.max(1));
-        self
-    }
+impl<'a, I, P> ScratchStream<'a, I, P> {
+    stream_settings!(inner.settings);
 }
 
 impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {

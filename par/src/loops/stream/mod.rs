@@ -106,7 +106,7 @@ impl<'a, I: Iterator, Q: Step<I::Item>> Stream<'a, I, Q> {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a loop does nothing until it is run"]
 pub struct ScratchStream<'a, I, P> {
-    inner: Stream<'a, I>,
+    pub(super) inner: Stream<'a, I>,
     provider: P,
 }
 
