@@ -1,10 +1,14 @@
 //! What a thread that has joined does without allocating.
 
-use anabranch_par::{foreign, prelude::*, scratch};
+use anabranch_par::{Job, foreign, prelude::*, scratch};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
 };
 
 /// Counts the allocations of each thread: what the test harness does on others is not ours.
@@ -39,6 +43,14 @@ fn allocations(mut f: impl FnMut()) -> usize {
     ALLOCATIONS.get() - before
 }
 
+struct Count(AtomicUsize);
+
+impl Job for Count {
+    fn run(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
 #[test]
 fn a_thread_that_has_joined_allocates_nothing() {
     for threads in [1, 2, 3, 4, 8] {
@@ -54,6 +66,17 @@ fn a_thread_that_has_joined_allocates_nothing() {
             assert_eq!(allocations(all), 0, "{schedule:?}");
         }
         assert_eq!(allocations(|| drop(pool.call(|| add(1)))), 0);
+        assert_eq!(allocations(|| drop(pool.join(|| add(1), || add(2)))), 0);
+        let job = Arc::new(Count(AtomicUsize::new(0)));
+        let mut submitted = 0;
+        let submit = || {
+            pool.submit(Arc::clone(&job) as Arc<dyn Job>);
+            submitted += 1;
+            while job.0.load(Relaxed) < submitted {
+                thread::yield_now();
+            }
+        };
+        assert_eq!(allocations(submit), 0);
     }
     let nested = || {
         scratch::scope(|outer| {

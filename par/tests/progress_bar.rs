@@ -1,0 +1,13 @@
+//! The bars of indicatif.
+
+use anabranch_par::prelude::*;
+
+#[test]
+fn a_bar_ends_where_the_loop_does() {
+    for threads in [1, 2, 3, 4, 8] {
+        let pool = ThreadPool::new(threads).unwrap();
+        let bar = indicatif::ProgressBar::hidden();
+        (0..10_000).par().on(&pool).progress_bar(&bar).for_each(|_| ());
+        assert_eq!((bar.length(), bar.position()), (Some(10_000), 10_000));
+    }
+}
