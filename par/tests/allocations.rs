@@ -66,7 +66,7 @@ fn a_thread_that_has_joined_allocates_nothing() {
             assert_eq!(allocations(all), 0, "{schedule:?}");
         }
         assert_eq!(allocations(|| drop(pool.call(|| add(1)))), 0);
-        assert_eq!(allocations(|| drop(pool.join(|| add(1), || add(2)))), 0);
+        assert_eq!(allocations(|| _ = pool.join(|| add(1), || add(2))), 0);
         let job = Arc::new(Count(AtomicUsize::new(0)));
         let mut submitted = 0;
         let submit = || {

@@ -176,7 +176,10 @@ impl Cursors {
 }
 
 /// How many units a loop must have, and may have, to begin alone.
-const TENTATIVE: Range<usize> = 32..16 << 10;
+const TENTATIVE: Range<usize> = 128..16 << 10;
+
+/// Where the first unit takes so long, nobody needs to see a second one.
+const LONG_UNIT: Duration = Duration::from_nanos(100);
 
 /// What is left must take so long, for one thread, before others are asked to help: they cost some 300 ns.
 const WORTH_SHARING: Duration = Duration::from_nanos(1500);
@@ -293,29 +296,38 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// Goes on alone for a 64th of the units, then for an eighth, then for all: or opens the region.
+    /// Goes on alone for one unit, then for a few, then for an eighth of them, then for all; or opens the region.
     #[inline]
     fn decide(&mut self) {
         let Some(tentative) = &mut self.tentative else { return };
         let (done, units) = (self.next, self.deal.units);
+        let few = (units / 64).min(32);
         let now = Instant::now();
-        self.most = if done == 0 { (units / 64).max(1) } else { units / 8 };
         if let Some(since) = tentative.since.replace(now) {
-            let took = (now - since).saturating_sub(CLOCK).as_nanos() as u64;
-            let left = took * (units - done) as u64 / (done - tentative.seen) as u64;
-            let last = tentative.seen > 0;
-            tentative.seen = done;
-            if left >= WORTH_SHARING.as_nanos() as u64 {
+            let took = (now - since).saturating_sub(CLOCK);
+            let left = took.as_nanos() as u64 * (units - done) as u64 / (done - tentative.seen) as u64;
+            // The clock is too coarse to tell from one unit how long all will take.
+            let first = done == 1;
+            let share = if first { took >= LONG_UNIT } else { left >= WORTH_SHARING.as_nanos() as u64 };
+            let decided = share || tentative.seen > few;
+            if share {
                 let rest = self.deal.after(done);
                 if let Some(cursors) = (tentative.open)(rest) {
                     (self.cursors, self.deal) = (Some(cursors), rest);
                 }
-            } else if !last {
+            }
+            tentative.seen = done;
+            if decided {
+                self.most = usize::MAX;
+                self.tentative = None;
                 return;
             }
-            self.most = usize::MAX;
-            self.tentative = None;
         }
+        self.most = match done {
+            0 => 1,
+            1 => few,
+            _ => units / 8,
+        };
     }
 
     fn take_run(&mut self, cursors: &Cursors, limit: usize) -> Option<Range<usize>> {
