@@ -12,7 +12,7 @@ struct Here {
     participant: Cell<Participant>,
     /// How many regions, jobs and scopes this thread is inside.
     depth: Cell<u32>,
-    /// How many values of pools are held by this thread, and by those whose work it does.
+    /// How many values of pools (and critical sections) are held by this thread, and by those whose work it does.
     held: Cell<u32>,
 }
 
@@ -119,8 +119,8 @@ impl Drop for EnteredFor<'_> {
     }
 }
 
-/// How many values of pools a thread holds.
-#[derive(Clone, Copy, Debug)]
+/// How many values of pools a thread holds; a critical section that it is inside of counts as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Held(u32);
 
 impl Held {
@@ -139,7 +139,7 @@ pub(crate) fn is_holding() -> bool {
     held().0 > 0
 }
 
-/// The calling thread holds a value of a pool as long as this lives.
+/// The calling thread holds a value of a pool, or is inside a critical section, as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Holding(PhantomData<*const ()>);
 

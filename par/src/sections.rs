@@ -1,5 +1,6 @@
 //! Parts of a loop's closure that not every participant may do, or not two at a time.
 
+use crate::current::Holding;
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -96,6 +97,8 @@ impl<T> Critical<T> {
         }
         let mut value = self.value.lock();
         self.owner.store(me, Relaxed);
+        // Who is in here does not wait for a value of a bounded pool: those who hold the values may wait to come in.
+        let _holding = Holding::begin();
         // Dropped before the lock is.
         let _leave = Leave(&self.owner);
         f(&mut value)

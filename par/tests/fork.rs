@@ -11,7 +11,7 @@ fn main() {}
 
 #[cfg(unix)]
 mod forks {
-    use anabranch_par::{Job, Lanes, LoopError, TeamError, foreign, prelude::*, scratch};
+    use anabranch_par::{Job, Lanes, LoopError, SpawnError, TeamError, foreign, prelude::*, scratch, spawn};
     use std::{
         convert::Infallible,
         panic::{AssertUnwindSafe, catch_unwind},
@@ -24,7 +24,7 @@ mod forks {
     };
 
     pub(super) fn all() {
-        let tests: [(&str, fn()); 8] = [
+        let tests: [(&str, fn()); 13] = [
             ("a_child_is_told_that_the_pool_is_its_parents", a_child_is_told_that_the_pool_is_its_parents),
             ("a_child_may_drop_what_it_cannot_use", a_child_may_drop_what_it_cannot_use),
             ("a_child_builds_a_pool_of_its_own", a_child_builds_a_pool_of_its_own),
@@ -33,6 +33,11 @@ mod forks {
             ("the_global_pool_is_the_parents", the_global_pool_is_the_parents),
             ("a_child_joins_while_others_joined_at_the_fork", a_child_joins_while_others_joined_at_the_fork),
             ("a_fork_inside_a_region_ends_in_an_error", a_fork_inside_a_region_ends_in_an_error),
+            ("jobs_are_the_parents", jobs_are_the_parents),
+            ("a_fork_inside_a_scope_ends_in_an_error", a_fork_inside_a_scope_ends_in_an_error),
+            ("a_fork_inside_a_join_ends_in_an_error", a_fork_inside_a_join_ends_in_an_error),
+            ("a_fork_inside_a_team_ends_in_an_error", a_fork_inside_a_team_ends_in_an_error),
+            ("a_child_of_a_worker_ends_with_its_work", a_child_of_a_worker_ends_with_its_work),
         ];
         for (name, test) in tests {
             test();
@@ -241,5 +246,147 @@ mod forks {
         expect_well(child.load(Relaxed) as libc::pid_t);
         assert!(panic.is_ok());
         assert_eq!(sum(&pool), 4950);
+    }
+
+    const FORKED: &str = "forked after the pool was built";
+
+    fn jobs_are_the_parents() {
+        for threads in [1, 2, 3, 4, 8] {
+            let pool = ThreadPool::new(threads).unwrap();
+            let (done, mut job) = (pool.spawn(|| 1), Some(pool.spawn(|| 2)));
+            in_child(|| {
+                let job = job.take().unwrap();
+                assert!(message(|| drop(job.join())).contains(FORKED));
+                assert!(message(|| drop(pool.spawn(|| ()))).contains(FORKED));
+                assert!(message(|| pool.install(|| drop(spawn(|| ())))).contains(FORKED));
+                assert!(message(|| pool.scope(|_| ())).contains(FORKED));
+                assert!(message(|| _ = pool.join(|| (), || ())).contains(FORKED));
+                assert!(matches!(pool.spawn_on(0, || ()), Err(SpawnError::Forked(_))));
+            });
+            assert_eq!((done.join().unwrap(), job.unwrap().join().unwrap()), (1, 2));
+        }
+    }
+
+    /// Forks from inside of what `f` does when it is given this: another thread is inside, too, and stays there until the child
+    /// has ended. `f` must end in an error there, and not wait.
+    fn fork_inside(f: impl FnOnce(&dyn Fn())) {
+        let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            f(&|| {
+                // SAFETY: as in `fork`; the child ends below.
+                let pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    is_child.store(true, Relaxed);
+                    std::panic::set_hook(Box::new(|_| ()));
+                } else {
+                    expect_well(pid);
+                }
+                child.store(pid as usize, Relaxed);
+            });
+        }));
+        if is_child.load(Relaxed) {
+            let well = panic.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!well)) }
+        }
+        assert!(panic.is_ok() && child.into_inner() > 0);
+    }
+
+    fn a_fork_inside_a_scope_ends_in_an_error() {
+        let pool = ThreadPool::new(2).unwrap();
+        for joined in [false, true] {
+            let (begun, over) = (Barrier::new(2), AtomicBool::new(false));
+            fork_inside(|fork| {
+                pool.scope(|s| {
+                    let job = s.spawn(|| {
+                        begun.wait();
+                        while !over.load(Relaxed) {
+                            thread::yield_now();
+                        }
+                    });
+                    begun.wait();
+                    fork();
+                    if pool.check_fork().is_ok() {
+                        over.store(true, Relaxed);
+                    }
+                    if joined {
+                        job.join().unwrap();
+                    }
+                });
+            });
+        }
+        assert_eq!(sum(&pool), 4950);
+    }
+
+    fn a_fork_inside_a_join_ends_in_an_error() {
+        let pool = ThreadPool::new(2).unwrap();
+        for panics in [false, true] {
+            let (begun, over) = (Barrier::new(2), AtomicBool::new(false));
+            let left = |fork: &dyn Fn()| {
+                begun.wait();
+                fork();
+                if pool.check_fork().is_ok() {
+                    over.store(true, Relaxed);
+                } else if panics {
+                    panic!("{}", pool.check_fork().unwrap_err());
+                }
+            };
+            let right = || {
+                begun.wait();
+                while !over.load(Relaxed) {
+                    thread::yield_now();
+                }
+            };
+            struct Send<'f>(&'f dyn Fn());
+            // SAFETY: the first closure of a join stays on its thread.
+            unsafe impl std::marker::Send for Send<'_> {}
+            fork_inside(|fork| {
+                let fork = Send(fork);
+                let left = || {
+                    let Send(fork) = { fork };
+                    left(fork);
+                };
+                pool.join(left, right);
+            });
+        }
+        assert_eq!(sum(&pool), 4950);
+    }
+
+    fn a_fork_inside_a_team_ends_in_an_error() {
+        let pool = ThreadPool::new(2).unwrap();
+        let main = thread::current().id();
+        let child = AtomicUsize::new(0);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            pool.team(2, |member| {
+                member.barrier();
+                if thread::current().id() == main {
+                    // SAFETY: as in `fork`; the child ends below.
+                    let pid = unsafe { libc::fork() };
+                    if pid == 0 {
+                        std::panic::set_hook(Box::new(|_| ()));
+                    }
+                    child.store(pid as usize, Relaxed);
+                }
+                member.barrier();
+            })
+        }));
+        if pool.check_fork().is_err() {
+            let well =
+                result.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!well)) }
+        }
+        expect_well(child.load(Relaxed) as libc::pid_t);
+        assert!(result.is_ok_and(|team| team.is_ok()));
+    }
+
+    /// The worker is the only thread of the child, and does not go on with its parent's jobs there.
+    fn a_child_of_a_worker_ends_with_its_work() {
+        let pool = ThreadPool::new(2).unwrap();
+        // SAFETY: as in `fork`; the child does nothing.
+        let child = pool.spawn_on(0, || unsafe { libc::fork() }).unwrap();
+        let others: Vec<_> = (0..10).map(|i| pool.spawn(move || i)).collect();
+        expect_well(child.join().unwrap());
+        assert_eq!(others.into_iter().map(|job| job.join().unwrap()).sum::<i32>(), 45);
     }
 }

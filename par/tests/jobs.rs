@@ -1,6 +1,6 @@
 //! Jobs: submitted, run once, and never lost.
 
-use anabranch_par::{Job, prelude::*};
+use anabranch_par::{Job, WaitPolicy, prelude::*};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
@@ -114,4 +114,17 @@ fn no_job_runs_inside_a_region() {
         assert_eq!(count.0.load(Relaxed), 0);
     });
     assert_eq!(count.0.load(Relaxed), 3);
+}
+
+/// The pool is dropped right after the job was handed over, while the worker is looking for one.
+#[test]
+fn a_job_that_comes_just_before_the_end_is_run() {
+    for policy in [WaitPolicy::Spin, WaitPolicy::Passive] {
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        for _ in 0..2000 {
+            let pool = ThreadPool::builder().workers(1).wait_policy(policy).build().unwrap();
+            pool.submit(Arc::clone(&count) as Arc<dyn Job>);
+        }
+        assert_eq!(count.0.load(Relaxed), 2000);
+    }
 }

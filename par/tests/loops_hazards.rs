@@ -2,7 +2,11 @@
 
 mod common;
 
-use anabranch_par::{Job, prelude::*, scratch::WorkerLocal};
+use anabranch_par::{
+    Critical, Job,
+    prelude::*,
+    scratch::{Pool, WorkerLocal},
+};
 use common::*;
 use parking_lot::Mutex;
 use std::{
@@ -10,8 +14,9 @@ use std::{
     collections::HashSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
     },
     thread,
 };
@@ -294,7 +299,7 @@ fn participants_change_between_loops_but_values_stay_their_own() {
     }
 }
 
-/// A pool without workers runs jobs when its caller is done with its loops, or at the latest when it is dropped.
+/// A pool without workers runs jobs when the thread that hands them over is done with its loops, on whatever pools.
 #[test]
 fn jobs_come_out_of_loops_of_pools_without_workers() {
     struct Count(AtomicUsize);
@@ -307,10 +312,122 @@ fn jobs_come_out_of_loops_of_pools_without_workers() {
     let count = Arc::new(Count(AtomicUsize::new(0)));
     (0..4).par().on(&a).for_each(|_| {
         b.submit(Arc::clone(&count) as Arc<dyn Job>);
+        let spawned = Arc::clone(&count);
+        drop(b.spawn(move || spawned.run()));
         (0..4).par().on(&b).for_each(|_| a.submit(Arc::clone(&count) as Arc<dyn Job>));
+        assert_eq!(count.0.load(Relaxed), 0);
     });
-    drop((a, b));
-    assert_eq!(count.0.load(Relaxed), 20);
+    assert_eq!(count.0.load(Relaxed), 24);
+
+    // The pool that the thread works for may have workers, and the thread may be one of them.
+    for threads in [2, 3, 4, 8] {
+        let pool = ThreadPool::new(threads).unwrap();
+        let submit = |_| b.submit(Arc::clone(&count) as Arc<dyn Job>);
+        (0..100).par().on(&pool).chunk_size(1).for_each(submit);
+        let (from_a_job, its_own) = (Arc::clone(&count), ThreadPool::new(1).unwrap());
+        let job = pool.spawn(move || {
+            its_own.submit(from_a_job as Arc<dyn Job>);
+            its_own
+        });
+        drop(job.join().unwrap());
+        drop(pool);
+    }
+    assert_eq!(count.0.load(Relaxed), 24 + 4 * 101);
+}
+
+/// What was spawned in a pool without workers is run when the pool is dropped in the middle of something.
+#[test]
+fn a_pool_that_is_dropped_in_a_loop_runs_what_was_spawned() {
+    let outer = ThreadPool::new(1).unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    (0..3).par().on(&outer).for_each(|i| {
+        let pool = ThreadPool::new(1).unwrap();
+        let counted = Arc::clone(&count);
+        drop(pool.spawn(move || counted.fetch_add(1, Relaxed)));
+        assert_eq!(count.load(Relaxed), i);
+        drop(pool);
+        assert_eq!(count.load(Relaxed), i + 1);
+    });
+}
+
+/// A worker runs what it owes to other pools when it has left the region: nobody waits for that.
+#[test]
+fn a_job_of_another_pool_holds_up_no_region() {
+    struct Waits(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
+    impl Job for Waits {
+        fn run(self: Arc<Self>) {
+            assert!(participant().is_none());
+            self.0.lock().recv().unwrap();
+            self.1.send(()).unwrap();
+        }
+    }
+    let (pool, other) = (ThreadPool::new(2).unwrap(), ThreadPool::new(1).unwrap());
+    let (release, released) = mpsc::channel();
+    let (ended, end) = mpsc::channel();
+    let job = Mutex::new(Some(Arc::new(Waits(Mutex::new(released), ended))));
+    let both = Barrier::new(2);
+    (0..2).par().on(&pool).chunk_size(1).for_each(|_| {
+        both.wait();
+        if participant().unwrap().index() == 1 {
+            other.submit(job.lock().take().unwrap());
+        }
+    });
+    // The loop has ended, and the worker still waits in the job.
+    release.send(()).unwrap();
+    end.recv().unwrap();
+}
+
+/// One participant has the only value as its scratch, and is far ahead; the other has the run that is next, and wants it.
+#[test]
+fn who_holds_a_value_does_not_wait_for_its_turn() {
+    for how in every_schedule() {
+        let values = Pool::new(1, || ());
+        let mut next = 0;
+        let results = how.run((0..5_000).par()).chunk_size(1).scratch(|| {
+            linger();
+            values.take()
+        });
+        results.map(|_, i| i).in_order(|i| {
+            assert_eq!(i, next);
+            next += 1;
+        });
+        assert_eq!(next, 5_000);
+        assert_eq!(values.into_values().len(), 1);
+    }
+}
+
+/// As many values as the pool may have are enough, also where the caller has begun alone.
+#[test]
+fn scratch_from_a_pool_stays_in_its_bound() {
+    for how in every_schedule() {
+        let made = AtomicUsize::new(0);
+        let values = Pool::new(1, || made.fetch_add(1, Relaxed));
+        how.run((0..1_000).par()).scratch(|| values.take()).for_each(|_, i| now_and_then(i));
+        assert_eq!(made.load(Relaxed), 1, "{how:?}");
+    }
+}
+
+/// One thread has the only value and wants to come in; the other is in, and wants a value.
+#[test]
+fn who_is_in_a_critical_section_does_not_wait_for_a_value() {
+    let pool = ThreadPool::new(2).unwrap();
+    let (values, section) = (Pool::new(1, || ()), Critical::new(()));
+    let both = Barrier::new(2);
+    (0..2).par().on(&pool).chunk_size(1).for_each(|i| {
+        if i == 0 {
+            let _value = values.take();
+            both.wait();
+            section.enter(|()| ());
+        } else {
+            section.enter(|()| {
+                both.wait();
+                drop(values.take());
+                // Also in a loop in there.
+                (0..100).par().for_each(|_| drop(values.take()));
+            });
+        }
+    });
+    assert_eq!(values.into_values().len(), 1);
 }
 
 #[test]

@@ -248,6 +248,8 @@ impl Local {
         } else {
             // SAFETY: the half was prepared when it was offered.
             let share = unsafe { &*Head::share(half) };
+            // Forked since it was taken: whoever has it is in the parent, and here nobody touches it any more.
+            pool.expect_not_forked();
             Some(wait(pool, share, cell, help))
         };
         // SAFETY: nobody else has the half: it was taken back, or has an outcome.

@@ -117,7 +117,7 @@ where
     RB: Send,
 {
     pool.expect_not_forked();
-    let _busy = Busy::enter(pool);
+    let _busy = Busy::enter();
     let _entered = current::enter_here(pool);
     local::in_session(pool, || join(a, b))
 }
@@ -180,8 +180,14 @@ struct Abandon<'h, R, B: FnOnce() -> R> {
 impl<R, B: FnOnce() -> R> Drop for Abandon<'_, R, B> {
     #[cold]
     fn drop(&mut self) {
+        let kept = self.local.pop(&self.half.head);
+        // SAFETY: the session's opener borrows the pool.
+        if !kept && unsafe { (*self.local.pool()).check_fork() }.is_err() {
+            // In a child of `fork`: who may have taken the half is in the parent. Nobody touches it any more.
+            return;
+        }
         // SAFETY: as in `finish`.
-        if self.local.pop(&self.half.head) || unsafe { self.local.settle(&self.half.head, false) } {
+        if kept || unsafe { self.local.settle(&self.half.head, false) } {
             // SAFETY: it was not offered, or was taken back or returned.
             drop(unsafe { self.half.take_body() });
         } else {

@@ -9,7 +9,10 @@ use super::{
     Loop, LoopError, LoopPanic, Source, Step,
     drive::{At, Run},
 };
-use crate::Schedule;
+use crate::{
+    Schedule,
+    current::{self, Held},
+};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     any::Any,
@@ -28,6 +31,8 @@ const ROOM: usize = 1024;
 pub(super) struct Stage<T, F> {
     state: Mutex<State<T, F>>,
     moved: Condvar,
+    /// What whoever runs the loop held before.
+    held: Held,
 }
 
 struct State<T, F> {
@@ -49,7 +54,7 @@ pub(super) enum Failed<E> {
 impl<T, F> Stage<T, F> {
     pub(super) fn new(sink: F) -> Self {
         let state = State { early: BTreeMap::new(), next: 0, sink: Some(sink), interrupted: false };
-        Self { state: Mutex::new(state), moved: Condvar::new() }
+        Self { state: Mutex::new(state), moved: Condvar::new(), held: current::held() }
     }
 
     pub(super) fn interrupt(&self) {
@@ -80,8 +85,10 @@ impl<T, F> Stage<T, F> {
         F: FnMut(T) -> Result<(), E>,
     {
         let mut state = self.state.lock();
-        // The run that is next never waits here, so there is always somebody who can go on.
-        while state.early.len() >= WINDOW && start != state.next && !state.interrupted {
+        // The run that is next never waits here, so there is always somebody who can go on. Unless that one waits for what this
+        // participant has taken from a bounded pool, for its scratch: then this one may not wait.
+        let waits = current::held() <= self.held;
+        while waits && state.early.len() >= WINDOW && start != state.next && !state.interrupted {
             self.moved.wait(&mut state);
         }
         state.early.insert(start, run);

@@ -81,21 +81,24 @@ struct Opening<'r, C> {
     crew: &'r C,
     participants: usize,
     flush: bool,
+    /// What the caller held when it began: what it takes for itself in here (its scratch, say) it gives back before it waits.
+    held: Held,
     _entered: Entered<'r>,
-    _busy: Busy<'r>,
+    _busy: Busy,
 }
 
 impl<'r, C: Crew> Opening<'r, C> {
     #[inline]
     fn new(pool: &'r Shared, plan: &Plan, crew: &'r C, participants: usize) -> Self {
         debug_assert!(pool.check_fork().is_ok());
-        let busy = Busy::enter(pool);
+        let busy = Busy::enter();
         let opener = Participant { index: 0, count: participants as u32 };
         Self {
             claimed: OnceCell::new(),
             crew,
             participants,
             flush: plan.flush || is_flushing(),
+            held: current::held(),
             _entered: current::enter(pool, opener),
             _busy: busy,
         }
@@ -106,7 +109,10 @@ impl<'r, C: Crew> Opening<'r, C> {
     fn open(&self, claimed: Claimed<'r>, deal: Deal) -> Option<&'r Cursors> {
         let cursors = claimed.cursors();
         cursors.lay_out(&deal);
-        claimed.open(Body::new(self.crew, deal, self.flush, self.participants), self.participants - 1);
+        claimed.open(
+            Body::new(self.crew, deal, self.flush, self.participants, self.held),
+            self.participants - 1,
+        );
         self.claimed.set(claimed).ok()?;
         Some(cursors)
     }
@@ -139,7 +145,7 @@ unsafe impl Send for Body {}
 unsafe impl Sync for Body {}
 
 impl Body {
-    fn new<C: Crew>(crew: &C, deal: Deal, flush: bool, participants: usize) -> Self {
+    fn new<C: Crew>(crew: &C, deal: Deal, flush: bool, participants: usize, held: Held) -> Self {
         unsafe fn enter<C: Crew>(crew: *const (), taker: Taker<'_>) {
             // SAFETY: the caller of `enter` vouches for the pointer, and `Body::new` for its type.
             unsafe { &*crew.cast::<C>() }.participate(taker);
@@ -150,7 +156,7 @@ impl Body {
             deal,
             participants: participants as u32,
             flush,
-            held: current::held(),
+            held,
         }
     }
 

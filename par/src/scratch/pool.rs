@@ -10,10 +10,10 @@ use std::{
 /// At most so many values, made when they are needed, and lent by a [guard](Lent) that gives them back, also on panic.
 ///
 /// Who finds none free waits until one is given back. That cannot deadlock, in loops of any depth and with several pools:
-/// a thread that holds a value already, of this pool or another, or that works in a loop which such a thread has opened,
-/// might be waited for by those who hold the rest; so it does not wait. It gets one *extra* value, which is dropped when it
-/// is given back. (Waiting of other kinds a pool cannot see: do not hold a value at a team's barrier if other members may
-/// want one before they come there.)
+/// a thread that holds a value already, of this pool or another, that is inside a [`Critical`](crate::Critical), or that works
+/// in a loop which such a thread has opened, might be waited for by those who hold the rest; so it does not wait. It gets one
+/// *extra* value, which is dropped when it is given back. (Waiting of other kinds a pool cannot see: do not hold a value at a
+/// team's barrier if other members may want one before they come there, nor while you join the handle of a job that may.)
 ///
 /// For scratch in a loop [`scratch`](crate::Loop::scratch) is simpler and costs nothing. A pool is for values that are dear
 /// (large, or a connection) and needed in a part of the work only: it may have fewer of them than there are threads.

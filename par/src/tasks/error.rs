@@ -1,6 +1,7 @@
 //! What can go wrong with a job.
 
 use super::cell::Payload;
+use crate::Forked;
 use std::{fmt, panic::resume_unwind};
 
 /// A panic in a job, brought to the thread that joins it.
@@ -48,7 +49,7 @@ impl fmt::Debug for JobPanic {
 impl std::error::Error for JobPanic {}
 
 /// A job that could not be given to the worker that was named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// There is no such worker.
@@ -63,6 +64,8 @@ pub enum SpawnError {
     Inside,
     /// The pool has been stopped, and the worker has ended.
     Stopped,
+    /// This process was forked after the pool was built: its workers are not here.
+    Forked(Forked),
 }
 
 impl fmt::Display for SpawnError {
@@ -78,6 +81,7 @@ impl fmt::Display for SpawnError {
                 "a job for one worker was spawned from inside a region, a job or a scope, where two workers could come to \
                  wait for each other; spawn it before, or use spawn",
             ),
+            Self::Forked(forked) => forked.fmt(f),
             Self::Stopped => f.write_str("the pool has been stopped and its workers have ended; spawn before stop"),
         }
     }

@@ -1,7 +1,10 @@
 //! Handles: the one right to a job's outcome.
 
 use super::{cell::Outcome, error::JobPanic};
-use crate::{current, thread_pool::Shared};
+use crate::{
+    current,
+    thread_pool::{Busy, Shared},
+};
 use std::{fmt, sync::Arc};
 
 /// A job as its handle sees it.
@@ -28,11 +31,13 @@ impl<'a, R> Ticket<'a, R> {
 
     /// `outside`: whether the calling thread may wait for a job that it must not run itself.
     pub(super) fn join(mut self, pool: &Shared, outside: impl FnOnce() -> bool) -> Result<R, JobPanic> {
+        pool.expect_not_forked();
         assert!(
             !self.pinned || outside(),
             "a worker's own job was joined from inside a region, a job or a scope, where two workers could come to wait \
              for each other; join it outside"
         );
+        let _busy = Busy::enter();
         let job = self.job.take().expect("a job is joined once");
         if !self.pinned
             && let Some(outcome) = job.run_here(pool)
@@ -86,7 +91,7 @@ impl<R> JobHandle<R> {
     ///
     /// # Panics
     /// If the job is one of [`spawn_on`](crate::ThreadPool::spawn_on) and this is called from inside a region, a job or a
-    /// scope.
+    /// scope. And if this process was forked after the pool was built: the job is the parent's.
     pub fn join(self) -> Result<R, JobPanic> {
         self.ticket.join(&self.pool, || !current::is_inside())
     }

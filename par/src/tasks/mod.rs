@@ -30,7 +30,7 @@ pub use scope::{Scope, ScopedHandle};
 use crate::{
     current::{self, Held, Participant},
     keep_denormals,
-    thread_pool::{Busy, Shared, ThreadPool, discard},
+    thread_pool::{Shared, ThreadPool, discard},
 };
 use cell::{JobCell, Outcome, Owner, Payload};
 use handle::{Joinable, Ticket};
@@ -54,6 +54,9 @@ impl ThreadPool {
     /// assert_eq!(sum.join()?, 5050);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Panics
+    /// If this process was forked after the pool was built.
     pub fn spawn<F, R>(&self, f: F) -> JobHandle<R>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -75,8 +78,8 @@ impl ThreadPool {
     /// ```
     ///
     /// # Errors
-    /// If there is no such worker, if the pool was stopped, or if this is called from inside a region, a job or a scope of
-    /// any pool: see [`SpawnError`]. The job is not run then.
+    /// If there is no such worker, if the pool was stopped, if this is called from inside a region, a job or a scope of any
+    /// pool, or if this process was forked after the pool was built: see [`SpawnError`]. The job is not run then.
     pub fn spawn_on<F, R>(&self, worker: usize, f: F) -> Result<JobHandle<R>, SpawnError>
     where
         F: FnOnce() -> R + Send + 'static,
@@ -111,7 +114,8 @@ impl ThreadPool {
     ///
     /// # Panics
     /// If `f` panics, or a job whose handle was dropped (the first such job, in the order of spawning): once all jobs have
-    /// ended, and with what the panic carried.
+    /// ended, and with what the panic carried. And if this process was forked after the pool was built; where that was done
+    /// inside the scope, its jobs are lost in the child, which waits for none.
     pub fn scope<'env, T>(&self, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
         scope::scope(self.shared(), f)
     }
@@ -125,6 +129,9 @@ impl ThreadPool {
 /// assert_eq!(answer.join()?, 42);
 /// # Ok::<(), anabranch_par::JobPanic>(())
 /// ```
+///
+/// # Panics
+/// As [`ThreadPool::spawn`].
 pub fn spawn<F, R>(f: F) -> JobHandle<R>
 where
     F: FnOnce() -> R + Send + 'static,
@@ -156,6 +163,7 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
+    pool.expect_not_forked();
     let job = Arc::new(JobCell::new(f, Nobody));
     pool.publish(Arc::<FreeJob<F, R>>::clone(&job));
     JobHandle::new(Ticket::new(job, false), pool.to_arc())
@@ -163,6 +171,7 @@ where
 
 /// Whether a job may be left for this worker; `outside`: whether the calling thread may wait for it.
 fn check_worker(pool: &Shared, worker: usize, outside: impl FnOnce() -> bool) -> Result<(), SpawnError> {
+    pool.check_fork().map_err(SpawnError::Forked)?;
     if worker >= pool.workers() {
         Err(SpawnError::NoSuchWorker { asked: worker, workers: pool.workers() })
     } else if !outside() {
@@ -174,7 +183,6 @@ fn check_worker(pool: &Shared, worker: usize, outside: impl FnOnce() -> bool) ->
 
 /// Calls a job's closure on the calling thread, inside `pool`, in the floating-point mode of a fresh worker.
 fn call_inside<R>(pool: &Shared, held: Held, f: impl FnOnce() -> R) -> Outcome<R> {
-    let _busy = Busy::enter(pool);
     let _entered = current::enter_for(pool, Participant::NONE, held);
     catch_unwind(AssertUnwindSafe(|| keep_denormals(f)))
 }

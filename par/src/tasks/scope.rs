@@ -16,6 +16,7 @@ use super::{
     queue::Runnable,
 };
 use crate::{
+    Forked,
     current::{self, Held},
     thread_pool::{Busy, Shared, discard},
 };
@@ -24,7 +25,7 @@ use std::{
     collections::VecDeque,
     fmt,
     marker::PhantomData,
-    mem,
+    mem::{self, ManuallyDrop},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc,
@@ -36,7 +37,7 @@ use std::{
 /// A scope, in which jobs may borrow what outlives it: see [`ThreadPool::scope`](crate::ThreadPool::scope).
 pub struct Scope<'scope, 'env: 'scope> {
     pool: &'scope Shared,
-    core: Core,
+    core: &'scope Core,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -64,20 +65,28 @@ pub(super) fn scope<'env, T>(
     pool: &Shared,
     f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 ) -> T {
+    pool.expect_not_forked();
     let outside = (!current::is_inside()).then(|| std::thread::current().id());
-    let _busy = Busy::enter(pool);
+    let _busy = Busy::enter();
     let _entered = current::enter_here(pool);
-    let core = Core {
+    let core = ManuallyDrop::new(Core {
         pending: Pending::new(),
         spawned: AtomicU64::new(0),
         book: Mutex::default(),
         outside,
         held: current::held(),
-    };
-    let scope = Scope { pool, core, scope: PhantomData, env: PhantomData };
+    });
+    let scope = Scope { pool, core: &core, scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
-    scope.core.complete(pool);
-    let panic = scope.core.book.lock().panic.take();
+    if let Err(forked) = core.complete(pool) {
+        // Forked from inside the scope: nobody is left to wait for, nor to touch what the jobs borrow. Others were at work on
+        // the scope when they ceased to be, so it is left as it is.
+        match result {
+            Ok(_) => panic!("{forked}"),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+    let panic = ManuallyDrop::into_inner(core).book.into_inner().panic;
     match (result, panic) {
         (Ok(result), None) => result,
         (Ok(_), Some((_, payload))) => resume_unwind(payload),
@@ -94,11 +103,15 @@ impl<'scope> Scope<'scope, '_> {
     /// opener at the end of the scope. Jobs of the scope may spawn more.
     ///
     /// A panic of a job whose handle was dropped comes out of [`scope`](crate::ThreadPool::scope).
+    ///
+    /// # Panics
+    /// If this process was forked after the pool was built.
     pub fn spawn<F, R>(&'scope self, f: F) -> ScopedHandle<'scope, R>
     where
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
+        self.pool.expect_not_forked();
         let job = self.core.admit(f);
         let entry = erase(Arc::clone(&job));
         self.core.list(Arc::clone(&entry));
@@ -110,8 +123,8 @@ impl<'scope> Scope<'scope, '_> {
     /// Spawns a job that runs on the worker with this index and nowhere else.
     ///
     /// # Errors
-    /// If there is no such worker, or the pool was stopped; or if this is not called by the thread that opened the scope,
-    /// from outside of all regions, jobs and other scopes: see [`SpawnError`]. The job is not run then.
+    /// If there is no such worker, the pool was stopped, or this process was forked after the pool was built; or if this is
+    /// not called by the thread that opened the scope, from outside of all regions, jobs and other scopes: see [`SpawnError`]. The job is not run then.
     pub fn spawn_on<F, R>(&'scope self, worker: usize, f: F) -> Result<ScopedHandle<'scope, R>, SpawnError>
     where
         F: FnOnce() -> R + Send + 'scope,
@@ -138,7 +151,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        ScopedHandle { ticket: Ticket::new(job, pinned), pool: self.pool, core: &self.core }
+        ScopedHandle { ticket: Ticket::new(job, pinned), pool: self.pool, core: self.core }
     }
 }
 
@@ -174,15 +187,18 @@ impl Core {
     }
 
     /// Runs what has not begun and waits for the rest. It does not unwind: jobs catch what they throw.
-    fn complete(&self, pool: &Shared) {
+    ///
+    /// # Errors
+    /// Where this process was forked meanwhile.
+    fn complete(&self, pool: &Shared) -> Result<(), Forked> {
         loop {
-            while let Some(job) = self.next() {
+            pool.check_fork()?;
+            if let Some(job) = self.next() {
                 if job.run(pool) {
                     pool.left_stale();
                 }
-            }
-            if self.pending.wait(|| !self.book.lock().waiting.is_empty()) {
-                return;
+            } else if self.pending.wait(|| !self.book.lock().waiting.is_empty()) {
+                return Ok(());
             }
         }
     }
@@ -263,6 +279,7 @@ impl<R> ScopedHandle<'_, R> {
     ///
     /// # Panics
     /// If the job is one of [`spawn_on`](Scope::spawn_on) and this is called from inside a region, a job or another scope.
+    /// And if this process was forked after the pool was built.
     pub fn join(self) -> Result<R, JobPanic> {
         self.ticket.join(self.pool, || self.core.is_outside())
     }

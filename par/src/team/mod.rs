@@ -20,7 +20,7 @@ use crate::{
         claims::{Deal, Kind, Taker},
     },
     schedule::Consecutive,
-    thread_pool::{ThreadPool, discard},
+    thread_pool::{Shared, ThreadPool, discard},
 };
 use meeting::{Broken, Meeting};
 use parking_lot::Mutex;
@@ -74,6 +74,7 @@ impl std::error::Error for TeamError {}
 pub struct Member<'t> {
     index: usize,
     meeting: &'t Meeting,
+    pool: &'t Shared,
 }
 
 impl Member<'_> {
@@ -97,7 +98,11 @@ impl Member<'_> {
     ///
     /// If a member has left the team, by its end or by a panic, this call does not return: it unwinds, and
     /// [`team`](ThreadPool::team) panics with the reason.
+    ///
+    /// # Panics
+    /// If this process was forked inside the team: the other members are in the parent.
     pub fn barrier(&self) {
+        self.pool.expect_not_forked();
         if self.meeting.meet().is_err() {
             resume_unwind(Box::new(Broken));
         }
@@ -145,6 +150,7 @@ impl ThreadPool {
         }
         let _reserved = shared.reservations().reserve(count - 1).ok_or(TeamError::Stopped)?;
         let team = Team {
+            pool: shared,
             meeting: Meeting::new(count),
             body,
             results: Mutex::new((0..count).map(|_| None).collect()),
@@ -162,7 +168,8 @@ impl ThreadPool {
 }
 
 /// A team at work; lives in the frame of its caller.
-struct Team<F, R> {
+struct Team<'p, F, R> {
+    pool: &'p Shared,
     meeting: Meeting,
     body: F,
     results: Mutex<Vec<Option<Outcome<R>>>>,
@@ -170,18 +177,18 @@ struct Team<F, R> {
 
 type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
-impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<F, R> {
+impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<'_, F, R> {
     fn participate(&self, mut taker: Taker<'_>) {
         let index = taker.take(usize::MAX).expect("a unit for each member").start;
         self.meeting.meet().unwrap_or_else(|_| unreachable!("nobody leaves before all have come"));
-        let member = Member { index, meeting: &self.meeting };
+        let member = Member { index, meeting: &self.meeting, pool: self.pool };
         let result = catch_unwind(AssertUnwindSafe(|| (self.body)(&member)));
         self.meeting.leave();
         self.results.lock()[index] = Some(result);
     }
 }
 
-impl<F, R> Team<F, R> {
+impl<F, R> Team<'_, F, R> {
     fn into_results(self) -> Vec<R> {
         let results = self.results.into_inner().into_iter();
         let mut returned = Vec::with_capacity(results.len());

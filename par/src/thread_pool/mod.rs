@@ -3,17 +3,20 @@
 mod builder;
 mod fifo;
 mod jobs;
+mod owed;
 pub(crate) mod sleep;
 
 pub use builder::{Builder, MAX_WORKERS, PoolError, WaitPolicy, default_threads};
 pub(crate) use fifo::Fifo;
 pub use jobs::Job;
 pub(crate) use jobs::Jobs;
+pub(crate) use owed::Busy;
 
 use crate::{
     Forked,
     current::{self, Participant},
-    denormals, fork,
+    denormals::{self, keep_denormals},
+    fork,
     join::{self, board::Board},
     region::{
         Body,
@@ -149,10 +152,8 @@ impl ThreadPool {
         self.shared.stop.store(true, SeqCst);
         self.shared.sleep.wake_all();
         if self.shared.workers == 0 {
-            // They were submitted where the thread was busy for another such pool.
-            while let Some(job) = self.shared.jobs.pop() {
-                run_job(job);
-            }
+            // They were handed over by a thread that is still inside something.
+            self.shared.run_queued();
         }
         let workers = std::mem::take(&mut *self.workers.lock());
         let me = std::thread::current().id();
@@ -204,39 +205,6 @@ pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
         }
     }
     std::mem::forget(payload);
-}
-
-/// A thread is at work for a pool without workers. The outermost of these runs the jobs that have come in meanwhile: not
-/// the inner ones, which would run a job in the middle of something else.
-#[derive(Debug)]
-pub(crate) struct Busy<'a>(Option<&'a Shared>);
-
-thread_local! {
-    static BUSY: Cell<bool> = const { Cell::new(false) };
-}
-
-impl<'a> Busy<'a> {
-    pub(crate) fn enter(shared: &'a Shared) -> Self {
-        let outermost = shared.workers == 0 && !BUSY.replace(true);
-        Self(outermost.then_some(shared))
-    }
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0 {
-            loop {
-                if let Some(job) = shared.jobs.pop() {
-                    shared.run_job(job);
-                } else if let Some(job) = shared.spawned.pop() {
-                    shared.run_spawned(&*job);
-                } else {
-                    break;
-                }
-            }
-            BUSY.set(false);
-        }
-    }
 }
 
 thread_local! {
@@ -387,7 +355,13 @@ impl Shared {
                 | self.run_next_spawned(index)
             {
                 idle_since = None;
-            } else if self.stop.load(SeqCst) && self.spawned.close(index) {
+                if self.check_fork().is_err() {
+                    // What it did was to fork, and this is the child: all that is left is the parent's.
+                    return;
+                }
+                owed::settle();
+            } else if self.stop.load(SeqCst) && self.jobs.is_empty() && self.spawned.close(index) {
+                // Looked at again after `stop` was seen: what was queued before that is run.
                 break;
             } else {
                 self.idle(index, &mut idle_since);
@@ -410,11 +384,10 @@ impl Shared {
             let entered = body.enter(self, seat.left());
             // SAFETY: `seat` counts this thread as inside the region.
             unsafe { body.participate(cursors, index) };
-            drop(entered);
             // Everything is claimed: spare the others the way.
             door.shut();
             self.hide(slot);
-            drop(seat);
+            drop((seat, entered));
             self.sleep.start_search();
             return true;
         }
@@ -427,6 +400,20 @@ impl Shared {
         self.run_job(job);
         self.sleep.start_search();
         true
+    }
+
+    /// Runs all jobs that are queued, on the calling thread: in a pool without workers.
+    fn run_queued(&self) {
+        while self.check_fork().is_ok() {
+            if let Some(job) = self.jobs.pop() {
+                // As it would run on a worker.
+                keep_denormals(|| self.run_job(job));
+            } else if let Some(job) = self.spawned.pop() {
+                self.run_spawned(&*job);
+            } else {
+                break;
+            }
+        }
     }
 
     fn run_job(&self, job: Arc<dyn Job>) {
@@ -470,7 +457,7 @@ impl Shared {
     /// To be called after jobs were queued.
     fn see_to_jobs(&self) {
         if self.workers == 0 {
-            drop(Busy::enter(self));
+            owed::see_to(self);
         } else {
             self.sleep.wake_one();
         }
@@ -491,7 +478,7 @@ impl Shared {
 
     /// To be called by who has begun a spawned job without taking it from the queue.
     pub(crate) fn left_stale(&self) {
-        if self.spawned.left_stale() {
+        if self.check_fork().is_ok() && self.spawned.left_stale() {
             self.see_to_jobs();
         }
     }
