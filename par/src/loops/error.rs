@@ -59,16 +59,16 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> LoopError<E> {
     ///
     /// fn check(field: &[f64]) -> Result<(), Box<dyn std::error::Error>> {
     ///     let each = |x: &f64| if x.is_finite() { Ok(()) } else { Err(format!("the value is {x}")) };
-    ///     field.par().try_for_each(each).map_err(LoopError::boxed)?;
+    ///     field.par().try_for_each(each).map_err(LoopError::into_error)?;
     ///     Ok(())
     /// }
     /// assert_eq!(check(&[1.0, f64::NAN]).unwrap_err().to_string(), "item 1: the value is NaN");
     /// ```
-    pub fn boxed(self) -> Box<dyn Error + Send + Sync> {
-        Box::new(match self {
+    pub fn into_error(self) -> impl Error + Send + Sync + 'static {
+        match self {
             Self::Item { index, error } => LoopError::Item { index, error: Boxed(error.into()) },
             other => other.without_item(),
-        })
+        }
     }
 }
 
