@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_par::{
-    Critical, Job,
+    Job, TeamError,
     prelude::*,
     scratch::{Pool, WorkerLocal},
 };
@@ -60,6 +60,70 @@ fn locks_are_held_around_inner_loops() {
             *outer += 1;
         });
         assert_eq!((outer.into_inner(), inner.into_inner()), (8, 48));
+    }
+}
+
+/// A barrier among the participants of a loop would wait for some that never come. So there is none, and a team, which has
+/// one, is refused in a loop.
+#[test]
+fn a_barrier_inside_a_loop_is_an_error() {
+    for how in every_schedule() {
+        how.run((0..16).par()).chunk_size(1).for_each(|_| {
+            linger();
+            assert_eq!(how.pool().team(2, |member| member.barrier()), Err(TeamError::Inside));
+            assert_eq!(how.pool().team(1, |member| member.barrier()), Ok(vec![()]));
+        });
+    }
+}
+
+#[test]
+fn a_sum_of_floats_has_one_bit_pattern_in_300_runs() {
+    let values: Vec<f64> = (0..10_000).map(|i| 1e-3 * f64::from(i).sin() + 1e3 * f64::from(i % 7)).collect();
+    let (sum, folded) = (values.par().sum(), values.par().copied().reduce(|a, b| a + b).unwrap());
+    for pool in pools() {
+        for run in 0..300 {
+            // Now this participant is late, now that one.
+            let late = |i: usize| {
+                if i % 3001 == 10 * run {
+                    linger();
+                }
+                values[i]
+            };
+            let l = || (0..values.len()).par().on(pool).schedule(SCHEDULES[run % 6]);
+            assert_eq!(l().map(late).sum().to_bits(), sum.to_bits());
+            assert_eq!(l().map(late).reduce(|a, b| a + b).unwrap().to_bits(), folded.to_bits());
+        }
+    }
+}
+
+#[test]
+fn an_initial_value_counts_once() {
+    for how in every_way() {
+        let l = |items| how.run((0..items).par()).map(|i: usize| (now_and_then(i), i).1);
+        assert_eq!(l(100).reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{how:?}");
+        assert_eq!(l(100).unordered().reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{how:?}");
+        assert_eq!(l(0).reduce_from(1_000_000, |a, b| a + b), 1_000_000, "{how:?}");
+        assert_eq!(
+            l(3).exclusive_scan(1_000_000, |a, b| a + b),
+            [1_000_000, 1_000_000, 1_000_001],
+            "{how:?}"
+        );
+    }
+}
+
+/// However the items are cut, and whatever is run inside.
+#[test]
+fn scratch_is_not_coupled_to_splitting() {
+    for how in every_way() {
+        let made = AtomicUsize::new(0);
+        let l = how.run((0..768).par()).scratch(|| made.fetch_add(1, Relaxed));
+        l.for_each(|_, i| {
+            now_and_then(i);
+            if i % 64 == 0 {
+                how.run((0..4).par()).chunk_size(1).for_each(|_| linger());
+            }
+        });
+        assert!((1..=how.threads.min(how.limit)).contains(&made.into_inner()), "{how:?}");
     }
 }
 

@@ -143,12 +143,27 @@ proptest! {
     }
 
     #[test]
-    fn searches_find_the_first(how in any_way(), values in vec(0..50_u32, 0..300), wanted in 0..60_u32) {
+    fn searches_find_the_first(how in any_way(), values in vec(0..50_u32, 0..300), wanted in 0..60_u32, bad in 0..60_u32) {
         let is = |x: u32| { now_and_then(x as usize); x == wanted };
         let expected = values.iter().position(|x| *x == wanted);
         prop_assert_eq!(how.run(values.par()).position(|x| is(*x)), expected);
         let found = how.run(values.par()).enumerate().find(|(_, x)| is(**x)).map(|(i, _)| i);
         prop_assert_eq!(found, expected);
+        let tried = how.run(values.par()).enumerate().try_find(|(_, x)| Ok::<_, Infallible>(is(**x)));
+        prop_assert_eq!(tried.unwrap().map(|(i, _)| i), expected);
+        // Whichever comes first: what is looked for, or an error.
+        let bad = values.iter().position(|x| *x == bad && bad != wanted);
+        let look = |(i, x): &(usize, &u32)| if Some(*i) == bad { Err(*i) } else { Ok(is(**x)) };
+        match how.run(values.par()).enumerate().try_find(look) {
+            Ok(found) => {
+                prop_assert_eq!(found.map(|(i, _)| i), expected);
+                prop_assert!(bad.is_none() || expected < bad && expected.is_some());
+            }
+            Err(error) => {
+                prop_assert_eq!(error.index(), bad);
+                prop_assert!(expected.is_none() || bad < expected);
+            }
+        }
         prop_assert_eq!(how.run(values.par()).any(|x| is(*x)), expected.is_some());
         prop_assert_eq!(how.run(values.par()).all(|x| !is(*x)), expected.is_none());
     }
@@ -156,6 +171,9 @@ proptest! {
     #[test]
     fn numbers(how in any_way(), values in vec(-1000..1000_i64, 0..300)) {
         prop_assert_eq!(how.run(values.par()).sum(), values.iter().sum::<i64>());
+        prop_assert_eq!(how.run(values.par()).copied().reduce(i64::max), values.iter().copied().max());
+        let sign = |x: &i64| 1 - 2 * (x & 1);
+        prop_assert_eq!(how.run(values.par()).map(sign).product(), values.iter().map(sign).product::<i64>());
         prop_assert_eq!(how.run(values.par()).min(), values.iter().copied().min());
         prop_assert_eq!(how.run(values.par()).max(), values.iter().copied().max());
         let squares: i64 = values.iter().map(|x| x * x).sum();

@@ -7,7 +7,7 @@ use std::{
     hint::black_box,
     sync::{
         Mutex,
-        atomic::{AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
     time::{Duration, Instant},
 };
@@ -80,6 +80,43 @@ fn a_reduction_has_the_bits_of_that_of_a_loop() {
         }
         let text = (0..500).par_stream().on(&pool).map(|i| format!("{i} ")).reduce(|a, b| a + &b);
         assert_eq!(text.unwrap(), (0..500).map(|i| format!("{i} ")).collect::<String>());
+    }
+}
+
+#[test]
+fn numbers_are_added_up() {
+    for (_, pool) in pools() {
+        let values: Vec<f64> = (0..1000).map(|i| f64::from(i * 37 % 1001) - 300.5).collect();
+        let stream = || values.iter().par_stream().on(&pool);
+        let tree = values.par().chunk_size(64).fold(|| 0.0, |a, b| a + b, |a, b| a + b);
+        assert_eq!(stream().sum().to_bits(), tree.to_bits());
+        assert_eq!((stream().min(), stream().max()), (values.par().min(), values.par().max()));
+        assert_eq!(stream().copied().reduce(f64::max), values.par().max());
+        assert_eq!((1..=20_u64).par_stream().on(&pool).product(), 2_432_902_008_176_640_000);
+        let nothing = || values[..0].iter().par_stream().on(&pool);
+        assert_eq!((nothing().sum(), nothing().product(), nothing().min()), (0.0, 1.0, None));
+        let no_number = || [f64::NAN; 3].into_iter().par_stream().on(&pool);
+        assert_eq!((no_number().min(), no_number().max()), (Some(f64::INFINITY), Some(f64::NEG_INFINITY)));
+    }
+}
+
+/// The closure borrows what is gone right after the call.
+#[test]
+fn nothing_runs_after_a_failed_stream_has_returned() {
+    for (_, pool) in pools() {
+        let (over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+        for bad in [0, 5, 50] {
+            over.store(false, SeqCst);
+            let result = (0..).par_stream().on(&pool).batch(1).try_for_each(|i| {
+                linger();
+                late.fetch_add(usize::from(over.load(SeqCst)), SeqCst);
+                if i >= bad { Err(i) } else { Ok(()) }
+            });
+            over.store(true, SeqCst);
+            assert_eq!(result.unwrap_err().index(), Some(bad));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+        assert_eq!(late.into_inner(), 0);
     }
 }
 
@@ -173,6 +210,12 @@ fn searches_of_what_has_no_end_end() {
         let naturals = || (0_u64..).par_stream().on(&pool);
         assert_eq!(naturals().find(|i| i * i > 5000), Some(71));
         assert_eq!(naturals().map(|i| i * 2).find(|i| *i >= 99), Some(100));
+        assert_eq!(naturals().map(|i| i * 2).position(|i| i >= 99), Some(50));
+        assert_eq!((0..10).par_stream().on(&pool).position(|i| i > 10), None);
+        let until = |end| move |i: &u64| if *i < end { Ok(*i > 300) } else { Err("too far") };
+        assert_eq!(naturals().try_find(until(400)).unwrap(), Some(301));
+        assert_eq!(naturals().try_find(until(200)).unwrap_err().to_string(), "item 200: too far");
+        assert_eq!((0..10).par_stream().on(&pool).try_find(until(200)).unwrap(), None);
         assert!(naturals().any(|i| i == 1234));
         assert!(!naturals().all(|i| i != 1234));
         assert_eq!((0..10).par_stream().on(&pool).find(|i| *i > 10), None);

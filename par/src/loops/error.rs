@@ -49,6 +49,50 @@ impl<E> LoopError<E> {
     }
 }
 
+impl<E: Into<Box<dyn Error + Send + Sync>>> LoopError<E> {
+    /// The same as an error like others, also where the item's error is none: a `String`, a `&str`, or a
+    /// `Box<dyn Error + Send + Sync>` itself. What caused the item's error is kept. (`?` does it by itself where the
+    /// item's error is one.)
+    ///
+    /// ```
+    /// use anabranch_par::{LoopError, prelude::*};
+    ///
+    /// fn check(field: &[f64]) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let each = |x: &f64| if x.is_finite() { Ok(()) } else { Err(format!("the value is {x}")) };
+    ///     field.par().try_for_each(each).map_err(LoopError::into_error)?;
+    ///     Ok(())
+    /// }
+    /// assert_eq!(check(&[1.0, f64::NAN]).unwrap_err().to_string(), "item 1: the value is NaN");
+    /// ```
+    pub fn into_error(self) -> impl Error + Send + Sync + 'static {
+        match self {
+            Self::Item { index, error } => LoopError::Item { index, error: Boxed(error.into()) },
+            other => other.without_item(),
+        }
+    }
+}
+
+/// An error that is in a box already. A box is no error itself.
+struct Boxed(Box<dyn Error + Send + Sync>);
+
+impl fmt::Display for Boxed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Boxed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Error for Boxed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
 impl<E> LoopError<E> {
     /// The same with another type of error, for what is known not to be an item's error.
     pub(crate) fn without_item<F>(self) -> LoopError<F> {

@@ -1,6 +1,7 @@
-//! What a loop makes of each item before its results go anywhere: nothing, a closure, one closure after another, with
-//! scratch or without.
+//! What a loop makes of each item before its results go anywhere: nothing, a copy, a closure, one closure after another,
+//! with scratch or without.
 
+use super::{Loop, Source};
 use crate::scratch::worker_local::Provide;
 
 /// A function of an item, and of scratch that each participant has for itself.
@@ -79,6 +80,55 @@ where
 
     fn is_fresh(&self, scratch: &Q::Scratch<'_>) -> bool {
         self.step.is_fresh(scratch)
+    }
+}
+
+/// Copies of what another step makes references to.
+#[derive(Clone, Copy, Debug)]
+pub struct Copied<Q>(pub(super) Q);
+
+impl<'t, In, Q, T> Step<In> for Copied<Q>
+where
+    Q: Step<In, Out = &'t T>,
+    T: Copy + 't,
+{
+    type Scratch<'s>
+        = Q::Scratch<'s>
+    where
+        Self: 's;
+    type Out = T;
+
+    #[inline]
+    fn begin(&self) -> Q::Scratch<'_> {
+        self.0.begin()
+    }
+
+    #[inline]
+    fn apply(&self, scratch: &mut Q::Scratch<'_>, item: In) -> T {
+        *self.0.apply(scratch, item)
+    }
+
+    fn is_fresh(&self, scratch: &Q::Scratch<'_>) -> bool {
+        self.0.is_fresh(scratch)
+    }
+}
+
+impl<'a, S, Q> Loop<'a, S, Q> {
+    /// Copies of the items of a loop over references, as [`Iterator::copied`].
+    ///
+    /// ```
+    /// use anabranch_par::prelude::*;
+    ///
+    /// let xs = [1.0, 3.0, 2.0];
+    /// assert_eq!(xs.par().copied().reduce(f64::max), Some(3.0));
+    /// ```
+    pub fn copied<'t, T>(self) -> Loop<'a, S, Copied<Q>>
+    where
+        S: Source,
+        Q: Step<S::Item, Out = &'t T>,
+        T: Copy + 't,
+    {
+        Loop { source: self.source, step: Copied(self.step), settings: self.settings }
     }
 }
 

@@ -142,11 +142,12 @@ impl ThreadPool {
         let shared = self.shared();
         shared.check_fork().map_err(TeamError::Forked)?;
         let threads = shared.threads();
-        if !(1..=threads).contains(&count) {
-            return Err(TeamError::Threads { asked: count, threads });
-        }
+        // First: from inside, a worker would count one thread fewer than the pool has.
         if count > 1 && current::is_inside() {
             return Err(TeamError::Inside);
+        }
+        if !(1..=threads).contains(&count) {
+            return Err(TeamError::Threads { asked: count, threads });
         }
         let _reserved = shared.reservations().reserve(count - 1).ok_or(TeamError::Stopped)?;
         let team = Team {

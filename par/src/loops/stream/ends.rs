@@ -4,7 +4,7 @@ use super::{ScratchStream, Step, Stream};
 use crate::{
     loops::{
         LoopError,
-        find::found,
+        find::{found, looked, try_found},
         in_order::{Stage, failed},
     },
     scratch::worker_local::Provide,
@@ -165,6 +165,37 @@ where
     pub fn find<F: Fn(&Q::Out) -> bool + Sync>(self, f: F) -> Option<Q::Out> {
         found(self.drive(|batch| batch.try_each(|item| if f(&item) { Err(item) } else { Ok(()) })))
             .map(|(_, item)| item)
+    }
+
+    /// Like [`find`](Self::find), where looking at an item can fail, and for searches that are cancelled or have a deadline.
+    ///
+    /// ```
+    /// use anabranch_par::prelude::*;
+    ///
+    /// let words = "1 20 300 many".split(' ');
+    /// let large = words.par_stream().try_find(|word| word.parse::<u32>().map(|n| n > 100))?;
+    /// assert_eq!(large, Some("300"));
+    /// # Ok::<(), anabranch_par::LoopError<std::num::ParseIntError>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`try_for_each`](Self::try_for_each), if an item before the one that is looked for fails; or if the loop was cut short
+    /// before it was found.
+    pub fn try_find<E, F>(self, f: F) -> Result<Option<Q::Out>, LoopError<E>>
+    where
+        E: Send,
+        F: Fn(&Q::Out) -> Result<bool, E> + Sync,
+    {
+        try_found(self.drive(|batch| batch.try_each(|item| looked(f(&item), item))))
+    }
+
+    /// The number of the first item for which `f` is true. Nothing more is taken from the iterator then.
+    ///
+    /// # Panics
+    /// If an item before it panics.
+    pub fn position<F: Fn(Q::Out) -> bool + Sync>(self, f: F) -> Option<usize> {
+        found(self.drive(|batch| batch.try_each(|item| if f(item) { Err(()) } else { Ok(()) })))
+            .map(|(index, ())| index)
     }
 
     /// Whether `f` is true for any item. Nothing more is taken from the iterator once one is found.

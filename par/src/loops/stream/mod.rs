@@ -11,7 +11,7 @@ mod reduce;
 
 use super::{
     settings::Settings,
-    step::{Identity, Scratched, Step, Then},
+    step::{Copied, Identity, Scratched, Step, Then},
 };
 use crate::scratch::{
     WorkerLocal,
@@ -99,6 +99,18 @@ impl<'a, I: Iterator, Q: Step<I::Item>> Stream<'a, I, Q> {
     /// Makes of each item, or of what was made of it so far, what `f` makes of it.
     pub fn map<R, F: Fn(Q::Out) -> R + Sync>(self, f: F) -> Stream<'a, I, Then<Q, F>> {
         Stream { items: self.items, step: Then { step: self.step, then: f }, settings: self.settings }
+    }
+}
+
+impl<'a, 't, I, Q, T> Stream<'a, I, Q>
+where
+    I: Iterator,
+    Q: Step<I::Item, Out = &'t T>,
+    T: Copy + 't,
+{
+    /// Copies of the items of a stream of references, as [`Iterator::copied`].
+    pub fn copied(self) -> Stream<'a, I, Copied<Q>> {
+        Stream { items: self.items, step: Copied(self.step), settings: self.settings }
     }
 }
 
