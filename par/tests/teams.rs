@@ -153,3 +153,23 @@ fn one_member_does_what_is_to_be_done_once() {
     })
     .unwrap();
 }
+
+/// Who catches the unwinding of a broken barrier and comes again does not make up for who has left.
+#[test]
+fn a_broken_barrier_stays_broken() {
+    let pool = ThreadPool::new(3).unwrap();
+    let passed = AtomicUsize::new(0);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        pool.team(3, |member| {
+            if member.index() > 0 {
+                for _ in 0..5 {
+                    let met = catch_unwind(AssertUnwindSafe(|| member.barrier()));
+                    passed.fetch_add(usize::from(met.is_ok()), Relaxed);
+                }
+                member.barrier();
+            }
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(passed.into_inner(), 0);
+}

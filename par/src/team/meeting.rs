@@ -42,6 +42,11 @@ impl Meeting {
 
     /// Waits for everybody; an error where somebody has left.
     pub(crate) fn meet(&self) -> Result<(), Broken> {
+        // Somebody has left: this meeting will never be complete. Its own count must stay as it is, for a member that catches the
+        // unwinding may come again.
+        if self.left.load(Acquire) > 0 {
+            return Err(Broken);
+        }
         let round = self.round.load(Relaxed);
         // AcqRel: the last one sees what all others have done, and hands it on by the round.
         if self.arrived.fetch_add(1, AcqRel) + 1 == self.count {

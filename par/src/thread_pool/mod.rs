@@ -291,9 +291,15 @@ impl Shared {
         self.workers + usize::from(self.current().is_none())
     }
 
-    /// The block that the calling thread works on first in a static schedule.
+    /// The block that the calling thread, which is inside a region, works on first in a static schedule: by thread, so that
+    /// caches stay warm; or where not all threads take part by its place, so that no two have the same. The opener begins
+    /// with the first one.
     pub(crate) fn home(&self) -> usize {
-        self.current().unwrap_or(self.workers)
+        match (current::participant(), self.current()) {
+            (Some(me), _) if me.count() < self.workers => me.index(),
+            (_, Some(worker)) => worker + 1,
+            (_, None) => 0,
+        }
     }
 
     /// Which workers belong to teams.
@@ -348,7 +354,7 @@ impl Shared {
         let mut idle_since = None;
         loop {
             // Each has its turn: none can keep the others waiting for ever.
-            if self.help(index)
+            if self.help()
                 | join::help(self, index)
                 | self.run_own(index)
                 | self.run_next_job()
@@ -371,7 +377,7 @@ impl Shared {
     }
 
     /// Joins an open region, if there is one, and works in it until nothing is left to claim.
-    fn help(&self, index: usize) -> bool {
+    fn help(&self) -> bool {
         let mut open = self.open.load(Acquire);
         while open != 0 {
             let slot = open.trailing_zeros() as usize;
@@ -383,7 +389,7 @@ impl Shared {
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
             let entered = body.enter(self, seat.left());
             // SAFETY: `seat` counts this thread as inside the region.
-            unsafe { body.participate(cursors, index) };
+            unsafe { body.participate(cursors, self.home()) };
             // Everything is claimed: spare the others the way.
             door.shut();
             self.hide(slot);
