@@ -1,8 +1,8 @@
 //! Threads that are not the pool's: what it costs them to call, to hand over work, and to wait for it.
 
-use std::{hint::black_box, thread};
+use std::{hint::black_box, sync::Arc, thread};
 
-use anabranch_par::{ThreadPool, foreign};
+use anabranch_par::{Job, ThreadPool, foreign};
 use crossbeam_queue::ArrayQueue;
 
 use crate::{
@@ -79,17 +79,22 @@ fn attached(context: &Context) -> Result<Outcome, Failure> {
         .run(rounds(context))
 }
 
+/// A job of 16 bytes, which nobody waits for.
+struct Bytes([usize; 2]);
+
+impl Job for Bytes {
+    fn run(self: Arc<Self>) {
+        black_box(self.0);
+    }
+}
+
 /// Each sample hands over few jobs, so that no queue grows beyond what a program would let it.
 fn submitted(context: &Context) -> Result<Outcome, Failure> {
     let load = Load::back_to_back(context.pick(100, 2), 500);
     let pool = ThreadPool::new(context.threads)?;
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
-    let job = black_box([1, 2]);
-    let ours = || {
-        pool.spawn(move || {
-            black_box(job);
-        });
-    };
+    let job = black_box([1_usize, 2]);
+    let ours = || pool.submit(Arc::new(Bytes(job)));
     Contest::ours(|| Ok(load.time(ours)))
         .peer("rayon spawn", || {
             Ok(load.time(|| {
