@@ -1,12 +1,10 @@
 //! Teams, on 1 to 8 threads: everybody is there, barriers hold, and what cannot be is an error.
 
 use anabranch_par::{OnlyOnce, TeamError, prelude::*};
+use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::*},
-    },
+    sync::atomic::{AtomicUsize, Ordering::*},
 };
 
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
@@ -29,9 +27,9 @@ fn all_members_are_there_on_threads_of_their_own() {
             let indices = pool
                 .team(threads, |member| {
                     assert_eq!(member.count(), threads);
-                    ids.lock().unwrap().insert(std::thread::current().id());
+                    ids.lock().insert(std::thread::current().id());
                     member.barrier();
-                    assert_eq!(ids.lock().unwrap().len(), threads);
+                    assert_eq!(ids.lock().len(), threads);
                     member.index()
                 })
                 .unwrap();
@@ -118,15 +116,15 @@ fn teams_of_many_threads_do_not_starve_each_other() {
     let pool = ThreadPool::builder().workers(3).build().unwrap();
     let teams = AtomicUsize::new(0);
     std::thread::scope(|s| {
-        for _ in 0..4 {
-            s.spawn(|| {
-                for _ in 0..30 {
-                    pool.team(3, |member| member.barrier()).unwrap();
-                    (0..4).par().on(&pool).for_each(|_| std::thread::yield_now());
-                    teams.fetch_add(1, Relaxed);
-                }
-            });
-        }
+        let each = || {
+            for _ in 0..30 {
+                pool.team(3, |member| member.barrier()).unwrap();
+                (0..4).par().on(&pool).for_each(|_| std::thread::yield_now());
+                teams.fetch_add(1, Relaxed);
+            }
+        };
+        let threads: Vec<_> = (0..4).map(|_| s.spawn(each)).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     assert_eq!(teams.into_inner(), 120);
 }
