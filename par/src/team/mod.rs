@@ -184,6 +184,10 @@ impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<'_, F, R> {
         self.meeting.meet().unwrap_or_else(|_| unreachable!("nobody leaves before all have come"));
         let member = Member { index, meeting: &self.meeting, pool: self.pool };
         let result = catch_unwind(AssertUnwindSafe(|| (self.body)(&member)));
+        if self.pool.check_fork().is_err() {
+            // The others are in the parent, and may have held these locks when this process began. The region's end says so.
+            return;
+        }
         self.meeting.leave();
         self.results.lock()[index] = Some(result);
     }

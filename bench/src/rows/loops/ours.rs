@@ -41,9 +41,9 @@ pub fn dot(pool: &ThreadPool, x: &[f64], y: &[f64]) -> f64 {
     x.par().on(pool).dot(y).expect("as many")
 }
 
-/// The smallest element.
+/// The smallest element; infinity where there is none.
 pub fn min(pool: &ThreadPool, x: &[f64]) -> f64 {
-    x.par().on(pool).min().expect("not empty")
+    x.par().on(pool).min().unwrap_or(f64::INFINITY)
 }
 
 /// The sum of each pair's product, and how many buffers were made for that.
