@@ -1,18 +1,14 @@
 //! Loops inside tasks run on the runtime's own threads.
 
 use anabranch::{par::prelude::*, prelude::*};
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{collections::HashSet, sync::Arc, thread, time::Duration};
 
 type Names = Arc<Mutex<HashSet<String>>>;
 
 fn note(names: &Names) {
     let name = thread::current().name().unwrap_or("?").to_string();
-    names.lock().unwrap().insert(name);
+    names.lock().insert(name);
     thread::sleep(Duration::from_micros(50));
 }
 
@@ -28,7 +24,7 @@ fn a_loop_in_a_host_task_runs_on_the_runtimes_threads() {
         });
         handle.unwrap();
         rt.wait().unwrap();
-        let names = names.lock().unwrap();
+        let names = names.lock();
         // The caller is a lane, or this thread, which waits and helps.
         let others = names.iter().filter(|name| !name.starts_with("mine-")).count();
         assert!(others <= 1 && names.len() <= threads + 1, "{names:?}");
@@ -54,7 +50,7 @@ fn a_loop_in_a_kernel_adds_no_thread() {
             .unwrap();
         let values = rt.fence(&buffer).unwrap().wait().unwrap();
         assert_eq!(values.as_slice()[63], 2016.0);
-        let names = names.lock().unwrap();
+        let names = names.lock();
         assert!(names.len() <= threads && names.iter().all(|name| name.starts_with("mine-")), "{names:?}");
     }
 }
