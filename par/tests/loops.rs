@@ -3,7 +3,7 @@
 use anabranch_par::{LoopError, LoopPanic, flush_denormals, prelude::*};
 use std::convert::Infallible;
 use std::{
-    cell::{Cell, RefCell},
+    cell::RefCell,
     hint::black_box,
     sync::atomic::{AtomicUsize, Ordering::*},
     time::{Duration, Instant},
@@ -185,21 +185,39 @@ fn scratch_is_made_once_per_participant() {
     }
 }
 
+/// The worker panics in its own block, and helps with the caller's then, which has not gone on meanwhile.
 #[test]
 fn a_panic_makes_new_scratch() {
-    let pool = ThreadPool::new(1).unwrap();
-    let seen = AtomicUsize::new(0);
-    let made = Cell::new(0);
-    let made = AtomicUsize::new(made.get());
-    let result = (0..4).par().on(&pool).chunk_size(1).scratch(|| made.fetch_add(1, Relaxed)).try_for_each(
-        |scratch, i| {
-            seen.fetch_max(*scratch, Relaxed);
-            assert!(i % 2 == 0, "odd");
+    let pool = ThreadPool::new(2).unwrap();
+    let caller = std::thread::current().id();
+    let (made, helped) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let used = parking_lot::Mutex::new(vec![None; 8]);
+    let begin = Instant::now();
+    let schedule = Schedule::Static(Split::Consecutive);
+    let result = (0..8)
+        .par()
+        .on(&pool)
+        .schedule(schedule)
+        .chunking(false)
+        .scratch(|| made.fetch_add(1, Relaxed))
+        .try_for_each(|scratch, i| {
+            used.lock()[i] = Some(*scratch);
+            if std::thread::current().id() == caller {
+                while helped.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
+                    std::thread::yield_now();
+                }
+            } else if i < 4 {
+                helped.fetch_add(1, Release);
+            }
+            assert!(i < 4, "in the worker's block");
             Ok(())
-        },
-    );
-    assert_eq!((panic_of(result).index(), made.into_inner()), (1, 1));
-    let _ = seen;
+        });
+    let used = used.into_inner();
+    let panicked = panic_of(result).index();
+    assert_eq!(panicked, 4);
+    // Three at most: the caller's, the worker's, and the one that the worker made after its panic.
+    assert!((2..=3).contains(&made.into_inner()));
+    assert!(used[..4].iter().all(|scratch| scratch.is_some() && *scratch != used[panicked]));
 }
 
 #[test]
