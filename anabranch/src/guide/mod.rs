@@ -1,24 +1,24 @@
-//! The guide: what holds beyond a single task, with pictures and short programs.
+//! The guide: how tasks work together, with pictures and short programs.
 //!
-//! | chapter | answers |
+//! | chapter | questions |
 //! |---|---|
-//! | [Orders, epochs and captures](orders) | When may tasks on one object run side by side? How does a program get results out without stopping? |
-//! | [Reductions and failures](reductions) | How are many values combined into one? What becomes of a program when a task fails? |
+//! | [Orders, epochs and captures](orders) | When may tasks on one object run at the same time? How does a program get results without stopping? |
+//! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //!
 //! Whole programs are in the `examples` folder: `cargo run --release -p anabranch --example heat`.
 //!
 //! | example | shows |
 //! |---|---|
-//! | `heat` | a first program: a stencil, two buffers that are swapped, pictures beside the computation |
-//! | `matrix_product` | what is read decides what waits; a reduction as the verdict, captured at the end |
+//! | `heat` | a first program: a stencil, two buffers that swap roles, pictures drawn during the computation |
+//! | `matrix_product` | dependencies that follow from the regions read; a reduction that verifies the result, captured at the end |
 //! | `wave_sim` | frames of a running simulation by fences |
 //! | `jacobi` | iterating until converged without stalling |
 //! | `log_file` | a file as a host object, moved out at the end |
-//! | `orders` | all three orders on one object, drawn as they ran |
+//! | `orders` | all three orders on one object, drawn as the tasks ran |
 //! | `accumulate` | adding in any order, faster than in order |
-//! | `cancel` | a search that ends when something is found |
+//! | `cancel` | a search that ends at the first match |
 
-/// A printed graph, as a block of its own between two texts.
+/// A printed graph, as a block of its own between two paragraphs.
 macro_rules! picture {
     ($name:literal) => {
         concat!(
