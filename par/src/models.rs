@@ -7,7 +7,7 @@
 use crate::{
     foreign::Registry,
     region::{
-        claims::{Cursors, Deal, Kind, Taker},
+        claims::{Claimer, Counters, Kind, Partition},
         slot::{Patience, Slot},
     },
     sync::{
@@ -121,7 +121,7 @@ fn a_reused_slot_shows_the_new_body() {
 }
 
 #[test]
-fn every_unit_is_taken_once() {
+fn every_unit_is_claimed_once() {
     for kind in [
         Kind::Dynamic { grain: 1 },
         Kind::Guided { participants: 2, grain: 1 },
@@ -130,15 +130,15 @@ fn every_unit_is_taken_once() {
         Kind::RoundRobin { participants: 2 },
     ] {
         model(move || {
-            let deal = Deal::new(3, kind);
-            let cursors = Arc::new(Cursors::new(2));
-            cursors.lay_out(&deal);
+            let partition = Partition::new(3, kind);
+            let counters = Arc::new(Counters::new(2));
+            counters.lay_out(&partition);
             let taken: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
             let take = |home: usize| {
-                let (cursors, taken) = (Arc::clone(&cursors), Arc::clone(&taken));
+                let (counters, taken) = (Arc::clone(&counters), Arc::clone(&taken));
                 move || {
-                    let mut taker = Taker::new(deal, &cursors, home);
-                    while let Some(run) = taker.take(usize::MAX) {
+                    let mut claimer = Claimer::new(partition, &counters, home);
+                    while let Some(run) = claimer.claim(usize::MAX) {
                         run.for_each(|i| assert_eq!(taken[i].fetch_add(1, Relaxed), 0));
                     }
                 }

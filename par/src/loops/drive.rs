@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Consecutive,
     current::participant,
-    region::{self, Crew, Plan, claims::Taker},
+    region::{self, Crew, Plan, claims::Claimer},
     thread_pool::{Shared, discard},
 };
 use parking_lot::Mutex;
@@ -52,11 +52,11 @@ where
         self.oversight.into_result(Some(self.source.len()))
     }
 
-    fn work(&self, taker: &mut Taker<'_>, at: &Cell<usize>, tally: &mut Option<Tally>) {
+    fn work(&self, claimer: &mut Claimer<'_>, at: &Cell<usize>, tally: &mut Option<Tally>) {
         let mut scratch = None;
         loop {
             self.oversight.look();
-            let Some(units) = taker.take(self.oversight.control.limit(&self.split)) else { return };
+            let Some(units) = claimer.claim(self.oversight.control.limit(&self.split)) else { return };
             let items = self.split.span(&units);
             at.set(items.start);
             let count = items.len();
@@ -81,8 +81,8 @@ where
     B: Fn(Range<usize>, Run<'_, '_, S, Q>) -> Result<(), At<E>> + Sync,
     E: Send,
 {
-    fn participate(&self, mut taker: Taker<'_>) {
-        self.oversight.participate(|at, tally| self.work(&mut taker, at, tally));
+    fn participate(&self, mut claimer: Claimer<'_>) {
+        self.oversight.participate(|at, tally| self.work(&mut claimer, at, tally));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     flush_denormals,
     region::{
         Plan,
-        claims::{Deal, Kind},
+        claims::{Kind, Partition},
     },
     thread_pool::Shared,
 };
@@ -129,8 +129,8 @@ impl Settings<'_> {
     pub(super) fn uncounted_plan(&self, pool: &Shared) -> Plan {
         let participants = self.threads.clamp(1, pool.threads());
         // Nobody takes these units. They stand for what is still to come.
-        let deal = Deal::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });
-        Plan { participants, deal, tentative: false, most: 1, flush: self.flush }
+        let partition = Partition::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });
+        Plan { participants, partition, probe: false, most: 1, flush: self.flush }
     }
 
     /// Whether the calling thread does everything.
@@ -165,8 +165,8 @@ impl Settings<'_> {
             Schedule::Static(Split::Consecutive) => Kind::Blocks { participants, grain: share(4).min(most) },
             Schedule::Static(Split::RoundRobin) => Kind::RoundRobin { participants },
         };
-        let tentative = !self.watch.is_awake();
-        Plan { participants, deal: Deal::new(units, kind), tentative, most, flush: self.flush }
+        let probe = !self.watch.is_awake();
+        Plan { participants, partition: Partition::new(units, kind), probe, most, flush: self.flush }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     denormals::{flush_denormals, is_flushing},
     thread_pool::{Busy, Claimed, Shared},
 };
-use claims::{Cursors, Deal, Taker};
+use claims::{Claimer, Counters, Partition};
 use std::cell::OnceCell;
 
 /// What the participants of a region do. It lives in the frame of the thread that opens the region.
@@ -20,7 +20,7 @@ use std::cell::OnceCell;
 /// Panics must not leave `participate`: they would reach threads that have nothing to do with them.
 pub(crate) trait Crew: Sync {
     /// Takes part until there is nothing left to take.
-    fn participate(&self, taker: Taker<'_>);
+    fn participate(&self, claimer: Claimer<'_>);
 }
 
 /// How a region is to be run.
@@ -29,9 +29,9 @@ pub(crate) struct Plan {
     /// At most this many threads, the caller included.
     pub(crate) participants: usize,
     /// What is dealt out to them.
-    pub(crate) deal: Deal,
+    pub(crate) partition: Partition,
     /// Whether the caller may begin alone, to see whether it is worth asking others.
-    pub(crate) tentative: bool,
+    pub(crate) probe: bool,
     /// Where the caller is alone: how many units it takes at a time.
     pub(crate) most: usize,
     /// Whether denormal numbers are flushed. They are anyway where the caller is in that mode: results must not depend on
@@ -45,16 +45,16 @@ pub(crate) struct Plan {
 pub(crate) fn run<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
     let participants = plan.participants.clamp(1, pool.threads());
     let opening = Opening::new(pool, plan, crew, participants);
-    if participants == 1 || plan.deal.is_one_run() {
-        opening.participate(|| Taker::alone(plan.deal, plan.most));
-    } else if plan.tentative && plan.deal.is_tentative() {
+    if participants == 1 || plan.partition.is_one_run() {
+        opening.participate(|| Claimer::alone(plan.partition, plan.most));
+    } else if plan.probe && plan.partition.is_probed() {
         let open = |rest| opening.open(pool.claim()?, rest);
-        opening.participate(|| Taker::tentative(plan.deal, pool.home(), &open));
+        opening.participate(|| Claimer::probing(plan.partition, pool.home(), &open));
     } else {
-        let cursors = pool.claim().and_then(|claimed| opening.open(claimed, plan.deal));
-        opening.participate(|| match cursors {
-            Some(cursors) => Taker::new(plan.deal, cursors, pool.home()),
-            None => Taker::alone(plan.deal, plan.most),
+        let counters = pool.claim().and_then(|claimed| opening.open(claimed, plan.partition));
+        opening.participate(|| match counters {
+            Some(counters) => Claimer::new(plan.partition, counters, pool.home()),
+            None => Claimer::alone(plan.partition, plan.most),
         });
     }
 }
@@ -69,8 +69,8 @@ pub(crate) fn run_shared<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
         }
     };
     let opening = Opening::new(pool, plan, crew, plan.participants);
-    let cursors = opening.open(claimed, plan.deal).expect("it was claimed just now");
-    opening.participate(|| Taker::new(plan.deal, cursors, pool.home()));
+    let counters = opening.open(claimed, plan.partition).expect("it was claimed just now");
+    opening.participate(|| Claimer::new(plan.partition, counters, pool.home()));
 }
 
 /// A region from its opener's side. When it is dropped, here or where something unwinds, everyone is out: before the
@@ -106,20 +106,20 @@ impl<'r, C: Crew> Opening<'r, C> {
 
     /// Opens the region for all participants, and says where its units are taken from.
     #[inline]
-    fn open(&self, claimed: Claimed<'r>, deal: Deal) -> Option<&'r Cursors> {
-        let cursors = claimed.cursors();
-        cursors.lay_out(&deal);
+    fn open(&self, claimed: Claimed<'r>, partition: Partition) -> Option<&'r Counters> {
+        let counters = claimed.counters();
+        counters.lay_out(&partition);
         claimed.open(
-            Body::new(self.crew, deal, self.flush, self.participants, self.held),
+            Body::new(self.crew, partition, self.flush, self.participants, self.held),
             self.participants - 1,
         );
         self.claimed.set(claimed).ok()?;
-        Some(cursors)
+        Some(counters)
     }
 
     #[inline]
-    fn participate<'t>(&self, taker: impl FnOnce() -> Taker<'t>) {
-        in_mode(self.flush, || self.crew.participate(taker()));
+    fn participate<'t>(&self, claimer: impl FnOnce() -> Claimer<'t>) {
+        in_mode(self.flush, || self.crew.participate(claimer()));
     }
 }
 
@@ -132,8 +132,8 @@ fn in_mode(flush: bool, f: impl FnOnce()) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body {
     crew: *const (),
-    enter: unsafe fn(*const (), Taker<'_>),
-    deal: Deal,
+    enter: unsafe fn(*const (), Claimer<'_>),
+    partition: Partition,
     participants: u32,
     flush: bool,
     held: Held,
@@ -145,15 +145,15 @@ unsafe impl Send for Body {}
 unsafe impl Sync for Body {}
 
 impl Body {
-    fn new<C: Crew>(crew: &C, deal: Deal, flush: bool, participants: usize, held: Held) -> Self {
-        unsafe fn enter<C: Crew>(crew: *const (), taker: Taker<'_>) {
+    fn new<C: Crew>(crew: &C, partition: Partition, flush: bool, participants: usize, held: Held) -> Self {
+        unsafe fn enter<C: Crew>(crew: *const (), claimer: Claimer<'_>) {
             // SAFETY: the caller of `enter` vouches for the pointer, and `Body::new` for its type.
-            unsafe { &*crew.cast::<C>() }.participate(taker);
+            unsafe { &*crew.cast::<C>() }.participate(claimer);
         }
         Self {
             crew: std::ptr::from_ref(crew).cast(),
             enter: enter::<C>,
-            deal,
+            partition,
             participants: participants as u32,
             flush,
             held,
@@ -167,16 +167,18 @@ impl Body {
     }
 
     /// Whether a unit is left that nobody has taken (a hint).
-    pub(crate) fn surplus(&self, cursors: &Cursors) -> bool {
-        cursors.surplus(&self.deal)
+    pub(crate) fn surplus(&self, counters: &Counters) -> bool {
+        counters.has_unclaimed(&self.partition)
     }
 
     /// Takes part until no unit is left to take.
     ///
     /// # Safety
     /// The region must still be open or the calling thread counted as inside.
-    pub(crate) unsafe fn participate(self, cursors: &Cursors, home: usize) {
+    pub(crate) unsafe fn participate(self, counters: &Counters, home: usize) {
         // SAFETY: the opener keeps the crew alive until every participant has left.
-        in_mode(self.flush, || unsafe { (self.enter)(self.crew, Taker::new(self.deal, cursors, home)) });
+        in_mode(self.flush, || unsafe {
+            (self.enter)(self.crew, Claimer::new(self.partition, counters, home))
+        });
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     Forked, current,
     region::{
         self, Crew, Plan,
-        claims::{Deal, Kind, Taker},
+        claims::{Claimer, Kind, Partition},
     },
     schedule::Consecutive,
     thread_pool::{Shared, ThreadPool, discard},
@@ -157,8 +157,8 @@ impl ThreadPool {
             results: Mutex::new((0..count).map(|_| None).collect()),
         };
         // Everybody takes one unit, and none of them a second one: all are taken when the members meet for the first time.
-        let deal = Deal::new(count, Kind::Dynamic { grain: 1 });
-        let plan = Plan { participants: count, deal, tentative: false, most: 1, flush: false };
+        let partition = Partition::new(count, Kind::Dynamic { grain: 1 });
+        let plan = Plan { participants: count, partition, probe: false, most: 1, flush: false };
         if count == 1 {
             region::run(shared, &plan, &team)
         } else {
@@ -179,8 +179,8 @@ struct Team<'p, F, R> {
 type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
 impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<'_, F, R> {
-    fn participate(&self, mut taker: Taker<'_>) {
-        let index = taker.take(usize::MAX).expect("a unit for each member").start;
+    fn participate(&self, mut claimer: Claimer<'_>) {
+        let index = claimer.claim(usize::MAX).expect("a unit for each member").start;
         self.meeting.meet().unwrap_or_else(|_| unreachable!("nobody leaves before all have come"));
         let member = Member { index, meeting: &self.meeting, pool: self.pool };
         let result = catch_unwind(AssertUnwindSafe(|| (self.body)(&member)));

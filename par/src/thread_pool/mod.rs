@@ -20,7 +20,7 @@ use crate::{
     join::{self, board::Board},
     region::{
         Body,
-        claims::Cursors,
+        claims::Counters,
         slot::{Patience, Slot},
     },
     sync::{
@@ -216,7 +216,7 @@ thread_local! {
 #[derive(Debug)]
 struct Gate {
     slot: Slot<Body>,
-    cursors: Cursors,
+    counters: Counters,
 }
 
 /// What the workers and the pool's users share.
@@ -253,7 +253,7 @@ impl Shared {
             stop: AtomicBool::new(false),
             open: Padded(AtomicU64::new(0)),
             gates: (0..slots)
-                .map(|_| Padded(Gate { slot: Slot::new(), cursors: Cursors::new(workers + 1) }))
+                .map(|_| Padded(Gate { slot: Slot::new(), counters: Counters::new(workers + 1) }))
                 .collect(),
             jobs: Jobs::default(),
             spawned: Spawned::new(workers),
@@ -382,14 +382,14 @@ impl Shared {
         while open != 0 {
             let slot = open.trailing_zeros() as usize;
             open &= open - 1;
-            let Gate { slot: door, cursors } = &*self.gates[slot];
+            let Gate { slot: door, counters } = &*self.gates[slot];
             let Some(seat) = door.join() else { continue };
             let body = seat.body();
-            let surplus = || door.joinable() && body.surplus(cursors);
+            let surplus = || door.joinable() && body.surplus(counters);
             self.sleep.end_search(|| surplus() || self.has_work_outside(1 << slot));
             let entered = body.enter(self, seat.left());
             // SAFETY: `seat` counts this thread as inside the region.
-            unsafe { body.participate(cursors, self.home()) };
+            unsafe { body.participate(counters, self.home()) };
             // Everything is claimed: spare the others the way.
             door.shut();
             self.hide(slot);
@@ -525,9 +525,9 @@ pub(crate) struct Claimed<'a> {
 }
 
 impl<'a> Claimed<'a> {
-    /// The cursors for the region's units.
-    pub(crate) fn cursors(&self) -> &'a Cursors {
-        &self.shared.gates[self.slot].cursors
+    /// The counters for the region's units.
+    pub(crate) fn counters(&self) -> &'a Counters {
+        &self.shared.gates[self.slot].counters
     }
 
     /// Opens the region for up to `seats` threads beside the caller.

@@ -8,7 +8,7 @@ use crate::{
     },
     region::{
         self, Crew,
-        claims::{Pace, Taker},
+        claims::{AdaptiveBatch, Claimer},
     },
 };
 use parking_lot::Mutex;
@@ -122,7 +122,7 @@ where
     fn work(
         &self,
         batch: &mut VecDeque<I::Item>,
-        pace: &mut Pace,
+        pace: &mut AdaptiveBatch,
         at: &Cell<usize>,
         tally: &mut Option<Tally>,
     ) {
@@ -152,9 +152,9 @@ where
     B: Fn(Batch<'_, '_, I::Item, Q>) -> Result<(), At<E>> + Sync,
     E: Send,
 {
-    fn participate(&self, _: Taker<'_>) {
+    fn participate(&self, _: Claimer<'_>) {
         // Outside of what may panic: what is left of a batch then is dropped when the panic has been caught, by `take`.
-        let (mut batch, mut pace) = (VecDeque::new(), Pace::new());
+        let (mut batch, mut pace) = (VecDeque::new(), AdaptiveBatch::new());
         self.oversight.participate(|at, tally| self.work(&mut batch, &mut pace, at, tally));
     }
 }
