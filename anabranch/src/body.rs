@@ -95,7 +95,7 @@ where
             });
         let done = chunks_done.map_err(|error| match error {
             LoopError::Panic(panic) => {
-                let item = panic.index();
+                let item = panic.index().expect("a panic of a loop has an item");
                 let chunk = chunks[order.as_ref().map_or(item, |order| order[item])].range.to_string();
                 Cause::from_panic(panic.into_payload(), Some(chunk))
             }

@@ -1,7 +1,7 @@
 //! Why calls fail, and the last failure of each thread.
 
 use crate::anabranch_status::{self, *};
-use anabranch_par::{Consecutive, Forked, LoopError, PoolError, foreign::CallPanic};
+use anabranch_par::{Consecutive, Forked, LoopError, Panic, PoolError};
 use std::{
     any::Any,
     cell::Cell,
@@ -55,7 +55,7 @@ impl Failure {
                 Self { code, ..Self::new(ANABRANCH_CANCELLED, message) }
             }
             LoopError::Panic(panic) => {
-                let place = place(panic.index());
+                let place = place(panic.index().expect("a panic of a loop has an item"));
                 let Self { status, message, .. } = Self::caught(panic.into_payload());
                 Self::new(status, format!("{place} {message}"))
             }
@@ -82,8 +82,8 @@ impl From<Forked> for Failure {
     }
 }
 
-impl From<CallPanic> for Failure {
-    fn from(panic: CallPanic) -> Self {
+impl From<Panic> for Failure {
+    fn from(panic: Panic) -> Self {
         Self::panicked(panic.message())
     }
 }

@@ -38,6 +38,7 @@ pub mod guide;
 mod join;
 mod lanes;
 mod loops;
+mod panic;
 mod region;
 mod schedule;
 pub mod scratch;
@@ -60,15 +61,16 @@ pub use lanes::Lanes;
 #[cfg(feature = "ndarray")]
 pub use loops::source::{ParallelArray, Shaped};
 pub use loops::{
-    IntoStream, Loop, LoopError, LoopPanic, Number, ParticipantStatistics, Progress, ScratchLoop,
-    ScratchStream, Statistics, Stream,
+    IntoStream, Loop, LoopError, Number, ParticipantStatistics, Progress, ScratchLoop, ScratchStream,
+    Statistics, Stream,
     source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
+pub use panic::Panic;
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use sort::ParallelSort;
-pub use tasks::{JobHandle, JobPanic, Scope, ScopedHandle, SpawnError, scope, spawn};
+pub use tasks::{JobHandle, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use team::{Member, TeamError};
 pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
 

@@ -17,7 +17,7 @@ const ITEMS: usize = 100;
 
 fn index_of_panic<T>(result: Result<T, LoopError<Infallible>>) -> usize {
     match result {
-        Err(LoopError::Panic(panic)) => panic.index(),
+        Err(LoopError::Panic(panic)) => panic.index().unwrap(),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("nothing panicked"),
     }

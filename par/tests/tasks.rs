@@ -2,8 +2,7 @@
 //! it did not ask for.
 
 use anabranch_par::{
-    IntoParallel, Job, JobPanic, LoopError, SpawnError, ThreadPool, flush_denormals, participant, scope,
-    spawn,
+    IntoParallel, Job, LoopError, Panic, SpawnError, ThreadPool, flush_denormals, participant, scope, spawn,
 };
 use std::{
     cell::{Cell, RefCell},
@@ -228,7 +227,7 @@ fn a_job_is_waited_for_where_a_worker_runs_it() {
 #[test]
 fn a_panic_comes_to_the_one_who_joins() {
     for pool in pools() {
-        let panic: JobPanic = pool.spawn(|| panic!("it is broken")).join().unwrap_err();
+        let panic: Panic = pool.spawn(|| panic!("it is broken")).join().unwrap_err();
         assert_eq!(panic.message(), Some("it is broken"));
         assert_eq!(panic.to_string(), "a job panicked: it is broken");
         let panic = pool.spawn(|| panic_any(42)).join().unwrap_err();

@@ -17,7 +17,6 @@
 mod call;
 mod registry;
 
-pub use call::CallPanic;
 pub(crate) use registry::Held;
 #[cfg(all(test, loom))]
 pub(crate) use registry::Registry;

@@ -7,11 +7,10 @@ use super::{
 use crate::{
     current::{self, Held},
     denormals,
+    panic::{Payload, discard},
     sync::atomic::{AtomicUsize, Ordering::*},
-    thread_pool::discard,
 };
 use std::{
-    any::Any,
     cell::{Cell, UnsafeCell},
     mem::{ManuallyDrop, MaybeUninit},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -135,7 +134,7 @@ impl Head {
     }
 }
 
-type Caught<R> = Result<R, Box<dyn Any + Send>>;
+type Caught<R> = Result<R, Payload>;
 
 /// A closure, and then its result.
 #[repr(C)]

@@ -1,14 +1,15 @@
 //! How a loop is run: its items go through the participants of a region, chunk by chunk; what fails is kept by its number.
 
 use super::{
-    LoopError, LoopPanic, Source, Step,
+    LoopError, Source, Step,
     watch::{Cut, Meter, ParticipantStatistics, Watch},
 };
 use crate::{
-    Consecutive,
+    Consecutive, Panic,
     current::participant,
+    panic::discard,
     region::{self, Crew, Plan, claims::Claimer},
-    thread_pool::{Shared, discard},
+    thread_pool::Shared,
 };
 use parking_lot::Mutex;
 use std::{
@@ -410,7 +411,7 @@ impl<E> Control<E> {
         match (self.first.into_inner(), self.cut.into_inner()) {
             (Some((index, Fault::Error(error))), _) => Err(LoopError::Item { index, error }),
             (Some((index, Fault::Panic(payload))), _) => {
-                Err(LoopError::Panic(LoopPanic::new(index, payload)))
+                Err(LoopError::Panic(Panic::of_item(index, payload)))
             }
             // It came when everything was done.
             (None, Some(_)) if Some(done) == items => Ok(()),

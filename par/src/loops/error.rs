@@ -1,8 +1,7 @@
 //! How a loop fails.
 
-use crate::Forked;
-use parking_lot::Mutex;
-use std::{any::Any, convert::Infallible, error::Error, fmt, panic::resume_unwind};
+use crate::{Forked, Panic};
+use std::{convert::Infallible, error::Error, fmt};
 
 /// Why a loop was not done.
 ///
@@ -19,7 +18,7 @@ pub enum LoopError<E> {
         error: E,
     },
     /// The closure panicked.
-    Panic(LoopPanic),
+    Panic(Panic),
     /// The [token](crate::Loop::cancel_with) was cancelled before all items had begun.
     Cancelled {
         /// How many items were done.
@@ -43,7 +42,7 @@ impl<E> LoopError<E> {
     pub fn index(&self) -> Option<usize> {
         match self {
             Self::Item { index, .. } => Some(*index),
-            Self::Panic(panic) => Some(panic.index),
+            Self::Panic(panic) => panic.index(),
             Self::Cancelled { .. } | Self::DeadlineExceeded { .. } | Self::Forked(_) => None,
         }
     }
@@ -174,57 +173,3 @@ impl<E: Error + 'static> Error for LoopError<E> {
         }
     }
 }
-
-/// A panic in a loop, brought to the thread that runs the loop.
-pub struct LoopPanic {
-    index: usize,
-    message: Option<String>,
-    /// In a lock, so that the panic is `Sync` as other errors are; nobody takes it.
-    payload: Mutex<Box<dyn Any + Send>>,
-}
-
-impl LoopPanic {
-    pub(crate) fn new(index: usize, payload: Box<dyn Any + Send>) -> Self {
-        let text = payload.downcast_ref::<&str>().copied();
-        let message =
-            text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).map(str::to_owned);
-        Self { index, message, payload: Mutex::new(payload) }
-    }
-
-    /// The item whose closure panicked; the first one, if several did.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// The panic's message, if it has one.
-    pub fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    /// What the panic carried.
-    pub fn into_payload(self) -> Box<dyn Any + Send> {
-        self.payload.into_inner()
-    }
-
-    /// Panics again, on this thread: with the index and the message, or with the payload where that is no message.
-    pub fn resume(self) -> ! {
-        match self.message() {
-            Some(_) => resume_unwind(Box::new(self.to_string())),
-            None => resume_unwind(self.into_payload()),
-        }
-    }
-}
-
-impl fmt::Display for LoopPanic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "item {} panicked: {}", self.index, self.message().unwrap_or("(no message)"))
-    }
-}
-
-impl fmt::Debug for LoopPanic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoopPanic").field("index", &self.index).field("message", &self.message()).finish()
-    }
-}
-
-impl Error for LoopPanic {}

@@ -6,11 +6,11 @@
 //! is too far ahead waits, so that the stage stays small.
 
 use super::{
-    Loop, LoopError, LoopPanic, Source, Step,
+    Loop, LoopError, Source, Step,
     drive::{At, Run},
 };
 use crate::{
-    Schedule,
+    Panic, Schedule,
     current::{self, Held},
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -117,7 +117,7 @@ pub(super) fn failed<E>(error: LoopError<Failed<E>>) -> LoopError<E> {
     match error {
         LoopError::Item { index, error: Failed::Error(error) } => LoopError::Item { index, error },
         LoopError::Item { index, error: Failed::Panic(payload) } => {
-            LoopError::Panic(LoopPanic::new(index, payload))
+            LoopError::Panic(Panic::of_item(index, payload))
         }
         other => other.without_item(),
     }

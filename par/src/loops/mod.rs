@@ -27,7 +27,7 @@ pub(crate) mod step;
 mod stream;
 mod watch;
 
-pub use error::{LoopError, LoopPanic};
+pub use error::LoopError;
 pub use numbers::Number;
 pub use stream::{IntoStream, ScratchStream, Stream};
 pub use watch::{ParticipantStatistics, Progress, Statistics};

@@ -1,6 +1,6 @@
 //! Memory that participants fill, each with the results for its own items.
 
-use crate::thread_pool::discard;
+use crate::panic::discard;
 use parking_lot::Mutex;
 use std::{
     marker::PhantomData,

@@ -2,8 +2,8 @@
 //! other in leaves, and neighbouring leaves are combined pairwise. So the bits of the result do not depend on threads
 //! or schedules, also where the operator does not commute, or is not quite associative, like the addition of floats.
 
-use super::{Loop, LoopError, LoopPanic, Source, Step, output::Output};
-use crate::{Consecutive, current, join};
+use super::{Loop, LoopError, Source, Step, output::Output};
+use crate::{Consecutive, Panic, current, join};
 use parking_lot::Mutex;
 use std::{
     convert::Infallible,
@@ -190,7 +190,7 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
         }));
         combined.map_err(|payload| {
             let leaf = panicked.into_inner();
-            LoopError::Panic(LoopPanic::new(split.chunk(leaf).start, payload))
+            LoopError::Panic(Panic::of_item(split.chunk(leaf).start, payload))
         })
     }
 

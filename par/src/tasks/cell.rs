@@ -13,14 +13,16 @@
 //! Of DONE and DETACHED, whoever sets the second drops the outcome. A job that is run by the thread that joins it never gets
 //! to DONE: its outcome goes straight to that thread, and nobody else waits for it.
 
-use crate::current::Held;
-use crate::sync::{
-    Thread, UnsafeCell,
-    atomic::{AtomicU32, Ordering::*},
-    pause, thread,
+use crate::{
+    current::Held,
+    panic::Payload,
+    sync::{
+        Thread, UnsafeCell,
+        atomic::{AtomicU32, Ordering::*},
+        pause, thread,
+    },
 };
 use std::{
-    any::Any,
     mem::replace,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -33,9 +35,6 @@ const DETACHED: u32 = 8;
 /// How often a joiner looks whether the job is done before it gives up its processor, and then before it parks.
 const SPINS: usize = if cfg!(loom) { 1 } else { 200 };
 const YIELDS: usize = if cfg!(loom) { 0 } else { 20 };
-
-/// What a panic carries.
-pub(crate) type Payload = Box<dyn Any + Send>;
 
 /// What a job leaves behind: what it returned, or what its panic carried.
 pub(crate) type Outcome<R> = Result<R, Payload>;

@@ -1,52 +1,7 @@
 //! What can go wrong with a job.
 
-use super::cell::Payload;
 use crate::Forked;
-use std::{fmt, panic::resume_unwind};
-
-/// A panic in a job, brought to the thread that joins it.
-pub struct JobPanic {
-    payload: Payload,
-}
-
-impl JobPanic {
-    pub(super) fn new(payload: Payload) -> Self {
-        Self { payload }
-    }
-
-    /// The panic's message, if it has one.
-    pub fn message(&self) -> Option<&str> {
-        let payload = &*self.payload;
-        payload
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-    }
-
-    /// What the panic carried.
-    pub fn into_payload(self) -> Box<dyn std::any::Any + Send> {
-        self.payload
-    }
-
-    /// Panics again, on this thread, with what the panic carried.
-    pub fn resume(self) -> ! {
-        resume_unwind(self.payload)
-    }
-}
-
-impl fmt::Display for JobPanic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a job panicked: {}", self.message().unwrap_or("(no message)"))
-    }
-}
-
-impl fmt::Debug for JobPanic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobPanic").field("message", &self.message()).finish()
-    }
-}
-
-impl std::error::Error for JobPanic {}
+use std::fmt;
 
 /// A job that could not be given to the worker that was named.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Handles: the one right to a job's outcome.
 
-use super::{cell::Outcome, error::JobPanic};
+use super::cell::Outcome;
 use crate::{
-    current,
+    Panic, current,
     thread_pool::{Busy, Shared},
 };
 use std::{fmt, sync::Arc};
@@ -30,7 +30,7 @@ impl<'a, R> Ticket<'a, R> {
     }
 
     /// `outside`: whether the calling thread may wait for a job that it must not run itself.
-    pub(super) fn join(mut self, pool: &Shared, outside: impl FnOnce() -> bool) -> Result<R, JobPanic> {
+    pub(super) fn join(mut self, pool: &Shared, outside: impl FnOnce() -> bool) -> Result<R, Panic> {
         pool.expect_not_forked();
         assert!(
             !self.pinned || outside(),
@@ -43,9 +43,9 @@ impl<'a, R> Ticket<'a, R> {
             && let Some(outcome) = job.run_here(pool)
         {
             pool.left_stale();
-            return outcome.map_err(JobPanic::new);
+            return outcome.map_err(Panic::of_job);
         }
-        job.wait().map_err(JobPanic::new)
+        job.wait().map_err(Panic::of_job)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -92,7 +92,7 @@ impl<R> JobHandle<R> {
     /// # Panics
     /// If the job is one of [`spawn_on`](crate::ThreadPool::spawn_on) and this is called from inside a region, a job or a
     /// scope. And if this process was forked after the pool was built: the job is the parent's.
-    pub fn join(self) -> Result<R, JobPanic> {
+    pub fn join(self) -> Result<R, Panic> {
         self.ticket.join(&self.pool, || !current::is_inside())
     }
 

@@ -22,7 +22,7 @@ mod scope;
 #[cfg(all(test, loom))]
 mod models;
 
-pub use error::{JobPanic, SpawnError};
+pub use error::SpawnError;
 pub use handle::JobHandle;
 pub(crate) use queue::{Runnable, Spawned};
 pub use scope::{Scope, ScopedHandle};
@@ -30,9 +30,10 @@ pub use scope::{Scope, ScopedHandle};
 use crate::{
     current::{self, Held, Participant},
     keep_denormals,
-    thread_pool::{Shared, ThreadPool, discard},
+    panic::{Payload, discard},
+    thread_pool::{Shared, ThreadPool},
 };
-use cell::{JobCell, Outcome, Owner, Payload};
+use cell::{JobCell, Outcome, Owner};
 use handle::{Joinable, Ticket};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -127,7 +128,7 @@ impl ThreadPool {
 /// ```
 /// let answer = anabranch_par::spawn(|| 6 * 7);
 /// assert_eq!(answer.join()?, 42);
-/// # Ok::<(), anabranch_par::JobPanic>(())
+/// # Ok::<(), anabranch_par::Panic>(())
 /// ```
 ///
 /// # Panics

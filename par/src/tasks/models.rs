@@ -1,11 +1,12 @@
 //! Models of a job's cell and of a scope's count, checked by loom: see the crate's `models`.
 
 use super::{
-    cell::{JobCell, Outcome, Owner, Payload},
+    cell::{JobCell, Outcome, Owner},
     pending::Pending,
 };
 use crate::{
     models::model,
+    panic::Payload,
     sync::{
         atomic::{AtomicUsize, Ordering::*},
         thread,

@@ -8,17 +8,18 @@
 //! an entry that stays in the queue behind the scope holds plain memory: it is asked whether it has begun, and dropped.
 
 use super::{
-    cell::{JobCell, Owner, Payload},
+    cell::{JobCell, Owner},
     check_worker,
-    error::{JobPanic, SpawnError},
+    error::SpawnError,
     handle::Ticket,
     pending::Pending,
     queue::Runnable,
 };
 use crate::{
-    Forked,
+    Forked, Panic,
     current::{self, Held},
-    thread_pool::{Busy, Shared, discard},
+    panic::{Payload, discard},
+    thread_pool::{Busy, Shared},
 };
 use parking_lot::Mutex;
 use std::{
@@ -280,7 +281,7 @@ impl<R> ScopedHandle<'_, R> {
     /// # Panics
     /// If the job is one of [`spawn_on`](Scope::spawn_on) and this is called from inside a region, a job or another scope.
     /// And if this process was forked after the pool was built.
-    pub fn join(self) -> Result<R, JobPanic> {
+    pub fn join(self) -> Result<R, Panic> {
         self.ticket.join(self.pool, || self.core.is_outside())
     }
 

@@ -15,17 +15,17 @@ pub(crate) use reservations::Reservations;
 
 use crate::{
     Forked, current,
+    panic::{Payload, discard},
     region::{
         self, Crew, Plan,
         claims::{Claimer, Kind, Partition},
     },
     schedule::Consecutive,
-    thread_pool::{Shared, ThreadPool, discard},
+    thread_pool::{Shared, ThreadPool},
 };
 use meeting::{Broken, Meeting};
 use parking_lot::Mutex;
 use std::{
-    any::Any,
     fmt,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -176,7 +176,7 @@ struct Team<'p, F, R> {
     results: Mutex<Vec<Option<Outcome<R>>>>,
 }
 
-type Outcome<R> = Result<R, Box<dyn Any + Send>>;
+type Outcome<R> = Result<R, Payload>;
 
 impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<'_, F, R> {
     fn participate(&self, mut claimer: Claimer<'_>) {

@@ -18,6 +18,7 @@ use crate::{
     denormals::{self, keep_denormals},
     fork,
     join::{self, board::Board},
+    panic::discard,
     region::{
         Body,
         claims::Counters,
@@ -33,7 +34,6 @@ use crate::{
 use parking_lot::Mutex;
 use sleep::Sleep;
 use std::{
-    any::Any,
     cell::Cell,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind},
     ptr,
@@ -193,18 +193,6 @@ pub(crate) fn run_job<J: Job + ?Sized>(job: Arc<J>) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| job.run())) {
         discard(payload);
     }
-}
-
-/// Drops what a panic carried. Its destructor may panic again, and so may that of what *this* panic carries; where there
-/// is no end to it, the last one is left alone.
-pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
-    for _ in 0..4 {
-        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            Ok(()) => return,
-            Err(again) => payload = again,
-        }
-    }
-    std::mem::forget(payload);
 }
 
 thread_local! {
