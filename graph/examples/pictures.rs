@@ -6,7 +6,7 @@
 //! by hand.
 //!
 //! The pictures of the guide are made by
-//! `cargo run -p anabranch-graph --example pictures -- docs/graphs svg orders epochs matrix_product`.
+//! `cargo run -p anabranch-graph --example pictures -- anabranch/src/guide/graphs svg orders epochs matrix_product`.
 
 use anabranch_graph::print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind, State};
 use anabranch_graph::{

@@ -23,7 +23,7 @@ macro_rules! picture {
     ($name:literal) => {
         concat!(
             "\n<div style=\"overflow-x: auto\">\n",
-            include_str!(concat!("../../../docs/graphs/", $name, ".svg")),
+            include_str!(concat!("graphs/", $name, ".svg")),
             "</div>\n\n"
         )
     };
