@@ -1,4 +1,4 @@
-// OpenMP's side of the benchmarks: see peer.hpp.
+// OpenMP: an empty region, and empty tasks. See peer.hpp.
 #include "peer.hpp"
 
 static std::vector<double> empty_region(const peer::Request &request) {
@@ -9,7 +9,7 @@ static std::vector<double> empty_region(const peer::Request &request) {
     });
 }
 
-// Empty tasks, made by one thread and waited for. `make` makes one of them.
+// One thread creates empty tasks by `make` and waits for them.
 template <class Make> static std::vector<double> tasks(const peer::Request &request, Make make) {
     const int threads = request.threads;
     const long size = request.size;

@@ -1,4 +1,4 @@
-// OpenMP's loops: see peer.hpp.
+// OpenMP: loops and reductions. See peer.hpp.
 #include "peer.hpp"
 
 #include <limits>

@@ -1,11 +1,11 @@
-// What the peer programs share: they answer requests, one line each, until their input ends.
+// Shared by the peer programs, which answer requests, one line each, until their input ends.
 //
 // Request:  BENCHMARK SIZE THREADS SAMPLES BATCH PAUSE_NS
 // Answer:   the nanoseconds of one operation, SAMPLES times, or `error: ...`
 //
 // SIZE is the number of items of a region, or of tasks of a graph; an operation is the region, or the graph.
-// A sample is the time of BATCH operations, divided by BATCH; before each sample the program is busy with nothing
-// for PAUSE_NS. The benchmark program measures its own code in the same way (harness.rs, Load::time).
+// A sample is the time of BATCH operations, divided by BATCH; before each sample the program spins for PAUSE_NS.
+// The benchmark program measures its own code in the same way (harness.rs, Load::time).
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace peer {
 
-// The length of a row of a wavefront: task (i, j) is number i * side + j.
+// The length of a row of a wavefront: task (i, j) is number i * side + j (workloads/empty_tasks.rs).
 constexpr long side = 316;
 
 using Clock = std::chrono::steady_clock;
@@ -28,17 +28,17 @@ inline double since(Clock::time_point begin) {
     return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-// The compiler must assume that the value is used.
+// Makes the compiler assume that the value is used.
 template <class T> inline void keep(const T &value) { asm volatile("" : : "g"(value) : "memory"); }
 
-// The items of a loop: the same as in rows/loops/items.rs. The value goes through memory, as it does there, so that no
-// loop over items becomes one of vector instructions.
+// The items of loops are the same as in rows/loops/work.rs. The value passes through memory, as it does there, so that
+// the compiler does not vectorise a loop over items.
 inline void pass(std::uint64_t value) { asm volatile("" : : "r"(&value) : "memory"); }
 
-// A multiply-add.
+// An item of one multiply-add.
 inline void tiny(std::uint64_t i) { pass(i * 6364136223846793005 + 1442695040888963407); }
 
-// Number `i` of a row of random numbers (SplitMix64): as in rows/loops/random.rs.
+// Number `i` of the sequence of SplitMix64.
 inline std::uint64_t random(std::uint64_t i) {
     i = (i + 1) * 0x9e3779b97f4a7c15;
     i = (i ^ (i >> 30)) * 0xbf58476d1ce4e5b9;
@@ -46,10 +46,10 @@ inline std::uint64_t random(std::uint64_t i) {
     return i ^ (i >> 31);
 }
 
-// About a nanosecond.
+// An item of about a nanosecond.
 inline void small(std::uint64_t i) { pass(random(i)); }
 
-// The same between 0 and 1.
+// Number `i` of the same sequence, scaled to the range from 0 to 1.
 inline double fraction(std::uint64_t i) { return double(random(i) >> 11) / double(1L << 53); }
 
 inline std::vector<double> fractions(long count) {
@@ -78,7 +78,7 @@ struct Request {
     }
 };
 
-// What operations that change their data need: a new copy for each.
+// A copy of the data for each operation, for operations that change it.
 inline std::vector<std::vector<std::uint64_t>> unsorted(const Request &request) {
     std::vector<std::uint64_t> data(request.size);
     for (long i = 0; i < request.size; i++) data[i] = random(i);

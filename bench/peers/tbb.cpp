@@ -1,4 +1,4 @@
-// oneTBB's side of the benchmarks: see peer.hpp.
+// oneTBB: an empty region, and flow graphs of empty tasks. See peer.hpp.
 #include "peer.hpp"
 
 #include <deque>
@@ -19,8 +19,8 @@ static std::vector<double> empty_region(const peer::Request &request) {
 
 using Node = tbb::flow::continue_node<tbb::flow::continue_msg>;
 
-// A flow graph of empty tasks, built before it is timed. `link` makes the edges that lead to a task and says whether
-// there are any.
+// Runs a flow graph of empty tasks; building it is not timed. `link` adds the edges that lead to a task and returns
+// whether there are any.
 template <class Link> static std::vector<double> tasks(const peer::Request &request, Link link) {
     const auto limited = limit(request);
     tbb::flow::graph graph;
@@ -47,13 +47,13 @@ static std::vector<double> chain(const peer::Request &request) {
     });
 }
 
-// The edges that remain when those are left out that follow from others.
+// The wavefront, without the edges that follow from other edges.
 static std::vector<double> wavefront(const peer::Request &request) {
     return tasks(request, [](std::deque<Node> &nodes, long task) {
         const long i = task / peer::side, j = task % peer::side;
-        // Task (i, j) reads what (i, j - 1) has changed,
+        // Task (i, j) reads the element that (i, j - 1) changes.
         if (j > 0) tbb::flow::make_edge(nodes[task - 1], nodes[task]);
-        // and changes what (i - 1, j) has changed and, unless it is the last one of a row, (i - 1, j + 1) has read.
+        // It changes the element that (i - 1, j) changes and, unless j is the last column, (i - 1, j + 1) reads.
         if (i > 0) tbb::flow::make_edge(nodes[task - peer::side + (j + 1 < peer::side)], nodes[task]);
         return task > 0;
     });

@@ -1,4 +1,4 @@
-// oneTBB's loops, and calls from threads that are not its own: see peer.hpp.
+// oneTBB: loops, and calls from foreign threads. See peer.hpp.
 #include "peer.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ static tbb::global_control limit(const peer::Request &request) {
     return tbb::global_control(tbb::global_control::max_allowed_parallelism, std::size_t(request.threads));
 }
 
-// A loop over `item`, in ranges as the library chooses them.
+// Calls `item` for every index, in ranges that the library chooses.
 template <class Item> static std::vector<double> loop(const peer::Request &request, Item item) {
     const auto limited = limit(request);
     return request.time([&] {
@@ -49,7 +49,7 @@ static long fib(long n) {
     return a + b;
 }
 
-// The time of the whole, which is fib(size + 1) - 1 joins.
+// Times the whole recursion, which is fib(size + 1) - 1 joins.
 static std::vector<double> fib(const peer::Request &request) {
     const auto limited = limit(request);
     return request.time([&request] { peer::keep(fib(request.size)); });
@@ -79,7 +79,7 @@ static std::vector<double> sort(const peer::Request &request) {
     });
 }
 
-// How many buffers a loop makes whose every item needs one: 256 x 16 by 16 x 256 into 256 x 256. One per sample.
+// Counts the buffers of a loop in which every item needs one: 256 x 16 by 16 x 256 into 256 x 256. One count per sample.
 static std::vector<double> scratch_initialisations(const peer::Request &request) {
     constexpr long rows = 256, inner = 16;
     const auto limited = limit(request);
@@ -104,7 +104,7 @@ static std::vector<double> scratch_initialisations(const peer::Request &request)
     return counts;
 }
 
-// From a thread that is not the library's and stays attached: `prepare` makes the operation there.
+// Times an operation on a foreign thread, which stays attached. `prepare` creates the operation on that thread.
 template <class Prepare> static std::vector<double> on_a_foreign_thread(const peer::Request &request, Prepare prepare) {
     const auto limited = limit(request);
     std::vector<double> times;

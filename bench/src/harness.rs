@@ -1,32 +1,32 @@
-//! How a figure is measured: many samples of ours and of each peer, taken in turns.
+//! Measures a figure: many samples of our side and of each peer, taken in turns.
 //!
 //! A [`Contest`] has one contender of ours and any number of peers. [`Contest::run`] visits them round after round
-//! (A B C, A B C, ...), so that a machine that grows slower or faster meanwhile does so for all of them; the first
-//! round warms up and does not count. A visit gives [`Samples`], of which the smallest, the largest and the median
-//! are reported. [`Load::time`] is the usual visit: the time of an operation.
+//! (A B C, A B C, …), so that a machine whose speed drifts does so for all of them. The first round warms up and does
+//! not count. A visit returns samples; the report shows the smallest, the largest and the median of all visits. The
+//! usual visit is [`Load::time`], which times an operation.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-/// Why a row could not be measured; rows call into many crates.
+/// The reason why a row could not be measured. Rows call many crates, whose errors it holds.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a contender's threads are given to fall asleep before the next one's turn.
-const SETTLE: Duration = Duration::from_millis(10);
+/// The pause between two visits, in which the threads of the last contender fall asleep.
+const REST: Duration = Duration::from_millis(10);
 
-/// What a row needs to know about this run.
+/// The settings of this run.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// Threads for the rows whose name does not say how many.
+    /// The number of threads of the rows whose names do not state it.
     pub threads: usize,
-    /// Whether to be done in a moment, at the cost of figures that mean little.
+    /// Whether to finish in a moment, with figures that mean little.
     pub smoke: bool,
 }
 
 impl Context {
-    /// `full`, or `smoke` in a smoke run.
+    /// Returns `smoke` in a smoke run and `full` otherwise.
     pub fn pick<T>(&self, full: T, smoke: T) -> T {
         if self.smoke { smoke } else { full }
     }
@@ -37,47 +37,47 @@ impl Context {
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Of these figures; `None` if there are none or one is not a number.
+    /// Sorts the figures; `None` if there are none, or if one is infinite or not a number.
     pub fn new(mut figures: Vec<f64>) -> Option<Self> {
         figures.sort_by(f64::total_cmp);
         (!figures.is_empty() && figures.iter().all(|x| x.is_finite())).then_some(Self(figures))
     }
 
-    /// The smallest.
+    /// The smallest figure.
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
-    /// The largest.
+    /// The largest figure.
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 
-    /// The one in the middle, or the mean of the two there.
+    /// The figure in the middle, or the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let n = self.0.len();
         (self.0[(n - 1) / 2] + self.0[n / 2]) / 2.0
     }
 }
 
-/// How often an operation is timed on a visit.
+/// How often a visit times an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Samples of a visit.
+    /// The number of samples of a visit.
     pub samples: usize,
-    /// Operations of a sample, back to back.
+    /// The number of operations of a sample, back to back.
     pub batch: usize,
-    /// How long the calling thread is busy with other things before each sample.
+    /// How long the calling thread spins before each sample.
     pub pause: Duration,
 }
 
 impl Load {
-    /// So many samples of so many operations, with nothing in between.
+    /// `samples` samples of `batch` operations each, without pauses.
     pub fn back_to_back(samples: usize, batch: usize) -> Self {
         Self { samples, batch, pause: Duration::ZERO }
     }
 
-    /// The nanoseconds of one operation, once per sample, after a batch that does not count.
+    /// Returns the nanoseconds of one operation, once per sample, after a batch that does not count.
     pub fn time(&self, mut operation: impl FnMut()) -> Vec<f64> {
         (0..self.batch).for_each(|_| operation());
         (0..self.samples)
@@ -91,10 +91,10 @@ impl Load {
             .collect()
     }
 
-    /// The same for operations that can fail.
+    /// Like [`time`](Self::time), for operations that can fail.
     ///
     /// # Errors
-    /// The first failure; nothing is called after it.
+    /// The first error; the operation is not called after it.
     pub fn try_time<E>(&self, mut operation: impl FnMut() -> Result<(), E>) -> Result<Vec<f64>, E> {
         let mut result = Ok(());
         let times = self.time(|| {
@@ -112,42 +112,42 @@ type Visit<'a> = Box<dyn FnMut() -> Result<Vec<f64>, Failure> + 'a>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{peer} left out: {why}")]
 pub struct LeftOut {
-    /// Who.
+    /// The name of the peer.
     pub peer: String,
-    /// Why, and what to do about it.
+    /// The reason, and what to do about it.
     pub why: String,
 }
 
-/// What came out of a contest.
+/// The result of a contest.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Our figures.
     pub ours: Samples,
-    /// The peers' names and figures, in the order of their entry.
+    /// The names and figures of the peers, in the order of their entry.
     pub peers: Vec<(String, Samples)>,
     /// The peers that could not take part.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Ours and its peers, to be measured in turns.
+/// Our side and its peers, to be measured in turns.
 pub struct Contest<'a> {
     contenders: Vec<(String, Visit<'a>)>,
     left_out: Vec<LeftOut>,
 }
 
 impl<'a> Contest<'a> {
-    /// With our contender: each visit gives some figures.
+    /// Begins a contest with our contender. Each call of `visit` returns some figures.
     pub fn ours(visit: impl FnMut() -> Result<Vec<f64>, Failure> + 'a) -> Self {
         Self { contenders: vec![("ours".into(), Box::new(visit))], left_out: Vec::new() }
     }
 
-    /// Enters a peer.
+    /// Adds a peer.
     pub fn peer(mut self, name: &str, visit: impl FnMut() -> Result<Vec<f64>, Failure> + 'a) -> Self {
         self.contenders.push((name.into(), Box::new(visit)));
         self
     }
 
-    /// Enters a peer that may not be installed.
+    /// Adds a peer that may not be installed.
     pub fn peer_if<P: 'a>(
         mut self,
         peer: Result<P, LeftOut>,
@@ -163,10 +163,10 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Visits everyone in turn, `rounds` times and once before to warm up.
+    /// Visits all contenders in turn, once to warm up and then `rounds` times.
     ///
     /// # Errors
-    /// The first failure of a visit, with the contender's name.
+    /// The first failure of a visit, with the name of the contender.
     pub fn run(mut self, rounds: usize) -> Result<Outcome, Failure> {
         let mut figures = vec![Vec::new(); self.contenders.len()];
         for round in 0..=rounds {
@@ -175,15 +175,15 @@ impl<'a> Contest<'a> {
                 if round > 0 {
                     figures.extend(visited);
                 }
-                thread::sleep(SETTLE);
+                thread::sleep(REST);
             }
         }
         let mut results = self.contenders.into_iter().zip(figures).map(|((name, _), figures)| {
-            let samples =
-                Samples::new(figures).ok_or_else(|| format!("{name}: no figures, or not numbers"))?;
+            let samples = Samples::new(figures)
+                .ok_or_else(|| format!("{name} returned no figures, or some that are not numbers"))?;
             Ok::<_, Failure>((name, samples))
         });
-        let (_, ours) = results.next().expect("ours is always there")?;
+        let (_, ours) = results.next().expect("our side is the first contender")?;
         Ok(Outcome { ours, peers: results.collect::<Result<_, _>>()?, left_out: self.left_out })
     }
 }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_gives_as_many_samples_as_asked_for_and_times_no_pause() {
+    fn a_load_takes_the_requested_samples_and_does_not_time_the_pause() {
         let mut calls = 0;
         let load = Load { samples: 3, batch: 2, pause: Duration::from_millis(2) };
         let times = load.time(|| calls += 1);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_ends_at_the_first_failure() {
+    fn a_load_stops_at_the_first_failure() {
         let mut calls = 0;
         let mut third_fails = || {
             calls += 1;

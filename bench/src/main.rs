@@ -1,4 +1,4 @@
-//! Anabranch and its peers, measured side by side on this machine.
+//! Measures Anabranch and its peers side by side on this machine.
 //!
 //! ```text
 //! cargo run --release -p bench -- list
@@ -7,21 +7,20 @@
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
 //! ```
 //!
-//! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures ours and the [`peers`] in
-//! turns, the [`report`] prints them.
+//! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the [`peers`] in
+//! turns, and the [`report`] prints the figures. [`workloads`] holds the work that several rows measure. The README
+//! explains how figures are taken.
 
 #![forbid(unsafe_code)]
 
-mod application;
-mod conflicts;
+mod clock;
 mod harness;
-mod memory;
 mod peers;
 mod report;
 mod row;
 mod rows;
 mod select;
-mod topologies;
+mod workloads;
 
 use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
 
@@ -29,24 +28,25 @@ use clap::{Parser, builder::FalseyValueParser};
 
 use harness::{Context, Failure};
 use row::Row;
+use workloads::{application, conflicts, memory};
 
-/// Measures Anabranch and its peers side by side, and says whether each bar is met.
+/// Measures Anabranch and its peers side by side, and reports whether each bar is met.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
-    /// `list`, `all`, `table conflict-cap` (what more candidates are worth), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    /// `list`, `all`, `table conflict-cap` (the effect of searching more candidates), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Writes the figures to this file, as an array of objects
+    /// Writes the figures to this file, as a JSON array
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
 
-    /// Threads for the benchmarks whose name does not say how many [default: 2, or 1 where there is one processor]
+    /// Number of threads of the benchmarks whose names do not state it [default: 2, or 1 on a single processor]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
-    /// Takes seconds and shows that everything runs; the figures mean little
+    /// Runs every benchmark for a moment, to check that it works; the figures mean little
     #[arg(long, env = "BENCH_SMOKE", value_parser = FalseyValueParser::new())]
     smoke: bool,
 }
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every benchmark could be measured. A bar that is not met is no failure: it is what the table says.
+/// Returns whether every benchmark could be measured. A bar that is not met is not a failure; the table reports it.
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let rows = rows::all();
     if arguments.names == ["list"] {
@@ -106,12 +106,12 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
 
 fn introduce(context: &Context, processors: usize) {
     if cfg!(debug_assertions) {
-        eprintln!("warning: this is a debug build; figures need `cargo run --release -p bench`");
+        eprintln!("warning: this is a debug build; run `cargo run --release -p bench` for figures");
     }
     if context.smoke {
         eprintln!("warning: a smoke run; its figures mean little");
     }
-    eprintln!("{} threads where the name does not say; {processors} processors here", context.threads);
+    eprintln!("{} threads where the name states none; {processors} processors", context.threads);
     if context.threads > processors {
         eprintln!("warning: more threads than processors");
     }

@@ -1,4 +1,4 @@
-//! What is printed: an aligned table for people, a JSON array for programs.
+//! Prints the figures: an aligned table for people, a JSON array for programs.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -9,16 +9,16 @@ use crate::{
     row::{Direction, Row},
 };
 
-/// How a row did.
+/// A row's figure, judged by its bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// What is hoped for.
+    /// The better figure is reached.
     Better,
-    /// What must be.
+    /// The bar is met.
     Met,
-    /// Less than that.
+    /// The bar is not met.
     Missed,
-    /// There is no bar, or the peer it depends on was left out.
+    /// The row has no bar, or the peer that the bar depends on was left out.
     NoBar,
 }
 
@@ -38,10 +38,10 @@ impl Verdict {
 pub struct Entry {
     name: String,
     unit: &'static str,
-    /// The figure that is compared, as all others that are not called anything else.
+    /// The minimum, maximum or median, whichever the row compares; so are the figures of the peers.
     ours: f64,
     peers: BTreeMap<String, f64>,
-    /// Figures that were not measured here.
+    /// Figures that were measured elsewhere.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     quoted: BTreeMap<&'static str, f64>,
     bar: Option<f64>,
@@ -51,11 +51,11 @@ pub struct Entry {
     ours_max: f64,
     /// Whether small figures are good.
     lower_is_better: bool,
-    /// `null` where there is no bar.
+    /// `null` if there is no bar.
     met: Option<bool>,
     #[serde(skip)]
     verdict: Verdict,
-    /// Ours ÷ the best peer's.
+    /// Our figure divided by that of the best peer.
     #[serde(skip)]
     ratio: Option<f64>,
     #[serde(skip)]
@@ -68,13 +68,13 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 struct Line {
     name: String,
-    /// `None` where the figure is quoted.
+    /// `None` if the figure is quoted.
     best: Option<f64>,
     median: f64,
 }
 
 impl Entry {
-    /// Judges what was measured for `row`.
+    /// Judges the outcome of `row`.
     pub fn new(row: &Row, outcome: Outcome) -> Self {
         let figures: Vec<(String, f64)> =
             outcome.peers.iter().map(|(name, samples)| (name.clone(), row.figure(samples))).collect();
@@ -124,7 +124,7 @@ impl Entry {
         }
     }
 
-    /// What is compared, in a few words.
+    /// The figure and the verdict, in one line.
     pub fn summary(&self) -> String {
         let bar = self
             .bar
@@ -153,15 +153,17 @@ impl Entry {
     }
 }
 
-/// The table, peers under ours, followed by what is missing from it.
+/// The table, peers below our side, followed by the peers that were left out.
 pub fn table(entries: &[Entry]) -> String {
     let head = ["benchmark", "unit", "minimum*", "median", "ours/peer", "bar", "better", "verdict"];
     let mut rows = vec![head.map(String::from)];
     rows.extend(entries.iter().flat_map(Entry::cells));
     let mut text = aligned(&rows);
-    text.push_str("* of speeds the maximum; ours/peer: to the best peer measured\n");
+    text.push_str(
+        "* the maximum for speeds; ours/peer: our figure divided by that of the best peer measured\n",
+    );
     if entries.iter().any(|entry| !entry.quoted.is_empty()) {
-        text.push_str("(quoted): measured elsewhere, on a machine of this kind, and not in this run\n");
+        text.push_str("(quoted): measured elsewhere, on a machine of this kind, not in this run\n");
     }
     let mut missing: Vec<&LeftOut> = Vec::new();
     for left_out in entries.iter().flat_map(|entry| &entry.left_out) {
@@ -175,7 +177,7 @@ pub fn table(entries: &[Entry]) -> String {
     text
 }
 
-/// The first two columns and the last to the left, figures to the right.
+/// Aligns the first two columns and the last to the left, all others to the right.
 pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
@@ -194,7 +196,7 @@ pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// With about three significant digits.
+/// Formats a figure with about three significant digits.
 fn figure_text(figure: f64) -> String {
     match figure.abs() {
         x if x >= 99.95 => format!("{figure:.0}"),
@@ -204,9 +206,10 @@ fn figure_text(figure: f64) -> String {
     }
 }
 
-/// The JSON array.
+/// The figures as a JSON array.
 pub fn json(entries: &[Entry]) -> String {
-    let mut text = serde_json::to_string_pretty(entries).expect("names and finite figures");
+    let mut text =
+        serde_json::to_string_pretty(entries).expect("names and finite figures can be written as JSON");
     text.push('\n');
     text
 }
@@ -227,11 +230,11 @@ mod tests {
     }
 
     fn never(_: &Context) -> Result<Outcome, crate::harness::Failure> {
-        Err("not to be measured".into())
+        Err("this row is never measured".into())
     }
 
     #[test]
-    fn a_row_is_judged_by_the_figure_it_compares() {
+    fn a_row_is_judged_by_the_figure_that_it_compares() {
         let verdict = |row: Row| entry(row).verdict;
         let row = || Row::lower("a", "ns", "", never);
         assert_eq!(verdict(row()), Verdict::NoBar);
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_promised_shape() {
+    fn the_json_has_the_documented_fields() {
         let row = Row::lower("region/x", "ns", "", never).median().bar(3.0).better(1.0);
         let json: serde_json::Value = serde_json::from_str(&json(&[entry(row)])).unwrap();
         let expected = serde_json::json!([{
@@ -255,20 +258,20 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned_and_says_who_is_missing() {
+    fn the_table_is_aligned_and_names_the_peers_left_out() {
         let text = table(&[entry(Row::lower("region/x", "ns", "", never).bar(3.0).better(0.5))]);
         let expected = "\
 benchmark  unit  minimum*  median  ours/peer   bar  better  verdict
 region/x   ns        1.00    2.00      0.125  3.00   0.500  met
   rayon              8.00    10.0
-* of speeds the maximum; ours/peer: to the best peer measured
+* the maximum for speeds; ours/peer: our figure divided by that of the best peer measured
 TBB left out: no header; install it
 ";
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn quoted_figures_are_marked_and_have_no_part_in_the_ratio() {
+    fn quoted_figures_are_marked_and_do_not_enter_the_ratio() {
         let row = Row::lower("region/x", "ns", "", never).bar(times(0.5, "StarPU")).quoted("StarPU", 3.0);
         let entry = entry(row);
         assert_eq!((entry.bar, entry.ratio), (Some(1.5), Some(0.125)));

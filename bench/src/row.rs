@@ -1,40 +1,41 @@
-//! A benchmark is a row: a name that stays, a unit, the figure to reach, and how it is measured.
+//! A benchmark is a row: a stable name, a unit, the figure to reach, and a function that measures.
 //!
 //! ```text
 //! Row::lower("region/empty-hot", "ns", "an empty parallel region", empty_hot).bar(1000.0).better(100.0)
 //! Row::higher("store/memory-fs", "MB/s", "frames to memory", memory_fs).bar(times(0.9, "plain write"))
 //! ```
 //!
-//! Peers that cannot be had are [quoted](Row::quoted): their figures were measured elsewhere and are marked so.
+//! Peers that cannot be installed here are [quoted](Row::quoted): their figures were measured elsewhere, and the report
+//! marks them.
 
 use crate::harness::{Context, Failure, Outcome, Samples};
 
-/// Which figures are good.
+/// Whether small or large figures are good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Times, memory.
+    /// Small figures are good: times, memory.
     Lower,
-    /// Speeds.
+    /// Large figures are good: speeds.
     Higher,
 }
 
-/// Which figure of many samples is compared.
+/// The figure that is compared, of many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
-    /// The smallest or the largest: right where the work is always the same and other programs only disturb it.
+    /// The smallest or the largest: right where the work is always the same and other programs only slow it down.
     Best,
-    /// What is met half of the time: right where the measured thing varies by itself.
+    /// The median: right where the measured quantity itself varies.
     Median,
 }
 
 /// A figure to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// In the row's unit.
+    /// A figure in the row's unit.
     Figure(f64),
-    /// This many times the figure of a peer.
+    /// A multiple of the figure of a peer.
     Times(f64, &'static str),
-    /// This many times the best figure of the peers that were measured.
+    /// A multiple of the best figure of the peers that were measured.
     TimesBest(f64),
 }
 
@@ -44,12 +45,12 @@ impl From<f64> for Limit {
     }
 }
 
-/// `factor` times the figure of `peer` in the same run, or the one that is quoted.
+/// `factor` times the figure of `peer`, measured in the same run or quoted.
 pub fn times(factor: f64, peer: &'static str) -> Limit {
     Limit::Times(factor, peer)
 }
 
-/// `factor` times the best figure of all peers in the same run; quoted ones do not count.
+/// `factor` times the best figure of all peers in the same run. Quoted figures do not count.
 pub fn times_best(factor: f64) -> Limit {
     Limit::TimesBest(factor)
 }
@@ -58,25 +59,25 @@ type Measure = Box<dyn Fn(&Context) -> Result<Outcome, Failure>>;
 
 /// One benchmark.
 pub struct Row {
-    /// Stable: other programs ask for it.
+    /// The name. It never changes: figures are compared by name.
     pub name: String,
-    /// Of all figures.
+    /// The unit of all figures.
     pub unit: &'static str,
-    /// One line for `list`.
+    /// A line of description for `list`.
     pub about: &'static str,
-    /// Which figures are good.
+    /// Whether small or large figures are good.
     pub direction: Direction,
-    /// Which figure is compared.
+    /// The figure that is compared.
     pub statistic: Statistic,
     bars: Vec<Limit>,
     betters: Vec<Limit>,
-    /// Peers that are not measured, and their figures.
+    /// Peers that are not measured here, with their figures.
     pub quoted: Vec<(&'static str, f64)>,
     run: Measure,
 }
 
 impl Row {
-    /// Small figures are good; the minimum is compared.
+    /// A row where small figures are good; the minimum is compared.
     pub fn lower(
         name: impl Into<String>,
         unit: &'static str,
@@ -96,7 +97,7 @@ impl Row {
         }
     }
 
-    /// Large figures are good; the maximum is compared.
+    /// A row where large figures are good; the maximum is compared.
     pub fn higher(
         name: impl Into<String>,
         unit: &'static str,
@@ -106,34 +107,34 @@ impl Row {
         Self { direction: Direction::Higher, ..Self::lower(name, unit, about, run) }
     }
 
-    /// Compares medians.
+    /// Compares medians instead.
     pub fn median(mut self) -> Self {
         self.statistic = Statistic::Median;
         self
     }
 
-    /// The figure that must be reached; of several the strictest.
+    /// Adds a figure that must be reached. Of several, the strictest counts.
     pub fn bar(mut self, limit: impl Into<Limit>) -> Self {
         self.bars.push(limit.into());
         self
     }
 
-    /// The figure that is hoped for; of several the strictest.
+    /// Adds a figure that would be better than the bar. Of several, the strictest counts.
     pub fn better(mut self, limit: impl Into<Limit>) -> Self {
         self.betters.push(limit.into());
         self
     }
 
-    /// The figure of a peer as it was measured elsewhere. Bars can depend on it.
+    /// Adds the figure of a peer that was measured elsewhere. Bars can depend on it.
     pub fn quoted(mut self, peer: &'static str, figure: f64) -> Self {
         self.quoted.push((peer, figure));
         self
     }
 
-    /// Measures.
+    /// Measures the row.
     ///
     /// # Errors
-    /// Whatever prevents it.
+    /// If the row cannot be measured.
     pub fn measure(&self, context: &Context) -> Result<Outcome, Failure> {
         (self.run)(context)
     }
@@ -160,13 +161,13 @@ impl Row {
         if self.reaches(a, b) { a } else { b }
     }
 
-    /// The figure that must be reached, given those of the peers; `None` where there is none, or the peer it
-    /// depends on was left out.
+    /// The figure that must be reached, given the figures of the peers. `None` if the row has no bar, or if the peer that
+    /// the bar depends on was left out.
     pub fn bar_for(&self, peers: &[(String, f64)]) -> Option<f64> {
         self.strictest(&self.bars, peers)
     }
 
-    /// The same for the figure that is hoped for.
+    /// The better figure, as [`bar_for`](Self::bar_for) the one that must be reached.
     pub fn better_for(&self, peers: &[(String, f64)]) -> Option<f64> {
         self.strictest(&self.betters, peers)
     }
@@ -187,12 +188,12 @@ impl Row {
         limits.iter().filter_map(figure).reduce(|a, b| self.best(a, b))
     }
 
-    /// The bars in words: `1000`, or `0.333 × rayon`.
+    /// The bars as text: `1000`, or `0.333 × rayon`.
     pub fn bar_text(&self) -> String {
         text(&self.bars)
     }
 
-    /// The same for what is hoped for.
+    /// The better figures as text.
     pub fn better_text(&self) -> String {
         text(&self.betters)
     }
@@ -216,11 +217,11 @@ mod tests {
     use super::*;
 
     fn never(_: &Context) -> Result<Outcome, Failure> {
-        Err("not to be measured".into())
+        Err("this row is never measured".into())
     }
 
     #[test]
-    fn the_strictest_bar_counts_and_one_of_an_absent_peer_does_not() {
+    fn the_strictest_bar_counts_and_the_bar_of_an_absent_peer_does_not() {
         let peers = |figure| [("rayon".to_string(), figure)];
         let row = Row::lower("a", "ns", "", never).bar(10.0).bar(times(0.5, "rayon"));
         assert_eq!(row.bar_for(&peers(100.0)), Some(10.0));

@@ -1,51 +1,51 @@
-//! Which rows are meant: by full name, by the beginning of a name, or by a pattern with `*` and `?`.
+//! Selects rows by full name, by the beginning of names, or by a pattern with `*` and `?`.
 
-/// A name that fits no row.
+/// A name or pattern that matches no row.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no benchmark is called `{asked}`; {}", hint(.close))]
+#[error("no benchmark is called `{asked}`; {}", hint(.similar))]
 pub struct UnknownName {
     asked: String,
-    close: Vec<String>,
+    similar: Vec<String>,
 }
 
-fn hint(close: &[String]) -> String {
-    match close {
+fn hint(similar: &[String]) -> String {
+    match similar {
         [] => "`list` prints all names".into(),
-        close => format!("did you mean {}? (`list` prints all names)", close.join(", ")),
+        similar => format!("did you mean {}? (`list` prints all names)", similar.join(", ")),
     }
 }
 
-/// The indices into `names` of those that are asked for, each once and in the order of `names`.
+/// Returns the indices into `names` that `asked` selects, each once and in the order of `names`.
 ///
 /// # Errors
-/// An asked name or pattern that fits nothing.
+/// The first element of `asked` that matches no name.
 pub fn select(names: &[&str], asked: &[String]) -> Result<Vec<usize>, UnknownName> {
     let mut chosen = vec![false; names.len()];
     for asked in asked {
-        let fitting = fitting(names, asked);
-        if fitting.is_empty() {
-            return Err(UnknownName { asked: asked.clone(), close: close(names, asked) });
+        let matching = matching(names, asked);
+        if matching.is_empty() {
+            return Err(UnknownName { asked: asked.clone(), similar: similar(names, asked) });
         }
-        fitting.into_iter().for_each(|i| chosen[i] = true);
+        matching.into_iter().for_each(|i| chosen[i] = true);
     }
     Ok((0..names.len()).filter(|&i| chosen[i]).collect())
 }
 
-fn fitting(names: &[&str], asked: &str) -> Vec<usize> {
+fn matching(names: &[&str], asked: &str) -> Vec<usize> {
     if asked == "all" {
         return (0..names.len()).collect();
     }
-    // A full name means that row alone, also where it is the beginning of others.
+    // A full name selects that row alone, even if other names begin with it.
     if let Some(i) = names.iter().position(|name| *name == asked) {
         return vec![i];
     }
     let pattern = asked.contains(['*', '?']);
-    let fits =
+    let matches =
         |name: &str| if pattern { glob(asked.as_bytes(), name.as_bytes()) } else { name.starts_with(asked) };
-    (0..names.len()).filter(|&i| fits(names[i])).collect()
+    (0..names.len()).filter(|&i| matches(names[i])).collect()
 }
 
-/// Whether `name` fits `pattern`: `*` stands for any characters, `?` for one.
+/// Whether `name` matches `pattern`: `*` stands for any characters, `?` for one.
 fn glob(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,
@@ -56,8 +56,8 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Up to three names that look like `asked`.
-fn close(names: &[&str], asked: &str) -> Vec<String> {
+/// Up to three names that resemble `asked`.
+fn similar(names: &[&str], asked: &str) -> Vec<String> {
     let likeness = |name: &str| {
         let last = name.rsplit('/').next().unwrap_or(name);
         strsim::jaro_winkler(name, asked).max(strsim::jaro_winkler(last, asked))
@@ -88,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_close_ones() {
+    fn the_error_for_an_unknown_name_proposes_similar_ones() {
         let error = chosen(&["region/emty-cold"]).unwrap_err();
-        assert_eq!(error.close[0], "region/empty-cold");
+        assert_eq!(error.similar[0], "region/empty-cold");
         assert!(
             error.to_string().starts_with("no benchmark is called `region/emty-cold`; did you mean region/")
         );
-        assert_eq!(chosen(&["empty-cold"]).unwrap_err().close[0], "region/empty-cold");
+        assert_eq!(chosen(&["empty-cold"]).unwrap_err().similar[0], "region/empty-cold");
         let error = chosen(&["zzz"]).unwrap_err().to_string();
         assert_eq!(error, "no benchmark is called `zzz`; `list` prints all names");
     }

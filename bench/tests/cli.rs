@@ -1,4 +1,4 @@
-//! The program as it is called.
+//! The command line: rows are listed, unknown names are refused with a hint, and every row can be measured.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! The other side: what ours is compared with.
+//! The other side: programs that ours is compared with.
 //!
-//! Peers from crates are called where they are measured. Those in C++ are [`program`]s of their own; longer Rust
-//! peers have a module here.
+//! Peers from crates are called in the rows that measure them. Peers in C++ are [`program`]s of their own. A longer peer
+//! in Rust has a module here.
 
 pub mod ndarray_gray_scott;
 pub mod program;

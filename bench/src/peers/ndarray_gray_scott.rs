@@ -1,5 +1,5 @@
-//! Gray-Scott as one writes it with rayon and ndarray: two pairs of padded `f32` arrays, a parallel loop over rows,
-//! and an inner loop over slices that the compiler can vectorise.
+//! Gray-Scott, written in the usual way with rayon and ndarray: two pairs of padded `f32` arrays, a parallel loop over
+//! rows, and an inner loop over slices that the compiler can vectorise.
 
 use ndarray::{Array2, ArrayViewMut2, Slice, Zip};
 
@@ -29,7 +29,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// In the usual initial state: a rectangle of V in a sea of U.
+    /// Starts with a rectangle of V in a field of U, as `gray-scott` does.
     pub fn new([rows, cols]: [usize; 2]) -> Self {
         let mut now = Species::zeros(rows, cols);
         interior(&mut now.u).fill(1.0);
@@ -43,7 +43,7 @@ impl Simulation {
         Self { now, next: Species::zeros(rows, cols) }
     }
 
-    /// One time step, on the current rayon pool; `around` is what each row's update is called through.
+    /// Computes one time step on the current rayon pool. `around` is called with the update of each row.
     pub fn step(&mut self, around: impl Fn(&mut dyn FnMut()) + Sync) {
         let Species { u, v } = &self.now;
         let mut next_u = interior(&mut self.next.u);
@@ -65,7 +65,7 @@ fn three_rows(padded: &Array2<f32>, y: usize) -> [&[f32]; 3] {
     [y, y + 1, y + 2].map(|y| padded.row(y).to_slice().expect("rows are contiguous"))
 }
 
-/// Zipped windows need no bounds checks, so the compiler vectorises the loop.
+/// Updates a row. Zipped windows need no bounds checks, so the compiler vectorises the loop.
 fn update_row(u: [&[f32]; 3], v: [&[f32]; 3], next_u: &mut [f32], next_v: &mut [f32]) {
     let us = u[0].windows(3).zip(u[1].windows(3)).zip(u[2].windows(3));
     let vs = v[0].windows(3).zip(v[1].windows(3)).zip(v[2].windows(3));
@@ -88,7 +88,7 @@ fn laplacian(above: &[f32], here: &[f32], below: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// Largest V and sum of V after so many steps.
+    /// The largest V and the sum of V after `steps` steps.
     fn run(shape: [usize; 2], steps: usize) -> (f64, f64) {
         let mut simulation = Simulation::new(shape);
         (0..steps).for_each(|_| simulation.step(|update| update()));
@@ -96,9 +96,9 @@ mod tests {
         (f64::from(v.iter().copied().fold(0.0, f32::max)), v.iter().map(|&v| f64::from(v)).sum())
     }
 
-    /// Figures of the model in `f64`.
+    /// The expected figures were computed in `f64`.
     #[test]
-    fn the_peer_computes_the_model() {
+    fn the_peer_computes_the_gray_scott_model() {
         for (shape, steps, max, sum) in [
             ([256, 256], 1, 0.932, 238.592),
             ([256, 256], 34, 0.495002554, 130.532573544),

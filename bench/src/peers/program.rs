@@ -1,7 +1,8 @@
-//! Peers written in C++: small programs, compiled when they are first needed and asked for figures line by line.
+//! Peers written in C++: small programs that answer requests for figures line by line.
 //!
-//! The sources are part of this program (`peers/*.cpp`; `peer.hpp` says how they are spoken to); what the compiler
-//! makes of them is kept beside this program's executable. Without a compiler or the library the peer is left out.
+//! Their sources are part of this program (`peers/*.cpp`; `peer.hpp` defines the requests). They are compiled when they
+//! are first needed; the executables are kept beside that of this program. Without a compiler or the library, the peer
+//! is left out.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -19,7 +20,7 @@ const HEADER: &str = include_str!("../../peers/peer.hpp");
 /// A peer in C++.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Its name in the report.
+    /// The name of the peer in the report.
     pub name: &'static str,
     file: &'static str,
     text: &'static str,
@@ -36,8 +37,8 @@ pub const TBB: Source = Source {
     install: "install oneTBB with its headers (Debian: apt install libtbb-dev)",
 };
 
-/// Its loops. Like the compiler of this program, the C++ compiler is given no `-march`: vectors are those that every
-/// x86-64 processor has, on both sides.
+/// The loops of TBB. Neither this program nor its peers are compiled with `-march`: both sides use the vector
+/// instructions that every x86-64 processor has.
 pub const TBB_LOOPS: Source = Source {
     file: "tbb-loops",
     text: include_str!("../../peers/tbb_loops.cpp"),
@@ -45,7 +46,7 @@ pub const TBB_LOOPS: Source = Source {
     ..TBB
 };
 
-/// OpenMP, as the compiler brings it.
+/// The OpenMP of the C++ compiler.
 pub const OPENMP: Source = Source {
     name: "OpenMP",
     file: "openmp",
@@ -54,15 +55,15 @@ pub const OPENMP: Source = Source {
     install: "install a compiler with OpenMP (Debian: apt install g++)",
 };
 
-/// Its loops.
+/// The loops of OpenMP.
 pub const OPENMP_LOOPS: Source =
     Source { file: "openmp-loops", text: include_str!("../../peers/openmp_loops.cpp"), ..OPENMP };
 
 impl Source {
-    /// Compiles the program, where that has not been done before, and starts it.
+    /// Starts the program; compiles it first if necessary.
     ///
     /// # Errors
-    /// The peer is left out if there is no compiler, or the compiler lacks something, or the program does not start.
+    /// The peer is left out if there is no compiler, if the compiler lacks the library, or if the program does not start.
     pub fn start(&self) -> Result<Program, LeftOut> {
         self.executable()
             .and_then(|path| Program::start(&path).map_err(|error| error.to_string()))
@@ -78,7 +79,7 @@ impl Source {
         Ok(path)
     }
 
-    /// Changes with whatever the executable depends on.
+    /// A hash of everything that the executable depends on.
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (HEADER, self.text, self.flags, compiler()).hash(&mut hasher);
@@ -86,7 +87,7 @@ impl Source {
     }
 
     fn compile(&self, folder: &Path, path: &Path) -> Result<(), String> {
-        // A folder of this process's own, so that two runs at a time do not compile into the same file.
+        // The folder belongs to this process, so that two runs at the same time do not write the same file.
         let work = folder.join(format!("{}-{}.tmp", self.file, std::process::id()));
         let prepare = || -> io::Result<()> {
             fs::create_dir_all(&work)?;
@@ -97,7 +98,7 @@ impl Source {
         let result = prepare()
             .map_err(|error| format!("cannot write to {}: {error}", work.display()))
             .and_then(|()| {
-                // `CXX` may hold flags as well.
+                // `CXX` may contain flags.
                 let mut words = compiler.split_whitespace();
                 let output = Command::new(words.next().unwrap_or_default())
                     .args(words)
@@ -105,13 +106,15 @@ impl Source {
                     .args(["-std=c++17", "-O3", "peer.cpp", "-o", "peer"])
                     .args(self.flags)
                     .output()
-                    .map_err(|error| format!("no C++ compiler `{compiler}` ({error}); CXX names another"))?;
+                    .map_err(|error| {
+                        format!("no C++ compiler `{compiler}` ({error}); set CXX to another one")
+                    })?;
                 if !output.status.success() {
                     return Err(first_error(&String::from_utf8_lossy(&output.stderr)));
                 }
                 fs::rename(work.join("peer"), path).map_err(|error| error.to_string())
             });
-        // What is left behind is small and does no harm.
+        // A folder that cannot be removed is small and harmless.
         let _ = fs::remove_dir_all(&work);
         result
     }
@@ -121,20 +124,20 @@ fn compiler() -> String {
     env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".into())
 }
 
-/// Beside this program, which is in the build's folder.
+/// The folder of the executables, beside this program in the build's folder.
 fn cache_folder() -> PathBuf {
     let beside =
         env::current_exe().ok().and_then(|exe| exe.parent().map(|folder| folder.join("bench-peers")));
     beside.unwrap_or_else(|| env::temp_dir().join("bench-peers"))
 }
 
-/// The line of a compiler's output that says what is wrong.
+/// The line of a compiler's output that reports the error.
 fn first_error(output: &str) -> String {
     let line = output.lines().find(|line| line.contains("error") || line.contains("cannot find"));
     line.or(output.lines().next()).unwrap_or("the compiler failed without a message").trim().to_string()
 }
 
-/// A running peer program. It ends when this is dropped.
+/// A running peer program. Dropping the value ends the program.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -150,11 +153,11 @@ impl Program {
         Ok(Self { child, requests, answers })
     }
 
-    /// The nanoseconds of one operation (a region of `size` items, a graph of `size` tasks), once per sample; or what
-    /// else the benchmark counts.
+    /// Requests the figures of `benchmark`, one per sample: the nanoseconds of one operation (a region of `size` items, a
+    /// graph of `size` tasks), or the quantity that the benchmark counts.
     ///
     /// # Errors
-    /// If the program ends or answers anything but figures.
+    /// If the program ends, or if its answer is not `load.samples` figures.
     pub fn time(
         &mut self,
         benchmark: &str,
@@ -163,7 +166,7 @@ impl Program {
         load: Load,
     ) -> Result<Vec<f64>, Failure> {
         let Load { samples, batch, pause } = load;
-        let requests = self.requests.as_mut().expect("open until dropped");
+        let requests = self.requests.as_mut().expect("the pipe is open until the value is dropped");
         writeln!(requests, "{benchmark} {size} {threads} {samples} {batch} {}", pause.as_nanos())?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
@@ -178,7 +181,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         drop(self.requests.take());
-        // The end of its input ends the program; there is nothing to learn from how it ended.
+        // The program ends at the end of its input. Its exit status does not matter.
         let _ = self.child.wait();
     }
 }
@@ -188,14 +191,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_with_the_error_is_found() {
+    fn the_first_error_of_a_compiler_is_found() {
         let output = "peer.cpp: In function\npeer.cpp:4:10: fatal error: tbb/x.h: No such file\n";
         assert_eq!(first_error(output), "peer.cpp:4:10: fatal error: tbb/x.h: No such file");
         assert_eq!(first_error(""), "the compiler failed without a message");
     }
 
     #[test]
-    fn a_peer_that_cannot_be_compiled_is_left_out_with_the_reason_and_the_remedy() {
+    fn a_peer_that_does_not_compile_is_left_out_with_a_reason_and_a_remedy() {
         let source = Source {
             name: "Nothing",
             file: "nothing",

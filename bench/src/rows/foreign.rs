@@ -1,4 +1,4 @@
-//! Threads that are not the pool's: what it costs them to call, to hand over work, and to wait for it.
+//! Foreign threads, which do not belong to the pool: the cost of calls, of submitted jobs, and of waiting for them.
 
 use std::{hint::black_box, sync::Arc, thread};
 
@@ -13,7 +13,7 @@ use crate::{
 
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::lower("foreign/join-and-leave", "ns", "a foreign thread joins, and leaves", alone)
+        Row::lower("foreign/join-and-leave", "ns", "a foreign thread joins and leaves", alone)
             .bar(100.0)
             .better(40.0)
             .quoted("SBCL", 2780.0)
@@ -30,13 +30,13 @@ pub fn rows() -> Vec<Row> {
         .quoted("CPython ctypes", 136.0)
         .quoted("Go cgo", 56.0)
         .quoted("JNI", 54.0),
-        Row::lower("foreign/submit", "ns", "an empty job handed over by a foreign thread", submitted)
+        Row::lower("foreign/submit", "ns", "an empty job submitted by a foreign thread", submitted)
             .bar(60.0)
             .better(25.0),
         Row::lower(
             "foreign/run-and-wait",
             "ns",
-            "an empty job of a foreign thread, which waits for it",
+            "an empty job submitted by a foreign thread, and waited for",
             waited_for,
         )
         .bar(200.0)
@@ -79,7 +79,7 @@ fn attached(context: &Context) -> Result<Outcome, Failure> {
         .run(rounds(context))
 }
 
-/// A job of 16 bytes, which nobody waits for.
+/// A job of 16 bytes without a handle.
 struct Bytes([usize; 2]);
 
 impl Job for Bytes {
@@ -88,7 +88,7 @@ impl Job for Bytes {
     }
 }
 
-/// Each sample hands over few jobs, so that no queue grows beyond what a program would let it.
+/// Each sample submits few jobs, so that no queue grows longer than in a real program.
 fn submitted(context: &Context) -> Result<Outcome, Failure> {
     let load = Load::back_to_back(context.pick(100, 2), 500);
     let pool = ThreadPool::new(context.threads)?;
@@ -103,7 +103,7 @@ fn submitted(context: &Context) -> Result<Outcome, Failure> {
                 })
             }))
         })
-        // A floor: nobody is told that there is something in the queue.
+        // A lower bound: a push wakes no thread.
         .peer("ArrayQueue push", || {
             let queue = ArrayQueue::<[usize; 2]>::new(load.batch * (load.samples + 1));
             load.try_time(|| queue.push([1, 2])).map_err(|_| "the queue is full".into())
@@ -114,7 +114,7 @@ fn submitted(context: &Context) -> Result<Outcome, Failure> {
 fn waited_for(context: &Context) -> Result<Outcome, Failure> {
     let pool = ThreadPool::new(context.threads)?;
     let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
-    // An operation takes rayon's threads microseconds.
+    // Fewer operations for rayon, which takes microseconds for each.
     let few = Load::back_to_back(context.pick(10, 2), context.pick(200, 10));
     let ours = || pool.spawn(|| black_box(())).join();
     Contest::ours(|| Ok(load(context).try_time(ours).map_err(|panic| panic.to_string())?))

@@ -1,9 +1,9 @@
-//! Deriving graphs: the task graph, and the commands of one node of several.
+//! The derivation of graphs: the task graph, and the commands of one node of a cluster.
 
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     row::{Row, times},
-    topologies::{
+    workloads::topologies::{
         Node, Topology, chain, contracting_tree, expanding_tree, jacobi, soup, wave_sim, wave_sim_on,
     },
 };
@@ -11,10 +11,10 @@ use crate::{
 /// Version 0.7 on SimSYCL; medians.
 const CELERITY: &str = "Celerity 0.7";
 
-/// A topology's name, how it is made, and its figures.
+/// A topology's name, its constructor, and its figures.
 type Entry = (&'static str, fn() -> Topology, Figures);
 
-/// Microseconds per task: the task graph, and with the commands of one node and of one of 16 nodes.
+/// Microseconds per task: the task graph alone, with the commands of a single node, and with those of one of 16 nodes.
 struct Figures {
     celerity: [f64; 3],
     better: [f64; 3],
@@ -35,7 +35,10 @@ pub fn rows() -> Vec<Row> {
         topologies.iter().map(move |(name, topology, figures)| {
             let (name, about) = match node {
                 None => (format!("graph/{name}"), "per task: deriving the task graph"),
-                Some(nodes) => (format!("commands/{name}/nodes-{nodes}"), "the same and one node's commands"),
+                Some(nodes) => (
+                    format!("commands/{name}/nodes-{nodes}"),
+                    "per task: the task graph and one node's commands",
+                ),
             };
             generation(name, about, *topology, node.map(Node::middle))
                 .bar(times(share, CELERITY))
@@ -44,12 +47,17 @@ pub fn rows() -> Vec<Row> {
         })
     };
     let unknown = || wave_sim().with_new_mappers();
-    let about = "the same, no two mappers known to be equal";
+    let about = "per task: as nodes-16, no two mappers known to be equal";
     let more = [
         generation("commands/wave-sim/nodes-16-new-mappers".into(), about, unknown, Some(Node::middle(16))),
-        Row::lower("commands/wave-sim/4096-over-4", "x", "on 8192²: 4,096 nodes over 4 nodes", scaling)
-            .bar(1.5)
-            .better(1.1),
+        Row::lower(
+            "commands/wave-sim/4096-over-4",
+            "x",
+            "time for 4,096 nodes / time for 4 nodes, on 8192²",
+            scaling,
+        )
+        .bar(1.5)
+        .better(1.1),
     ];
     (0..3).flat_map(stage).chain(more).collect()
 }
@@ -61,14 +69,14 @@ fn generation(name: String, about: &'static str, topology: fn() -> Topology, nod
     })
 }
 
-/// Microseconds per task, a graph from nothing each time.
+/// Microseconds per task; each sample derives a new graph.
 fn per_task(context: &Context, topology: &Topology, node: Option<Node>) -> Result<Vec<f64>, Failure> {
     let load = Load::back_to_back(context.pick(100, 3), 1);
     let times = load.try_time(|| topology.generate(node))?;
     Ok(times.into_iter().map(|ns| ns / 1e3 / topology.len() as f64).collect())
 }
 
-/// Both numbers of nodes on the same visit; of each the fastest graph.
+/// Measures both numbers of nodes on the same visit, and compares the fastest graph of each.
 fn scaling(context: &Context) -> Result<Outcome, Failure> {
     let topology = wave_sim_on(8192);
     let fastest = |nodes| {

@@ -1,15 +1,17 @@
-//! The application: its speed, how well it hides its output, and its memory.
+//! The application: its speed, its memory, and how much of its output it hides behind the computation.
 
 use std::{ffi::OsString, time::Instant};
 
 use anabranch_par::flush_denormals;
 
-use super::store::{Frames, Way, memory_folder};
 use crate::{
-    application::simulate,
     harness::{Contest, Context, Failure, Outcome},
     peers::ndarray_gray_scott::Simulation,
     row::{Row, times},
+    workloads::{
+        application::simulate,
+        frames::{Frames, Way, memory_folder},
+    },
 };
 
 const NDARRAY: &str = "rayon + ndarray";
@@ -40,7 +42,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "gray-scott/copied-bytes-per-frame",
             "bytes",
-            "copied in memory on a frame's way from its buffer to the file",
+            "bytes copied in memory between a frame's buffer and the file",
             copied_bytes,
         )
         .bar(0.0),
@@ -58,8 +60,8 @@ fn options(pairs: &[(&str, u64)]) -> Vec<OsString> {
     pairs.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]).collect()
 }
 
-/// Runs of the whole program, against the straightforward one in this process. Each run of ours starts afresh; the
-/// peer goes on from where it was.
+/// Runs the whole program, against the peer in this process. Each run of our side starts anew; the peer continues from
+/// its last state.
 fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {
     let shape = shape.map(|side| side / context.pick(1, 8));
     let cells = (shape[0] * shape[1]) as u64;
@@ -69,11 +71,11 @@ fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result
     ours.push("--no-output".into());
 
     let steps = context.pick(100_000_000u64, 1).div_ceil(cells);
-    let straightforward = Peer::new(threads, shape, steps)?;
+    let plain = Peer::new(threads, shape, steps)?;
     let flushing = Peer::new(threads, shape, steps)?;
 
     Contest::ours(|| Ok(vec![simulate(ours.clone())?.ns_per_cell_step]))
-        .peer(NDARRAY, straightforward.visit(|update| update()))
+        .peer(NDARRAY, plain.visit(|update| update()))
         .peer("the same, flushing denormals", flushing.visit(|update| flush_denormals(update)))
         .run(context.pick(6, 1))
 }
@@ -92,7 +94,7 @@ impl Peer {
         Ok(Self { pool, simulation: Simulation::new(shape), updates, steps })
     }
 
-    /// Nanoseconds per cell and step of some more steps.
+    /// Computes some more steps; returns the nanoseconds per cell and step.
     fn visit(mut self, around: fn(&mut dyn FnMut())) -> impl FnMut() -> Result<Vec<f64>, Failure> {
         move || {
             let begin = Instant::now();
@@ -102,7 +104,8 @@ impl Peer {
     }
 }
 
-/// How much longer a run takes than the longer of its two halves: 1 where all of the other half is hidden.
+/// The time of a run divided by the time of the longer of its two halves, computing and writing. It is 1 if the shorter
+/// half is hidden completely.
 fn overlap(context: &Context) -> Result<Outcome, Failure> {
     let frames = Frames { count: context.pick(200, 2), shape: [1080, 1920] };
     let [rows, cols] = frames.shape.map(|side| side as u64);
@@ -123,7 +126,7 @@ fn overlap(context: &Context) -> Result<Outcome, Failure> {
     .run(context.pick(4, 1))
 }
 
-/// As the writer counts them.
+/// Bytes that the writer counts as copied.
 fn copied_bytes(context: &Context) -> Result<Outcome, Failure> {
     let frames = context.pick(50, 2);
     Contest::ours(|| {
@@ -148,7 +151,7 @@ fn peak_memory(context: &Context) -> Result<Outcome, Failure> {
             arguments.extend(options(&[("-n", 2)]));
         }
         let peak = simulate(arguments)?.peak_rss_bytes;
-        Ok(vec![peak.ok_or("this system does not tell a process's peak memory")? as f64 / 1e6])
+        Ok(vec![peak.ok_or("this system does not report the peak memory of a process")? as f64 / 1e6])
     })
     .run(context.pick(2, 1))
 }

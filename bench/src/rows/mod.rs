@@ -1,7 +1,7 @@
 //! All benchmarks, a file per topic.
 //!
-//! A row is a function from a [`Context`](crate::harness::Context) to an [`Outcome`](crate::harness::Outcome), and an
-//! entry in its file's `rows()`.
+//! A row is an entry in its file's `rows()`, with a function from a [`Context`](crate::harness::Context) to an
+//! [`Outcome`](crate::harness::Outcome).
 
 mod foreign;
 mod graph;
@@ -11,7 +11,7 @@ mod region;
 mod runtime;
 mod schedule;
 mod store;
-pub mod tasks;
+mod tasks;
 
 use crate::row::Row;
 

@@ -1,4 +1,4 @@
-//! Parallel regions: what it costs to open one and to have its threads meet again.
+//! Parallel regions: the cost of opening one and of waiting for its threads at the end.
 
 use std::{hint::black_box, time::Duration};
 
@@ -21,16 +21,16 @@ pub fn rows() -> Vec<Row> {
         empty(context, load)
     };
     vec![
-        Row::lower("region/empty-hot", "ns", "empty region from outside the pool, back to back", hot)
+        Row::lower("region/empty-hot", "ns", "an empty region from outside the pool, back to back", hot)
             .median()
             .bar(1000.0)
             .bar(times(1.0, "TBB"))
             .better(100.0),
-        Row::lower("region/empty-cold", "ns", "the same, 300 µs of other work before each", cold).median(),
+        Row::lower("region/empty-cold", "ns", "an empty region, after 300 µs of other work", cold).median(),
     ]
 }
 
-/// A region with as many empty items as threads, opened by a thread that is not the pool's.
+/// Measures a region with as many empty items as threads, opened by a thread outside the pool.
 fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
     let ours = ThreadPool::new(threads)?;

@@ -1,17 +1,18 @@
-//! The runtime: what waiting costs, and what it costs to get a small result.
+//! The runtime: the cost of waiting, and of fetching a small result.
 
 use std::{sync::mpsc, thread, time::Duration};
 
 use anabranch::{Error, Runtime, sequential};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 use crate::{
+    clock::seconds,
     harness::{Contest, Context, Failure, Load, Outcome},
     row::Row,
 };
 
 pub fn rows() -> Vec<Row> {
-    // Bar, and the figure that is hoped for.
+    // The figures are the bar and the better figure.
     let latency = |name, about, [bar, better]: [f64; 2], batch, prepare: Prepare| {
         let run = move |context: &Context| latency(context, batch, prepare);
         Row::lower(name, "us", about, run).median().bar(bar).better(better)
@@ -42,7 +43,7 @@ pub fn rows() -> Vec<Row> {
         .quoted(CELERITY, 7.6),
         latency(
             "runtime/fence-element",
-            "the same of a buffer of one element",
+            "a fence of a buffer of one element, and its wait()",
             [5.0, 2.0],
             20,
             fence_element,
@@ -60,11 +61,11 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Version 0.7 on SimSYCL, typical figures.
+/// Version 0.7 on SimSYCL; typical figures.
 const CELERITY: &str = "Celerity 0.7";
 
 type Operation<'rt> = Box<dyn FnMut() -> Result<(), Error> + 'rt>;
-/// Makes what the operation needs, and the operation.
+/// Creates an operation and the objects that it uses.
 type Prepare = fn(&Runtime) -> Result<Operation<'_>, Error>;
 
 fn wait_idle(runtime: &Runtime) -> Result<Operation<'_>, Error> {
@@ -98,7 +99,7 @@ fn fence_element(runtime: &Runtime) -> Result<Operation<'_>, Error> {
     Ok(Box::new(move || runtime.fence(&buffer)?.wait().map(|value| assert_eq!(value.as_slice(), [1.0]))))
 }
 
-/// Microseconds of an operation, again and again.
+/// Times an operation, in microseconds.
 fn microseconds(load: Load, operation: impl FnMut() -> Result<(), Error>) -> Result<Vec<f64>, Failure> {
     Ok(load.try_time(operation)?.into_iter().map(|ns| ns / 1e3).collect())
 }
@@ -120,18 +121,18 @@ fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
         .run(context.pick(20, 1))
 }
 
-/// Processor time of the whole process over the time of the clock, in percent.
+/// Processor time of the whole process divided by elapsed time, in percent.
 fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
     let nap = Duration::from_millis(context.pick(500, 50));
     let runtime = Runtime::builder().threads(context.threads).build()?;
     Contest::ours(|| {
         let (started, start) = mpsc::channel();
         runtime.task("sleep").once().host(move |()| {
-            // Nobody listens any more if this began late.
+            // The receiver is gone if this task began late.
             let _ = started.send(());
             thread::sleep(nap);
         })?;
-        // So that the task is on a thread of the runtime's, and not on this one, which is to wait.
+        // Wait until a thread of the runtime runs the task; otherwise this thread would run it in `wait`.
         let _ = start.recv_timeout(nap);
         let before = [ClockId::ProcessCPUTime, ClockId::Monotonic].map(seconds);
         runtime.wait()?;
@@ -139,10 +140,4 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
         Ok(vec![100.0 * (after[0] - before[0]) / (after[1] - before[1])])
     })
     .run(context.pick(6, 1))
-}
-
-/// What a clock says.
-pub fn seconds(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

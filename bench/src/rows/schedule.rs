@@ -1,12 +1,15 @@
-//! Tasks in conflict: the search of a conflict-free set, and what mutual exclusion costs.
+//! Tasks in conflict: the search for a conflict-free set, and the cost of mutual exclusion.
 
 use anabranch_graph::ConflictScheduler;
 
-use super::tasks::{self, Kind, Shape};
+use super::tasks;
 use crate::{
-    conflicts::{Conflicts, by_object, by_pairs},
     harness::{Contest, Context, Failure, Load, Outcome},
     row::Row,
+    workloads::{
+        conflicts::{Conflicts, by_object, by_pairs},
+        empty_tasks::{Kind, Shape},
+    },
 };
 
 /// Version 0.7 on SimSYCL; per pass.
@@ -26,9 +29,11 @@ pub fn rows() -> Vec<Row> {
         .better(20.0)
         .quoted(CELERITY, 167.0),
         exclusive("schedule/exclusive-200", "per task; 200 exclusive tasks on one object", || by_object(200)),
-        exclusive("schedule/exclusive-200-pairs", "the same, all 19,900 pairs declared", move || {
-            by_pairs(&complete)
-        }),
+        exclusive(
+            "schedule/exclusive-200-pairs",
+            "per task; all 19,900 pairs of 200 tasks declared",
+            move || by_pairs(&complete),
+        ),
         Row::lower(
             "schedule/exclusive-runtime",
             "ns",
@@ -39,7 +44,7 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// A sample for each of ten graphs.
+/// Takes one sample from each of ten graphs.
 fn conflict_free(context: &Context) -> Result<Outcome, Failure> {
     let graphs: Vec<_> = (0..10).map(|seed| Conflicts::uniform(900, 10_000, seed)).collect();
     let mut scheduler = ConflictScheduler::new();
@@ -47,7 +52,7 @@ fn conflict_free(context: &Context) -> Result<Outcome, Failure> {
     Contest::ours(|| Ok(graphs.iter().map(&mut pass).collect())).run(context.pick(20, 1))
 }
 
-/// 200 tasks from inserted to finished.
+/// A row that times 200 tasks, from their insertion until they are finished.
 fn exclusive(name: &'static str, about: &'static str, run: impl Fn() + 'static) -> Row {
     let measure = move |context: &Context| {
         let load = Load::back_to_back(context.pick(30, 3), 1);

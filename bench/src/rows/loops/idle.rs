@@ -1,4 +1,4 @@
-//! What a pool without work costs.
+//! The cost of a pool without work.
 
 use std::{hint::black_box, thread, time::Duration};
 
@@ -6,26 +6,31 @@ use anabranch_par::prelude::*;
 use rustix::time::ClockId;
 
 use crate::{
+    clock::seconds,
     harness::{Contest, Context, Failure, Outcome},
     row::Row,
-    rows::runtime::seconds,
 };
 
-/// Of the pool.
+/// The number of threads of the pool.
 const THREADS: usize = 8;
-/// How long after their last work threads may still look for more.
-const SETTLE: Duration = Duration::from_millis(5);
+/// How long threads may look for more work before they sleep.
+const REST: Duration = Duration::from_millis(5);
 
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::lower("loops/idle-cpu", "%", "of a processor, by the idle threads of a pool of eight", idle_cpu)
-            .median()
-            .bar(0.0),
+        Row::lower(
+            "loops/idle-cpu",
+            "%",
+            "of a processor, taken by the idle threads of a pool of eight",
+            idle_cpu,
+        )
+        .median()
+        .bar(0.0),
     ]
 }
 
-/// Processor time of all threads but this one over the time of the clock, in percent, to two decimal places: reading
-/// the clocks takes time as well.
+/// Processor time of all threads but this one divided by elapsed time, in percent. The figure is rounded to two decimal
+/// places, because reading the clocks takes time as well.
 fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
     let nap = Duration::from_millis(context.pick(500, 50));
     let pool = ThreadPool::new(THREADS)?;
@@ -33,7 +38,7 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
         (0..THREADS).par().on(&pool).chunking(false).for_each(|i| {
             black_box(i);
         });
-        thread::sleep(SETTLE);
+        thread::sleep(REST);
         let before = [ClockId::ProcessCPUTime, ClockId::ThreadCPUTime, ClockId::Monotonic].map(seconds);
         thread::sleep(nap);
         let after = [ClockId::ProcessCPUTime, ClockId::ThreadCPUTime, ClockId::Monotonic].map(seconds);

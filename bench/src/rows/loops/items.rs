@@ -1,11 +1,14 @@
-//! Loops whose items are so small that dealing them out is what costs.
+//! Loops whose items are so small that handing them out to threads is the main cost.
 
-use std::{hint::black_box, ops::Range};
+use std::ops::Range;
 
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
-use super::{chili_pool, ours, random::random, rayon_pool, scaled};
+use super::{
+    chili_pool, ours, rayon_pool, scaled,
+    work::{small, tiny},
+};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{OPENMP_LOOPS, Program, TBB_LOOPS},
@@ -33,22 +36,10 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// An item: a multiply-add, which the compiler must not join with the next one's.
-#[inline]
-pub fn tiny(i: usize) {
-    black_box((i as u64).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-}
-
-/// An item of about a nanosecond.
-#[inline]
-pub fn small(i: usize) {
-    black_box(random(i as u64));
-}
-
-/// Items that chili's recursion and the chunks of others leave together.
+/// Items of a chunk, for the peers that take a chunk size.
 const CHUNK: usize = 1024;
 
-/// A sequential loop is a batch of parallel ones: all contenders open one parallel loop after the other.
+/// The sequential outer loop is the batch: every contender opens one parallel loop after another.
 fn nested(context: &Context) -> Result<Outcome, Failure> {
     const ITEMS: usize = 1000;
     let load = Load::back_to_back(context.pick(5, 2), context.pick(1000, 10));
@@ -101,7 +92,7 @@ fn items(context: &Context) -> Result<Outcome, Failure> {
         .run(context.pick(20, 1))
 }
 
-/// chili has no loops: a range is halved until it has at most `chunk` items.
+/// Runs a loop with chili, which only has joins: halves the range until it has at most `chunk` items.
 fn halve(scope: &mut chili::Scope<'_>, range: Range<usize>, chunk: usize, item: &(impl Fn(usize) + Sync)) {
     if range.len() <= chunk {
         return range.for_each(item);

@@ -1,4 +1,4 @@
-//! Joins: a recursion that forks at every step and does nothing else.
+//! Joins: a recursion that forks at every step and does no other work.
 
 use anabranch_par::ThreadPool;
 
@@ -36,6 +36,7 @@ fn fib(context: &Context) -> Result<Outcome, Failure> {
         .run(context.pick(8, 1))
 }
 
+/// The number of joins that compute Fibonacci number `n`.
 fn joins_of(n: u64) -> u64 {
     if n < 2 { 0 } else { 1 + joins_of(n - 1) + joins_of(n - 2) }
 }
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_finds_the_same_number() {
+    fn all_contenders_compute_the_same_number() {
         let pool = ThreadPool::new(2).unwrap();
         assert_eq!([joins_of(1), joins_of(2), joins_of(15)], [0, 1, 986]);
         assert_eq!(ours::fib(&pool, 15), 610);

@@ -1,15 +1,18 @@
-//! Scratch: the sum of each of 768 matrix products, for which every item needs a buffer.
+//! Scratch memory: the sum of each of 768 matrix products. Every item needs a buffer for its product.
 //!
-//! All contenders multiply with the same function, `general_mat_mul` of ndarray, which is crate `matrixmultiply`, into
-//! buffers that begin on a cache line: in any other place a product takes a third longer.
+//! All contenders multiply with the same function: `general_mat_mul` of ndarray, which calls the crate
+//! `matrixmultiply`. Their buffers begin at a cache line; at any other address a product takes a third longer.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use anabranch_par::ThreadPool;
-use ndarray::{Array2, ArrayViewMut2, linalg::general_mat_mul};
 use rayon::prelude::*;
 
-use super::{MS, ours, random::fraction, rayon_pool, reductions::sum_of, scaled, time};
+use super::{
+    MS, ours,
+    product::{Pair, Scratch},
+    rayon_pool, scaled, time,
+};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{Program, TBB_LOOPS},
@@ -28,7 +31,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "loops/matmulsums-nonuniform",
             "ms",
-            "the same with inner dimensions isqrt(i)², i = 1..=768",
+            "768 such products with inner dimensions isqrt(i)², i = 1..=768",
             nonuniform,
         )
         .bar(times_best(1.0))
@@ -38,7 +41,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "loops/scratch-initialisations",
             "count",
-            "buffers that are made for 768 products",
+            "buffers allocated for 768 products",
             initialisations,
         )
         .median()
@@ -46,49 +49,10 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Rows of a product, and columns.
-const SIDE: usize = 256;
 /// Columns of the first matrix and rows of the second, where all pairs are alike.
 const INNER: usize = 16;
-/// Numbers in a cache line.
-const LINE: usize = 8;
 
-/// Two matrices to be multiplied.
-pub struct Pair(Array2<f64>, Array2<f64>);
-
-impl Pair {
-    fn new(inner: usize) -> Self {
-        let matrix =
-            |rows, columns| Array2::from_shape_fn((rows, columns), |(i, j)| fraction(i * columns + j));
-        Self(matrix(SIDE, inner), matrix(inner, SIDE))
-    }
-
-    /// The sum of all elements of the product, which is in `c` afterwards.
-    pub fn sum(&self, c: &mut [f64]) -> f64 {
-        let mut product =
-            ArrayViewMut2::from_shape((SIDE, SIDE), c).expect("as many elements as the product");
-        general_mat_mul(1.0, &self.0, &self.1, 0.0, &mut product);
-        sum_of(c)
-    }
-}
-
-/// A buffer for the product of any pair.
-pub struct Scratch(Vec<f64>);
-
-impl Scratch {
-    /// Allocates it.
-    pub fn new() -> Self {
-        Self(vec![0.0; SIDE * SIDE + LINE])
-    }
-
-    /// The elements, from the first cache line on.
-    pub fn elements(&mut self) -> &mut [f64] {
-        let begin = self.0.as_ptr().align_offset(LINE * size_of::<f64>());
-        &mut self.0[begin..begin + SIDE * SIDE]
-    }
-}
-
-/// In a smoke run small ones.
+/// The pairs to be multiplied; fewer in a smoke run.
 fn pairs(context: &Context, inner: impl Fn(usize) -> usize) -> Vec<Pair> {
     (0..context.pick(768, 32)).map(|i| Pair::new(inner(i))).collect()
 }
@@ -112,7 +76,7 @@ fn sums(context: &Context, inner: impl Fn(usize) -> usize) -> Result<Outcome, Fa
         .run(context.pick(8, 1))
 }
 
-/// How many buffers are made, by ours and by the peers that make them as they see fit.
+/// Counts the buffers that our side allocates, beside the peers that allocate as they see fit.
 fn initialisations(context: &Context) -> Result<Outcome, Failure> {
     let pairs = &pairs(context, |_| INNER);
     let threads = context.threads;
@@ -135,7 +99,7 @@ fn allocation_per_item(pairs: &[Pair]) -> Vec<f64> {
     pairs.par_iter().map(|pair| pair.sum(Scratch::new().elements())).collect()
 }
 
-/// The sums, and how many buffers were made.
+/// Returns the sums and the number of buffers that were allocated.
 fn map_init(pairs: &[Pair]) -> (Vec<f64>, usize) {
     let made = AtomicUsize::new(0);
     let init = || {
@@ -146,13 +110,13 @@ fn map_init(pairs: &[Pair]) -> (Vec<f64>, usize) {
     (sums, made.into_inner())
 }
 
-/// As many chunks as threads, and a buffer for each.
+/// Splits the pairs into one chunk per thread, each with a buffer.
 fn static_chunks(pairs: &[Pair]) -> Vec<f64> {
     let chunk = pairs.len().div_ceil(rayon::current_num_threads()).max(1);
     pairs.par_chunks(chunk).flat_map_iter(sequential).collect()
 }
 
-/// What one would write by hand: every thread has a buffer and takes the next pair until there is none.
+/// A loop by hand: every thread has a buffer and takes the next pair until none is left.
 fn own_cursor(rayon: &rayon::ThreadPool, pairs: &[Pair]) -> Vec<f64> {
     let next = AtomicUsize::new(0);
     let sums: Vec<AtomicU64> = pairs.iter().map(|_| AtomicU64::new(0)).collect();
@@ -170,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_finds_the_same_sums() {
+    fn all_contenders_compute_the_same_sums() {
         let pairs: Vec<Pair> = (0..20).map(Pair::new).collect();
         let expected = sequential(&pairs);
         let (pool, rayon) = (ThreadPool::new(3).unwrap(), rayon_pool(3).unwrap());

@@ -1,17 +1,19 @@
-//! Parallel loops: items, joins, reductions, scratch and sorting, beside those who do it too.
+//! Parallel loops: items, joins, reductions, scratch memory and sorting.
 //!
-//! What ours does is in [`ours`], a short function per benchmark; everything else here is the peers' side. A benchmark
-//! of a pool calls rayon from inside rayon's pool, where it is at its best; ours and the others are called from a
-//! thread that is not theirs, and take it along.
+//! Our side is in [`ours`], a short function per benchmark. The other modules are the peers' side and the shared work.
+//! Rayon is called from inside its pool, where it is fastest. Our side and all other peers are called from a foreign
+//! thread, which takes part in the work.
 
 mod idle;
 mod items;
 mod joins;
 mod matmulsums;
 mod ours;
-mod random;
+mod product;
 mod reductions;
+mod serial;
 mod sorting;
+mod work;
 
 use std::{hint::black_box, num::NonZero};
 
@@ -31,7 +33,7 @@ fn rayon_pool(threads: usize) -> Result<rayon::ThreadPool, Failure> {
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 
-/// The calling thread is one of them.
+/// A pool of chili's; the calling thread is one of its threads.
 fn chili_pool(threads: usize) -> chili::ThreadPool {
     chili::ThreadPool::with_config(chili::Config {
         thread_count: NonZero::new(threads),
@@ -39,14 +41,14 @@ fn chili_pool(threads: usize) -> chili::ThreadPool {
     })
 }
 
-/// The nanoseconds of an operation whose result must be found.
+/// Times an operation in nanoseconds. The compiler must compute its result.
 fn time<R>(load: Load, mut operation: impl FnMut() -> R) -> Vec<f64> {
     load.time(|| {
         black_box(operation());
     })
 }
 
-/// Figures in a larger unit, of which one is `unit` of theirs.
+/// Converts figures to a unit that is `unit` times as large.
 fn scaled(figures: Vec<f64>, unit: f64) -> Vec<f64> {
     figures.into_iter().map(|figure| figure / unit).collect()
 }

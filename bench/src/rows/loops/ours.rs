@@ -5,21 +5,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use anabranch_par::{join, prelude::*};
 
 use super::{
-    items::{small, tiny},
-    matmulsums::{Pair, Scratch},
+    product::{Pair, Scratch},
+    work::{small, tiny},
 };
 
-/// The inner loop of two: tiny items.
+/// The inner loop of `loops/nested-1000x1000`: tiny items.
 pub fn nested(pool: &ThreadPool, items: usize) {
     (0..items).par().on(pool).for_each(tiny);
 }
 
-/// Items of about a nanosecond, with no word about how to deal them out.
+/// Items of about a nanosecond, with default settings.
 pub fn items(pool: &ThreadPool, items: usize) {
     (0..items).par().on(pool).for_each(small);
 }
 
-/// The Fibonacci number, with two branches at a time.
+/// Fibonacci number `n`, with a join for each pair of branches.
 pub fn fib(pool: &ThreadPool, n: u64) -> u64 {
     fn fib(n: u64) -> u64 {
         if n < 2 {
@@ -38,15 +38,15 @@ pub fn sum(pool: &ThreadPool, x: &[f64]) -> f64 {
 
 /// The scalar product.
 pub fn dot(pool: &ThreadPool, x: &[f64], y: &[f64]) -> f64 {
-    x.par().on(pool).dot(y).expect("as many")
+    x.par().on(pool).dot(y).expect("both have the same length")
 }
 
-/// The smallest element; infinity where there is none.
+/// The smallest element; infinity if there is none.
 pub fn min(pool: &ThreadPool, x: &[f64]) -> f64 {
     x.par().on(pool).min().unwrap_or(f64::INFINITY)
 }
 
-/// The sum of each pair's product, and how many buffers were made for that.
+/// The sum of each pair's product, and the number of buffers that were allocated.
 pub fn matmulsums(pool: &ThreadPool, pairs: &[Pair]) -> (Vec<f64>, usize) {
     let made = AtomicUsize::new(0);
     let init = || {
@@ -57,7 +57,7 @@ pub fn matmulsums(pool: &ThreadPool, pairs: &[Pair]) -> (Vec<f64>, usize) {
     (sums, made.into_inner())
 }
 
-/// Sorts.
+/// Sorts the numbers.
 pub fn sort(pool: &ThreadPool, data: &mut [u64]) {
     pool.install(|| data.par_sort_unstable());
 }

@@ -3,7 +3,12 @@
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
-use super::{MS, ours, random::fraction, rayon_pool, scaled, time};
+use super::{
+    MS, ours, rayon_pool, scaled,
+    serial::{dot_of, min_of, smaller, sum_of},
+    time,
+    work::fraction,
+};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{OPENMP_LOOPS, Program, TBB_LOOPS},
@@ -24,48 +29,11 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Elements of a chunk of rayon's.
+/// Elements of a chunk, for rayon's `par_chunks`.
 const CHUNK: usize = 1 << 14;
-/// Partial results, so that additions do not wait for each other and become vector instructions.
-const LANES: usize = 16;
 
-/// The sum, in the order that processors like.
-pub fn sum_of(x: &[f64]) -> f64 {
-    let (blocks, rest) = x.as_chunks::<LANES>();
-    let mut sums = [0.0; LANES];
-    for block in blocks {
-        (0..LANES).for_each(|lane| sums[lane] += block[lane]);
-    }
-    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
-}
-
-/// The scalar product, in the same order.
-pub fn dot_of(x: &[f64], y: &[f64]) -> f64 {
-    let ((xs, x_rest), (ys, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-    let mut sums = [0.0; LANES];
-    for (x, y) in xs.iter().zip(ys) {
-        (0..LANES).for_each(|lane| sums[lane] += x[lane] * y[lane]);
-    }
-    sums.iter().sum::<f64>() + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
-}
-
-/// The smallest element.
-pub fn min_of(x: &[f64]) -> f64 {
-    let (blocks, rest) = x.as_chunks::<LANES>();
-    let mut least = [f64::INFINITY; LANES];
-    for block in blocks {
-        // `f64::min` would have to look for what is not a number.
-        (0..LANES).for_each(|lane| least[lane] = smaller(block[lane], least[lane]));
-    }
-    least.iter().chain(rest).copied().fold(f64::INFINITY, smaller)
-}
-
-fn smaller(a: f64, b: f64) -> f64 {
-    if a < b { a } else { b }
-}
-
-/// What all three need.
-struct Stage {
+/// The arrays, pools and settings that all three reductions use.
+struct Setup {
     x: Vec<f64>,
     y: Vec<f64>,
     threads: usize,
@@ -75,7 +43,7 @@ struct Stage {
     rounds: usize,
 }
 
-impl Stage {
+impl Setup {
     fn new(context: &Context) -> Result<Self, Failure> {
         let x: Vec<f64> = (0..context.pick(10_000_000, 100_000)).map(fraction).collect();
         Ok(Self {
@@ -103,40 +71,40 @@ impl Stage {
 }
 
 fn sum(context: &Context) -> Result<Outcome, Failure> {
-    let stage = Stage::new(context)?;
-    let x = &stage.x;
-    Contest::ours(|| stage.ms(|| ours::sum(&stage.pool, x)))
-        .peer("rayon", || stage.rayon_ms(|| x.par_iter().sum()))
-        .peer("rayon par_chunks", || stage.rayon_ms(|| x.par_chunks(CHUNK).map(sum_of).sum()))
-        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, stage.program("sum"))
-        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, stage.program("sum"))
-        .run(stage.rounds)
+    let setup = Setup::new(context)?;
+    let x = &setup.x;
+    Contest::ours(|| setup.ms(|| ours::sum(&setup.pool, x)))
+        .peer("rayon", || setup.rayon_ms(|| x.par_iter().sum()))
+        .peer("rayon par_chunks", || setup.rayon_ms(|| x.par_chunks(CHUNK).map(sum_of).sum()))
+        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, setup.program("sum"))
+        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, setup.program("sum"))
+        .run(setup.rounds)
 }
 
 fn dot(context: &Context) -> Result<Outcome, Failure> {
-    let stage = Stage::new(context)?;
-    let (x, y) = (&stage.x, &stage.y);
+    let setup = Setup::new(context)?;
+    let (x, y) = (&setup.x, &setup.y);
     let chunks = || {
         let pairs = x.par_chunks(CHUNK).zip(y.par_chunks(CHUNK));
         pairs.map(|(x, y)| dot_of(x, y)).sum()
     };
-    Contest::ours(|| stage.ms(|| ours::dot(&stage.pool, x, y)))
-        .peer("rayon", || stage.rayon_ms(|| x.par_iter().zip(y).map(|(x, y)| x * y).sum()))
-        .peer("rayon par_chunks", || stage.rayon_ms(chunks))
-        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, stage.program("dot"))
-        .run(stage.rounds)
+    Contest::ours(|| setup.ms(|| ours::dot(&setup.pool, x, y)))
+        .peer("rayon", || setup.rayon_ms(|| x.par_iter().zip(y).map(|(x, y)| x * y).sum()))
+        .peer("rayon par_chunks", || setup.rayon_ms(chunks))
+        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, setup.program("dot"))
+        .run(setup.rounds)
 }
 
 fn min(context: &Context) -> Result<Outcome, Failure> {
-    let stage = Stage::new(context)?;
-    let x = &stage.x;
+    let setup = Setup::new(context)?;
+    let x = &setup.x;
     let plain = || x.par_iter().copied().reduce(|| f64::INFINITY, smaller);
     let chunks = || x.par_chunks(CHUNK).map(min_of).reduce(|| f64::INFINITY, smaller);
-    Contest::ours(|| stage.ms(|| ours::min(&stage.pool, x)))
-        .peer("rayon", || stage.rayon_ms(plain))
-        .peer("rayon par_chunks", || stage.rayon_ms(chunks))
-        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, stage.program("min"))
-        .run(stage.rounds)
+    Contest::ours(|| setup.ms(|| ours::min(&setup.pool, x)))
+        .peer("rayon", || setup.rayon_ms(plain))
+        .peer("rayon par_chunks", || setup.rayon_ms(chunks))
+        .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, setup.program("min"))
+        .run(setup.rounds)
 }
 
 #[cfg(test)]
@@ -144,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_reduces_as_one_thread_does() {
+    fn our_reductions_agree_with_serial_ones() {
         let pool = ThreadPool::new(3).unwrap();
         for n in [0, 1, 1000, 100_003] {
             let x: Vec<f64> = (0..n).map(fraction).collect();

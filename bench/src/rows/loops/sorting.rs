@@ -1,9 +1,9 @@
-//! Sorting a million numbers.
+//! Sorts a million numbers.
 
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
-use super::{MS, ours, random::random, rayon_pool, scaled};
+use super::{MS, ours, rayon_pool, scaled, work::random};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{Program, TBB_LOOPS},
@@ -22,10 +22,10 @@ fn sort(context: &Context) -> Result<Outcome, Failure> {
     let load = Load::back_to_back(2, 1);
     let threads = context.threads;
     let (pool, rayon) = (ThreadPool::new(threads)?, rayon_pool(threads)?);
-    // Sorted is the copy, which is made before anything is timed.
+    // Each call sorts a new copy. All copies are made before the first call is timed.
     let ms = |sort: &(dyn Fn(&mut [u64]) + Sync)| {
         let mut copies = vec![data.clone(); (load.samples + 1) * load.batch].into_iter();
-        let times = load.time(|| sort(&mut copies.next().expect("one for each call")));
+        let times = load.time(|| sort(&mut copies.next().expect("there is a copy for each call")));
         Ok(scaled(times, MS))
     };
     Contest::ours(|| ms(&|data| ours::sort(&pool, data)))
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_sorts() {
+    fn our_side_sorts() {
         let pool = ThreadPool::new(3).unwrap();
         for n in [0, 1, 10, 10_000] {
             let mut data: Vec<u64> = (0..n).map(random).collect();

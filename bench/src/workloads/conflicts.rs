@@ -1,8 +1,8 @@
-//! Tasks in conflict: graphs of them, and how long the scheduler takes for them.
+//! Graphs of tasks in conflict, and the time that the scheduler takes for them.
 //!
-//! The graphs are tasks without dependencies, with conflicts sampled uniformly. A *pass* is the call that makes all of
-//! them eligible at once while nothing runs: it looks up the tasks, searches the set, starts it and queues the others.
-//! Inserting the tasks with their conflicts is not part of it.
+//! The tasks have no dependencies; conflicts are sampled uniformly. A *pass* is the call that makes all tasks eligible
+//! at once while none runs: it looks up the tasks, searches for a conflict-free set, starts that set and queues the
+//! rest. The insertion of tasks and conflicts is not part of it.
 
 use std::{
     fmt::Write,
@@ -11,15 +11,15 @@ use std::{
 
 use anabranch_graph::{ConflictScheduler, Effect, ObjectId, Order, TaskId};
 
-// The exact size, by branch and bound: that of the scheduler's own tests.
-#[path = "../../graph/tests/optimum/mod.rs"]
+// The exact size of the largest set, by branch and bound; the scheduler's own tests use it too.
+#[path = "../../../graph/tests/optimum/mod.rs"]
 mod optimum;
 
-/// Tasks in conflict: the partners of each among those before it.
+/// Conflicts between tasks: for each task, its partners among the earlier ones.
 pub struct Conflicts(Vec<Vec<TaskId>>);
 
 impl Conflicts {
-    /// `conflicts` different pairs of `tasks` tasks.
+    /// Samples `conflicts` different pairs of `tasks` tasks.
     pub fn uniform(tasks: usize, conflicts: usize, seed: u64) -> Self {
         let mut state = seed;
         let mut below = |n: usize| {
@@ -40,7 +40,7 @@ impl Conflicts {
         Self(graph)
     }
 
-    /// All pairs.
+    /// Every pair of `tasks` tasks.
     pub fn complete(tasks: usize) -> Self {
         Self((0..tasks as u64).map(|n| (0..n).map(TaskId).collect()).collect())
     }
@@ -55,21 +55,21 @@ impl Conflicts {
         }
     }
 
-    /// The size of the set and how long the pass took.
+    /// Runs a pass. Returns the size of the set that it started and its duration.
     pub fn pass(&self, scheduler: &mut ConflictScheduler) -> (usize, Duration) {
         let (ids, mut start) = (self.ids(), Vec::with_capacity(self.0.len()));
         self.insert(scheduler);
         let begin = Instant::now();
         scheduler.update(&[], &ids, &mut start);
         let (size, time) = (start.len(), begin.elapsed());
-        // Whatever was started, all are forgotten.
+        // Finish all tasks, so that the scheduler is empty again.
         while let Some(task) = start.pop() {
             scheduler.finished(task, &mut start);
         }
         (size, time)
     }
 
-    /// The size of a largest set, where it is found in an instant.
+    /// The size of a largest conflict-free set; `None` for more than 64 tasks, where the search takes too long.
     fn largest(&self) -> Option<usize> {
         let mut rows = vec![0; self.0.len()];
         for (task, partner) in self.0.iter().enumerate().flat_map(|(t, ps)| ps.iter().map(move |p| (t, p))) {
@@ -80,21 +80,21 @@ impl Conflicts {
     }
 }
 
-/// Inserts mutually exclusive tasks by `insert`, makes them eligible one by one, and finishes them as they are started.
+/// Inserts mutually exclusive tasks by `insert`, makes them eligible one by one, and finishes each as soon as it starts.
 pub fn one_by_one(tasks: usize, insert: impl FnOnce(&mut ConflictScheduler)) {
     let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::with_capacity(tasks));
     insert(&mut scheduler);
     (0..tasks as u64).for_each(|n| scheduler.eligible(TaskId(n), &mut start));
     let mut next = 0;
     while let Some(&task) = start.get(next) {
-        assert_eq!(start.len(), next + 1, "they exclude each other");
+        assert_eq!(start.len(), next + 1, "one task runs at a time");
         scheduler.finished(task, &mut start);
         next += 1;
     }
-    assert_eq!(next, tasks, "all are started");
+    assert_eq!(next, tasks, "every task has started");
 }
 
-/// Tasks with an exclusive effect on the same object.
+/// Runs tasks that each have an exclusive effect on the same object.
 pub fn by_object(tasks: usize) {
     let effect = Effect { object: ObjectId(1), order: Order::Exclusive };
     one_by_one(tasks, |scheduler| {
@@ -102,14 +102,14 @@ pub fn by_object(tasks: usize) {
     });
 }
 
-/// Tasks each of which names all the others before it.
+/// Runs tasks whose conflicts are declared pair by pair.
 pub fn by_pairs(conflicts: &Conflicts) {
     one_by_one(conflicts.0.len(), |scheduler| conflicts.insert(scheduler));
 }
 
 const CAPS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 
-/// What the cap on rejected candidates does to the size of the sets and to the time of a pass.
+/// Tabulates the size of the sets and the time of a pass against the cap on rejected candidates.
 pub fn cap_table(smoke: bool) -> String {
     let (graphs, repetitions) = if smoke { (1, 1) } else { (10, 7) };
     let mut text = format!("Conflict-free sets: means over {graphs} graphs; µs of a pass\n\n");
@@ -150,7 +150,7 @@ pub fn cap_table(smoke: bool) -> String {
 fn fastest_pass(graph: &Conflicts, cap: usize, repetitions: usize) -> (usize, Duration) {
     let mut scheduler = ConflictScheduler::with_candidates(cap);
     let passes = (0..repetitions).map(|_| graph.pass(&mut scheduler));
-    passes.min_by_key(|(_, time)| *time).expect("at least one")
+    passes.min_by_key(|(_, time)| *time).expect("at least one repetition")
 }
 
 fn mean(figures: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pass_starts_a_set_without_conflicts_that_is_nearly_the_largest() {
+    fn a_pass_starts_a_conflict_free_set_of_nearly_the_largest_size() {
         let graph = Conflicts::uniform(40, 80, 1);
         assert_eq!(graph.0.iter().map(Vec::len).sum::<usize>(), 80);
         let mut scheduler = ConflictScheduler::new();

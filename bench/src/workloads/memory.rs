@@ -1,5 +1,6 @@
-//! How much memory a stream of tasks takes, in a process of its own: this program, started with [`WORD`] as first
-//! argument.
+//! The memory that a stream of tasks takes.
+//!
+//! It is measured in a process of its own: this program, started with [`WORD`] as its first argument.
 
 use std::{
     env, fs,
@@ -8,19 +9,18 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    harness::Failure,
-    rows::tasks::{Kind, Shape, Stage},
-};
+use super::empty_tasks::{EmptyTasks, Kind, Shape};
+use crate::harness::Failure;
 
-/// The first argument that turns this program into the measured one; then come the numbers of tasks and threads.
+/// The first argument that makes this program the measured one. The numbers of tasks and threads follow.
 const WORD: &str = "run-stream-of-tasks";
 
-/// Every so many tasks one sleeps, so that submission runs ahead as far as it is allowed to.
+/// Every task whose number is a multiple of this sleeps, so that submission runs ahead as far as the limit of tasks in
+/// flight permits.
 const SLEEPER: usize = 100_000;
 const SLEEP: Duration = Duration::from_millis(200);
 
-/// Measures and nothing else if this process was started for that.
+/// If this process was started to measure, does so and returns its exit code.
 pub fn run_if_asked() -> Option<ExitCode> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [word, tasks, threads] = arguments.as_slice() else { return None };
@@ -40,11 +40,10 @@ pub fn run_if_asked() -> Option<ExitCode> {
     })
 }
 
-/// The bytes of resident memory by which the largest amount while `tasks` tasks are submitted, one after the other and
-/// without a wait, exceeds the amount before.
+/// Submits `tasks` tasks without a wait, and returns the growth in bytes from the resident memory before to its peak.
 ///
 /// # Errors
-/// If it cannot be measured.
+/// If the memory cannot be measured.
 pub fn added_by(tasks: usize, threads: usize) -> Result<f64, Failure> {
     let output = Command::new(env::current_exe()?)
         .args([WORD, &tasks.to_string(), &threads.to_string()])
@@ -56,9 +55,9 @@ pub fn added_by(tasks: usize, threads: usize) -> Result<f64, Failure> {
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-/// A wavefront, the shape with the most dependencies.
+/// Submits a wavefront, the shape with the most dependencies, and returns the bytes that it added.
 fn stream(tasks: usize, threads: usize) -> Result<u64, Failure> {
-    let stage = Stage::new(threads)?;
+    let stream = EmptyTasks::new(threads)?;
     let before = resident("VmRSS:")?;
     for number in 0..tasks {
         let sleeps = number % SLEEPER == 0;
@@ -67,18 +66,18 @@ fn stream(tasks: usize, threads: usize) -> Result<u64, Failure> {
                 thread::sleep(SLEEP)
             }
         };
-        stage.submit(Shape::Wavefront, Kind::Host, number, act)?;
+        stream.submit(Shape::Wavefront, Kind::Host, number, act)?;
     }
     let peak = resident("VmHWM:")?;
-    stage.run(Shape::Independent, Kind::Host, 0)?;
+    stream.run(Shape::Independent, Kind::Host, 0)?;
     Ok(peak.saturating_sub(before))
 }
 
-/// Bytes of resident memory: now (`VmRSS:`) or at most so far (`VmHWM:`).
+/// Bytes of resident memory: the current amount (`VmRSS:`) or the peak (`VmHWM:`).
 fn resident(field: &str) -> Result<u64, Failure> {
-    let untold = || format!("this system does not tell a process's {field}");
-    let status = fs::read_to_string("/proc/self/status").map_err(|_| untold())?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or_else(untold)?;
+    let unknown = || format!("this system does not report the {field} of a process");
+    let status = fs::read_to_string("/proc/self/status").map_err(|_| unknown())?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or_else(unknown)?;
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
 }
 
@@ -88,7 +87,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn memory_that_is_used_is_seen() {
+    fn the_peak_includes_a_new_allocation() {
         let before = resident("VmRSS:").unwrap();
         let used = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(resident("VmHWM:").unwrap() >= before + (used.len() as u64) * 9 / 10);

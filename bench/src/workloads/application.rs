@@ -1,7 +1,7 @@
-//! The `gray-scott` program as a user runs it: in a process of its own, with its statistics read back.
+//! Runs the `gray-scott` program as a user does: in its own process, and reads back its statistics.
 //!
-//! This program contains it: started with [`WORD`] as first argument it is `gray-scott`. So nothing has to be built
-//! or found beside it.
+//! The benchmark program contains `gray-scott`: started with [`WORD`] as its first argument, it acts as that program.
+//! No other executable has to be built or found.
 
 use std::{
     env,
@@ -15,32 +15,32 @@ use serde::Deserialize;
 
 use crate::harness::Failure;
 
-/// The first argument that turns this program into `gray-scott`.
+/// The first argument that makes this program act as `gray-scott`.
 const WORD: &str = "run-gray-scott";
 
-/// What is read of the program's `--stats-json`.
+/// The part of the program's `--stats-json` that rows use.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Stats {
-    /// From the start of the program to its end.
+    /// Seconds from the start of the program to its end.
     pub seconds_total: f64,
     /// Compute time per cell and step.
     pub ns_per_cell_step: f64,
-    /// The largest memory that it had in use, where the system tells.
+    /// The largest resident memory, where the system reports it.
     pub peak_rss_bytes: Option<u64>,
-    /// Frames in the file.
+    /// The number of frames in the file.
     pub stored_frames: u64,
-    /// What the storage side did, if anything was stored.
+    /// Statistics of the storage, if the run stored anything.
     pub storage: Option<Storage>,
 }
 
-/// What is read of the storage side's.
+/// The part of the storage statistics that rows use.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Storage {
     /// Bytes of frames that were copied in memory on their way to the file.
     pub bytes_copied: u64,
 }
 
-/// Runs `gray-scott` and nothing else if this process was started for that.
+/// If this process was started as `gray-scott`, runs that program and returns its exit code.
 pub fn run_if_asked() -> Option<ExitCode> {
     let mut arguments = env::args_os().skip(1).peekable();
     if arguments.peek()? != WORD {
@@ -55,10 +55,10 @@ pub fn run_if_asked() -> Option<ExitCode> {
     })
 }
 
-/// `gray-scott simulate` with these arguments.
+/// Runs `gray-scott simulate` with these arguments.
 ///
 /// # Errors
-/// If it fails, with what it says.
+/// If the program fails; the error contains its message.
 pub fn simulate<I: Into<OsString>>(arguments: impl IntoIterator<Item = I>) -> Result<Stats, Failure> {
     let folder = tempfile::tempdir()?;
     let stats = folder.path().join("stats.json");
@@ -69,8 +69,8 @@ pub fn simulate<I: Into<OsString>>(arguments: impl IntoIterator<Item = I>) -> Re
         .stdin(Stdio::null())
         .output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("gray-scott simulate failed ({}): {}", output.status, said.trim()).into());
+        let message = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("gray-scott simulate failed ({}): {}", output.status, message.trim()).into());
     }
     Ok(serde_json::from_str(&fs::read_to_string(&stats)?)?)
 }

@@ -1,6 +1,9 @@
-//! Numbers that look random and are the same for every contender, those in C++ included.
+//! The items of loops and their data: the same for every contender, including those in C++ (peers/peer.hpp).
 
-/// Number `i` (SplitMix64): as in peers/peer.hpp.
+use std::hint::black_box;
+
+/// Number `i` of the sequence of SplitMix64.
+#[inline]
 pub fn random(i: u64) -> u64 {
     let i = i.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let i = (i ^ (i >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -8,9 +11,21 @@ pub fn random(i: u64) -> u64 {
     i ^ (i >> 31)
 }
 
-/// The same between 0 and 1.
+/// Number `i` of the same sequence, scaled to the range from 0 to 1.
 pub fn fraction(i: usize) -> f64 {
     (random(i as u64) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// An item of one multiply-add. `black_box` keeps the compiler from combining it with the next item.
+#[inline]
+pub fn tiny(i: usize) {
+    black_box((i as u64).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+}
+
+/// An item of about a nanosecond.
+#[inline]
+pub fn small(i: usize) {
+    black_box(random(i as u64));
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Programs whose graphs are derived as a benchmark: those of Celerity's own benchmarks, with its numbers of tasks.
+//! Programs whose graphs are derived as a benchmark: the programs of Celerity's own benchmarks, with its numbers of
+//! tasks.
 //!
-//! A [`Topology`] is a list of tasks, each with an index space and accesses by range mapper. [`Topology::generate`] tells
-//! it to a new graph, as a program would. Where one of Celerity's tasks reads and writes the same points of a buffer (chain,
-//! trees), two buffers take turns here.
+//! A [`Topology`] is a list of tasks, each with an index space and accesses by range mapper. [`Topology::generate`]
+//! submits it to a new graph, as a program would. Where a task of Celerity's reads and writes the same points of a buffer
+//! (chain, trees), two buffers alternate here.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -14,7 +15,7 @@ use anabranch_graph::{
 
 use crate::harness::Failure;
 
-/// A program.
+/// A program: its buffers and tasks.
 pub struct Topology {
     buffers: Vec<(Extent<3>, bool)>,
     tasks: Vec<Task>,
@@ -25,17 +26,17 @@ struct Task {
     accesses: Vec<BufferAccess>,
 }
 
-/// A node of several.
+/// A node of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
-    /// Its rank.
+    /// The rank of the node.
     pub rank: u16,
-    /// How many there are.
+    /// The number of nodes.
     pub of: u16,
 }
 
 impl Node {
-    /// The one in the middle, which has neighbours on both sides.
+    /// The node in the middle, which has neighbours on both sides.
     pub fn middle(of: u16) -> Self {
         Self { rank: of / 2, of }
     }
@@ -60,7 +61,7 @@ impl Topology {
         self.tasks.len()
     }
 
-    /// The same program with a mapper of its own for each access: no two are known to be equal.
+    /// Gives each access a mapper of its own, so that the graph cannot know that two of them are equal.
     pub fn with_new_mappers(mut self) -> Self {
         for access in self.tasks.iter_mut().flat_map(|task| &mut task.accesses) {
             let same = Arc::clone(&access.mapper);
@@ -69,8 +70,8 @@ impl Topology {
         self
     }
 
-    /// Derives the task graph, with horizons, and the commands of a node if there is one. Nothing is known about which
-    /// tasks have finished.
+    /// Derives the task graph, with horizons, and the commands of `node` if there is one. The graph is never informed
+    /// that a task has finished.
     ///
     /// # Errors
     /// If a graph refuses a task.
@@ -111,7 +112,7 @@ fn access(buffer: BufferId, mode: Mode, mapper: &Mapper) -> BufferAccess {
     BufferAccess { buffer, mode, mapper: Arc::clone(mapper) }
 }
 
-/// A mapper by closure, for a buffer of this extent.
+/// A mapper defined by a closure, for a buffer of this extent.
 fn by<const K: usize, const B: usize>(
     extent: [usize; B],
     map: impl Fn(&Chunk<K>) -> GridBox<B> + Send + Sync + 'static,
@@ -126,7 +127,7 @@ fn on<const K: usize, const B: usize>(
     erase(mapper, Extent(extent))
 }
 
-/// Each task changes its own column of one buffer.
+/// Tasks that each change their own column of one buffer.
 pub fn soup() -> Topology {
     let (mut program, extent) = (Topology::new(), [64, 100]);
     let u = program.buffer(extent, true);
@@ -139,7 +140,7 @@ pub fn soup() -> Topology {
     program
 }
 
-/// Each task needs what all nodes have, transposed.
+/// Tasks that each read the result of the previous one transposed, so that a node needs data from all nodes.
 pub fn chain() -> Topology {
     let (mut program, extent) = (Topology::new(), [256, 256]);
     let [mut from, mut to] = [true, true].map(|initialised| program.buffer(extent, initialised));
@@ -151,8 +152,8 @@ pub fn chain() -> Topology {
     program
 }
 
-/// Levels of tasks, the first with so many tasks, the second with so many and so on; a task gathers all of its share of the
-/// columns, and each of its chunks writes some rows of it.
+/// Levels of tasks; `levels` gives the number of tasks of each. A task reads all of its share of the columns, and each of
+/// its chunks writes some rows of that share.
 fn tree(levels: [usize; 5]) -> Topology {
     let (mut program, extent) = (Topology::new(), [64, 16]);
     let [mut from, mut to] = [true, true].map(|initialised| program.buffer(extent, initialised));
@@ -175,17 +176,18 @@ pub fn expanding_tree() -> Topology {
     tree([1, 2, 4, 8, 16])
 }
 
-/// Levels of 16, 8, 4, 2 tasks and 1.
+/// Levels of 16, 8, 4, 2 and 1 tasks.
 pub fn contracting_tree() -> Topology {
     tree([16, 8, 4, 2, 1])
 }
 
-/// The wave equation on 512².
+/// The wave equation on a grid of 512².
 pub fn wave_sim() -> Topology {
     wave_sim_on(512)
 }
 
-/// The wave equation: two buffers that swap, a 5-point stencil; three tasks prepare it.
+/// The wave equation: a 5-point stencil on two buffers that swap. Three tasks prepare it:
+/// two that fill the buffers, and a first step.
 pub fn wave_sim_on(rows: usize) -> Topology {
     let (mut program, extent) = (Topology::new(), [rows, rows]);
     let [mut u, mut before] = [false, false].map(|initialised| program.buffer(extent, initialised));
@@ -234,10 +236,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_of_tasks_are_celeritys_and_every_graph_takes_them() {
+    fn every_topology_has_as_many_tasks_as_celeritys_and_is_valid() {
         let all = [soup(), chain(), expanding_tree(), contracting_tree(), wave_sim(), jacobi()];
         assert_eq!(all.each_ref().map(Topology::len), [100, 30, 31, 31, 203, 51]);
-        for topology in all.into_iter().flat_map(|topology| [topology]) {
+        for topology in all {
             for node in [None, Some(Node::middle(1)), Some(Node::middle(16))] {
                 topology.generate(node).unwrap();
             }

@@ -1,0 +1,8 @@
+//! The work that rows measure, where it takes more than a few lines or serves several rows.
+
+pub mod application;
+pub mod conflicts;
+pub mod empty_tasks;
+pub mod frames;
+pub mod memory;
+pub mod topologies;
