@@ -1,8 +1,8 @@
-/* What a callback through the library costs, in C calls.
+/* The cost of a callback through the library, in C calls.
  *
- * Five loops call the same function: not at all (it is inlined), as a C function, and as a callback that comes into the
- * runtime by anabranch_call: on a thread of the runtime, on a thread of the program that stays attached, and on one that
- * attaches and detaches each time. Of several rounds the fastest counts. The cost in C calls is
+ * Five loops run the same function: inlined, as a C function, and as a callback that enters the runtime by anabranch_call,
+ * on a thread of the runtime, on a thread of the program that stays attached, and on one that attaches and detaches each
+ * time. The fastest of several rounds counts. The cost in C calls is
  *
  *     ([elapsed] - [inline]) / ([C call] - [inline])
  *
@@ -20,7 +20,7 @@ static long calls = 5000000;
 static int rounds = 7;
 static anabranch_pool *pool;
 
-/* The function. It stores to memory, and the compiler must not find out what for. */
+/* The function. It is a volatile store, which the compiler cannot remove. */
 static inline void work(void *data) { *(volatile int *)data = 1; }
 
 __attribute__((noinline)) static void regular(void *data) {
@@ -56,7 +56,7 @@ static void callback_attached_each_time(void *data) {
     }
 }
 
-/* One measurement: a loop, and the nanoseconds that a turn takes. */
+/* One measurement: a loop, and the nanoseconds of one iteration. */
 struct row {
     const char *name;
     void (*loop)(void *);
@@ -100,7 +100,7 @@ static void fail(void) {
     exit(1);
 }
 
-/* On a worker of the pool. This thread must not wait for the job, or it would run it itself. */
+/* Measures on a worker of the pool. This thread must not call anabranch_job_wait early, or it would run the job itself. */
 static void measure_on_worker(struct row *row) {
     anabranch_job *job;
     if (anabranch_submit(pool, measure, row, &job) != ANABRANCH_OK) {
@@ -114,10 +114,10 @@ static void measure_on_worker(struct row *row) {
     }
 }
 
-static void measure_on_stranger(struct row *row) {
+static void measure_on_foreign_thread(struct row *row) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, on_thread, row) != 0 || pthread_join(thread, NULL) != 0) {
-        fprintf(stderr, "no thread could be made\n");
+        fprintf(stderr, "could not start a thread\n");
         exit(1);
     }
 }
@@ -144,8 +144,8 @@ int main(int argc, char **argv) {
     measure(&rows[0]);
     measure(&rows[1]);
     measure_on_worker(&rows[2]);
-    measure_on_stranger(&rows[3]);
-    measure_on_stranger(&rows[4]);
+    measure_on_foreign_thread(&rows[3]);
+    measure_on_foreign_thread(&rows[4]);
 
     double inlined = rows[0].ns, call = rows[1].ns - inlined;
     printf("%-44s %8s %8s\n", "", "ns", "C calls");

@@ -1,6 +1,7 @@
-/* A child process has none of its parent's threads: pools and jobs of the parent are an error there, and it makes its own.
+/* A child process has none of its parent's threads. Calls with pools and jobs of the parent fail there, and the child makes its
+ * own pool.
  *
- * Everything is checked; the program ends with 0 if all is right.
+ * The program checks every result, and returns 0 if all are right.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "anabranch.h"

@@ -1,5 +1,5 @@
-/* Parallel loops from the main thread and from threads of the program's own, jobs, and what happens when something goes
- * wrong. Every result is checked; the program ends with 0 if all are right.
+/* Parallel loops and jobs, from the main thread and from the program's own threads, and the errors of wrong calls. The program
+ * checks every result, and returns 0 if all are right.
  *
  *     parallel_for [ELEMENTS]
  */
@@ -56,7 +56,7 @@ static void run_axpy(const anabranch_pool *pool, size_t chunk) {
     free(y);
 }
 
-/* A loop that sums, in scratch memory of its own, with a number for each participant. */
+/* A loop that sums. Each call has scratch memory of its own. */
 struct sum {
     const anabranch_pool *pool;
     _Atomic uint64_t total;
@@ -130,7 +130,7 @@ static void run_refusals(const anabranch_pool *pool) {
     CHECK(strcmp(anabranch_last_error(), "") == 0 && anabranch_last_code() == 0);
 }
 
-/* Attachments. The last one of a thread cannot be ended inside a loop; it is left to the thread, which may be a worker. */
+/* Attachments. A thread (possibly a worker) cannot end its last one inside a loop, so it keeps that one. */
 static int detach_inside(size_t begin, size_t end, void *data) {
     (void)begin, (void)end;
     OK(anabranch_attach());
@@ -161,8 +161,8 @@ static void run_attachments(const anabranch_pool *pool) {
     CHECK(anabranch_detach() == ANABRANCH_NOT_ATTACHED);
 }
 
-/* Calls and jobs. What jobs use that nobody waits for is not on a stack. */
-static atomic_size_t left_alone;
+/* Calls and jobs. The counter of jobs that have no handle must not be on a stack, because no call waits for them. */
+static atomic_size_t detached_calls;
 
 enum { JOBS = 100 };
 
@@ -177,7 +177,7 @@ static void run_jobs(const anabranch_pool *pool) {
     CHECK(calls == 1);
     for (int i = 0; i < JOBS; i++) {
         OK(anabranch_submit(pool, count, &calls, &jobs[i]));
-        OK(anabranch_submit(pool, count, &left_alone, NULL));
+        OK(anabranch_submit(pool, count, &detached_calls, NULL));
     }
     for (int i = JOBS - 1; i >= 0; i--) {
         OK(anabranch_job_wait(jobs[i]));
@@ -186,14 +186,14 @@ static void run_jobs(const anabranch_pool *pool) {
     OK(anabranch_submit(pool, detach_in_job, &calls, &jobs[0]));
     OK(anabranch_job_wait(jobs[0]));
     CHECK(calls == 2 + JOBS);
-    OK(anabranch_submit(pool, count, &left_alone, &jobs[0]));
+    OK(anabranch_submit(pool, count, &detached_calls, &jobs[0]));
     anabranch_job_free(jobs[0]);
     OK(anabranch_submit(pool, count, &calls, &jobs[0]));
     OK(anabranch_job_wait(jobs[0]));
     anabranch_job_free(NULL);
 }
 
-/* What must be an error. */
+/* Wrong calls, which must fail. */
 static int never(size_t begin, size_t end, void *data) {
     (void)begin, (void)end, (void)data;
     CHECK(!"called");
@@ -230,11 +230,11 @@ static void run_errors(anabranch_pool *pool) {
     CHECK(anabranch_participant_index() == 0 && anabranch_participant_count() == 1);
 }
 
-/* A thread that ends may call everything: this is run after the library's own clean-up of the thread. */
+/* A thread that ends may call any function: this destructor runs after the library's own clean-up of the thread. */
 static pthread_key_t at_end;
 
 static void use_at_end(void *pool) {
-    /* It has ended attached, which is allowed. */
+    /* The thread has ended attached, which is allowed. */
     OK(anabranch_detach());
     run_sums(pool);
     run_refusals(pool);
@@ -242,7 +242,7 @@ static void use_at_end(void *pool) {
     run_errors(pool);
 }
 
-static void *stranger(void *pool) {
+static void *foreign_thread(void *pool) {
     run_axpy(pool, 0);
     run_sums(pool);
     run_refusals(pool);
@@ -252,9 +252,9 @@ static void *stranger(void *pool) {
     return NULL;
 }
 
-static void *stranger_that_ends_attached(void *pool) {
+static void *foreign_thread_that_ends_attached(void *pool) {
     CHECK(pthread_setspecific(at_end, pool) == 0);
-    stranger(pool);
+    foreign_thread(pool);
     OK(anabranch_attach());
     return NULL;
 }
@@ -270,22 +270,22 @@ int main(int argc, char **argv) {
         anabranch_pool *pool = anabranch_pool_new(threads);
         CHECK(pool != NULL && anabranch_pool_threads(pool) == threads);
         run_axpy(pool, 1000);
-        stranger(pool);
-        pthread_t strangers[4];
+        foreign_thread(pool);
+        pthread_t foreign_threads[4];
         for (int i = 0; i < 4; i++) {
-            CHECK(pthread_create(&strangers[i], NULL, stranger_that_ends_attached, pool) == 0);
+            CHECK(pthread_create(&foreign_threads[i], NULL, foreign_thread_that_ends_attached, pool) == 0);
         }
         for (int i = 0; i < 4; i++) {
-            CHECK(pthread_join(strangers[i], NULL) == 0);
+            CHECK(pthread_join(foreign_threads[i], NULL) == 0);
         }
-        /* A pool that is freed runs its jobs first. */
+        /* Freeing a pool runs its pending jobs first. */
         anabranch_job *last;
         atomic_size_t calls = 0;
         OK(anabranch_submit(pool, count, &calls, &last));
         OK(anabranch_pool_free(pool));
         CHECK(anabranch_job_is_done(last) && calls == 1);
         OK(anabranch_job_wait(last));
-        CHECK(atomic_exchange(&left_alone, 0) == 5 * (JOBS + 1));
+        CHECK(atomic_exchange(&detached_calls, 0) == 5 * (JOBS + 1));
         printf("%zu threads: all right\n", threads);
     }
     return 0;

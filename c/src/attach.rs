@@ -1,14 +1,14 @@
-//! Attachments of the calling thread: they count, and the last one to end lets the thread go.
+//! Attachments of the calling thread. They are counted; the thread leaves the runtime when the last one ends.
 
 use crate::{anabranch_status::*, error::Failure};
 use anabranch_par::foreign::{self, Attached};
 use std::{cell::Cell, mem::ManuallyDrop};
 
-/// What keeps the thread a member.
+/// The attachments of one thread.
 struct Attachment {
     count: Cell<usize>,
-    /// There while `count` is not 0. It is not dropped when the thread ends, which leaves by itself then: so this may be used
-    /// at any time, also by the destructors of a thread.
+    /// Present while `count` is not 0. It is never dropped when the thread ends, because the thread then leaves by itself. So
+    /// the thread-local variable needs no destructor, and other destructors of the thread may still use it.
     guard: Cell<Option<ManuallyDrop<Attached>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Why calls fail, and the last failure of each thread.
+//! The reasons why calls fail, and the last failure of each thread.
 
 use crate::anabranch_status::{self, *};
 use anabranch_par::{Consecutive, Forked, LoopError, Panic, PoolError};
@@ -15,7 +15,7 @@ use std::{
 pub(crate) struct Failure {
     status: anabranch_status,
     message: String,
-    /// What a callback returned, where that is why.
+    /// The value that a callback returned, if that is the reason.
     code: c_int,
 }
 
@@ -24,26 +24,26 @@ impl Failure {
         Self { status, message: message.into(), code: 0 }
     }
 
-    /// An argument that must be there is NULL.
+    /// A required argument is NULL.
     pub(crate) fn null(function: &str, argument: &str) -> Self {
         Self::new(ANABRANCH_INVALID_ARGUMENT, format!("{function}: the argument {argument} is NULL"))
     }
 
-    /// Something panicked.
+    /// A callback or the library panicked.
     pub(crate) fn panicked(message: Option<&str>) -> Self {
         Self::new(ANABRANCH_PANIC, format!("panicked: {}", message.unwrap_or("(no message)")))
     }
 
-    /// The same, for what the panic carried.
+    /// A panic that was caught with this payload.
     pub(crate) fn caught(payload: Box<dyn Any + Send>) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         let failure = Self::panicked(text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)));
-        // Its destructor is a callback's code, and may panic too: then what that carries is left alone.
+        // The destructor of the payload is code of a callback, and may panic too. The payload of that panic is leaked.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(payload))).map_err(mem::forget);
         failure
     }
 
-    /// A loop was not done. `begin` and `ranges`: what its items stand for.
+    /// A loop failed. Item `i` of the loop is the range `ranges.chunk(i)`, shifted by `begin`.
     pub(crate) fn of_loop(error: LoopError<c_int>, begin: usize, ranges: &Consecutive) -> Self {
         let place = |item| {
             let range = ranges.chunk(item);
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// Leaves this for the calling thread to ask for.
+    /// Stores this failure as the last one of the calling thread.
     #[cold]
     pub(crate) fn tell(self) -> anabranch_status {
         LAST.with(|last| {
@@ -99,10 +99,10 @@ impl From<PoolError> for Failure {
     }
 }
 
-/// How long a message can be, with the 0 at its end.
+/// The maximum length of a message, including the terminating 0.
 const MESSAGE: usize = 1024;
 
-/// What is kept of a thread's last failure. There is no destructor, so that a thread hears of errors while it ends too.
+/// The last failure of a thread. It has no destructor, so that a thread can still read errors while it ends.
 struct Last {
     status: Cell<anabranch_status>,
     code: Cell<c_int>,
@@ -115,7 +115,7 @@ thread_local! {
     };
 }
 
-/// The text as C has it: cut where it is too long, and without a 0 inside.
+/// The text as a C string: cut if it is too long, with each inner 0 replaced by a space.
 fn c_string(text: &str) -> [u8; MESSAGE] {
     let fits = (0..text.len().min(MESSAGE - 1) + 1).rev().find(|&end| text.is_char_boundary(end));
     let mut message = [0; MESSAGE];

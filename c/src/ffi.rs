@@ -1,10 +1,10 @@
 //! The functions that C calls.
 //!
-//! The documentation of each is for those who call it from C, and goes into the header word for word; what it asks of its
-//! caller is what makes the call sound.
+//! The documentation of each function is for callers in C and goes into the header word for word. A call is sound if the
+//! caller keeps what this documentation requires; `SAFETY` comments below call that the caller's contract.
 //!
-//! Callbacks are `extern "C-unwind"`: a callback in Rust may panic, which becomes a status. An exception of another language
-//! cannot be caught and ends the program.
+//! Callbacks are `extern "C-unwind"`: a callback in Rust may panic, and the panic becomes a status. The library cannot catch
+//! an exception of another language, which ends the program.
 
 #![expect(non_camel_case_types, reason = "the names that C sees")]
 #![expect(clippy::missing_safety_doc, reason = "the documentation is for C, where every function is unsafe")]
@@ -22,64 +22,64 @@ use std::{
 
 use anabranch_status::*;
 
-/// What a call has come to. What went wrong is said by `anabranch_last_error`.
+/// The outcome of a call. After a failure, `anabranch_last_error` has a message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum anabranch_status {
-    /// The call did what it says.
+    /// The call succeeded.
     ANABRANCH_OK = 0,
-    /// An argument must not have this value; nothing was done.
+    /// An argument has a value that is not allowed. Nothing was done.
     ANABRANCH_INVALID_ARGUMENT = 1,
-    /// A callback that is written in Rust panicked, or the library itself did.
+    /// A callback written in Rust panicked, or the library itself did.
     ANABRANCH_PANIC = 2,
-    /// This process was forked after the pool was made: its threads are in the parent process. Nothing was done.
+    /// This process was forked after the pool was made, so the pool's threads are in the parent process. Nothing was done.
     ANABRANCH_FORKED = 3,
-    /// This cannot be done inside a loop (or a job). Nothing was done.
+    /// The call is not allowed inside a loop (or a job). Nothing was done.
     ANABRANCH_STILL_INSIDE = 4,
     /// The calling thread is not attached. Nothing was done.
     ANABRANCH_NOT_ATTACHED = 5,
-    /// A callback returned a value other than 0, and the rest of the loop was left out.
+    /// A callback returned a value other than 0, and the rest of the loop was skipped.
     ANABRANCH_CANCELLED = 6,
-    /// An environment variable has a value that it must not have. Nothing was done.
+    /// An environment variable has a value that is not allowed. Nothing was done.
     ANABRANCH_ENVIRONMENT = 7,
-    /// The operating system refused something, a thread for instance. Nothing was done.
+    /// The operating system refused a resource, a thread for instance. Nothing was done.
     ANABRANCH_SYSTEM = 8,
 }
 
-/// A team of threads. Any number of threads may use one pool at the same time.
+/// A pool of threads. Any number of threads may use one pool at the same time.
 #[derive(Debug)]
 pub struct anabranch_pool(ThreadPool);
 
-/// A job that somebody may wait for.
+/// The handle of a job, to wait for it.
 #[derive(Debug)]
 pub struct anabranch_job {
     handle: JobHandle<()>,
     process: u32,
 }
 
-/// What a callback gets to see of the program: a pointer that is passed through.
+/// A callback, with the program's pointer that the library passes through to it.
 ///
-/// It goes to other threads: see [`Data`].
+/// The pointer goes to other threads: see [`Data`].
 type Callback = unsafe extern "C-unwind" fn(data: *mut c_void);
 
 /// The `data` of a callback.
 #[derive(Clone, Copy)]
 struct Data(*mut c_void);
 
-// SAFETY: this library does not look at what is behind the pointer. Who passes it vouches that the callback may use it on
-// other threads, and on several at a time where the function says so.
+// SAFETY: this library never dereferences the pointer. By the documentation of each function, the caller guarantees that the
+// callback may use the pointer on other threads, and on several at a time where the function says so.
 unsafe impl Send for Data {}
 // SAFETY: as above.
 unsafe impl Sync for Data {}
 
 impl Data {
-    /// The pointer. (A closure that named the field would capture that alone.)
+    /// The pointer. (A closure that names the field captures the bare pointer, which is not `Send`.)
     fn get(self) -> *mut c_void {
         self.0
     }
 }
 
-/// Runs what a function does; no panic goes further.
+/// Runs the body of a function. Returns its status; a panic becomes one, too.
 fn entry(f: impl FnOnce() -> Result<(), Failure>) -> anabranch_status {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(())) => ANABRANCH_OK,
@@ -93,20 +93,20 @@ fn entry(f: impl FnOnce() -> Result<(), Failure>) -> anabranch_status {
 /// # Safety
 /// The pointer is null, or comes from [`anabranch_pool_new`] and is not freed as long as the result is used.
 unsafe fn pool_of<'a>(pool: *const anabranch_pool, function: &str) -> Result<&'a ThreadPool, Failure> {
-    // SAFETY: said above.
+    // SAFETY: see above.
     match unsafe { pool.as_ref() } {
         Some(pool) => Ok(&pool.0),
         None => Err(Failure::null(function, "pool")),
     }
 }
 
-/// Makes a pool whose loops run on `threads` threads: the one that calls, and `threads - 1` workers that are started now.
+/// Makes a pool whose loops run on `threads` threads: the calling thread, and `threads - 1` workers that start now.
 ///
-/// With 0 it has as many as the environment variable ANABRANCH_NUM_THREADS says, or else as this process may use
-/// processors. ANABRANCH_PIN and ANABRANCH_WAIT_POLICY are heeded too.
+/// With 0, the environment variable ANABRANCH_NUM_THREADS gives the number of threads; without that variable, it is the
+/// number of processors that this process may use. ANABRANCH_PIN and ANABRANCH_WAIT_POLICY apply, too.
 ///
-/// Returns NULL where that fails: `anabranch_last_status` and `anabranch_last_error` say why. The pool belongs to the caller,
-/// who frees it with `anabranch_pool_free`.
+/// Returns NULL on failure: `anabranch_last_status` and `anabranch_last_error` say why. The pool belongs to the caller, who
+/// frees it with `anabranch_pool_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_pool_new(threads: usize) -> *mut anabranch_pool {
     let mut made = ptr::null_mut();
@@ -119,11 +119,11 @@ pub extern "C" fn anabranch_pool_new(threads: usize) -> *mut anabranch_pool {
     made
 }
 
-/// Runs the jobs of the pool that are still waiting, ends its threads, waits for them and frees the pool.
+/// Runs the pending jobs of the pool, ends its threads, waits for them and frees the pool.
 ///
-/// No other call with this pool may be in progress on any thread, and none may follow. Inside a loop this is refused
-/// (ANABRANCH_STILL_INSIDE), and the pool lives on. NULL is allowed. A process that was forked after the pool was made may
-/// free it too, and waits for nobody.
+/// No other call with this pool may be in progress on any thread, and none may follow. Inside a loop the call fails
+/// (ANABRANCH_STILL_INSIDE), and the pool stays usable. NULL is allowed. A process that was forked after the pool was made
+/// may free it too; there the call waits for no thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_pool_free(pool: *mut anabranch_pool) -> anabranch_status {
     entry(|| {
@@ -132,58 +132,58 @@ pub unsafe extern "C" fn anabranch_pool_free(pool: *mut anabranch_pool) -> anabr
             return Err(Failure::new(ANABRANCH_STILL_INSIDE, message));
         }
         if !pool.is_null() {
-            // SAFETY: from `anabranch_pool_new`, which made a box, and not freed before: both is the caller's word.
+            // SAFETY: by the caller's contract the pointer is from `anabranch_pool_new`, which made a box, and was not freed before.
             drop(unsafe { Box::from_raw(pool) });
         }
         Ok(())
     })
 }
 
-/// How many threads a loop has when the calling thread runs it on this pool; 0 where `pool` is NULL.
+/// The number of threads of a loop that the calling thread runs on this pool; 0 if `pool` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_pool_threads(pool: *const anabranch_pool) -> usize {
     let mut threads = 0;
     entry(|| {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         threads = unsafe { pool_of(pool, "anabranch_pool_threads") }?.threads();
         Ok(())
     });
     threads
 }
 
-/// What went wrong in the last call of this thread that failed, in English (UTF-8, less than 1024 bytes); the empty string
-/// where none has. Never NULL.
+/// The error message of the last call of this thread that failed, in English (UTF-8, less than 1024 bytes); the empty string
+/// if no call has failed. Never NULL.
 ///
-/// The string belongs to the library. It may be read by this thread until its next call that fails, or until
+/// The string belongs to the library. This thread may read it until its next call that fails, or until
 /// `anabranch_clear_error`.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_last_error() -> *const c_char {
     error::last_message()
 }
 
-/// The status of the last call of this thread that failed; ANABRANCH_OK where none has.
+/// The status of the last call of this thread that failed; ANABRANCH_OK if none has.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_last_status() -> anabranch_status {
     error::last_status()
 }
 
-/// What the callback returned that made the last call of this thread fail (ANABRANCH_CANCELLED); 0 where it failed for
-/// another reason, or none has failed.
+/// The value that a callback returned to make the last call of this thread fail (ANABRANCH_CANCELLED); 0 if that call failed
+/// for another reason, or if none has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_last_code() -> c_int {
     error::last_code()
 }
 
-/// Forgets what went wrong in calls of this thread.
+/// Clears the last error of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_clear_error() {
     error::clear();
 }
 
-/// Makes the calling thread a member of the runtime, until it detaches or ends.
+/// Registers the calling thread with the runtime, until it detaches or ends.
 ///
-/// Nobody needs this: every thread may call everything, and joins by itself when it first needs to. It is for threads that
-/// shall be ready before their first call. Attachments count: the thread leaves with the last `anabranch_detach`.
+/// A program never needs this: any thread may call any function, and is registered at its first use. Call this to register a
+/// thread before its first use. Attachments are counted: the thread leaves with the last `anabranch_detach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_attach() -> anabranch_status {
     entry(|| {
@@ -192,34 +192,34 @@ pub extern "C" fn anabranch_attach() -> anabranch_status {
     })
 }
 
-/// Ends one attachment of the calling thread. With the last one, what the runtime keeps for the thread is lent to others; the
-/// thread may go on to call everything, and may attach again.
+/// Ends one attachment of the calling thread. When the last attachment ends, other threads may reuse the memory that the
+/// runtime keeps for this one. The thread may still call any function, and may attach again.
 ///
-/// Fails where the thread is not attached (ANABRANCH_NOT_ATTACHED), and where this is the last attachment and the thread is
-/// inside a loop or a job (ANABRANCH_STILL_INSIDE): then it stays attached. A thread that ends need not detach.
+/// Fails if the thread is not attached (ANABRANCH_NOT_ATTACHED). Also fails if this is the last attachment and the thread is
+/// inside a loop or a job (ANABRANCH_STILL_INSIDE); the thread stays attached then. A thread that ends need not detach.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_detach() -> anabranch_status {
     entry(attach::detach)
 }
 
-/// Calls `f(data)` on the calling thread, which may be any, with `pool` as its own: for callbacks by which a program comes
-/// into the runtime from threads that it did not make. Takes no lock and allocates nothing.
+/// Calls `f(data)` on the calling thread, which may be any thread, with `pool` as its current pool: for callbacks that enter
+/// the runtime on threads that the runtime did not start. Takes no lock and allocates no memory.
 ///
-/// Fails where `pool` or `f` is NULL, and in a process that was forked after the pool was made: `f` is not called then.
+/// Fails if `pool` or `f` is NULL, and in a process that was forked after the pool was made. Then `f` is not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_call(
     pool: *const anabranch_pool,
     f: Option<unsafe extern "C-unwind" fn(data: *mut c_void)>,
     data: *mut c_void,
 ) -> anabranch_status {
-    // SAFETY: null, or a pool that lives as long as this call: the caller's word.
+    // SAFETY: null, or a pool that lives as long as this call, by the caller's contract.
     let (Some(pool), Some(f)) = (unsafe { pool.as_ref() }, f) else {
         return call_without(if f.is_none() { "f" } else { "pool" });
     };
     if let Err(forked) = pool.0.check_fork() {
         return fail(forked);
     }
-    // SAFETY: `f` may be called with `data` on this thread: the caller's word.
+    // SAFETY: `f` may be called with `data` on this thread, by the caller's contract.
     match pool.0.call(|| unsafe { f(data) }) {
         Ok(()) => ANABRANCH_OK,
         Err(panic) => fail(panic),
@@ -232,22 +232,23 @@ fn call_without(argument: &str) -> anabranch_status {
     Failure::null("anabranch_call", argument).tell()
 }
 
-/// Keeps what is rare out of the way of a call.
+/// The rare path of a call, kept out of line.
 #[cold]
 #[inline(never)]
 fn fail(why: impl Into<Failure>) -> anabranch_status {
     why.into().tell()
 }
 
-/// Hands over a job: `f(data)` is called some time later, on a worker of the pool or by `anabranch_job_wait`. Jobs begin in
+/// Submits a job: `f(data)` is called some time later, on a worker of the pool or by `anabranch_job_wait`. Jobs begin in
 /// about the order in which they were submitted.
 ///
-/// Where `job` is not NULL, `*job` is set to a handle, which belongs to the caller: `anabranch_job_wait` or `anabranch_job_free`
-/// ends it. With NULL nobody waits for the job. A pool of one thread has no workers: its jobs are run
-/// by the threads that use it. The calling one does so before this returns, or when it leaves the loop or job that it is in.
+/// If `job` is not NULL, `*job` is set to a handle, which belongs to the caller: end it with `anabranch_job_wait` or
+/// `anabranch_job_free`. If `job` is NULL, there is no handle to wait with. A pool of one thread has no workers, so the
+/// threads that use it run its jobs. The calling thread does so before this returns, or when it leaves the loop or job that
+/// it is in.
 ///
-/// What `data` points to must live until the job has ended, and `f` must be allowed to use it on another thread.
-/// Fails where `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.
+/// The data behind `data` must live until the job has ended, and `f` must be allowed to use it on another thread.
+/// Fails if `pool` or `f` is NULL, and in a process that was forked after the pool was made; `*job` is NULL then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_submit(
     pool: *const anabranch_pool,
@@ -261,12 +262,12 @@ pub unsafe extern "C" fn anabranch_submit(
         **handle = ptr::null_mut();
     }
     entry(|| {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         let pool = unsafe { pool_of(pool, "anabranch_submit") }?;
         let f: Callback = f.ok_or_else(|| Failure::null("anabranch_submit", "f"))?;
         pool.check_fork()?;
         let data = Data(data);
-        // SAFETY: `f` may be called with `data`, once, on any thread: the caller's word.
+        // SAFETY: `f` may be called with `data`, once, on any thread, by the caller's contract.
         let spawned = pool.spawn(move || unsafe { f(data.get()) });
         if let Some(handle) = handle {
             *handle = Box::into_raw(Box::new(anabranch_job { handle: spawned, process: process::id() }));
@@ -275,7 +276,7 @@ pub unsafe extern "C" fn anabranch_submit(
     })
 }
 
-/// In another process than its own, nobody runs a job.
+/// A forked child has no thread that runs a job of its parent.
 fn check_process(job: &anabranch_job) -> Result<(), Failure> {
     if process::id() == job.process {
         return Ok(());
@@ -284,30 +285,30 @@ fn check_process(job: &anabranch_job) -> Result<(), Failure> {
     Err(Failure::new(ANABRANCH_FORKED, message))
 }
 
-/// Waits until the job has ended, and frees the handle. A job that nobody has begun is run now, by the calling thread; while
+/// Waits until the job has ended, and frees the handle. If no thread has begun the job, the calling thread runs it now. While
 /// it waits, the thread runs nothing else.
 ///
-/// Fails where `job` is NULL, where the job panicked, and in a process that was forked after the job was submitted.
+/// Fails if `job` is NULL, if the job panicked, and in a process that was forked after the job was submitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_job_wait(job: *mut anabranch_job) -> anabranch_status {
     entry(|| {
         if job.is_null() {
             return Err(Failure::null("anabranch_job_wait", "job"));
         }
-        // SAFETY: from `anabranch_submit`, which made a box, and not ended before: the caller's word.
+        // SAFETY: by the caller's contract the pointer is from `anabranch_submit`, which made a box, and was not ended before.
         let job = unsafe { Box::from_raw(job) };
         check_process(&job)?;
         job.handle.join().map_err(|panic| Failure::caught(panic.into_payload()))
     })
 }
 
-/// Whether the job has ended, so that `anabranch_job_wait` returns at once. False, with an error, where `job` is NULL and in a
-/// process that was forked after the job was submitted.
+/// Whether the job has ended, so that `anabranch_job_wait` returns at once. Returns false, and sets the error, if `job` is NULL
+/// and in a process that was forked after the job was submitted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_job_is_done(job: *const anabranch_job) -> bool {
     let mut done = false;
     entry(|| {
-        // SAFETY: null, or from `anabranch_submit` and not ended: the caller's word.
+        // SAFETY: null, or from `anabranch_submit` and not ended, by the caller's contract.
         let job = unsafe { job.as_ref() }.ok_or_else(|| Failure::null("anabranch_job_is_done", "job"))?;
         check_process(job)?;
         done = job.handle.is_done();
@@ -316,7 +317,7 @@ pub unsafe extern "C" fn anabranch_job_is_done(job: *const anabranch_job) -> boo
     done
 }
 
-/// Frees the handle without waiting: the job is run all the same. NULL is allowed.
+/// Frees the handle without waiting. The job still runs. NULL is allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_job_free(job: *mut anabranch_job) {
     if !job.is_null() {
@@ -326,18 +327,18 @@ pub unsafe extern "C" fn anabranch_job_free(job: *mut anabranch_job) {
 }
 
 /// Calls `body(b, e, data)` for consecutive ranges [b, e) that together are [begin, end), on the threads of the pool and on the
-/// calling thread, several at a time; returns when all calls have returned.
+/// calling thread, several at a time. Returns when all calls have returned.
 ///
 /// Every range has `chunk` elements, the last one perhaps fewer; with 0 there are up to 256 ranges of the same size. So the
-/// ranges follow from the arguments alone, never from the number of threads. An empty range calls nothing.
+/// ranges depend on the arguments alone, never on the number of threads. If `begin` equals `end`, `body` is not called.
 ///
-/// Where a call returns something other than 0, ranges behind it that have not begun are left out. Those before it are all
-/// done. The result is ANABRANCH_CANCELLED then, and `anabranch_last_code` is what the call for the lowest such range returned.
+/// If a call returns a value other than 0, later ranges that have not begun are skipped, and all earlier ones are done. The
+/// result is ANABRANCH_CANCELLED then, and `anabranch_last_code` is the value that the call for the lowest such range returned.
 ///
-/// `body` must be allowed to use `data` on several threads at once. It may call everything, this function too; while a thread
+/// `body` must be allowed to use `data` on several threads at once. It may call any function, this one too. While a thread
 /// waits here, it works on this loop and nothing else.
-/// Fails where `pool` or `body` is NULL, where `begin` is greater than `end`, and in a process that was forked after the pool
-/// was made.
+/// Fails if `pool` or `body` is NULL, if `begin` is greater than `end`, and in a process that was forked after the pool was
+/// made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_parallel_for(
     pool: *const anabranch_pool,
@@ -348,7 +349,7 @@ pub unsafe extern "C" fn anabranch_parallel_for(
     data: *mut c_void,
 ) -> anabranch_status {
     entry(|| {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller's contract.
         let pool = unsafe { pool_of(pool, "anabranch_parallel_for") }?;
         let body = body.ok_or_else(|| Failure::null("anabranch_parallel_for", "body"))?;
         let Some(len) = end.checked_sub(begin) else {
@@ -359,41 +360,41 @@ pub unsafe extern "C" fn anabranch_parallel_for(
         let (ranges, data) = (Consecutive::by_size(len, size), Data(data));
         let call = |item| {
             let range = ranges.chunk(item);
-            // SAFETY: `body` may be called with `data` on several threads: the caller's word.
+            // SAFETY: `body` may be called with `data` on several threads, by the caller's contract.
             match unsafe { body(begin + range.start, begin + range.end, data.get()) } {
                 0 => Ok(()),
                 code => Err(code),
             }
         };
         let items = (0..ranges.chunks()).par().on(pool);
-        // Ranges of a size that was chosen are dealt out one by one; of the others a thread takes several.
+        // A thread takes ranges of a size that the program chose one by one, and automatic ranges several at a time.
         let result = items.chunking(chunk == 0).try_for_each(call);
         result.map_err(|error| Failure::of_loop(error, begin, &ranges))
     })
 }
 
-/// Into how many ranges a loop is cut at most, where the program does not say how large they are.
+/// The maximum number of ranges of a loop whose program does not choose their size.
 const AUTOMATIC_RANGES: usize = 256;
 
-/// The calling thread's number among those that work on the innermost loop around this call: from 0 to
-/// `anabranch_participant_count` - 1, and no two of them have the same at a time. 0 outside of all loops.
+/// The calling thread's number among the threads that work on the innermost loop around this call: from 0 to
+/// `anabranch_participant_count` - 1. No two of them have the same number at the same time. 0 outside of all loops.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_participant_index() -> usize {
     participant().map_or(0, |me| me.index())
 }
 
-/// How many threads may work on the innermost loop around this call. 1 outside of all loops.
+/// The number of threads that may work on the innermost loop around this call. 1 outside of all loops.
 #[unsafe(no_mangle)]
 pub extern "C" fn anabranch_participant_count() -> usize {
     participant().map_or(1, |me| me.count())
 }
 
-/// Calls `f(memory, data)` on the calling thread with `bytes` bytes of memory, which are its own until `f` returns. They begin
-/// at a multiple of 64; what is in them is unspecified.
+/// Calls `f(memory, data)` on the calling thread with `bytes` bytes of memory, which belong to `f` until it returns. Their
+/// address is a multiple of 64, and their contents are unspecified.
 ///
-/// The memory stays with the thread: the next call for as much allocates nothing. Calls may be nested. Where the system has
+/// The memory stays with the thread: the next call for as many bytes allocates nothing. Calls may be nested. If the system has
 /// no more memory, the program ends.
-/// Fails where `f` is NULL or `bytes` is more than PTRDIFF_MAX.
+/// Fails if `f` is NULL or `bytes` is more than PTRDIFF_MAX - 64.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn anabranch_scratch(
     bytes: usize,
@@ -403,13 +404,13 @@ pub unsafe extern "C" fn anabranch_scratch(
     entry(|| {
         let f = f.ok_or_else(|| Failure::null("anabranch_scratch", "f"))?;
         if bytes > isize::MAX as usize - 64 {
-            let message = format!("anabranch_scratch: {bytes} bytes are more than there can be");
+            let message = format!("anabranch_scratch: {bytes} bytes are more than an allocation can have");
             return Err(Failure::new(ANABRANCH_INVALID_ARGUMENT, message));
         }
         scratch::scope(|scope| {
             let memory = scope.slice::<u8>(bytes).as_mut_ptr().cast();
-            // SAFETY: `f` may be called with `data` on this thread: the caller's word. The memory is the callback's alone
-            // until it returns.
+            // SAFETY: `f` may be called with `data` on this thread, by the caller's contract. Only the callback uses the
+            // memory until it returns.
             unsafe { f(memory, data) }
         });
         Ok(())

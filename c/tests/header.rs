@@ -1,9 +1,9 @@
-//! The header is what cbindgen makes of the source.
+//! The committed header is the one that cbindgen generates from the source.
 
 use std::{env, fs, path::Path};
 
 #[test]
-fn the_header_is_that_of_the_source() {
+fn the_header_matches_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();
     let bindings = cbindgen::Builder::new().with_config(config).with_src(root.join("src/ffi.rs")).generate();
@@ -16,7 +16,7 @@ fn the_header_is_that_of_the_source() {
     let committed = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         made == committed,
-        "{} is not what the source says; make it anew: UPDATE_HEADER=1 cargo test -p anabranch-c --test header",
+        "{} differs from the source; generate it again: UPDATE_HEADER=1 cargo test -p anabranch-c --test header",
         path.display()
     );
 }

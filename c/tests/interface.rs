@@ -1,4 +1,4 @@
-//! What a C program cannot show: callbacks that panic, forks, loops of any length.
+//! Tests of the C interface that a C program cannot do: callbacks that panic, and loops of any length.
 
 use anabranch_c::{anabranch_status::*, *};
 use std::{
@@ -20,13 +20,13 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, and used by nobody any more.
+        // SAFETY: made in `new`, and no longer in use.
         assert_eq!(unsafe { anabranch_pool_free(self.0) }, ANABRANCH_OK);
     }
 }
 
 fn last_error() -> String {
-    // SAFETY: a string, until this thread's next call that fails.
+    // SAFETY: the string is valid until this thread's next call that fails.
     unsafe { CStr::from_ptr(anabranch_last_error()) }.to_str().unwrap().to_owned()
 }
 
@@ -99,7 +99,7 @@ extern "C-unwind" fn refuses(begin: usize, _: usize, _: *mut c_void) -> c_int {
 }
 
 #[test]
-fn ranges_follow_from_the_arguments() {
+fn ranges_depend_on_the_arguments_alone() {
     let max = usize::MAX;
     let cases = [
         ((0, 1000, 0), 250),
@@ -135,10 +135,10 @@ extern "C-unwind" fn keep(memory: *mut c_void, address: *mut c_void) {
 }
 
 #[test]
-fn scratch_is_aligned_and_warm() {
+fn scratch_is_aligned_and_reused() {
     let (mut first, mut second) = (0_usize, 1_usize);
     for bytes in [0, 1, 100_000] {
-        // SAFETY: the callback leaves the address in the variable.
+        // SAFETY: the callback stores the address in the variable.
         unsafe {
             assert_eq!(anabranch_scratch(bytes, Some(keep), (&raw mut first).cast()), ANABRANCH_OK);
             assert_eq!(anabranch_scratch(bytes, Some(keep), (&raw mut second).cast()), ANABRANCH_OK);
@@ -148,7 +148,7 @@ fn scratch_is_aligned_and_warm() {
 }
 
 #[test]
-fn attachments_count() {
+fn attachments_are_counted() {
     std::thread::spawn(|| {
         assert_eq!(anabranch_detach(), ANABRANCH_NOT_ATTACHED);
         for _ in 0..3 {
@@ -162,7 +162,7 @@ fn attachments_count() {
 }
 
 #[test]
-fn the_last_error_is_the_threads_own() {
+fn each_thread_has_its_own_last_error() {
     // SAFETY: NULL is an error.
     assert_eq!(unsafe { anabranch_job_wait(null_mut()) }, ANABRANCH_INVALID_ARGUMENT);
     std::thread::spawn(|| {

@@ -1,6 +1,6 @@
-//! The C programs in `examples/` are built against the library, as a program of somebody else's would be, and run.
+//! The C programs in `examples/` build against the library, as any other C program would, and run.
 //!
-//! Cargo builds all forms of the library for this test and lays them beside it.
+//! Cargo builds the static and the shared library for this test and puts them beside it.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// What the static library needs of the system.
+/// The system libraries that the static library needs.
 const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ fn compiler() -> Option<OsString> {
     found.then_some(cc)
 }
 
-/// Where this test is, and the library too.
+/// The folder of this test's program, which has the libraries, too.
 fn libraries() -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_path_buf();
     for library in ["libanabranch_c.a", "libanabranch_c.so"] {
@@ -38,7 +38,7 @@ fn libraries() -> PathBuf {
     folder
 }
 
-/// Builds an example with all warnings as errors; where it is.
+/// Builds an example with all warnings as errors. Returns its path.
 fn build(cc: &OsString, example: &str, linking: Linking, more: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{example}-{linking:?}{}", more.len()));
@@ -59,7 +59,7 @@ fn build(cc: &OsString, example: &str, linking: Linking, more: &[&str]) -> PathB
     program
 }
 
-/// Runs a command, which must succeed; what it printed.
+/// Runs a command, which must succeed. Returns its output.
 fn succeed(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
@@ -68,7 +68,7 @@ fn succeed(command: &mut Command) -> String {
 }
 
 #[test]
-fn loops_jobs_and_errors_are_as_the_header_says() {
+fn loops_jobs_and_errors_behave_as_the_header_says() {
     let Some(cc) = compiler() else { return };
     for linking in [Linking::Static, Linking::Dynamic] {
         let printed = succeed(&mut Command::new(build(&cc, "parallel_for", linking, &[])));
@@ -79,16 +79,16 @@ fn loops_jobs_and_errors_are_as_the_header_says() {
 }
 
 #[test]
-fn a_forked_child_is_told_so() {
+fn a_forked_child_gets_an_error() {
     let Some(cc) = compiler() else { return };
     for linking in [Linking::Static, Linking::Dynamic] {
         succeed(&mut Command::new(build(&cc, "fork", linking, &[])));
     }
 }
 
-/// What is said to be still reachable at the end is kept for the next thread on purpose, and what is "possibly lost" is
-/// the standard library's handle of the main thread, to which only a pointer inside it leads: neither is an error here, so no
-/// suppressions are needed.
+/// Memory that Valgrind reports as "still reachable" at the end is kept for the next thread on purpose. The memory reported as
+/// "possibly lost" is the standard library's handle of the main thread, which only an interior pointer refers to. The options
+/// count neither as an error, so the test needs no suppressions.
 #[test]
 fn valgrind_finds_no_error() {
     let Some(cc) = compiler() else { return };
@@ -99,7 +99,7 @@ fn valgrind_finds_no_error() {
     let program = build(&cc, "parallel_for", Linking::Dynamic, &["-g"]);
     let options =
         ["--quiet", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect"];
-    // Few elements: it runs one thread at a time, and slowly.
+    // Few elements, because Valgrind runs one thread at a time, and slowly.
     succeed(
         Command::new("valgrind")
             .args(options)
@@ -132,9 +132,8 @@ fn the_benchmark_of_callbacks_prints_its_five_rows() {
     }
 }
 
-/// C++ reads the header too.
 #[test]
-fn the_header_is_cxx_too() {
+fn the_header_compiles_as_cxx() {
     let cxx = env::var_os("CXX").unwrap_or_else(|| "c++".into());
     if !Command::new(&cxx).arg("--version").output().is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: there is no C++ compiler {cxx:?}");
