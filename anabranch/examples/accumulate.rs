@@ -1,11 +1,11 @@
-//! One histogram, filled by many tasks in any order.
+//! Many tasks fill one histogram, in any order.
 //!
 //! `cargo run --release -p anabranch --example accumulate`
 //!
-//! Instruments deliver their measurements when they like; each delivery is added to one histogram. Adding is
-//! `&mut`: two tasks must never do it at once. But in which order they do it makes no difference, and `exclusive()` says
-//! so. Whoever's measurements are there goes first, and no thread waits for a lock. With `sequential()` every task
-//! waits for all before it, the slowest instrument first.
+//! Instruments deliver their measurements at any time; a task adds each delivery to the histogram. Adding needs `&mut`, so two
+//! tasks must never add at the same time. But their order makes no difference, and `exclusive()` says so: the task whose
+//! measurements are ready goes first, and no thread waits for a lock. With `sequential()` every task would wait for all earlier
+//! ones, and the first instrument is the slowest.
 
 use anabranch::prelude::*;
 use std::{
@@ -17,7 +17,7 @@ const INSTRUMENTS: usize = 12;
 const SAMPLES: usize = 1000;
 const BINS: usize = 16;
 
-/// The counts, and who was added when.
+/// The counts, and the order in which the instruments were added.
 #[derive(Default)]
 struct Histogram {
     counts: [u64; BINS],
@@ -76,7 +76,7 @@ fn fill(adding: Adding) -> Result<Histogram, Error> {
     Ok(histogram)
 }
 
-/// What an instrument measures: any numbers, always the same.
+/// A measurement of an instrument: an arbitrary number, the same in every run.
 fn reading(instrument: usize, i: usize) -> u32 {
     let mixed = ((instrument * SAMPLES + i) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 40) as u32

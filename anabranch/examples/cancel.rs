@@ -1,16 +1,16 @@
-//! A search that is cancelled as soon as something is found.
+//! A search that is cancelled at the first match.
 //!
 //! `cargo run --release -p anabranch --example cancel`
 //!
-//! All blocks of numbers are submitted at once, under a cancellation token. The task that finds a number cancels the
-//! token: blocks that have not begun are not searched at all, those that have begun look at the token now and then.
-//! A cancelled task writes nothing, so that tasks that need what it would have written are skipped. None of this is an
-//! error; the handles tell what became of each task.
+//! The program submits a task for each block of numbers, all under one cancellation token. The task that finds a number cancels
+//! the token. Then blocks that have not begun are not searched at all, and blocks that have begun check the token now and then.
+//! A cancelled task writes nothing, so tasks that read its buffer are skipped. None of this is an error; the handles have the
+//! status of each task.
 
 use anabranch::prelude::*;
 
 const PER_BLOCK: usize = 1 << 18;
-/// Nobody has found anything: what the smallest of no numbers is.
+/// The result of a block without a match: the minimum of no numbers.
 const NOTHING: u64 = u64::MAX;
 
 fn main() -> Result<(), Error> {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Error> {
     assert_eq!(done + cancelled, blocks.len(), "{statuses:?}");
     assert!(token.is_cancelled() && report.status() == Status::Skipped);
 
-    // What tasks that are done have written is there.
+    // The results of tasks that are done are available.
     let mut number = NOTHING;
     for ((_, found), _) in blocks.iter().zip(&statuses).filter(|(_, status)| **status == Status::Done) {
         number = number.min(rt.fence(found)?.wait()?[[]]);
@@ -56,7 +56,7 @@ fn search(
     let token = token.clone();
     rt.task(format!("search block {block}")).over([PER_BLOCK]).reduce(found, min()).kernel(
         move |tile, (found,)| {
-            // A kernel is called once for each of many small tiles: often enough to look.
+            // The kernel is called once for each of many small tiles, which is often enough to check the token.
             if token.is_cancelled() {
                 return;
             }

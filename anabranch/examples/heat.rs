@@ -10,7 +10,7 @@ const COLS: usize = 48;
 fn main() -> Result<(), Error> {
     let rt = Runtime::new()?;
 
-    // The plate is cold, but for its left edge. Edges stay as they are.
+    // The plate is cold except for its left edge. The edges never change.
     let initial = ndarray::Array2::from_shape_fn((ROWS, COLS), |(_, x)| if x == 0 { 1.0_f32 } else { 0.0 });
     let mut plate = rt.buffer_from(&initial)?.named("plate");
     let mut next = rt.buffer::<f32, 2>([ROWS, COLS]).named("next");
@@ -36,7 +36,7 @@ fn main() -> Result<(), Error> {
                 }
             })?;
         if step % 200 == 0 {
-            // Beside the steps that follow: only the next overwrite of this buffer waits for it.
+            // This runs beside the following steps: only the next overwrite of this buffer waits for it.
             rt.task("draw")
                 .once()
                 .read(&next, all())

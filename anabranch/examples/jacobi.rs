@@ -1,16 +1,16 @@
-//! Iterating until converged, without ever stalling.
+//! Iterates until the solution has converged, without ever stalling.
 //!
 //! `cargo run --release -p anabranch --example jacobi`
 //!
-//! Whether another step is needed depends on the residual of the last one: data-dependent control flow. The obvious loop
+//! The program needs another step if the residual of the last one is too large: data-dependent control flow. The obvious loop
 //! submits a step, waits for its residual and decides. While the program decides and submits, no thread computes.
 //!
-//! This one keeps a *window* of steps in flight. Each step leaves its residual in a fence, and the program waits for the
-//! oldest fence of the window only: when it says 'not yet', the steps after it are there already and are being
-//! computed. The price is a few steps that run beyond the one that converged, one less than the window is wide. They do
-//! no harm: they make the solution a little better.
+//! This program keeps a *window* of steps in flight. A fence captures the residual of each step, and the program waits only for
+//! the oldest fence of the window. If that step has not converged, the next steps are already being computed. The price is a few
+//! steps beyond the one that converged: one less than the width of the window. They do no harm, but improve the solution a
+//! little.
 //!
-//! The number of steps does not depend on timing, because what is decided depends on residuals alone.
+//! The number of steps does not depend on timing, because the decisions depend on residuals alone.
 
 use anabranch::{Fence, prelude::*};
 use std::{collections::VecDeque, time::Instant};
@@ -23,7 +23,7 @@ struct Solution {
     /// The first step whose residual is below the threshold.
     converged: usize,
     residual: f64,
-    /// How many steps had been submitted when that was known.
+    /// The number of steps submitted by the time the program saw that residual.
     submitted: usize,
     field: Snapshot<f64, 2>,
 }
@@ -52,7 +52,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Steps until one has a residual below the threshold; `window` steps are in flight.
+/// Runs steps until one has a residual below the threshold, with `window` steps in flight.
 fn solve(window: usize) -> Result<Solution, Error> {
     let rt = Runtime::new()?;
     let start =
@@ -70,7 +70,7 @@ fn solve(window: usize) -> Result<Solution, Error> {
         if in_flight.len() == window
             && let Some((converged, fence)) = in_flight.pop_front()
         {
-            let residual = fence.wait()?[[]]; // the other steps of the window go on meanwhile
+            let residual = fence.wait()?[[]]; // the other steps of the window run meanwhile
             if residual < THRESHOLD {
                 return Ok(Solution {
                     converged,
@@ -110,7 +110,7 @@ fn is_edge(y: usize, x: usize) -> bool {
     [y, x].iter().any(|&i| i == 0 || i == N - 1)
 }
 
-/// A field each of whose points is the mean of its neighbours: what the iteration must find from the edges alone.
+/// The exact solution: each point is the mean of its neighbours. The iteration must find it from the edges alone.
 fn exact(y: usize, x: usize) -> f64 {
     let [y, x] = [y, x].map(|i| i as f64 / (N - 1) as f64);
     x * x - y * y

@@ -1,10 +1,10 @@
-//! A log file that is written beside the computation.
+//! Writes a log file beside the computation.
 //!
 //! `cargo run --release -p anabranch --example log_file`
 //!
-//! The file belongs to a host object: nobody can reach it but tasks that declare an effect on it, and `sequential()`
-//! keeps their lines in the order of submission. Kernels know nothing of the file and do not wait for it. At the end
-//! `drain` moves the file out, and the program has it back as a plain value.
+//! The file belongs to a host object: only tasks that declare an effect on it can use it, and `sequential()` keeps their lines
+//! in the order of submission. Kernels do not use the file and do not wait for it. At the end `drain` moves the file out, and
+//! the program has it back as a plain value.
 
 use anabranch::prelude::*;
 use std::{
@@ -25,20 +25,20 @@ fn main() -> Result<(), Box<dyn StdError>> {
     std::fs::remove_file(&path)?;
     let text = result?;
 
-    // What the field holds after each step is known: the log must say so, line by line.
+    // The contents of the field after each step are known, and so is each line of the log.
     let expected: String = (1..=STEPS).map(|step| line(step, (CELLS * step) as f64)).collect();
-    assert_eq!(text, expected, "the log is not what was to be logged");
+    assert_eq!(text, expected, "the log has wrong lines");
     println!("{} lines, in order; the last one: {}", text.lines().count(), text.lines().last().unwrap());
     Ok(())
 }
 
-/// Runs the program with its log in `file`; what is in the file then.
+/// Runs the program with its log in `file`. Returns the contents of the file.
 fn simulate(file: File) -> Result<String, Box<dyn StdError>> {
     let begin = Instant::now();
     let rt = Runtime::new()?;
     let log = rt.host_object(BufWriter::new(file)).named("log");
     let field = rt.buffer_from(&vec![0.0_f64; CELLS])?.named("field");
-    // Each line needs the sum of its own step. With versions, the next sum does not wait until the last one is logged.
+    // Each line needs the sum of its own step. With versions, the next sum does not wait until the previous one is logged.
     let total = rt.buffer::<f64, 0>([]).named("total").with_versions(STEPS);
 
     for step in 1..=STEPS {
@@ -53,17 +53,17 @@ fn simulate(file: File) -> Result<String, Box<dyn StdError>> {
         rt.task("log").once().read(&total, all()).effect(&log, sequential()).host(
             move |(total, log)| -> io::Result<()> {
                 thread::sleep(Duration::from_millis(2)); // a slow disk
-                log.write_all(line(step, total[[]]).as_bytes()) // an error would come out at `drain`
+                log.write_all(line(step, total[[]]).as_bytes()) // `drain` would report an error
             },
         )?;
     }
 
-    rt.fence(&field)?.wait()?; // the kernels, not the log
+    rt.fence(&field)?.wait()?; // waits for the kernels, not for the log
     let computed = begin.elapsed();
     let log = rt.drain(log.capture())?;
     println!("{STEPS} steps were computed after {computed:.1?} and logged after {:.1?}", begin.elapsed());
 
-    let mut file = log.into_inner()?; // the buffered rest is written here
+    let mut file = log.into_inner()?; // writes the buffered rest
     let mut text = String::new();
     file.rewind()?;
     file.read_to_string(&mut text)?;

@@ -1,10 +1,10 @@
-//! Two diagonal matrices and their product, verified by a kernel.
+//! Multiplies two diagonal matrices, and verifies the product with a kernel.
 //!
 //! `cargo run --release -p anabranch --example matrix_product`
 //!
-//! Nothing here says what waits for what. The two matrices are filled side by side, since neither task needs the other;
-//! the product waits for both; the verification waits for the product. The only wait of the program is `drain`, which
-//! brings the verdict.
+//! The program never says which task waits for which. The two matrices are filled at the same time, since neither task needs the
+//! other. The product waits for both, and the verification waits for the product. The program waits only in `drain`, which
+//! returns the result of the verification.
 
 use anabranch::prelude::*;
 
@@ -36,7 +36,7 @@ fn fill_diagonal(rt: &Runtime, matrix: &Buffer<f32, 2>, value: f32) -> Result<Ta
     })
 }
 
-/// A tile of the product needs the rows of `a` and the columns of `b` that cross in it.
+/// Multiplies. A tile of the product reads the rows of `a` and the columns of `b` that cross in it.
 fn multiply(
     rt: &Runtime,
     a: &Buffer<f32, 2>,
@@ -54,7 +54,7 @@ fn multiply(
                 let sums = c.row_mut(y);
                 sums.fill(0.0);
                 for (k, factor) in a.row(y).iter().enumerate() {
-                    // The row of `b` as far as this tile declared it: the columns of `sums`.
+                    // The part of the row of `b` that this tile declared: the columns of `sums`.
                     for (sum, value) in sums.iter_mut().zip(b.row(k)) {
                         *sum += factor * value;
                     }
@@ -63,7 +63,7 @@ fn multiply(
         })
 }
 
-/// Each element gives its verdict; the reduction is true if all of them are.
+/// Compares each element with its expected value. The reduction is true if all comparisons are.
 fn verify(
     rt: &Runtime,
     matrix: &Buffer<f32, 2>,

@@ -1,10 +1,10 @@
-//! All three orders on one object: what runs side by side, and what must not.
+//! All three orders of effects on one object: which tasks may run at the same time, and which must not.
 //!
 //! `cargo run --release -p anabranch --example orders`
 //!
-//! Six tasks have an effect on the same object. Between two of them the stricter order decides: with `sequential()` they
-//! run in the order of submission; else with `exclusive()` one at a time, in any order; two that are `relaxed()` are
-//! free. The program draws when each of them ran, and checks every pair.
+//! Six tasks have an effect on the same object. Between two tasks the stricter order decides. If one is `sequential()`, they run
+//! in the order of submission. Otherwise, if one is `exclusive()`, they run one at a time, in any order. Two `relaxed()` tasks
+//! may run at the same time. The program draws when each task ran, and checks every pair.
 
 use anabranch::prelude::*;
 use std::{
@@ -31,14 +31,14 @@ const TASKS: [(&str, Order); 6] = [
     ("close", Sequential),
 ];
 
-/// From when to when a task ran.
+/// When a task began and ended.
 #[derive(Clone, Copy)]
 struct Span {
     begin: Duration,
     end: Duration,
 }
 
-/// The object. It synchronises itself, as an object with relaxed effects must.
+/// The host object. It synchronises itself, as an object with relaxed effects must.
 struct Diary {
     start: Instant,
     spans: Mutex<[Option<Span>; TASKS.len()]>,
@@ -49,7 +49,7 @@ impl Diary {
         let begin = self.start.elapsed();
         sleep(Duration::from_millis(20)); // some work
         let end = self.start.elapsed();
-        self.spans.lock().expect("nobody panics")[task] = Some(Span { begin, end });
+        self.spans.lock().expect("no task panics")[task] = Some(Span { begin, end });
     }
 }
 
@@ -66,7 +66,7 @@ fn main() -> Result<(), Error> {
         };
     }
     let diary = rt.drain(diary.capture())?;
-    let spans = diary.spans.into_inner().expect("nobody panics").map(|span| span.expect("every task ran"));
+    let spans = diary.spans.into_inner().expect("no task panics").map(|span| span.expect("every task ran"));
     draw(&spans);
     check_pairs(&spans);
     Ok(())
@@ -79,7 +79,7 @@ fn draw(spans: &[Span]) {
     }
 }
 
-/// Two tasks, the earlier submitted first: does what happened keep what their orders promise?
+/// Checks for each pair of tasks that they ran as their orders promise.
 fn check_pairs(spans: &[Span]) {
     for (later, &(late_name, late_order)) in TASKS.iter().enumerate() {
         for (earlier, &(early_name, early_order)) in TASKS[..later].iter().enumerate() {

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p anabranch --example wave_sim`
 //!
-//! A five-point stencil in space and a leapfrog in time need the field at two times. The step overwrites the older one
-//! with the new one, point by point (`update`), and the program swaps the two handles. Every so often it asks for a
-//! frame by a *fence*: the copy is taken when that step is done, while the program has long gone on submitting.
+//! A five-point stencil in space and a leapfrog in time need the field at two times. Each step overwrites the older field with
+//! the new one, point by point (`update`), and the program swaps the two handles. At regular intervals it captures a frame by a
+//! *fence*: the runtime takes the copy when that step is done, while the program goes on submitting.
 
 use anabranch::{Fence, prelude::*};
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
     let mut frames: Vec<(usize, Fence<Snapshot<f64, 2>>)> = Vec::new();
     for step in 1..=STEPS {
         advance(&rt, &now, &old)?;
-        std::mem::swap(&mut old, &mut now); // what was updated is now the newer one
+        std::mem::swap(&mut old, &mut now); // the updated buffer now has the newer field
         if step % (STEPS / FRAMES) == 0 {
             frames.push((step, rt.fence(&now)?));
         }
@@ -53,7 +53,7 @@ fn main() -> Result<(), Error> {
 /// One step in time: `old` becomes the field after `now`.
 fn advance(rt: &Runtime, now: &Buffer<f64, 2>, old: &Buffer<f64, 2>) -> Result<TaskHandle, Error> {
     rt.task("wave step")
-        .over(GridBox::new([1, 1], [N - 1, N - 1])) // the edges stay
+        .over(GridBox::new([1, 1], [N - 1, N - 1])) // the edges never change
         .read(now, neighborhood([1, 1]).along_axes())
         .update(old, one_to_one())
         .kernel(|tile, (now, old)| {
@@ -65,7 +65,7 @@ fn advance(rt: &Runtime, now: &Buffer<f64, 2>, old: &Buffer<f64, 2>) -> Result<T
         })
 }
 
-/// Kinetic energy of the change, potential energy of the slopes: together, what the scheme keeps exactly.
+/// The kinetic energy of the change and the potential energy of the slopes. The scheme conserves their sum exactly.
 fn measure_energy(
     rt: &Runtime,
     old: &Buffer<f64, 2>,
@@ -87,7 +87,7 @@ fn measure_energy(
         })
 }
 
-/// The drop is symmetric, and so is everything that becomes of it: bit for bit.
+/// Checks that the field is as symmetric as the first drop, bit for bit.
 fn check_symmetry(frame: &Snapshot<f64, 2>) {
     for (y, x) in (0..N).flat_map(|y| (0..N).map(move |x| (y, x))) {
         let mirrored = [[N - 1 - y, x], [y, N - 1 - x]];

@@ -1,4 +1,5 @@
-//! Barriers, captures, draining; runtimes that end with work in flight.
+//! A barrier comes after all earlier tasks and before all later ones, and captures values at its point of the stream.
+//! A runtime that ends runs every task submitted to it.
 
 mod common;
 
@@ -22,11 +23,11 @@ fn a_barrier_comes_after_everything_before_it_and_before_everything_after_it() {
                 };
                 match i % 2 {
                     0 => rt.task("host").once().host(move |()| count()).unwrap(),
-                    // Two chunks, each of which counts.
+                    // Two chunks, and each of them counts.
                     _ => rt.task("kernel").over([3]).chunks(3).kernel(move |_, ()| count()).unwrap(),
                 };
             }
-            // Also where nobody waits for it.
+            // A barrier orders tasks even if no thread waits for it.
             drop(rt.barrier());
         }
         rt.wait().unwrap();
@@ -35,8 +36,8 @@ fn a_barrier_comes_after_everything_before_it_and_before_everything_after_it() {
 }
 
 #[test]
-fn a_barrier_orders_what_other_threads_submit() {
-    /// Three threads submit tasks that count, and find so many counted by others.
+fn a_barrier_orders_tasks_submitted_by_other_threads() {
+    /// Three threads submit tasks that increment `count` and check that `others` is at least `at_least`.
     fn submit(rt: &Arc<Runtime>, count: &Arc<AtomicUsize>, others: &Arc<AtomicUsize>, at_least: usize) {
         let thread = |_| {
             let (rt, count, others) = (Arc::clone(rt), Arc::clone(count), Arc::clone(others));
@@ -80,7 +81,7 @@ fn a_barrier_of_an_idle_runtime_is_done_at_once() {
 }
 
 #[test]
-fn failures_go_through_barriers() {
+fn failures_propagate_through_barriers() {
     for rt in runtimes() {
         let (u, good) = (rt.buffer::<u8, 1>([4]), rt.buffer_from(&[1_u8]).unwrap());
         rt.task("bad").once().write(&u, all()).host(|_| Err::<(), _>("no luck")).unwrap();
@@ -92,7 +93,7 @@ fn failures_go_through_barriers() {
         fine.wait().unwrap();
         assert!(late.wait().is_err());
         assert_eq!(late.status(), Status::Skipped);
-        // Also long after the task was told and forgotten.
+        // The same holds after the failure was reported and the runtime has forgotten the task.
         let _ = rt.wait();
         for _ in 0..3 {
             rt.barrier().wait().unwrap();
@@ -106,7 +107,7 @@ fn failures_go_through_barriers() {
 }
 
 #[test]
-fn a_barrier_captures_what_is_there_at_that_point() {
+fn a_barrier_captures_values_at_its_point_of_the_stream() {
     for rt in runtimes() {
         let (u, scalar) =
             (rt.buffer_from(&[1_u32, 2, 3]).unwrap(), rt.buffer_from(&ndarray::arr0(0.5)).unwrap());
@@ -129,7 +130,7 @@ fn a_barrier_captures_what_is_there_at_that_point() {
         assert_eq!((&seen[..], doubled), (&["begin", "more"][..], 2));
         let one = rt.barrier_with(count.capture()).unwrap();
         assert_eq!(block_on(one).unwrap(), 4);
-        // At the end by value, also what cannot be cloned.
+        // `drain` moves objects out, so they need not be `Clone`.
         struct NoClone(u8);
         let moved = rt.host_object(NoClone(9));
         let (u, NoClone(nine), log) = rt.drain((u.capture(), moved.capture(), log.capture())).unwrap();
@@ -138,7 +139,7 @@ fn a_barrier_captures_what_is_there_at_that_point() {
 }
 
 #[test]
-fn a_barrier_that_cannot_capture_is_none() {
+fn a_barrier_with_a_wrong_capture_is_an_error() {
     let rt = runtime(2);
     let never = rt.buffer::<u8, 1>([4]).named("never");
     let error = rt.barrier_with(never.capture()).unwrap_err().to_string();
@@ -149,7 +150,7 @@ fn a_barrier_that_cannot_capture_is_none() {
 }
 
 #[test]
-fn several_things_are_fenced_at_one_point() {
+fn a_fence_captures_several_values_at_one_point() {
     for rt in runtimes() {
         let (u, count) = (rt.buffer_from(&[0_u64; 4]).unwrap(), rt.host_object(0));
         let fences: Vec<_> = (0..100)
@@ -174,7 +175,7 @@ fn several_things_are_fenced_at_one_point() {
 }
 
 #[test]
-fn a_clone_that_panics_is_an_error_of_the_fence() {
+fn a_clone_that_panics_fails_the_fence() {
     #[derive(Debug)]
     struct Stubborn;
     impl Clone for Stubborn {
@@ -186,14 +187,14 @@ fn a_clone_that_panics_is_an_error_of_the_fence() {
         let object = rt.host_object(Stubborn);
         assert!(matches!(rt.fence(&object).unwrap().wait(), Err(Error::FenceLost)));
         assert!(rt.wait().unwrap_err().to_string().contains("no copies"));
-        // The object is as it was.
+        // The object is unchanged.
         rt.task("after").once().effect(&object, sequential()).host(|_| ()).unwrap().wait().unwrap();
         rt.drain(object.capture()).unwrap();
     }
 }
 
 #[test]
-fn a_runtime_that_is_dropped_does_what_was_submitted() {
+fn dropping_the_runtime_runs_all_submitted_tasks() {
     for rt in runtimes() {
         let done = Arc::new(AtomicUsize::new(0));
         let object = rt.host_object(());
@@ -215,7 +216,7 @@ fn a_runtime_that_is_dropped_does_what_was_submitted() {
 }
 
 #[test]
-fn the_last_handle_may_go_inside_a_task_with_work_in_flight() {
+fn a_task_may_drop_the_runtime_while_other_tasks_are_pending() {
     ends(|| {
         for threads in THREADS {
             let rt = Arc::new(runtime(threads));
@@ -239,7 +240,7 @@ fn the_last_handle_may_go_inside_a_task_with_work_in_flight() {
             assert_eq!(done.load(Acquire), 50);
             last.unwrap().wait().unwrap();
         }
-        // Where tasks run on the thread that waits.
+        // In a seeded runtime, tasks run on the thread that waits.
         for seed in 0..5 {
             let rt = Arc::new(seeded(seed));
             let inside = Arc::clone(&rt);
@@ -253,9 +254,9 @@ fn the_last_handle_may_go_inside_a_task_with_work_in_flight() {
     });
 }
 
-/// One submission after the other from within: the lead holds nobody back who is inside a task.
+/// The limit of tasks in flight does not block a thread that is inside a task.
 #[test]
-fn tasks_that_submit_tasks_are_not_held_back() {
+fn submission_inside_a_task_never_blocks() {
     ends(|| {
         for threads in THREADS {
             let rt = Arc::new(Runtime::builder().threads(threads).lead(2).build().unwrap());
@@ -272,7 +273,7 @@ fn tasks_that_submit_tasks_are_not_held_back() {
                                 .effect(&log, exclusive())
                                 .host(move |(log,)| log.push(5 * i + j))?;
                         }
-                        // A fence of one's own may be made, and looked at later.
+                        // A task may create a fence, as long as it does not wait for it.
                         drop(inside.fence(&log)?);
                         Ok::<_, Error>(())
                     })
@@ -288,7 +289,7 @@ fn tasks_that_submit_tasks_are_not_held_back() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_named() {
+fn a_failed_allocation_names_the_buffer() {
     for rt in runtimes() {
         let huge = rt.buffer::<u64, 2>([1 << 30, 1 << 28]).named("huge");
         let fine = rt.buffer::<u8, 1>([4]);
@@ -307,7 +308,7 @@ fn memory_that_is_not_there_is_named() {
         let fence = rt.fence(&huge.part(GridBox::new([0, 0], [1, 1]))).unwrap();
         assert!(fence.wait().unwrap_err().to_string().contains("\"huge\""));
         assert!(rt.wait().is_err());
-        // The runtime is fine.
+        // The runtime goes on.
         rt.task("heals").once().write(&fine, all()).host(|(fine,)| fine.fill(1)).unwrap();
         assert_eq!(rt.fence(&fine).unwrap().wait().unwrap().as_slice(), [1; 4]);
     }

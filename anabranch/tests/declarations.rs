@@ -1,12 +1,10 @@
-//! Wrong declarations: each is an error that names the task, the buffer, the region and the source line.
+//! Each wrong declaration is an error that names the task, the buffer, the region and the source line.
+
+mod common;
 
 use anabranch::prelude::*;
 
-fn runtime() -> Runtime {
-    Runtime::builder().threads(2).build().unwrap()
-}
-
-/// The line of the marked `task` call, as it appears in messages.
+/// This source line, as it appears in messages.
 macro_rules! here {
     () => {
         format!("({}:{})", file!(), line!())
@@ -14,8 +12,8 @@ macro_rules! here {
 }
 
 #[test]
-fn reading_what_was_never_written() {
-    let rt = runtime();
+fn reading_an_unwritten_region_is_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer::<f32, 2>([8, 4]).named("u");
     rt.task("fill").over([6, 4]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0)).unwrap();
     let (task, line) = (rt.task("sum"), here!());
@@ -27,7 +25,7 @@ fn reading_what_was_never_written() {
              task, or create the buffer from its initial contents"
         )
     );
-    // Nothing was submitted, and the runtime is as good as before.
+    // No task was submitted, and the runtime goes on.
     rt.wait().unwrap();
     rt.task("rest")
         .over(GridBox::new([6, 0], [8, 4]))
@@ -38,8 +36,8 @@ fn reading_what_was_never_written() {
 }
 
 #[test]
-fn overlapping_writes_between_chunks() {
-    let rt = runtime();
+fn overlapping_writes_of_chunks_are_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer::<f32, 1>([100]).named("u");
     let (task, line) = (rt.task("blur"), here!());
     let error = task
@@ -60,8 +58,8 @@ fn overlapping_writes_between_chunks() {
 }
 
 #[test]
-fn a_mapper_that_leaves_the_buffer() {
-    let rt = runtime();
+fn a_mapper_that_leaves_the_buffer_is_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
     let (task, line) = (rt.task("shift"), here!());
     let shifted = mapper(|chunk, _| GridBox::new(chunk.range.min()[0] + 5, chunk.range.max()[0] + 5));
@@ -73,8 +71,8 @@ fn a_mapper_that_leaves_the_buffer() {
 }
 
 #[test]
-fn wrong_dimensions() {
-    let rt = runtime();
+fn an_index_space_that_does_not_fit_the_buffer_is_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer::<f64, 2>([10, 20]).named("u");
     let (task, line) = (rt.task("transpose me"), here!());
     let error = task.over([20, 10]).write(&u, one_to_one()).kernel(|_, (_u,)| ()).unwrap_err().to_string();
@@ -88,11 +86,11 @@ fn wrong_dimensions() {
 }
 
 #[test]
-fn a_mapper_that_is_not_monotonic() {
-    let rt = runtime();
+fn a_mapper_that_is_not_monotonic_is_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
     let (task, line) = (rt.task("odd"), here!());
-    // The whole index space maps to one element, its parts to others.
+    // The whole index space maps to one element, and its parts map to other elements.
     let odd = mapper(|chunk, _| GridBox::new(chunk.range.len() % 10, chunk.range.len() % 10 + 1));
     let error = task.over([10]).chunks(2).read(&u, odd).kernel(|_, (_u,)| ()).unwrap_err().to_string();
     assert!(
@@ -102,8 +100,8 @@ fn a_mapper_that_is_not_monotonic() {
 }
 
 #[test]
-fn two_accesses_to_common_elements() {
-    let rt = runtime();
+fn two_accesses_to_common_elements_are_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
     let (task, line) = (rt.task("in place"), here!());
     let error = task
@@ -123,8 +121,8 @@ fn two_accesses_to_common_elements() {
 }
 
 #[test]
-fn disjoint_accesses_to_one_buffer_are_fine() {
-    let rt = runtime();
+fn disjoint_accesses_to_one_buffer_are_allowed() {
+    let rt = common::runtime(2);
     let u = rt.buffer_from(&[1, 2, 3, 4]).unwrap();
     rt.task("copy half")
         .once()
@@ -136,8 +134,8 @@ fn disjoint_accesses_to_one_buffer_are_fine() {
 }
 
 #[test]
-fn a_buffer_of_another_runtime() {
-    let (rt, other) = (runtime(), runtime());
+fn a_buffer_of_another_runtime_is_an_error() {
+    let (rt, other) = (common::runtime(2), common::runtime(2));
     let u = other.buffer_from(&[0_u8; 4]).unwrap().named("u");
     let error = rt.task("x").once().read(&u, all()).host(|(_u,)| ()).unwrap_err().to_string();
     assert_eq!(error, "buffer \"u\" belongs to another runtime: use it with the runtime that created it");
@@ -148,16 +146,16 @@ fn a_buffer_of_another_runtime() {
 }
 
 #[test]
-fn a_part_that_is_not_in_the_buffer() {
-    let rt = runtime();
+fn a_part_outside_the_buffer_is_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 4]).unwrap().named("u");
     let error = rt.fence(&u.part(GridBox::new(2, 9))).unwrap_err().to_string();
     assert_eq!(error, "[2..9] is not a part of buffer \"u\", whose extent is [4]");
 }
 
 #[test]
-fn fencing_what_was_never_written() {
-    let rt = runtime();
+fn fencing_an_unwritten_buffer_is_an_error() {
+    let rt = common::runtime(2);
     let u = rt.buffer::<f32, 1>([4]).named("u");
     let line = here!().replace(&line!().to_string(), &(line!() + 1).to_string());
     let error = rt.fence(&u).unwrap_err().to_string();
@@ -167,8 +165,8 @@ fn fencing_what_was_never_written() {
 }
 
 #[test]
-fn an_impossible_size_is_named() {
-    let rt = runtime();
+fn a_buffer_larger_than_memory_is_named() {
+    let rt = common::runtime(2);
     let huge = rt.buffer::<f64, 3>([1 << 20, 1 << 20, 1 << 20]).named("huge");
     rt.task("fill").once().write(&huge, all()).host(|(huge,)| huge.fill(0.0)).unwrap();
     let error = rt.wait().unwrap_err().to_string();
@@ -179,8 +177,8 @@ fn an_impossible_size_is_named() {
 }
 
 #[test]
-fn fencing_what_found_no_memory_names_it() {
-    let rt = runtime();
+fn fencing_a_buffer_without_memory_names_it() {
+    let rt = common::runtime(2);
     let huge = rt.buffer::<u8, 1>([usize::MAX / 4]).named("huge");
     rt.task("fill").once().write(&huge, fixed(GridBox::new(0, 1))).host(|(huge,)| huge.fill(0)).unwrap();
     let error = rt.fence(&huge.part(GridBox::new(0, 1))).unwrap().wait().unwrap_err().to_string();
@@ -188,8 +186,8 @@ fn fencing_what_found_no_memory_names_it() {
 }
 
 #[test]
-fn two_effects_on_one_object() {
-    let rt = runtime();
+fn two_effects_on_one_object_are_an_error() {
+    let rt = common::runtime(2);
     let object = rt.host_object(1);
     let (task, line) = (rt.task("twice"), here!());
     let error = task
@@ -205,9 +203,9 @@ fn two_effects_on_one_object() {
     );
 }
 
-/// What a buffer is made from may answer differently the second time it is asked.
+/// An implementation of `Initial` may return another extent at the second call; the runtime uses the first.
 #[test]
-fn a_source_that_changes_its_extent() {
+fn a_source_that_changes_its_extent_is_harmless() {
     struct Liar(std::cell::Cell<usize>);
     impl anabranch::Initial<1> for Liar {
         type Element = u8;
@@ -218,15 +216,15 @@ fn a_source_that_changes_its_extent() {
             target.fill(7);
         }
     }
-    let rt = runtime();
+    let rt = common::runtime(2);
     let buffer = rt.buffer_from(&Liar(std::cell::Cell::new(1))).unwrap();
     assert_eq!(buffer.extent(), Extent([1]));
     assert_eq!(rt.fence(&buffer).unwrap().wait().unwrap().as_slice(), [7]);
 }
 
 #[test]
-fn empty_regions_are_fine() {
-    let rt = runtime();
+fn empty_regions_are_allowed() {
+    let rt = common::runtime(2);
     let empty = rt.buffer::<f32, 2>([0, 5]);
     rt.task("none").over([0, 5]).write(&empty, one_to_one()).kernel(|_, (_e,)| panic!("no chunk")).unwrap();
     rt.task("look")
@@ -239,7 +237,7 @@ fn empty_regions_are_fine() {
 }
 
 #[test]
-fn settings_out_of_range() {
+fn settings_out_of_range_are_errors() {
     let error = Runtime::builder().threads(0).build().unwrap_err().to_string();
     assert_eq!(error, "threads is 0; choose 1 or more");
     let error = Runtime::builder().threads(1_000_000).build().unwrap_err().to_string();

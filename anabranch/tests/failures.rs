@@ -1,19 +1,16 @@
-//! Tasks that fail: what is told, what is skipped, what goes on.
+//! A failed task is reported with its cause, tasks that depend on it are skipped, and all other tasks run.
+
+mod common;
 
 use anabranch::{Cause, Error, prelude::*};
+use common::{THREADS, runtime};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
 };
 
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-
-fn runtime(threads: usize) -> Runtime {
-    Runtime::builder().threads(threads).build().unwrap()
-}
-
 #[test]
-fn access_outside_the_declared_region() {
+fn an_access_outside_the_declared_region_fails_the_task() {
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer_from(&vec![1.0_f32; 100]).unwrap().named("u");
@@ -42,7 +39,7 @@ fn access_outside_the_declared_region() {
 }
 
 #[test]
-fn rows_slices_and_arrays_are_checked_too() {
+fn accesses_by_rows_slices_and_arrays_are_checked() {
     type Attempt = (&'static str, fn(&ReadView<u8, 2>) -> usize);
     let attempts: [Attempt; 4] = [
         ("row [4]", |u| u.row(4).len()),
@@ -67,7 +64,7 @@ fn rows_slices_and_arrays_are_checked_too() {
 }
 
 #[test]
-fn a_kernel_that_panics() {
+fn a_panic_in_a_kernel_fails_the_task() {
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer::<u32, 1>([40]).named("u");
@@ -86,7 +83,7 @@ fn a_kernel_that_panics() {
             file!()
         );
         assert_eq!(rt.wait().unwrap_err().to_string(), expected);
-        // Told once; what it was to write is not there, and a complete overwrite heals it.
+        // The failure is reported once. The buffer stays poisoned until a task overwrites all of it.
         rt.wait().unwrap();
         assert_eq!(rt.fence(&u).unwrap().wait().unwrap_err().to_string(), expected);
         rt.task("heal").over([40]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(7)).unwrap();
@@ -107,14 +104,14 @@ impl std::fmt::Display for DiskFull {
 impl std::error::Error for DiskFull {}
 
 #[test]
-fn a_host_task_that_returns_an_error() {
+fn a_host_task_that_returns_an_error_fails() {
     let rt = runtime(2);
     rt.task("save").once().host(|()| Err(DiskFull)).unwrap();
     let line = line!() - 1;
     let error = rt.wait().unwrap_err();
     let expected = format!("task \"save\" ({}:{line}) failed: the disk is full", file!());
     assert_eq!(error.to_string(), expected);
-    // The error itself is at the end of the chain of sources.
+    // The task's own error is the cause of the failure.
     let Error::Failed(failures) = &error else { panic!() };
     let Cause::Error(source) = &failures.iter().next().unwrap().cause else { panic!() };
     assert!(source.downcast_ref::<DiskFull>().is_some());
@@ -146,7 +143,7 @@ fn dependents_are_skipped_and_independent_work_goes_on() {
         assert!(error.to_string().contains("(3 tasks that depend on it were skipped)"));
         assert_eq!(ran.load(Relaxed), 0);
         assert_eq!(rt.fence(&c).unwrap().wait().unwrap().as_slice(), [3; 8]);
-        // Whoever needs the poisoned data later is skipped too, and that is told again.
+        // A later task that reads the poisoned data is skipped too, and the failure is reported again.
         let later = Arc::clone(&ran);
         rt.task("later")
             .once()
@@ -176,13 +173,13 @@ fn a_failed_effect_poisons_the_object() {
         error.to_string().contains("the disk is full (1 task that depends on it was skipped)"),
         "{error}"
     );
-    // Nothing is lost: the handle still has the value.
+    // The value is not lost: the handle still has it.
     assert_eq!(log.into_inner().unwrap(), [1]);
 }
 
-/// Half-changed by a task that panicked: not handed out as if it were good, even after the failure was told.
+/// `drain` does not return an object that a panicking task has half changed, even after the failure was reported.
 #[test]
-fn drain_does_not_hand_out_a_poisoned_object() {
+fn drain_does_not_return_a_poisoned_object() {
     let rt = runtime(2);
     let log = rt.host_object(vec![1]);
     rt.task("half")
@@ -199,7 +196,7 @@ fn drain_does_not_hand_out_a_poisoned_object() {
     assert_eq!(log.into_inner().unwrap(), [1, 2]);
 }
 
-/// Destructors of what a closure holds are part of the task.
+/// The destructors of a closure's captured values belong to the task.
 #[test]
 fn a_destructor_that_panics_fails_the_task() {
     struct Bomb;
@@ -236,7 +233,7 @@ fn a_destructor_that_panics_fails_the_task() {
 }
 
 #[test]
-fn skips_do_not_add_to_what_is_omitted() {
+fn skipped_tasks_do_not_count_as_omitted_failures() {
     let rt = runtime(2);
     let bad = rt.buffer::<u8, 1>([1]);
     rt.task("bad").once().write(&bad, all()).host(|(_bad,)| Err::<(), _>("first")).unwrap();
@@ -250,9 +247,9 @@ fn skips_do_not_add_to_what_is_omitted() {
     assert_eq!((failures.iter().count(), failures.omitted(), failures.skipped()), (64, 1, 1000));
 }
 
-/// Errors may hold whatever the program likes: handles, too.
+/// An error may own any value of the program, even a handle of a buffer. The runtime drops the handle with the error.
 #[test]
-fn errors_that_hold_buffers_are_forgotten_without_harm() {
+fn errors_that_own_buffers_are_dropped_safely() {
     #[derive(Debug)]
     struct Holds(#[allow(dead_code)] Buffer<u8, 1>);
     impl std::fmt::Display for Holds {
@@ -272,15 +269,15 @@ fn errors_that_hold_buffers_are_forgotten_without_harm() {
 }
 
 #[test]
-fn failures_are_told_oldest_first_and_a_report_is_bounded() {
+fn a_report_has_the_oldest_failures_first_and_is_bounded() {
     let rt = runtime(3);
     for i in 0..200 {
         rt.task(format!("task {i}")).once().host(move |()| Err::<(), _>(format!("error {i}"))).unwrap();
     }
     let Error::Failed(failures) = rt.wait().unwrap_err() else { panic!() };
-    let told: Vec<_> = failures.iter().map(|f| f.task.name().to_string()).collect();
+    let reported: Vec<_> = failures.iter().map(|f| f.task.name().to_string()).collect();
     let expected: Vec<_> = (0..64).map(|i| format!("task {i}")).collect();
-    assert_eq!((told, failures.omitted()), (expected, 136));
+    assert_eq!((reported, failures.omitted()), (expected, 136));
     rt.wait().unwrap();
 }
 
@@ -299,7 +296,7 @@ fn waiting_inside_a_task_is_an_error() {
         })
         .unwrap();
     rt.wait().unwrap();
-    // The same inside a kernel, on every participant.
+    // Waiting inside a kernel is an error, too, on every participant.
     let inside = Arc::clone(&rt);
     rt.task("waits too")
         .over([16])
@@ -311,9 +308,9 @@ fn waiting_inside_a_task_is_an_error() {
     rt.wait().unwrap();
 }
 
-/// What `drain` would have moved out stays where it is when anything has failed, related or not.
+/// If any task has failed, related or not, `drain` moves no object out.
 #[test]
-fn drain_moves_nothing_out_where_something_has_failed() {
+fn drain_moves_no_object_out_after_a_failure() {
     let rt = Runtime::builder().threads(2).build().unwrap();
     let log = rt.host_object(String::from("precious"));
     let u = rt.buffer::<f32, 1>([4]);
@@ -323,9 +320,9 @@ fn drain_moves_nothing_out_where_something_has_failed() {
     assert_eq!(log.into_inner().unwrap(), "precious!");
 }
 
-/// Of several captures, none is moved out unless all are there.
+/// If one of several captures is refused, `drain` moves no object out.
 #[test]
-fn drain_moves_nothing_out_where_one_is_gone() {
+fn drain_moves_no_object_out_if_one_capture_is_refused() {
     let (rt, other) = (Runtime::new().unwrap(), Runtime::new().unwrap());
     let (here, elsewhere) = (rt.host_object(1), other.host_object(2));
     assert!(rt.drain((here.capture(), elsewhere.capture())).is_err());

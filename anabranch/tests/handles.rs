@@ -1,4 +1,4 @@
-//! Handles to tasks: how they stand, waiting for one, cancelling; and tokens.
+//! A task handle has the task's status, waits for the task and cancels it. A token cancels all tasks submitted under it.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn names(failure: &Failure) -> Vec<String> {
 }
 
 #[test]
-fn a_handle_tells_how_its_task_stands() {
+fn a_handle_has_the_status_of_its_task() {
     for threads in THREADS {
         let rt = runtime(threads);
         let (gate, order) = (Gate::default(), rt.host_object(()));
@@ -41,7 +41,7 @@ fn a_handle_tells_how_its_task_stands() {
 }
 
 #[test]
-fn failed_and_skipped_tasks_tell_the_whole_chain() {
+fn failed_and_skipped_tasks_report_the_whole_chain_of_causes() {
     for rt in runtimes() {
         let (a, b) = (rt.buffer::<u8, 1>([4]), rt.buffer::<u8, 1>([4]));
         let log = rt.host_object(());
@@ -66,9 +66,9 @@ fn failed_and_skipped_tasks_tell_the_whole_chain() {
         fine.wait().unwrap();
         let status = [&bad, &copy, &note, &fine].map(TaskHandle::status);
         assert_eq!(status, [Status::Failed, Status::Skipped, Status::Skipped, Status::Done]);
-        let told = failures(rt.wait().unwrap_err());
-        assert_eq!((told.iter().count(), told.skipped()), (1, 2));
-        // The same as a chain of sources.
+        let reported = failures(rt.wait().unwrap_err());
+        assert_eq!((reported.iter().count(), reported.skipped()), (1, 2));
+        // `Error::source` follows the same chain.
         let error = note.wait().unwrap_err();
         let mut source: &dyn std::error::Error = &error;
         let mut links = 0;
@@ -114,9 +114,9 @@ fn handles_are_futures() {
     }
 }
 
-/// Tasks that futures wait for end on lanes, workers and threads that wait: each wakes.
+/// Tasks end on lanes, on workers and on threads that wait. Each of these wakes the futures of the task.
 #[test]
-fn many_futures_are_woken() {
+fn every_thread_that_ends_a_task_wakes_its_futures() {
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer_from(&[0_u64; 8]).unwrap();
@@ -136,7 +136,7 @@ fn many_futures_are_woken() {
 }
 
 #[test]
-fn who_waits_for_one_task_is_not_kept_by_another() {
+fn a_thread_that_waits_for_a_task_runs_no_unrelated_task() {
     ends(|| {
         for _ in 0..500 {
             let rt = runtime(1);
@@ -155,7 +155,7 @@ fn who_waits_for_one_task_is_not_kept_by_another() {
 }
 
 #[test]
-fn a_cancelled_task_is_skipped_and_no_news() {
+fn a_cancelled_task_does_not_run_and_is_not_reported() {
     for threads in THREADS {
         let rt = runtime(threads);
         let (gate, u) = (Gate::default(), rt.buffer_from(&[1, 2, 3]).unwrap());
@@ -176,7 +176,7 @@ fn a_cancelled_task_is_skipped_and_no_news() {
         assert_eq!((cancelled.status(), dependent.status()), (Status::Cancelled, Status::Skipped));
         let cause = &failures(cancelled.wait().unwrap_err()).iter().next().unwrap().cause.clone();
         assert!(matches!(cause, Cause::Cancelled));
-        // What the program asked for is no news, but what it would have written is not there.
+        // The program asked for the cancellation, so it is not reported. But the task's buffer is poisoned.
         rt.wait().unwrap();
         assert!(rt.fence(&u).unwrap().wait().is_err());
         assert_eq!(ran.load(Relaxed), 0);
@@ -184,7 +184,7 @@ fn a_cancelled_task_is_skipped_and_no_news() {
 }
 
 #[test]
-fn a_token_is_for_what_is_submitted_under_it() {
+fn a_token_cancels_only_tasks_submitted_under_it() {
     for rt in runtimes() {
         let count = rt.host_object(0);
         let task =
@@ -203,15 +203,15 @@ fn a_token_is_for_what_is_submitted_under_it() {
         assert_eq!(status, [Status::Done, Status::Cancelled, Status::Done, Status::Done]);
         assert!(first.is_cancelled() && !second.is_cancelled());
         second.cancel();
-        // Host objects are as if a cancelled task had never been submitted.
+        // A cancelled task leaves its host objects as if it had never been submitted.
         assert_eq!(rt.fence(&count).unwrap().wait().unwrap(), 3);
         assert_eq!(count.into_inner().unwrap(), 3);
     }
 }
 
-/// A program that has cancelled its tasks still looks at what there is.
+/// A program that has cancelled its tasks can still read the results of other tasks.
 #[test]
-fn tokens_are_not_for_fences_barriers_and_drain() {
+fn tokens_do_not_cancel_fences_barriers_and_drain() {
     for rt in runtimes() {
         let (u, object) = (rt.buffer_from(&[1, 2]).unwrap(), rt.host_object(7));
         let token = CancellationToken::new();
@@ -225,7 +225,7 @@ fn tokens_are_not_for_fences_barriers_and_drain() {
 }
 
 #[test]
-fn a_cancelled_kernel_may_look_at_the_token_itself() {
+fn a_running_kernel_may_check_the_token_itself() {
     let rt = runtime(2);
     let token = CancellationToken::new();
     rt.set_cancellation(Some(&token));
@@ -258,7 +258,7 @@ fn handles_outlive_the_runtime() {
         assert_eq!((good.status(), bad.status()), (Status::Done, Status::Failed));
         good.wait().unwrap();
         assert!(bad.wait().is_err());
-        // What the runtime had to tell is told by what is left of it.
+        // The barrier reports the failure after the runtime is gone.
         assert!(barrier.wait().is_err());
         assert!(!good.cancel());
     }
@@ -288,7 +288,7 @@ fn waiting_inside_a_task_is_an_error_in_every_form() {
                 refused(earlier.wait());
                 let later = inside.task("later").once().effect(&object, sequential()).host(|_| ())?;
                 refused(later.wait());
-                // Looking without waiting is no harm.
+                // `check` does not wait, so it is allowed.
                 inside.check()
             })
             .unwrap();
@@ -297,7 +297,7 @@ fn waiting_inside_a_task_is_an_error_in_every_form() {
     }
 }
 
-/// Also where another runtime's task is in between.
+/// Waiting is an error also with a task of another runtime in between.
 #[test]
 fn waiting_through_another_runtime_is_an_error() {
     ends(|| {
@@ -307,7 +307,7 @@ fn waiting_through_another_runtime_is_an_error() {
             .task("outer")
             .once()
             .host(move |()| {
-                // Its tasks run on the thread that waits.
+                // The tasks of a seeded runtime run on the thread that waits.
                 let inner = seeded(1);
                 let check = move || assert!(matches!(deeper.wait(), Err(Error::WaitInsideTask { .. })));
                 inner.task("inner").once().host(move |()| check())?.wait()
@@ -317,9 +317,9 @@ fn waiting_through_another_runtime_is_an_error() {
     });
 }
 
-/// Where only threads that submit or wait run anything, a thread that waits finds what another one has left.
+/// In a seeded runtime only threads that submit or wait run tasks. A waiting thread runs the tasks that another one left.
 #[test]
-fn a_seeded_runtime_with_two_threads_ends() {
+fn two_threads_may_use_a_seeded_runtime() {
     for seed in 0..20 {
         let rt = Arc::new(Runtime::builder().seeded(seed).build().unwrap());
         let other = Arc::clone(&rt);

@@ -1,4 +1,4 @@
-//! Loops inside tasks run on the runtime's own threads.
+//! A parallel loop inside a task runs on the runtime's threads and adds no thread.
 
 use anabranch::{par::prelude::*, prelude::*};
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ fn a_loop_in_a_host_task_runs_on_the_runtimes_threads() {
         handle.unwrap();
         rt.wait().unwrap();
         let names = names.lock();
-        // The caller is a lane, or this thread, which waits and helps.
+        // The task runs on a lane, or on this thread, which waits and helps.
         let others = names.iter().filter(|name| !name.starts_with("mine-")).count();
         assert!(others <= 1 && names.len() <= threads + 1, "{names:?}");
     }

@@ -1,7 +1,11 @@
-//! Bounded memory. These tests look at the whole process, so they are alone in it, one at a time.
+//! An endless stream of tasks runs in bounded memory. These tests measure the whole process, so they run one at a time, in a
+//! test program of their own.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use anabranch::prelude::*;
+use common::runtime;
 use parking_lot::Mutex;
 use std::sync::mpsc;
 
@@ -11,10 +15,6 @@ fn resident_kib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|l| l.starts_with("VmRSS")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-fn runtime(threads: usize) -> Runtime {
-    Runtime::builder().threads(threads).build().unwrap()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_million_tasks_need_bounded_memory() {
     assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [125_000; 8]);
 }
 
-/// One task that sleeps does not keep the books of all that ran meanwhile.
+/// The runtime forgets tasks that have ended, even while an older task is still running.
 #[test]
 fn a_sleeping_task_does_not_make_memory_grow() {
     let _alone = ALONE.lock();

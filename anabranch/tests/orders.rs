@@ -1,4 +1,4 @@
-//! Side effects on host objects: sequential, exclusive and relaxed; priorities; lanes.
+//! Sequential, exclusive and relaxed side effects on host objects keep their order; priorities and lanes.
 
 mod common;
 
@@ -13,31 +13,31 @@ use std::{
     time::Duration,
 };
 
-/// Several tasks that go on only when all of them are there.
+/// Blocks tasks until a given number of them have arrived.
 #[derive(Clone)]
-struct Meeting(Arc<(Mutex<usize>, Condvar, usize)>);
+struct Rendezvous(Arc<(Mutex<usize>, Condvar, usize)>);
 
-impl Meeting {
+impl Rendezvous {
     fn of(count: usize) -> Self {
         Self(Arc::new((Mutex::new(0), Condvar::new(), count)))
     }
 
-    fn join(&self) {
-        let (here, all_here, count) = &*self.0;
-        let mut here = here.lock();
-        *here += 1;
-        all_here.notify_all();
-        while *here < *count {
+    fn wait(&self) {
+        let (arrived, all_arrived, count) = &*self.0;
+        let mut arrived = arrived.lock();
+        *arrived += 1;
+        all_arrived.notify_all();
+        while *arrived < *count {
             assert!(
-                !all_here.wait_for(&mut here, Duration::from_secs(30)).timed_out(),
-                "{here} of {count} came"
+                !all_arrived.wait_for(&mut arrived, Duration::from_secs(30)).timed_out(),
+                "{arrived} of {count} tasks arrived within 30 seconds"
             );
         }
     }
 }
 
 #[test]
-fn exclusive_tasks_never_overlap_and_none_is_left_out() {
+fn exclusive_tasks_never_overlap_and_all_of_them_run() {
     for rt in runtimes() {
         let objects: Vec<_> = (0..4).map(|_| rt.host_object(0_u64)).collect();
         let inside: Arc<[AtomicUsize; 4]> = Arc::default();
@@ -66,7 +66,7 @@ fn exclusive_tasks_never_overlap_and_none_is_left_out() {
     }
 }
 
-/// Tasks that may run together always, and one that must be alone: it gets its turn although they never end.
+/// An exclusive task runs although the program keeps submitting relaxed tasks.
 #[test]
 fn an_exclusive_task_is_not_starved_by_relaxed_ones() {
     ends(|| {
@@ -94,15 +94,19 @@ fn an_exclusive_task_is_not_starved_by_relaxed_ones() {
 fn relaxed_tasks_run_at_the_same_time() {
     for threads in THREADS {
         let rt = runtime(threads);
-        let object = rt.host_object(Meeting::of(3));
+        let object = rt.host_object(Rendezvous::of(3));
         for _ in 0..3 {
-            rt.task("meets").once().effect(&object, relaxed()).host(|(meeting,)| meeting.join()).unwrap();
+            rt.task("meets")
+                .once()
+                .effect(&object, relaxed())
+                .host(|(rendezvous,)| rendezvous.wait())
+                .unwrap();
         }
         rt.wait().unwrap();
     }
 }
 
-/// Figure 2 of the paper: only relaxed tasks are free of each other, and sequential ones come before and after all.
+/// Only relaxed tasks are unordered with each other. A sequential task comes after all earlier and before all later tasks.
 #[test]
 fn the_stricter_order_decides() {
     for rt in runtimes() {
@@ -158,7 +162,7 @@ fn a_token_object_orders_tasks() {
 }
 
 #[test]
-fn of_tasks_in_conflict_the_higher_priority_goes_first() {
+fn conflicting_tasks_run_in_the_order_of_their_priorities() {
     for threads in THREADS {
         let rt = runtime(threads);
         let (log, gate) = (rt.host_object(Vec::new()), Gate::default());
@@ -177,7 +181,7 @@ fn of_tasks_in_conflict_the_higher_priority_goes_first() {
     }
 }
 
-/// Whether an object is good depends on every task that has touched it, however long ago.
+/// A failed exclusive task poisons the object for a later sequential one, however many tasks ran in between.
 #[test]
 fn a_failed_exclusive_task_is_not_forgotten() {
     for rt in runtimes() {
@@ -194,7 +198,7 @@ fn a_failed_exclusive_task_is_not_forgotten() {
     }
 }
 
-/// A fence that has nothing to give has changed nothing.
+/// A fence that fails leaves its objects as they are.
 #[test]
 fn a_fence_poisons_no_object() {
     for rt in runtimes() {
@@ -215,7 +219,7 @@ fn a_fence_poisons_no_object() {
     }
 }
 
-/// What comes after a fence does not change what the fence shows.
+/// Tasks submitted after a fence do not change the value that it returns.
 #[test]
 fn a_fence_shows_an_object_before_later_tasks() {
     for rt in runtimes() {
@@ -246,14 +250,14 @@ fn a_fence_shows_an_object_before_later_tasks() {
 }
 
 #[test]
-fn host_tasks_may_wait_for_as_many_as_there_are_lanes() {
+fn as_many_host_tasks_as_there_are_lanes_may_wait_for_each_other() {
     ends(|| {
         for threads in THREADS {
             let rt = runtime(threads);
-            let meeting = Meeting::of(16);
+            let rendezvous = Rendezvous::of(16);
             for _ in 0..16 {
-                let meeting = meeting.clone();
-                rt.task("meets").once().host(move |()| meeting.join()).unwrap();
+                let rendezvous = rendezvous.clone();
+                rt.task("meets").once().host(move |()| rendezvous.wait()).unwrap();
             }
             rt.wait().unwrap();
         }
@@ -261,7 +265,7 @@ fn host_tasks_may_wait_for_as_many_as_there_are_lanes() {
 }
 
 #[test]
-fn seeds_draw_different_orders_and_each_the_same_again() {
+fn each_seed_repeats_its_order_and_different_seeds_differ() {
     let order = |seed| {
         let rt = seeded(seed);
         let log = rt.host_object(Mutex::new(Vec::new()));

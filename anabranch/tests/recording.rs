@@ -1,8 +1,8 @@
-//! Recorded graphs and dry runs: what is drawn, and that the program runs as it always does.
+//! A recorded program and a dry run compute the same results as a plain run, and their graphs show names, regions and messages.
 
 use anabranch::{graph::print::Format, prelude::*};
 
-/// Some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
+/// A program with some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
 fn program(rt: &Runtime) -> Result<(Vec<f64>, f64, u64), Error> {
     let mut u = rt.buffer_from(&(0..64).map(f64::from).collect::<Vec<_>>())?.named("u");
     let mut u2 = rt.buffer::<f64, 1>([64]).named("u2").with_versions(2);
@@ -36,7 +36,7 @@ fn program(rt: &Runtime) -> Result<(Vec<f64>, f64, u64), Error> {
 }
 
 #[test]
-fn a_recorded_program_runs_as_it_always_does() {
+fn a_recorded_program_computes_the_same_results() {
     let plain = program(&Runtime::builder().threads(2).build().unwrap()).unwrap();
     for nodes in [1, 3, 16] {
         let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(nodes).build().unwrap();
@@ -62,7 +62,7 @@ fn the_task_graph_shows_names_regions_and_orders() {
 }
 
 #[test]
-fn a_dry_run_has_the_messages_of_its_nodes() {
+fn a_dry_run_shows_the_messages_between_its_nodes() {
     let rt = Runtime::builder().threads(1).dry_run(4).build().unwrap();
     program(&rt).unwrap();
     let dot = rt.command_graph().unwrap().render(Format::Dot);
@@ -79,7 +79,7 @@ fn a_dry_run_has_the_messages_of_its_nodes() {
 }
 
 #[test]
-fn tasks_go_to_the_node_that_they_name() {
+fn a_task_runs_on_the_node_that_it_names() {
     let rt = Runtime::builder().threads(1).dry_run(3).build().unwrap();
     rt.task("there").once().on_node(2).unwrap().host(|()| ()).unwrap();
     rt.task("all").collective().host(|_, ()| ()).unwrap();
@@ -92,16 +92,16 @@ fn tasks_go_to_the_node_that_they_name() {
 }
 
 #[test]
-fn impossible_dry_runs_are_refused() {
+fn a_dry_run_with_an_impossible_number_of_nodes_is_an_error() {
     for nodes in [0, 4097] {
         let error = Runtime::builder().dry_run(nodes).build().unwrap_err().to_string();
         assert!(error.contains(&format!("is {nodes}; choose a number from 1 to 4096")), "{error}");
     }
 }
 
-/// Needs a process of its own: the environment is read when a runtime is built.
+/// Uses child processes, because a runtime reads the environment of its process when it is built.
 #[test]
-fn the_environment_asks_for_graphs() {
+fn the_environment_can_request_graphs() {
     const CHILD: &str = "ANABRANCH_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
         program(&Runtime::builder().threads(2).build().unwrap()).unwrap();
@@ -111,7 +111,7 @@ fn the_environment_asks_for_graphs() {
     std::fs::create_dir_all(&folder).unwrap();
     let run = |path: &str, nodes: &str| {
         std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["the_environment_asks_for_graphs", "--exact", "--nocapture"])
+            .args(["the_environment_can_request_graphs", "--exact", "--nocapture"])
             .env(CHILD, "1")
             .env("ANABRANCH_PRINT_GRAPHS", folder.join(path))
             .env("ANABRANCH_DRY_RUN_NODES", nodes)

@@ -1,4 +1,4 @@
-//! Reductions: operators, shapes, wrong use; the same bits on any number of threads.
+//! A reduction has the same bits on any number of threads, with every operator and shape. Wrong use is an error.
 
 mod common;
 
@@ -6,8 +6,8 @@ use anabranch::{Cause, Error, Operator, grid::split_1d, prelude::*};
 use common::{runtime, runtimes};
 use std::fmt::Debug;
 
-/// The documented tree: 64 chunks at most along the first dimension, each from its first point to its last, then
-/// neighbours pairwise.
+/// The documented tree: at most `chunks` chunks along the first dimension (64 by default). Each is folded from its first point
+/// to its last; then neighbours are combined pairwise.
 fn tree<T: Copy>(values: &[T], chunks: usize, operator: &impl Operator<T>) -> T {
     let chunk = |range: GridBox<1>| {
         let values = &values[range.min()[0]..range.max()[0]];
@@ -55,7 +55,7 @@ fn floating_point_sums_have_the_bits_of_one_tree() {
 
 #[test]
 fn operators_need_not_commute() {
-    // The first and the last value that there were: associative, not commutative.
+    // Keeps the first and the last value: associative, but not commutative.
     let first_and_last = || {
         operator([u32::MAX; 2], |a: [u32; 2], b| match (a[0], b[0]) {
             (u32::MAX, _) => b,
@@ -70,7 +70,7 @@ fn operators_need_not_commute() {
 }
 
 #[test]
-fn the_operators_that_there_are() {
+fn each_built_in_operator_combines_and_has_its_identity() {
     fn check<T: anabranch::Element + PartialEq + Debug, O: Operator<T> + Copy>(
         rt: &Runtime,
         operator: O,
@@ -145,7 +145,7 @@ fn a_zero_dimensional_index_space_combines_once() {
 }
 
 #[test]
-fn an_empty_index_space_gives_the_identity_or_what_is_there() {
+fn an_empty_index_space_gives_the_identity_or_the_previous_contents() {
     for rt in runtimes() {
         let (a, b) = (rt.buffer_from(&[7, 7]).unwrap(), rt.buffer_from(&[7, 7]).unwrap());
         rt.task("none")
@@ -186,7 +186,7 @@ fn the_program_may_choose_the_shape_of_the_tree() {
 }
 
 #[test]
-fn a_point_outside_fails_the_task() {
+fn a_point_outside_the_buffer_fails_the_task() {
     for rt in runtimes() {
         let total = rt.buffer::<u32, 1>([3]).named("total");
         let task = rt.task("too far").over([8]).reduce(&total, sum()).kernel(|tile, (total,)| {
@@ -210,7 +210,7 @@ fn a_point_outside_fails_the_task() {
 fn an_operator_that_panics_fails_the_task() {
     for rt in runtimes() {
         let total = rt.buffer::<u32, 0>([]);
-        // In a chunk, where partial results are combined, and where what is there comes in.
+        // The operator panics in a chunk, when partial results are combined, and when the previous contents are included.
         for limit in [3, 30, 1000] {
             let picky = operator(0, move |a: u32, b: u32| {
                 if a + b > limit && limit < 1000 || a == 5000 {
@@ -250,9 +250,9 @@ fn a_buffer_cannot_be_read_and_reduced_in_one_task() {
     rt.wait().unwrap();
 }
 
-/// One node and many combine in the same tree, whatever the number of leaves.
+/// One node and many nodes combine in the same tree, whatever the number of leaves.
 #[test]
-fn the_tree_is_that_of_command_graphs() {
+fn the_runtime_and_command_graphs_use_the_same_tree() {
     let mix = |a: u64, b: u64| (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let rt = anabranch::Runtime::builder().threads(2).build().unwrap();
     for leaves in 1..40_u32 {

@@ -1,10 +1,10 @@
-//! What the environment says about the threads of a runtime. It belongs to the whole process, so it is tried in child
-//! processes, which run `probe` alone.
+//! Environment variables set the threads of a runtime, and the program overrides them. The environment belongs to the whole
+//! process, so each test runs child processes, which run only `probe`.
 
 use anabranch::prelude::*;
 use std::process::Command;
 
-/// Builds a runtime in a child process with these environment variables: its number of threads, or the error.
+/// Builds a runtime in a child process with these environment variables. Returns its number of threads, or the error.
 fn probe_with(variables: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["probe", "--exact", "--ignored", "--nocapture"])
@@ -19,7 +19,7 @@ fn probe_with(variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-#[ignore = "run in child processes by the others"]
+#[ignore = "the other tests run it in child processes"]
 fn probe() {
     let mut builder = Runtime::builder();
     if std::env::var_os("EXPLICIT").is_some() {

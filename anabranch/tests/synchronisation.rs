@@ -1,44 +1,20 @@
-//! Waiting, fences, draining: from any thread, blocking and as futures.
+//! Any thread may wait, fence and drain, blocking or with futures, and a waiting thread runs only tasks that it waits for.
+
+mod common;
 
 use anabranch::prelude::*;
+use common::{THREADS, block_on, runtime};
 use std::{
-    future::Future,
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::*},
         mpsc,
     },
-    task::{Context, Poll, Wake, Waker},
     time::{Duration, Instant},
 };
 
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-
-fn runtime(threads: usize) -> Runtime {
-    Runtime::builder().threads(threads).build().unwrap()
-}
-
-/// The smallest executor.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(std::thread::Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => std::thread::park(),
-        }
-    }
-}
-
 #[test]
-fn wait_returns_when_everything_is_done() {
+fn wait_returns_when_all_tasks_are_done() {
     for threads in THREADS {
         let rt = runtime(threads);
         rt.wait().unwrap();
@@ -67,7 +43,7 @@ fn wait_returns_when_everything_is_done() {
 }
 
 #[test]
-fn a_fence_gives_the_contents_at_its_point_of_the_stream() {
+fn a_fence_returns_the_contents_at_its_point_of_the_stream() {
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer_from(&ndarray::Array2::<u64>::zeros((5, 3))).unwrap();
@@ -87,7 +63,7 @@ fn a_fence_gives_the_contents_at_its_point_of_the_stream() {
 }
 
 #[test]
-fn a_part_of_a_buffer_in_its_own_coordinates() {
+fn a_snapshot_of_a_part_is_indexed_by_the_buffers_coordinates() {
     let rt = runtime(2);
     let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((4, 5), |(y, x)| 10 * y + x)).unwrap();
     let part = rt.fence(&u.part(GridBox::new([1, 2], [3, 5]))).unwrap().wait().unwrap();
@@ -103,7 +79,7 @@ fn a_part_of_a_buffer_in_its_own_coordinates() {
 }
 
 #[test]
-fn large_fences_come_from_the_workers() {
+fn a_large_fence_copies_all_elements() {
     let rt = runtime(2);
     let u = rt.buffer::<u64, 1>([1 << 16]);
     rt.task("fill")
@@ -143,7 +119,7 @@ fn fences_and_waits_are_futures() {
 }
 
 #[test]
-fn a_dropped_fence_is_forgotten() {
+fn a_fence_may_be_dropped_without_waiting() {
     let rt = runtime(2);
     let u = rt.buffer_from(&[1, 2, 3]).unwrap();
     drop(rt.fence(&u));
@@ -151,7 +127,7 @@ fn a_dropped_fence_is_forgotten() {
 }
 
 #[test]
-fn drain_hands_everything_back() {
+fn drain_returns_all_captures() {
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer::<usize, 1>([100]);
@@ -182,21 +158,21 @@ fn capturing_an_object_twice_is_an_error() {
 
 #[test]
 fn host_objects_are_dropped_after_their_last_task() {
-    struct Tell(mpsc::Sender<&'static str>);
-    impl Drop for Tell {
+    struct ReportsDrop(mpsc::Sender<&'static str>);
+    impl Drop for ReportsDrop {
         fn drop(&mut self) {
             self.0.send("dropped").unwrap();
         }
     }
     let (sender, receiver) = mpsc::channel();
     let rt = runtime(2);
-    let object = rt.host_object(Tell(sender));
+    let object = rt.host_object(ReportsDrop(sender));
     rt.task("use")
         .once()
         .effect(&object, sequential())
-        .host(|(tell,)| {
+        .host(|(object,)| {
             std::thread::sleep(Duration::from_millis(5));
-            tell.0.send("used").unwrap();
+            object.0.send("used").unwrap();
         })
         .unwrap();
     drop(object);
@@ -205,7 +181,7 @@ fn host_objects_are_dropped_after_their_last_task() {
 }
 
 #[test]
-fn dropping_the_runtime_waits() {
+fn dropping_the_runtime_waits_for_its_tasks() {
     for threads in THREADS {
         let count = Arc::new(AtomicUsize::new(0));
         let rt = runtime(threads);
@@ -229,7 +205,7 @@ fn dropping_the_runtime_waits() {
     }
 }
 
-/// No thread of a runtime outlives it, however it ends.
+/// No thread of a runtime outlives it.
 #[test]
 #[cfg(target_os = "linux")]
 fn dropping_the_runtime_ends_its_threads() {
@@ -257,7 +233,7 @@ fn dropping_the_runtime_ends_its_threads() {
 }
 
 #[test]
-fn the_last_handle_may_go_inside_a_task() {
+fn a_task_may_drop_the_runtime() {
     let (sender, receiver) = mpsc::channel();
     let rt = Arc::new(runtime(2));
     let inside = Arc::clone(&rt);
@@ -271,7 +247,7 @@ fn the_last_handle_may_go_inside_a_task() {
         .unwrap();
     drop(rt);
     receiver.recv_timeout(Duration::from_secs(20)).unwrap();
-    // In a kernel's closure, too, which is dropped when it has run.
+    // The closure of a kernel, which is dropped after the kernel has run, may drop the runtime, too.
     let rt = Arc::new(runtime(2));
     let (inside, (sender, receiver)) = (Arc::clone(&rt), mpsc::channel());
     rt.task("last owner")
@@ -287,7 +263,7 @@ fn the_last_handle_may_go_inside_a_task() {
 }
 
 #[test]
-fn several_threads_submit_and_wait() {
+fn several_threads_may_submit_and_wait() {
     let rt = runtime(3);
     let total = rt.host_object(0_u64);
     std::thread::scope(|s| {
@@ -315,7 +291,7 @@ fn several_threads_submit_and_wait() {
 }
 
 #[test]
-fn tasks_submit_tasks() {
+fn tasks_may_submit_tasks() {
     let rt = Arc::new(Runtime::builder().threads(2).lead(4).build().unwrap());
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..10 {
@@ -339,7 +315,7 @@ fn tasks_submit_tasks() {
 }
 
 #[test]
-fn the_lead_holds_submission_back() {
+fn submission_waits_at_the_limit_of_tasks_in_flight() {
     let rt = Runtime::builder().threads(2).lead(10).build().unwrap();
     let done = Arc::new(AtomicUsize::new(0));
     for submitted in 0..200 {
@@ -357,7 +333,7 @@ fn the_lead_holds_submission_back() {
     rt.wait().unwrap();
 }
 
-/// A thread that waits for one thing is not kept by another, which may wait for that thread.
+/// A waiting thread runs no unrelated task, because such a task may itself wait for that thread.
 #[test]
 fn a_waiting_thread_runs_only_what_it_waits_for() {
     for _ in 0..50 {
@@ -376,9 +352,9 @@ fn a_waiting_thread_runs_only_what_it_waits_for() {
     }
 }
 
-/// A thread that is held back does not run tasks: one of them may wait for that thread.
+/// A thread that waits for the limit of tasks in flight runs no host task, because the task may wait for that thread.
 #[test]
-fn a_submitter_is_not_kept_by_a_host_task() {
+fn a_waiting_submitter_runs_no_host_task() {
     let rt = Runtime::builder().threads(2).lead(4).host_lanes(1).build().unwrap();
     let (sender, receiver) = mpsc::channel::<()>();
     rt.task("waits for the program").once().host(move |()| receiver.recv().unwrap()).unwrap();
@@ -389,7 +365,7 @@ fn a_submitter_is_not_kept_by_a_host_task() {
     rt.wait().unwrap();
 }
 
-/// The mode of the thread that waits, and helps, is not the mode of the tasks.
+/// A waiting thread that runs tasks does not pass its floating-point mode on to them.
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn results_do_not_depend_on_the_waiting_threads_mode() {
@@ -417,9 +393,9 @@ fn polling_inside_a_task_is_an_error() {
     rt.wait().unwrap();
 }
 
-/// A chain that never ends does not keep an independent task waiting.
+/// A long chain of tasks does not delay an independent task.
 #[test]
-fn a_chain_does_not_starve_others() {
+fn a_chain_does_not_starve_an_independent_task() {
     let rt = runtime(1);
     let u = rt.buffer_from(&[0_u64]).unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -435,7 +411,7 @@ fn a_chain_does_not_starve_others() {
                 .unwrap();
         }
     }
-    // The lead is 4,096: the other task is long due.
+    // At most 4,096 tasks are in flight, so the other task has run long ago.
     assert_eq!(ran.load(Relaxed), 1);
     rt.wait().unwrap();
 }
@@ -444,7 +420,7 @@ fn a_chain_does_not_starve_others() {
 fn host_tasks_run_beside_kernels_and_each_other() {
     let rt = runtime(2);
     let (a, b) = (mpsc::channel(), mpsc::channel());
-    // Each waits for the other: they end only if both run at the same time, and beside a kernel that waits for both.
+    // Each task waits for the other one, so both end only if they run at the same time.
     rt.task("ping")
         .once()
         .host(move |()| {
@@ -464,8 +440,8 @@ fn host_tasks_run_beside_kernels_and_each_other() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn waiting_for_a_sleeping_host_task_burns_no_processor() {
-    /// User and system time of the calling thread and of the runtime's, in clock ticks (10 ms).
+fn waiting_for_a_sleeping_host_task_uses_no_processor_time() {
+    /// User and system time of the threads whose name contains `names`, in clock ticks (10 ms).
     fn ticks(names: &str) -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         tasks
@@ -487,7 +463,7 @@ fn waiting_for_a_sleeping_host_task_burns_no_processor() {
 }
 
 #[test]
-fn a_slow_reader_does_not_stop_computation_where_the_buffer_has_versions() {
+fn a_slow_reader_does_not_stop_writers_of_a_buffer_with_versions() {
     let rt = runtime(2);
     let u = rt.buffer::<u64, 1>([64]).with_versions(2);
     let fill = |value| {

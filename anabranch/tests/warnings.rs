@@ -1,4 +1,5 @@
-//! Warnings: what is told through `tracing` by threads that wait.
+//! Threads that wait warn through `tracing` about tasks that run long, standstills and too many waits. Each warning comes once,
+//! and a healthy program gets none.
 
 mod common;
 
@@ -38,10 +39,10 @@ impl Subscriber for Recorder {
     }
 }
 
-/// The warnings given on this thread meanwhile.
-fn warnings(what: impl FnOnce(&Recorder)) -> Vec<String> {
+/// Runs `program`, and returns the warnings of this thread.
+fn warnings(program: impl FnOnce(&Recorder)) -> Vec<String> {
     let recorder = Recorder::default();
-    tracing::subscriber::with_default(recorder.clone(), || what(&recorder));
+    tracing::subscriber::with_default(recorder.clone(), || program(&recorder));
     let warnings = recorder.0.lock();
     warnings.clone()
 }
@@ -51,22 +52,22 @@ fn impatient(threads: usize) -> Runtime {
 }
 
 #[test]
-fn a_task_that_runs_for_long_is_named_once() {
-    let told = warnings(|_| {
+fn a_long_running_task_is_named_once() {
+    let given = warnings(|_| {
         let rt = impatient(2);
         rt.task("sleeps").once().host(|()| std::thread::sleep(Duration::from_millis(300))).unwrap();
-        // Not helped: so that the lane has it, and this thread watches.
+        // Wait until a lane has the task, so that this thread does not run it and watches instead.
         std::thread::sleep(Duration::from_millis(10));
         rt.wait().unwrap();
     });
-    let running: Vec<_> = told.iter().filter(|w| w.contains("has been running for")).collect();
-    assert_eq!(running.len(), 1, "{told:?}");
-    assert!(running[0].starts_with("task \"sleeps\" (") && running[0].contains("warnings.rs:"), "{told:?}");
+    let running: Vec<_> = given.iter().filter(|w| w.contains("has been running for")).collect();
+    assert_eq!(running.len(), 1, "{given:?}");
+    assert!(running[0].starts_with("task \"sleeps\" (") && running[0].contains("warnings.rs:"), "{given:?}");
 }
 
 #[test]
-fn a_standstill_is_told_with_names() {
-    let told = warnings(|recorder| {
+fn a_standstill_is_reported_with_the_names_of_running_tasks() {
+    let given = warnings(|recorder| {
         let rt = impatient(1);
         let (object, gate) = (rt.host_object(()), Gate::default());
         let held = gate.clone();
@@ -74,8 +75,8 @@ fn a_standstill_is_told_with_names() {
         let waits = rt.task("waits").once().effect(&object, exclusive()).host(|_| ()).unwrap();
         let (recorder, opener) = (recorder.clone(), gate.clone());
         let opens = std::thread::spawn(move || {
-            let is_told = |w: &String| w.contains("no task has ended for");
-            while !recorder.0.lock().iter().any(is_told) {
+            let is_standstill = |w: &String| w.contains("no task has ended for");
+            while !recorder.0.lock().iter().any(is_standstill) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             opener.open();
@@ -84,18 +85,18 @@ fn a_standstill_is_told_with_names() {
         opens.join().unwrap();
         rt.wait().unwrap();
     });
-    let standstill: Vec<_> = told.iter().filter(|w| w.contains("no task has ended for")).collect();
-    assert_eq!(standstill.len(), 1, "{told:?}");
-    assert!(standstill[0].contains("running: task \"holds up\""), "{told:?}");
+    let standstill: Vec<_> = given.iter().filter(|w| w.contains("no task has ended for")).collect();
+    assert_eq!(standstill.len(), 1, "{given:?}");
+    assert!(standstill[0].contains("running: task \"holds up\""), "{given:?}");
     assert!(
         standstill[0].contains("waiting: 1, of which 1 for others that they must not run beside"),
-        "{told:?}"
+        "{given:?}"
     );
 }
 
 #[test]
-fn a_submitter_that_is_held_back_watches_too() {
-    let told = warnings(|recorder| {
+fn a_submitter_that_waits_for_the_limit_of_tasks_in_flight_warns_too() {
+    let given = warnings(|recorder| {
         let rt = Runtime::builder().threads(1).lead(1).patience(Duration::from_millis(20)).build().unwrap();
         let gate = Gate::default();
         let held = gate.clone();
@@ -111,39 +112,39 @@ fn a_submitter_that_is_held_back_watches_too() {
         opens.join().unwrap();
         rt.wait().unwrap();
     });
-    assert!(told.iter().any(|w| w.contains("task \"blocks\"")), "{told:?}");
+    assert!(given.iter().any(|w| w.contains("task \"blocks\"")), "{given:?}");
 }
 
 #[test]
-fn too_many_waits_are_told_once() {
-    let told = warnings(|_| {
+fn too_many_waits_are_reported_once() {
+    let given = warnings(|_| {
         let rt = Runtime::builder().threads(1).build().unwrap();
         for _ in 0..3000 {
-            // Busy when the wait begins.
+            // The task makes the runtime busy when the wait begins.
             let u = rt.buffer_from(&[0]).unwrap();
             rt.task("task").once().update(&u, all()).host(|_| std::thread::yield_now()).unwrap();
             rt.wait().unwrap();
         }
     });
-    let waits: Vec<_> = told.iter().filter(|w| w.contains("waits with")).collect();
-    assert_eq!(waits.len(), 1, "{told:?}");
-    assert!(waits[0].starts_with("1000 waits with 1."), "{told:?}");
+    let waits: Vec<_> = given.iter().filter(|w| w.contains("waits with")).collect();
+    assert_eq!(waits.len(), 1, "{given:?}");
+    assert!(waits[0].starts_with("1000 waits with 1."), "{given:?}");
 }
 
 #[test]
-fn a_runtime_that_starves_is_told_once() {
-    let told = warnings(|_| {
+fn a_starving_runtime_is_reported_once() {
+    let given = warnings(|_| {
         let rt = Runtime::builder().threads(1).build().unwrap();
         for _ in 0..3 * 64 * 64 {
             rt.task("task").once().host(|()| ()).unwrap().wait().unwrap();
         }
     });
-    assert_eq!(told.iter().filter(|w| w.contains("its threads starve")).count(), 1, "{told:?}");
+    assert_eq!(given.iter().filter(|w| w.contains("its threads starve")).count(), 1, "{given:?}");
 }
 
 #[test]
-fn a_program_that_does_well_hears_nothing() {
-    let told = warnings(|_| {
+fn a_healthy_program_gets_no_warning() {
+    let given = warnings(|_| {
         let rt = impatient(2);
         let u = rt.buffer_from(&[0; 64]).unwrap();
         for _ in 0..50 {
@@ -157,5 +158,5 @@ fn a_program_that_does_well_hears_nothing() {
             rt.wait().unwrap();
         }
     });
-    assert!(told.is_empty(), "{told:?}");
+    assert!(given.is_empty(), "{given:?}");
 }

@@ -1,4 +1,4 @@
-//! Submissions to the task graph from bytes: what must be ordered is ordered by the dependencies.
+//! Submissions to the task graph from bytes: the dependencies order every pair of tasks that must be ordered.
 #![no_main]
 
 use anabranch_graph::{Access, BufferId, Effect, GraphError, Mode, ObjectId, Order, TaskGraph};
@@ -14,13 +14,13 @@ struct Submission {
     effects: Vec<(u8, u8)>,
 }
 
-/// What a task did, as far as others must be ordered against it.
+/// The declarations of a submitted task, to compare with later tasks.
 struct Task {
     id: usize,
     accesses: Vec<Access>,
     effects: Vec<Effect>,
     versions: Vec<u32>,
-    /// Whether it comes after each task before it.
+    /// For each earlier task, whether this one comes after it.
     after: Vec<bool>,
 }
 
@@ -40,7 +40,8 @@ fn effect(objects: &[ObjectId], index: usize, order: u8) -> Effect {
     Effect { object: objects[index], order }
 }
 
-/// Whether one must come after the other: they touch the same memory and one of them writes, or the orders say so.
+/// Whether `after` must come after `before`: both access the same memory and one of them writes, or the orders of their
+/// effects say so.
 fn must_be_ordered(before: &Task, after: &Task) -> bool {
     let memory = before.accesses.iter().zip(&before.versions).any(|(a, version)| {
         after.accesses.iter().zip(&after.versions).any(|(b, other)| {
@@ -68,7 +69,7 @@ fuzz_target!(|submissions: Vec<Submission>| {
     let mut tasks: Vec<Task> = Vec::new();
     for submission in submissions.iter().take(200) {
         let accesses: Vec<Access> = submission.accesses.iter().take(4).map(|a| access(&buffers, a)).collect();
-        // One effect on an object.
+        // At most one effect on each object.
         let effects = submission.effects.iter().take(3).enumerate();
         let effects: Vec<Effect> = effects.map(|(i, (_, order))| effect(&objects, i, *order)).collect();
         let submitted = match graph.submit(&accesses, &effects, &|_| false) {

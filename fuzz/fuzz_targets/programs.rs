@@ -1,4 +1,4 @@
-//! Programs from bytes, run in an order drawn from a seed, against the oracle's model.
+//! Programs from bytes, run in an order drawn from a seed, and compared with the oracle's model.
 #![no_main]
 
 #[path = "../../anabranch/tests/oracle/model.rs"]
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use program::Program;
 use std::sync::Arc;
 
-/// Longer programs are slower, not better.
+/// The maximum length of a program. Longer ones are slower and find no more.
 const STEPS: usize = 60;
 
 /// The seed of the order, and the program.
@@ -29,7 +29,7 @@ fuzz_target!(|input: Input<'_>| {
     let seed = u64::from(input.seed);
     let threads = 1 + input.seed as usize % 8;
     let rt = Runtime::builder().threads(threads).lead(20).seeded(seed).build().expect("threads");
-    let seen = run::run(&program, &Arc::new(rt)).expect("a runtime that works");
+    let seen = run::run(&program, &Arc::new(rt)).expect("the runtime accepts the program");
     let expected = model::Model::expected(&program, &seen);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         assert_eq!(seen, expected, "step {i}: {:?} of {program:#?}", program.steps[i]);

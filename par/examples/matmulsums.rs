@@ -1,12 +1,12 @@
-//! Many matrix products, each into a buffer that is needed for a moment only, and the sum of each: all the ways to come by
-//! that buffer, and what they cost. The guide's chapter `scratch_storage` explains them one by one.
+//! Computes many matrix products, each in a temporary buffer, and the sum of each product. Each variant gets that buffer in
+//! another way; the program measures all of them. The guide's chapter `scratch_storage` explains them one by one.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-par --example matmulsums                  # all products of the same size
 //! cargo run --release -p anabranch-par --example matmulsums -- --non-uniform # sizes that grow along the loop
 //! ```
 //!
-//! All ways must give the same bits as the sequential one.
+//! All variants must give the same bits as the sequential one.
 
 use anabranch_par::{
     Critical,
@@ -62,7 +62,7 @@ struct Problem {
     /// Products have `n` rows and columns.
     n: usize,
     pairs: Vec<Pair>,
-    /// How many buffers were made.
+    /// The number of buffers made so far.
     made: AtomicUsize,
 }
 
@@ -76,7 +76,7 @@ struct Pair {
 
 impl Problem {
     fn new(n: usize, inner: impl Iterator<Item = usize>) -> Self {
-        // Numbers between 0 and 1 without a pattern: those of SplitMix64.
+        // Pseudo-random numbers between 0 and 1, by SplitMix64.
         let mut state = 0_u64;
         let mut random = || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -99,7 +99,7 @@ impl Problem {
 /// The sum of the product's elements. `c`, which has `n` rows and columns, is overwritten with the product.
 fn product_sum(Pair { a, b, inner }: &Pair, n: usize, c: &mut [f64]) -> f64 {
     multiply(a, b, c, n, *inner);
-    // In 16 lanes, so that the compiler makes vectors of them.
+    // Sums in 16 lanes, so that the compiler vectorises the loop.
     let (blocks, rest) = c.as_chunks::<16>();
     let mut lanes = [0.0; 16];
     for block in blocks {
@@ -112,7 +112,7 @@ fn product_sum(Pair { a, b, inner }: &Pair, n: usize, c: &mut [f64]) -> f64 {
 fn multiply(a: &[f64], b: &[f64], c: &mut [f64], n: usize, inner: usize) {
     assert!(a.len() == n * inner && b.len() == inner * n && c.len() == n * n, "sizes do not fit");
     let (row_of_a, row) = (inner as isize, n as isize);
-    // SAFETY: with these strides, all elements that are read and written are inside the slices: see above. `c` overlaps
+    // SAFETY: with these strides, `dgemm` accesses only elements inside the slices, whose lengths are checked above. `c` overlaps
     // neither `a` nor `b`, because it is borrowed exclusively.
     unsafe {
         matrixmultiply::dgemm(
@@ -134,7 +134,7 @@ fn multiply(a: &[f64], b: &[f64], c: &mut [f64], n: usize, inner: usize) {
     }
 }
 
-/// One buffer is enough where there is one thread.
+/// One buffer for the only thread.
 fn sequential(problem: &Problem) -> Vec<f64> {
     let mut c = problem.buffer();
     problem.pairs.iter().map(|pair| product_sum(pair, problem.n, &mut c)).collect()
@@ -156,7 +156,7 @@ fn loop_scratch(problem: &Problem, schedule: Schedule) -> Vec<f64> {
         .collect()
 }
 
-/// The same, kept for the next loop.
+/// A buffer for each participant, kept for the next loop.
 fn kept_scratch(problem: &Problem, buffers: &mut WorkerLocal<Vec<f64>>) -> Vec<f64> {
     problem
         .pairs
@@ -166,7 +166,7 @@ fn kept_scratch(problem: &Problem, buffers: &mut WorkerLocal<Vec<f64>>) -> Vec<f
         .collect()
 }
 
-/// Two buffers, lent to whoever needs one.
+/// Two buffers, lent to the threads that need one.
 fn pool(problem: &Problem) -> Vec<f64> {
     let buffers = Pool::new(2, || problem.buffer());
     problem.pairs.par().map(|pair| product_sum(pair, problem.n, &mut buffers.take())).collect()
@@ -178,9 +178,9 @@ fn bump_scratch(problem: &Problem) -> Vec<f64> {
     problem.pairs.par().map(|pair| scratch::scope(|scope| product_sum(pair, n, scope.slice(n * n)))).collect()
 }
 
-/// The inputs come out of a channel; few tasks, each with a buffer, take them. Each result carries the number of its
-/// input, so that they can be put in order.
-fn flipped(problem: &Problem, tasks: usize) -> Vec<f64> {
+/// A few tasks, each with a buffer, take the inputs out of a channel. Each result carries the number of its input, to restore
+/// the order.
+fn channel(problem: &Problem, tasks: usize) -> Vec<f64> {
     let (send, receive) = mpsc::channel();
     for numbered in problem.pairs.iter().enumerate() {
         send.send(numbered).expect("the receiver is there");
@@ -204,12 +204,12 @@ fn flipped(problem: &Problem, tasks: usize) -> Vec<f64> {
     sums
 }
 
-type Way<'w> = (String, Box<dyn FnMut(&Problem) -> Vec<f64> + 'w>);
+type Variant<'w> = (String, Box<dyn FnMut(&Problem) -> Vec<f64> + 'w>);
 
-/// Every way, with its name; the sequential one first.
-fn ways<'w>(all_schedules: bool) -> Vec<Way<'w>> {
+/// All variants with their names. The sequential one is first.
+fn variants<'w>(all_schedules: bool) -> Vec<Variant<'w>> {
     let mut kept = WorkerLocal::new();
-    let mut ways: Vec<Way<'w>> = vec![
+    let mut variants: Vec<Variant<'w>> = vec![
         ("sequential".into(), Box::new(sequential)),
         ("allocation per item".into(), Box::new(allocation_per_item)),
         (".scratch(..)".into(), Box::new(|problem| loop_scratch(problem, Schedule::default()))),
@@ -218,7 +218,7 @@ fn ways<'w>(all_schedules: bool) -> Vec<Way<'w>> {
         ("scratch::scope".into(), Box::new(bump_scratch)),
         (
             "channel, a task per thread".into(),
-            Box::new(|problem| flipped(problem, ThreadPool::global().threads())),
+            Box::new(|problem| channel(problem, ThreadPool::global().threads())),
         ),
     ];
     if all_schedules {
@@ -230,16 +230,16 @@ fn ways<'w>(all_schedules: bool) -> Vec<Way<'w>> {
             Schedule::Greedy,
         ];
         for schedule in schedules {
-            ways.push((
+            variants.push((
                 format!(".scratch(..), {schedule:?}"),
                 Box::new(move |problem| loop_scratch(problem, schedule)),
             ));
         }
     }
-    ways
+    variants
 }
 
-/// What the runs of one way have shown.
+/// The measurements of one variant.
 #[derive(Clone, Copy)]
 struct Measured {
     least: Duration,
@@ -248,28 +248,28 @@ struct Measured {
     last: usize,
 }
 
-/// Runs all ways in turn, so that what disturbs the machine disturbs all of them, and prints what they took.
+/// Runs all variants in turn, so that a disturbance of the machine affects all of them, and prints their times.
 fn compare(problem: &Problem, all_schedules: bool, runs: usize) {
-    let mut ways = ways(all_schedules);
-    let mut measured = vec![Measured { least: Duration::MAX, first: 0, last: 0 }; ways.len()];
+    let mut variants = variants(all_schedules);
+    let mut measured = vec![Measured { least: Duration::MAX, first: 0, last: 0 }; variants.len()];
     let expected = sequential(problem);
     for run in 0..runs {
-        for ((name, way), measured) in ways.iter_mut().zip(&mut measured) {
+        for ((name, variant), measured) in variants.iter_mut().zip(&mut measured) {
             let before = problem.made.load(Relaxed);
             let begun = Instant::now();
-            let sums = way(problem);
+            let sums = variant(problem);
             measured.least = measured.least.min(begun.elapsed());
             measured.last = problem.made.load(Relaxed) - before;
             if run == 0 {
                 measured.first = measured.last;
             }
             let same = sums.iter().map(|x| x.to_bits()).eq(expected.iter().map(|x| x.to_bits()));
-            assert!(same, "{name}: not the bits of the sequential way");
+            assert!(same, "{name}: the bits differ from those of the sequential variant");
         }
     }
     let sequential = measured[0].least;
-    println!("{:36} {:>9} {:>8} {:>13} {:>8}", "way", "time", "speed-up", "buffers made", "later");
-    for ((name, _), Measured { least, first, last }) in ways.iter().zip(measured) {
+    println!("{:36} {:>9} {:>8} {:>13} {:>8}", "variant", "time", "speed-up", "buffers made", "later");
+    for ((name, _), Measured { least, first, last }) in variants.iter().zip(measured) {
         let (time, speed_up) = (least.as_secs_f64() * 1e3, sequential.div_duration_f64(least));
         println!("{name:36} {time:6.1} ms {speed_up:8.2} {first:>13} {last:>8}");
     }

@@ -1,5 +1,5 @@
-//! What several test programs use.
-#![allow(dead_code, reason = "each uses a part of it")]
+//! Helpers that several test programs share.
+#![allow(dead_code, reason = "each test program uses some of the helpers")]
 
 use anabranch::prelude::*;
 use parking_lot::{Condvar, Mutex};
@@ -21,12 +21,12 @@ pub fn seeded(seed: u64) -> Runtime {
     Runtime::builder().threads(3).seeded(seed).build().unwrap()
 }
 
-/// On every number of threads, and in some orders drawn from seeds.
+/// Runtimes with each number of threads in `THREADS`, and five that run tasks in an order drawn from a seed.
 pub fn runtimes() -> impl Iterator<Item = Runtime> {
     THREADS.into_iter().map(runtime).chain((0..5).map(seeded))
 }
 
-/// Where tasks are held until it is opened.
+/// Blocks tasks until it is opened.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -40,12 +40,12 @@ impl Gate {
         let mut open = self.0.0.lock();
         while !*open {
             let stuck = self.0.1.wait_for(&mut open, Duration::from_secs(30)).timed_out();
-            assert!(!stuck || *open, "nobody opens the gate");
+            assert!(!stuck || *open, "the gate was not opened within 30 seconds");
         }
     }
 }
 
-/// The smallest executor.
+/// A minimal executor of futures.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -63,12 +63,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Fails where this does not end.
-pub fn ends(what: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::spawn(what);
+/// Runs `test` on a thread, and fails if it takes more than a minute.
+pub fn ends(test: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::spawn(test);
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while !thread.is_finished() {
-        assert!(std::time::Instant::now() < deadline, "it hangs");
+        assert!(std::time::Instant::now() < deadline, "the test hangs");
         std::thread::sleep(Duration::from_millis(1));
     }
     thread.join().unwrap();

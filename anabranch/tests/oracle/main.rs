@@ -1,8 +1,9 @@
-//! Serial equivalence and failures as data flow: random programs, run by the runtime on 1 to 8 threads and in orders
-//! drawn from seeds, and by a plain model. All that is seen of every step must agree, bit for bit.
+//! The oracle: results are those of serial execution, and failures follow the data. The runtime runs random programs on 1 to 8
+//! threads and in orders drawn from seeds; a plain model runs the same programs. The observations of every step must agree, bit
+//! for bit.
 //!
-//! Programs come from seeds, and always the same ones: `PROPTEST_CASES=n` makes as many, `ANABRANCH_SEED=n` begins with
-//! that one (and runs only that one, unless a number is given).
+//! Each seed always makes the same program. `PROPTEST_CASES=n` runs `n` programs. `ANABRANCH_SEED=n` begins with seed `n`, and
+//! runs only that program unless `PROPTEST_CASES` is set, too.
 
 mod model;
 mod program;
@@ -13,12 +14,12 @@ use model::Model;
 use program::{Program, RECORD};
 use std::sync::Arc;
 
-/// Programs in an ordinary run, and how many of them also run on threads.
+/// The number of programs in an ordinary run. One of `THREADED` programs also runs on threads.
 const PROGRAMS: u64 = 5000;
 const THREADED: u64 = 8;
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// SplitMix64.
+/// The SplitMix64 generator.
 struct Random(u64);
 
 impl Random {
@@ -38,7 +39,7 @@ fn bytes(seed: u64) -> Vec<u8> {
     (0..records * RECORD).map(|_| random.next() as u8).collect()
 }
 
-/// Runs the program; says how what was seen differs from what was to be seen.
+/// Runs the program, and compares what the runtime did with the model. The error describes the first difference.
 fn check(program: &Program, rt: &Arc<Runtime>) -> Result<(), String> {
     let seen = run::run(program, rt).map_err(|error| error.to_string())?;
     let expected = Model::expected(program, &seen);
@@ -60,7 +61,7 @@ fn check_seeded(bytes: &[u8], seed: u64) -> Result<(), String> {
     check(&Program::from_bytes(bytes), &Arc::new(rt)).map_err(|error| format!("seeded({seed}): {error}"))
 }
 
-/// Leaves out steps as long as it fails.
+/// Removes steps as long as the program still fails.
 fn shrunk(mut bytes: Vec<u8>, fails: impl Fn(&[u8]) -> Option<String>) -> (Program, String) {
     let mut why = "it does not fail again".to_string();
     let mut size = bytes.len() / RECORD;
@@ -113,12 +114,12 @@ fn on_threads() {
     let seeds = seeds();
     let step = if seeds.end - seeds.start > 1 { THREADED } else { 1 };
     for threads in THREADS {
-        // One runtime for all: what one program leaves behind must not matter to the next.
+        // One runtime for all programs: the state that one leaves behind must not affect the next.
         let rt = Arc::new(builder().threads(threads).build().unwrap());
         for seed in seeds.clone().step_by(step as usize) {
             let fails = |bytes: &[u8]| check(&Program::from_bytes(bytes), &rt).err();
             if let Some(error) = fails(&bytes(seed)) {
-                // An order of threads does not come twice: it is tried some more times.
+                // Threads may take another order the next time, so each shrunk program is tried 20 times.
                 report(seed, &format!("{threads} threads: {error}"), |bytes| {
                     (0..20).find_map(|_| fails(bytes))
                 });

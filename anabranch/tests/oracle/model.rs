@@ -1,7 +1,8 @@
-//! What a program does, one task after the other, and what follows from failures: the promises as plain code.
+//! The model: runs a program one task after the other, and derives the effects of failures. It states the runtime's promises
+//! as plain code.
 //!
-//! What is a matter of chance (which tasks a cancellation came in time for) is taken from what was seen; everything else
-//! follows from the program.
+//! Timing decides which tasks a cancellation reaches before they begin, so the model takes that from the observations. All
+//! other results follow from the program.
 
 use crate::program::*;
 use anabranch::{
@@ -10,20 +11,20 @@ use anabranch::{
 };
 use std::collections::BTreeSet;
 
-/// What is seen of a step.
+/// The observable result of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum Observation {
     Nothing,
-    /// The step was refused, for its declaration.
+    /// The step was refused because of its declaration.
     Refused(Refusal),
-    /// How a task ended, and whose failure it was: itself first, then those that it needed.
+    /// The status of a task that has ended, and the chain of causes: the task itself first, then the tasks that it needed.
     Task(Status, Vec<String>),
-    /// What a fence gave.
-    Taken(Taken),
-    /// What a wait told, and what was captured.
-    Report(Option<Report>, Option<Taken>),
-    /// What cancelling a task told.
-    Asked(bool),
+    /// The result of a fence, or of a barrier that was waited for later.
+    Captured(Captured),
+    /// The failures that a wait reported, and the values that a barrier captured.
+    Report(Option<Report>, Option<Captured>),
+    /// The result of cancelling a task.
+    CancelAnswer(bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,21 +34,21 @@ pub enum Refusal {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Taken {
+pub enum Captured {
     Values(Vec<u64>),
     Failed(Vec<String>),
 }
 
-/// Failed tasks, oldest first, and how many were skipped.
+/// The failed tasks, oldest first, and the number of skipped ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report(pub Vec<String>, pub u64);
 
-/// A chain of causes has no more links; beyond it, only the first ones and the root are kept.
+/// The maximum number of links of a chain of causes. Of a longer chain the runtime keeps the first links and the root.
 const CHAIN: u32 = 16;
 
-/// How a task ended that has given nothing good.
+/// How a task ended that did not succeed.
 #[derive(Clone, Copy, Debug)]
-enum Bad {
+enum NotDone {
     Failed,
     Cancelled,
     Skipped { needs: usize, links: u32 },
@@ -57,7 +58,7 @@ enum Bad {
 struct Cell {
     value: u64,
     written: bool,
-    /// The step whose failure this is.
+    /// The step that poisoned this cell.
     poison: Option<usize>,
 }
 
@@ -87,13 +88,13 @@ struct Object {
     hash: u64,
     sum: u64,
     relaxed: u64,
-    /// Of the last sequential task.
+    /// The poison of the last sequential task.
     last: Option<usize>,
-    /// Of those that touched it since.
+    /// The poison of each task that used the object since.
     since: Vec<Option<usize>>,
 }
 
-/// What a task needs and what it is to give.
+/// The declarations of a task.
 struct Task<'p> {
     reads: Vec<(usize, Region<3>)>,
     writes: (usize, Region<3>),
@@ -104,12 +105,12 @@ struct Task<'p> {
 
 pub struct Model<'p> {
     program: &'p Program,
-    seen: &'p [Seen],
+    seen: &'p [Observation],
     buffers: Vec<Buffer>,
     objects: Vec<Object>,
-    bad: Vec<Option<Bad>>,
+    not_done: Vec<Option<NotDone>>,
     nest: Vec<u64>,
-    /// Since the last report.
+    /// The failures since the last report.
     failures: BTreeSet<usize>,
     skipped: u64,
     cancellations: Cancellations,
@@ -122,11 +123,11 @@ struct Cancellations {
 }
 
 impl Cancellations {
-    fn of(program: &Program, seen: &[Seen]) -> Self {
+    fn of(program: &Program, seen: &[Observation]) -> Self {
         let count = program.steps.len();
         let (mut may, mut must) = (vec![false; count], vec![false; count]);
         let mut token = None;
-        // The steps under each token as it is now.
+        // The steps submitted under each current token.
         let mut under = [const { Vec::new() }; TOKENS];
         let mut cancelled = false;
         let mut tasks = Vec::new();
@@ -135,13 +136,13 @@ impl Cancellations {
                 Step::Token(new) => (token, cancelled) = (new, false),
                 Step::Cancel(which) => {
                     under[which].drain(..).for_each(|i: usize| may[i] = true);
-                    // The runtime has the old one until another is set.
+                    // The runtime keeps the cancelled token until the program sets another one.
                     cancelled |= token == Some(which);
                 }
                 Step::CancelTask { back } => {
                     if let Some(&task) = tasks.iter().rev().nth(back) {
                         let told: usize = task;
-                        let came_in_time = seen[i] == Seen::Asked(true);
+                        let came_in_time = seen[i] == Observation::CancelAnswer(true);
                         may[told] |= came_in_time;
                         must[told] |= came_in_time;
                     }
@@ -151,7 +152,7 @@ impl Cancellations {
                         (may[i], must[i]) = (cancelled, cancelled);
                         under[token].push(i);
                     }
-                    if matches!(seen[i], Seen::Task(..)) {
+                    if matches!(seen[i], Observation::Task(..)) {
                         tasks.push(i);
                     }
                 }
@@ -166,15 +167,15 @@ pub fn name(step: usize) -> String {
 }
 
 impl<'p> Model<'p> {
-    /// What should have been seen where this was.
-    pub fn expected(program: &'p Program, seen: &'p [Seen]) -> Vec<Seen> {
+    /// The observations that the model expects; `seen` decides only which cancellations came in time.
+    pub fn expected(program: &'p Program, seen: &'p [Observation]) -> Vec<Observation> {
         let buffers = program.buffers.iter().enumerate().map(|(slot, shape)| Buffer::new(slot, *shape));
         let mut model = Self {
             program,
             seen,
             buffers: buffers.collect(),
             objects: vec![Object::default(); OBJECTS + 1],
-            bad: vec![None; program.steps.len()],
+            not_done: vec![None; program.steps.len()],
             nest: vec![0; 4],
             failures: BTreeSet::new(),
             skipped: 0,
@@ -183,7 +184,7 @@ impl<'p> Model<'p> {
         (0..program.steps.len()).map(|i| model.step(i)).collect()
     }
 
-    fn step(&mut self, i: usize) -> Seen {
+    fn step(&mut self, i: usize) -> Observation {
         match &self.program.steps[i] {
             Step::Compute(compute) => self.compute(i, compute),
             Step::Reduce(reduction) => self.reduce(i, reduction),
@@ -191,43 +192,45 @@ impl<'p> Model<'p> {
                 self.host(i, [*from, *to], *part, *update, effects, fail.is_some())
             }
             Step::Nest { children } => self.nest(i, *children),
-            Step::Fence { what, .. } => self.take(what).map_or_else(Seen::Refused, Seen::Taken),
-            Step::Barrier { what, wait } => match self.take(what) {
-                Err(refusal) => Seen::Refused(refusal),
-                Ok(taken) if *wait => {
+            Step::Fence { set, .. } => {
+                self.capture(set).map_or_else(Observation::Refused, Observation::Captured)
+            }
+            Step::Barrier { set, wait } => match self.capture(set) {
+                Err(refusal) => Observation::Refused(refusal),
+                Ok(captured) if *wait => {
                     let report = self.report();
-                    match (report, taken) {
-                        (Some(report), _) => Seen::Report(Some(report), None),
-                        // One failure looks the same, whoever tells of it.
-                        (None, Taken::Failed(chain)) if chain.len() == 1 => {
-                            Seen::Report(Some(Report(chain, 0)), None)
+                    match (report, captured) {
+                        (Some(report), _) => Observation::Report(Some(report), None),
+                        // A report of one failure and a failed capture with a chain of one link look the same.
+                        (None, Captured::Failed(chain)) if chain.len() == 1 => {
+                            Observation::Report(Some(Report(chain, 0)), None)
                         }
-                        (None, taken) => Seen::Report(None, Some(taken)),
+                        (None, captured) => Observation::Report(None, Some(captured)),
                     }
                 }
-                Ok(taken) => Seen::Taken(taken),
+                Ok(captured) => Observation::Captured(captured),
             },
-            Step::Wait => Seen::Report(self.report(), None),
-            Step::Renew(slot, shape) => {
+            Step::Wait => Observation::Report(self.report(), None),
+            Step::Replace(slot, shape) => {
                 self.buffers[*slot] = Buffer::new(*slot, *shape);
-                Seen::Nothing
+                Observation::Nothing
             }
-            Step::RenewObject(object) => {
+            Step::ReplaceObject(object) => {
                 self.objects[*object] = Object::default();
-                Seen::Nothing
+                Observation::Nothing
             }
-            Step::NestResult => Seen::Taken(Taken::Values(self.nest.clone())),
-            Step::Token(_) | Step::Cancel(_) => Seen::Nothing,
-            // Which answer is right is checked at the task.
+            Step::NestResult => Observation::Captured(Captured::Values(self.nest.clone())),
+            Step::Token(_) | Step::Cancel(_) => Observation::Nothing,
+            // The status of the task is checked against this answer.
             Step::CancelTask { .. } => self.seen[i].clone(),
         }
     }
 
-    fn compute(&mut self, i: usize, step: &Compute) -> Seen {
-        let Compute { from, reach, to, target, landing, update, split: _, fail } = *step;
+    fn compute(&mut self, i: usize, step: &Compute) -> Observation {
+        let Compute { from, read_pattern, to, target, write_pattern, update, split: _, fail } = *step;
         let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
-        let space = landing.index_space(goal.rank, &target);
-        let read = |range: GridBox<3>| mapped(&reach, goal.rank, range, space, source);
+        let space = write_pattern.index_space(goal.rank, &target);
+        let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);
         let task = Task {
             reads: vec![(from, read(space))],
             writes: (to, Region::from(target)),
@@ -241,7 +244,7 @@ impl<'p> Model<'p> {
         for p in target.points() {
             let at = self.buffers[to].at(p.0);
             let before = if update { self.buffers[to].cells[at].value } else { 0 };
-            let q = landing.index_space(goal.rank, &GridBox::new(p, p.0.map(|i| i + 1)));
+            let q = write_pattern.index_space(goal.rank, &GridBox::new(p, p.0.map(|i| i + 1)));
             let region = read(q);
             let source = &self.buffers[from];
             let value = computed(i, p.0, before, &region, |p| source.cells[source.at(p)].value);
@@ -250,7 +253,7 @@ impl<'p> Model<'p> {
         done()
     }
 
-    fn reduce(&mut self, i: usize, step: &Reduction) -> Seen {
+    fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
         let Reduction { from, space, to, op, include, split, fail } = *step;
         let task = Task {
             reads: vec![(from, Region::from(space))],
@@ -265,7 +268,7 @@ impl<'p> Model<'p> {
         let (source, len) = (&self.buffers[from], self.buffers[to].cells.len());
         let current = || self.buffers[to].cells.iter().map(|cell| cell.value).collect();
         let partial = |(chunk_index, chunk): (usize, GridBox<3>)| {
-            // The first goes on from what is there.
+            // The first chunk includes the previous contents.
             let mut partial: Vec<u64> =
                 if include && chunk_index == 0 { current() } else { vec![op.identity(); len] };
             for p in chunk.points().filter(|_| len > 0) {
@@ -276,7 +279,7 @@ impl<'p> Model<'p> {
         };
         let chunks = split.chunks(source.shape.rank, &space);
         let mut partials: Vec<_> = chunks.into_iter().enumerate().map(partial).collect();
-        // Neighbours first, then neighbours of those.
+        // Combines neighbours, then neighbouring results, and so on.
         while partials.len() > 1 {
             let pair = |pair: &[Vec<u64>]| match pair {
                 [a, b] => a.iter().zip(b).map(|(a, b)| op.combine(*a, *b)).collect(),
@@ -300,7 +303,7 @@ impl<'p> Model<'p> {
         update: bool,
         effects: &[(usize, Order)],
         fails: bool,
-    ) -> Seen {
+    ) -> Observation {
         let part = GridBox::new([min, 0, 0], [max, 1, 1]);
         let whole = Region::from(self.buffers[from].shape.whole());
         let task =
@@ -327,7 +330,7 @@ impl<'p> Model<'p> {
         done()
     }
 
-    fn nest(&mut self, i: usize, children: usize) -> Seen {
+    fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
             reads: vec![],
             writes: (0, Region::empty()),
@@ -345,10 +348,10 @@ impl<'p> Model<'p> {
         done()
     }
 
-    /// Refused, skipped, cancelled or failed: then this is how it ends. Otherwise it is to be done now.
-    fn begin(&mut self, i: usize, task: &Task) -> Option<Seen> {
+    /// Begins a task. Returns its result if it is refused, skipped, cancelled or fails; otherwise the caller executes it.
+    fn begin(&mut self, i: usize, task: &Task) -> Option<Observation> {
         if let Err(refusal) = self.check(task) {
-            return Some(Seen::Refused(refusal));
+            return Some(Observation::Refused(refusal));
         }
         let mut needs = self.needs(&task.reads);
         if task.update {
@@ -357,13 +360,13 @@ impl<'p> Model<'p> {
         for &(object, order) in task.effects {
             needs.extend(self.needs_object(object, order == Order::Sequential));
         }
-        let bad = self.bad(i, &needs, task.fails);
-        self.bad[i] = bad;
-        self.note(i);
+        let not_done = self.not_done(i, &needs, task.fails);
+        self.not_done[i] = not_done;
+        self.add_to_report(i);
         let (to, region) = &task.writes;
         let points: Vec<usize> =
             region.boxes().iter().flat_map(|r| r.points()).map(|p| self.buffers[*to].at(p.0)).collect();
-        let poison = bad.map(|_| i);
+        let poison = not_done.map(|_| i);
         for at in points {
             let cell = &mut self.buffers[*to].cells[at];
             (cell.written, cell.poison) = (true, poison);
@@ -378,15 +381,15 @@ impl<'p> Model<'p> {
                 object.since.push(poison);
             }
         }
-        let status = match bad? {
-            Bad::Failed => Status::Failed,
-            Bad::Cancelled => Status::Cancelled,
-            Bad::Skipped { .. } => Status::Skipped,
+        let status = match not_done? {
+            NotDone::Failed => Status::Failed,
+            NotDone::Cancelled => Status::Cancelled,
+            NotDone::Skipped { .. } => Status::Skipped,
         };
-        Some(Seen::Task(status, self.chain(i)))
+        Some(Observation::Task(status, self.chain(i)))
     }
 
-    /// Whether the declaration makes sense.
+    /// Checks the declaration of a task.
     fn check(&self, task: &Task) -> Result<(), Refusal> {
         let writes = std::slice::from_ref(&task.writes);
         for (slot, region) in task.reads.iter().chain(writes) {
@@ -413,7 +416,8 @@ impl<'p> Model<'p> {
         cells.filter_map(|cell| cell.poison).collect()
     }
 
-    /// Whether an object is good depends on those before which this one comes not: for a sequential effect all.
+    /// The failed steps that poison an object for a task that comes after all earlier ones (`all`, for a sequential effect), or
+    /// only after the last sequential one.
     fn needs_object(&self, object: usize, all: bool) -> Vec<usize> {
         let Object { last, since, .. } = &self.objects[object];
         if all && !since.is_empty() {
@@ -423,59 +427,59 @@ impl<'p> Model<'p> {
         }
     }
 
-    /// How the step ends: see [`age`](Self::age).
-    fn bad(&self, i: usize, needs: &[usize], fails: bool) -> Option<Bad> {
+    /// How the step ends if it does not succeed: see [`age`](Self::age).
+    fn not_done(&self, i: usize, needs: &[usize], fails: bool) -> Option<NotDone> {
         if let Some(&needs) = needs.iter().min_by_key(|&&step| self.age(step)) {
-            return Some(match self.bad[needs] {
-                Some(Bad::Skipped { needs, links }) if links >= CHAIN => {
-                    Bad::Skipped { needs, links: links + 1 }
+            return Some(match self.not_done[needs] {
+                Some(NotDone::Skipped { needs, links }) if links >= CHAIN => {
+                    NotDone::Skipped { needs, links: links + 1 }
                 }
-                Some(Bad::Skipped { links, .. }) => Bad::Skipped { needs, links: links + 1 },
-                _ => Bad::Skipped { needs, links: 1 },
+                Some(NotDone::Skipped { links, .. }) => NotDone::Skipped { needs, links: links + 1 },
+                _ => NotDone::Skipped { needs, links: 1 },
             });
         }
         let Cancellations { may, must } = &self.cancellations;
-        let was_cancelled = matches!(self.seen[i], Seen::Task(Status::Cancelled, _));
+        let was_cancelled = matches!(self.seen[i], Observation::Task(Status::Cancelled, _));
         if must[i] || was_cancelled && may[i] {
-            return Some(Bad::Cancelled);
+            return Some(NotDone::Cancelled);
         }
-        fails.then_some(Bad::Failed)
+        fails.then_some(NotDone::Failed)
     }
 
     fn root(&self, mut step: usize) -> usize {
-        while let Some(Bad::Skipped { needs, .. }) = self.bad[step] {
+        while let Some(NotDone::Skipped { needs, .. }) = self.not_done[step] {
             step = needs;
         }
         step
     }
 
-    /// The oldest root decides, failures before cancellations; and of those that follow from it the oldest.
+    /// The order in which causes take precedence: failures before cancellations, then the oldest root, then the oldest step.
     fn age(&self, step: usize) -> (bool, usize, usize) {
         (self.is_cancelled(step), self.root(step), step)
     }
 
-    /// Whether it all began with a cancellation.
+    /// Whether the root of the step's chain is a cancellation.
     fn is_cancelled(&self, step: usize) -> bool {
-        matches!(self.bad[self.root(step)], Some(Bad::Cancelled))
+        matches!(self.not_done[self.root(step)], Some(NotDone::Cancelled))
     }
 
     fn chain(&self, step: usize) -> Vec<String> {
-        let next = |step: &usize| match self.bad[*step] {
-            Some(Bad::Skipped { needs, .. }) => Some(needs),
+        let next = |step: &usize| match self.not_done[*step] {
+            Some(NotDone::Skipped { needs, .. }) => Some(needs),
             _ => None,
         };
         std::iter::successors(Some(step), next).map(name).collect()
     }
 
-    /// For the next report.
-    fn note(&mut self, i: usize) {
-        let Some(bad) = self.bad[i] else { return };
+    /// Adds the step to the next report, if the root of its chain is a failure.
+    fn add_to_report(&mut self, i: usize) {
+        let Some(not_done) = self.not_done[i] else { return };
         let root = self.root(i);
-        if !matches!(self.bad[root], Some(Bad::Failed)) {
+        if !matches!(self.not_done[root], Some(NotDone::Failed)) {
             return;
         }
         self.failures.insert(root);
-        self.skipped += u64::from(matches!(bad, Bad::Skipped { .. }));
+        self.skipped += u64::from(matches!(not_done, NotDone::Skipped { .. }));
     }
 
     fn report(&mut self) -> Option<Report> {
@@ -483,40 +487,46 @@ impl<'p> Model<'p> {
         (!failures.is_empty()).then(|| Report(failures.into_iter().map(name).collect(), skipped))
     }
 
-    fn take(&self, what: &What) -> Result<Taken, Refusal> {
-        let parts: Vec<_> = what.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
+    fn capture(&self, set: &CaptureSet) -> Result<Captured, Refusal> {
+        let parts: Vec<_> = set.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
         self.written(&parts)?;
         let mut needs = self.needs(&parts);
-        needs.extend(what.objects().into_iter().flat_map(|object| self.needs_object(object, true)));
+        needs.extend(set.objects().into_iter().flat_map(|object| self.needs_object(object, true)));
         if let Some(&needs) = needs.iter().min_by_key(|&&step| self.age(step)) {
-            return Ok(Taken::Failed(self.chain(needs)));
+            return Ok(Captured::Failed(self.chain(needs)));
         }
         let mut values = Vec::new();
         for (slot, region) in &parts {
             values.extend(self.buffers[*slot].cells(region).map(|cell| cell.value));
         }
-        for object in what.objects() {
+        for object in set.objects() {
             let Object { hash, sum, relaxed, .. } = self.objects[object];
             values.extend([hash, sum, relaxed]);
         }
-        Ok(Taken::Values(values))
+        Ok(Captured::Values(values))
     }
 }
 
-fn done() -> Seen {
-    Seen::Task(Status::Done, Vec::new())
+fn done() -> Observation {
+    Observation::Task(Status::Done, Vec::new())
 }
 
-/// What a kernel with an index space of `rank` dimensions reads of a buffer for a part of it.
-fn mapped(reach: &Reach, rank: usize, range: GridBox<3>, global: GridBox<3>, shape: Shape) -> Region<3> {
+/// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its index space.
+fn mapped(
+    read_pattern: &ReadPattern,
+    rank: usize,
+    range: GridBox<3>,
+    global: GridBox<3>,
+    shape: Shape,
+) -> Region<3> {
     fn map<const K: usize, const B: usize>(
-        reach: &Reach,
+        read_pattern: &ReadPattern,
         range: GridBox<3>,
         global: GridBox<3>,
         extent: [usize; 3],
     ) -> Region<3> {
         let chunk = Chunk::<K> { range: range.cast(), global: global.cast() };
-        RangeMapper::<K, B>::map(reach, &chunk, Extent(extent).cast::<B>()).cast()
+        RangeMapper::<K, B>::map(read_pattern, &chunk, Extent(extent).cast::<B>()).cast()
     }
     let map = match (rank, shape.rank) {
         (0, 0) => map::<0, 0>,
@@ -536,5 +546,5 @@ fn mapped(reach: &Reach, rank: usize, range: GridBox<3>, global: GridBox<3>, sha
         (_, 2) => map::<3, 2>,
         (_, _) => map::<3, 3>,
     };
-    map(reach, range, global, shape.extent)
+    map(read_pattern, range, global, shape.extent)
 }

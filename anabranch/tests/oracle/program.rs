@@ -1,5 +1,5 @@
-//! Random programs. Any bytes are one: each record of [`RECORD`] bytes is a step, so that leaving out records leaves out
-//! steps, and whoever makes bytes (a generator of random numbers, a fuzzer) makes programs.
+//! Random programs. Any sequence of bytes is a program, so that random numbers and fuzzers make programs. Each record of
+//! [`RECORD`] bytes is a step; removing a record removes that step.
 
 use anabranch::{
     Operator,
@@ -7,16 +7,16 @@ use anabranch::{
     prelude::*,
 };
 
-/// The bytes of one step; the first record gives the buffers to begin with.
+/// The number of bytes of a step. The first record describes the initial buffers.
 pub const RECORD: usize = 18;
-/// Buffers at a time. The rank of each is fixed; those of one dimension are what host tasks write.
+/// The rank of each buffer slot. Host tasks write buffers of one dimension.
 pub const RANKS: [usize; 6] = [0, 1, 1, 2, 2, 3];
-/// Host objects at a time, and behind them the one of tasks that submit tasks.
+/// The number of host objects that programs use. One more, at index `NEST`, orders tasks that submit tasks.
 pub const OBJECTS: usize = 2;
 pub const NEST: usize = OBJECTS;
 pub const TOKENS: usize = 2;
 
-/// What a buffer is created as.
+/// The arguments with which a buffer is created.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     pub rank: usize,
@@ -31,7 +31,7 @@ impl Shape {
     }
 }
 
-/// How the index space is cut.
+/// How an index space is split.
 #[derive(Clone, Copy, Debug)]
 pub struct Split {
     pub chunks: Option<usize>,
@@ -42,19 +42,19 @@ pub struct Split {
 impl Split {
     /// The chunks of a reduction over an index space of this rank.
     pub fn chunks(&self, rank: usize, space: &GridBox<3>) -> Vec<GridBox<3>> {
-        // Always rows; what tiles are asked for says how many of them stay together.
+        // Chunks of a reduction are rows. The height of a tile says how many rows stay together.
         let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
         split_1d(space, self.chunks.unwrap_or(64), granularity)
     }
 }
 
-/// Where a kernel reads.
+/// The elements that a kernel reads.
 #[derive(Clone, Copy, Debug)]
-pub enum Reach {
+pub enum ReadPattern {
     All,
     Even,
     Corner,
-    /// Around the chunk, by a mapper of the program's own; the others below, too, where the ranks differ.
+    /// Elements around the chunk, by a custom mapper. The patterns below do the same if the ranks differ.
     Near(usize),
     Same,
     Box(usize),
@@ -64,7 +64,7 @@ pub enum Reach {
     Reversed,
 }
 
-impl<const K: usize, const B: usize> RangeMapper<K, B> for Reach {
+impl<const K: usize, const B: usize> RangeMapper<K, B> for ReadPattern {
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B> {
         fn same<const K: usize, const B: usize>(
             mapper: &dyn RangeMapper<K, K>,
@@ -103,16 +103,16 @@ fn near<const K: usize, const B: usize>(chunk: &Chunk<K>, buffer: Extent<B>, rad
     GridBox::new(min, max).into()
 }
 
-/// Where a kernel writes what it computes for a point of its index space: it is at that point, or elsewhere.
+/// The element that a kernel writes for a point of its index space.
 #[derive(Clone, Copy, Debug)]
-pub enum Landing {
+pub enum WritePattern {
     Same,
     Reversed,
-    /// The index space lies so far off along the first dimension.
+    /// The index space is shifted by this much along the first dimension.
     Shifted(usize),
 }
 
-impl Landing {
+impl WritePattern {
     pub fn point<const K: usize>(self, p: [usize; K]) -> [usize; K] {
         match self {
             Self::Same => p,
@@ -121,7 +121,7 @@ impl Landing {
         }
     }
 
-    /// The index space whose points land in `target`, which has so many dimensions.
+    /// The index space of `rank` dimensions whose points are mapped to `target`.
     pub fn index_space(self, rank: usize, target: &GridBox<3>) -> GridBox<3> {
         if target.is_empty() || rank == 0 {
             return *target;
@@ -139,7 +139,7 @@ impl Landing {
     }
 }
 
-impl<const K: usize> RangeMapper<K, K> for Landing {
+impl<const K: usize> RangeMapper<K, K> for WritePattern {
     fn map(&self, chunk: &Chunk<K>, _: Extent<K>) -> Region<K> {
         if chunk.range.is_empty() {
             return Region::empty();
@@ -148,13 +148,13 @@ impl<const K: usize> RangeMapper<K, K> for Landing {
     }
 }
 
-/// Reductions of which the order of the operands, and for the last two the shape of the tree, can be seen.
+/// Operators of reductions. The results of the last two depend on the order of the operands and on the shape of the tree.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Sum,
-    /// Floating-point numbers by their bits.
+    /// A sum of floating-point numbers, which are stored as their bits.
     FloatSum,
-    /// Neither commutative nor associative; 0 is no value.
+    /// Neither commutative nor associative. The identity is 0.
     Tree,
 }
 
@@ -167,7 +167,7 @@ impl Operator<u64> for Op {
         match (self, a, b) {
             (Self::Sum, ..) => a.wrapping_add(b),
             (Self::FloatSum, ..) => {
-                // A buffer may hold anything; the bits of a NaN are not specified.
+                // A buffer may hold any bits, and the bits of a NaN result are unspecified.
                 let number = |bits| Some(f64::from_bits(bits)).filter(|x| x.is_finite()).unwrap_or(1.0);
                 (number(a) + number(b)).to_bits()
             }
@@ -178,7 +178,7 @@ impl Operator<u64> for Op {
 }
 
 impl Op {
-    /// What is combined for an element.
+    /// The value to combine for an element.
     pub fn value(self, seed: usize, element: u64) -> u64 {
         let x = mix(seed as u64, element);
         match self {
@@ -188,7 +188,7 @@ impl Op {
     }
 }
 
-/// How a task is to fail.
+/// How a task fails on purpose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fail {
     Panic,
@@ -202,9 +202,9 @@ pub enum Order {
     Relaxed,
 }
 
-/// What is fenced or captured: boxes of buffers, and objects.
+/// The captures of a fence or a barrier: boxes of buffers, and objects.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum CaptureSet {
     Nothing,
     Part(usize, GridBox<3>),
     Parts([(usize, GridBox<3>); 2]),
@@ -213,7 +213,7 @@ pub enum What {
     Both(usize, GridBox<3>, usize),
 }
 
-impl What {
+impl CaptureSet {
     pub fn parts(&self) -> Vec<(usize, GridBox<3>)> {
         match self {
             Self::Part(slot, part) | Self::Both(slot, part, _) => vec![(*slot, *part)],
@@ -235,10 +235,10 @@ impl What {
 #[derive(Clone, Copy, Debug)]
 pub struct Compute {
     pub from: usize,
-    pub reach: Reach,
+    pub read_pattern: ReadPattern,
     pub to: usize,
     pub target: GridBox<3>,
-    pub landing: Landing,
+    pub write_pattern: WritePattern,
     pub update: bool,
     pub split: Split,
     pub fail: bool,
@@ -275,17 +275,17 @@ pub enum Step {
     Nest {
         children: usize,
     },
-    /// Looked at here, or at the end.
+    /// A fence that is waited for here (`wait`), or at the end of the program.
     Fence {
-        what: What,
+        set: CaptureSet,
         wait: bool,
     },
     Barrier {
-        what: What,
+        set: CaptureSet,
         wait: bool,
     },
     Wait,
-    /// What is submitted from now on is under this token, or none.
+    /// Submits later steps under this token, or under none.
     Token(Option<usize>),
     /// Cancels a token, and makes a new one in its place.
     Cancel(usize),
@@ -294,9 +294,9 @@ pub enum Step {
         back: usize,
     },
     /// Drops a buffer and makes another one in its place.
-    Renew(usize, Shape),
-    RenewObject(usize),
-    /// What tasks submitted by tasks have written.
+    Replace(usize, Shape),
+    ReplaceObject(usize),
+    /// Reads the results of tasks that were submitted by tasks.
     NestResult,
 }
 
@@ -324,7 +324,7 @@ impl Choices<'_> {
         self.below(2) == 1
     }
 
-    /// One of so many times.
+    /// True in one of `times` cases.
     fn rare(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
@@ -336,7 +336,7 @@ impl Choices<'_> {
             _ => &[3, 1, 2, 4, 3, 5, 2, 0],
         };
         let packed = self.below(256);
-        // Sizes of 0 are in reach of the first dimension only.
+        // Only the first dimension can have size 0.
         let size =
             |d: usize| if d < rank { sizes[(packed >> (3 * d)) & if d == 0 { 7 } else { 3 }] } else { 1 };
         let extent = std::array::from_fn(size);
@@ -344,7 +344,7 @@ impl Choices<'_> {
         Shape { rank, extent, versions: 1 + bits % 3, initialised: !bits.is_multiple_of(7) }
     }
 
-    /// A box in a buffer: all of it half of the time.
+    /// A box in a buffer, in half of the cases the whole buffer.
     fn part(&mut self, shape: &Shape) -> GridBox<3> {
         let bits = self.below(256);
         if bits.is_multiple_of(2) {
@@ -374,7 +374,7 @@ impl Choices<'_> {
         }
     }
 
-    fn what(&mut self, shapes: &[Shape]) -> What {
+    fn capture_set(&mut self, shapes: &[Shape]) -> CaptureSet {
         let part = |c: &mut Self| {
             let slot = c.below(shapes.len());
             (slot, c.part(&shapes[slot]))
@@ -382,14 +382,14 @@ impl Choices<'_> {
         match self.below(8) {
             0..3 => {
                 let (slot, range) = part(self);
-                What::Part(slot, range)
+                CaptureSet::Part(slot, range)
             }
-            3 => What::Parts([part(self), part(self)]),
-            4 => What::Object(self.below(OBJECTS)),
-            5 => What::Objects,
+            3 => CaptureSet::Parts([part(self), part(self)]),
+            4 => CaptureSet::Object(self.below(OBJECTS)),
+            5 => CaptureSet::Objects,
             _ => {
                 let (slot, range) = part(self);
-                What::Both(slot, range, self.below(OBJECTS))
+                CaptureSet::Both(slot, range, self.below(OBJECTS))
             }
         }
     }
@@ -397,36 +397,40 @@ impl Choices<'_> {
     fn step(&mut self, shapes: &mut [Shape]) -> Step {
         match self.below(32) {
             0..11 => {
-                let (to, from) = self.two(shapes.len());
+                let (to, from) = self.two_different(shapes.len());
                 let radius = self.below(3);
-                let reach = [
-                    Reach::Box(radius),
-                    Reach::Near(radius),
-                    Reach::All,
-                    Reach::Even,
-                    Reach::Corner,
-                    Reach::Cross(radius),
-                    Reach::Torus(3 * radius),
-                    Reach::Slice(radius),
-                    Reach::Same,
-                    Reach::Reversed,
+                let read_pattern = [
+                    ReadPattern::Box(radius),
+                    ReadPattern::Near(radius),
+                    ReadPattern::All,
+                    ReadPattern::Even,
+                    ReadPattern::Corner,
+                    ReadPattern::Cross(radius),
+                    ReadPattern::Torus(3 * radius),
+                    ReadPattern::Slice(radius),
+                    ReadPattern::Same,
+                    ReadPattern::Reversed,
                 ][self.below(10)];
-                let landing =
-                    [Landing::Same, Landing::Reversed, Landing::Shifted(3), Landing::Same][self.below(4)];
+                let write_pattern = [
+                    WritePattern::Same,
+                    WritePattern::Reversed,
+                    WritePattern::Shifted(3),
+                    WritePattern::Same,
+                ][self.below(4)];
                 let target = self.part(&shapes[to]);
                 Step::Compute(Compute {
                     from,
-                    reach,
+                    read_pattern,
                     to,
                     target,
-                    landing,
+                    write_pattern,
                     update: self.flag(),
                     split: self.split(),
                     fail: self.rare(16),
                 })
             }
             11..14 => {
-                let (to, from) = self.two(shapes.len());
+                let (to, from) = self.two_different(shapes.len());
                 let op = [Op::Tree, Op::Sum, Op::FloatSum][self.below(3)];
                 let space = self.part(&shapes[from]);
                 Step::Reduce(Reduction {
@@ -459,9 +463,9 @@ impl Choices<'_> {
                 }
             }
             20 | 21 => Step::Nest { children: 1 + self.below(3) },
-            22..25 => Step::Fence { what: self.what(shapes), wait: self.rare(4) },
+            22..25 => Step::Fence { set: self.capture_set(shapes), wait: self.rare(4) },
             25 => Step::Barrier {
-                what: if self.flag() { What::Nothing } else { self.what(shapes) },
+                set: if self.flag() { CaptureSet::Nothing } else { self.capture_set(shapes) },
                 wait: self.rare(3),
             },
             26 => Step::Wait,
@@ -477,13 +481,13 @@ impl Choices<'_> {
             30 => {
                 let slot = self.below(shapes.len());
                 shapes[slot] = self.shape(RANKS[slot]);
-                Step::Renew(slot, shapes[slot])
+                Step::Replace(slot, shapes[slot])
             }
-            _ => Step::RenewObject(self.below(OBJECTS)),
+            _ => Step::ReplaceObject(self.below(OBJECTS)),
         }
     }
 
-    fn two(&mut self, bound: usize) -> (usize, usize) {
+    fn two_different(&mut self, bound: usize) -> (usize, usize) {
         let first = self.below(bound);
         (first, (first + 1 + self.below(bound - 1)) % bound)
     }
@@ -502,7 +506,7 @@ impl Choices<'_> {
 }
 
 impl Program {
-    /// The program that these bytes are.
+    /// Decodes a program.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut records = bytes.chunks(RECORD);
         let mut first = Choices(records.next().unwrap_or_default());
@@ -510,14 +514,14 @@ impl Program {
         let mut shapes = buffers;
         let mut steps: Vec<Step> = records.map(|record| Choices(record).step(&mut shapes)).collect();
         if steps.iter().any(|step| matches!(step, Step::Token(_))) {
-            // Under which token a task comes that another task submits is a matter of chance.
+            // Timing decides under which token a task is submitted by another task.
             steps.retain(|step| !matches!(step, Step::Nest { .. }));
         }
-        // At the end everything is looked at. The second wait is for tasks that tasks have submitted.
+        // At the end, the program reads all buffers and objects. The second wait is for tasks that were submitted by tasks.
         steps.extend([Step::Token(None), Step::Wait, Step::Wait]);
-        let part = |slot: usize| What::Part(slot, shapes[slot].whole());
-        let whats = (0..shapes.len()).map(part).chain((0..OBJECTS).map(What::Object));
-        steps.extend(whats.map(|what| Step::Fence { what, wait: true }));
+        let part = |slot: usize| CaptureSet::Part(slot, shapes[slot].whole());
+        let sets = (0..shapes.len()).map(part).chain((0..OBJECTS).map(CaptureSet::Object));
+        steps.extend(sets.map(|set| Step::Fence { set, wait: true }));
         steps.extend([Step::NestResult, Step::Wait]);
         Self { buffers, steps }
     }
@@ -527,13 +531,13 @@ pub fn mix(hash: u64, value: u64) -> u64 {
     (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
 }
 
-/// What a buffer begins with.
+/// The initial value of an element.
 pub fn initial(slot: usize, at: usize) -> u64 {
     mix(slot as u64, at as u64)
 }
 
-/// What a kernel writes: it depends on the point, on what was there if it updates, and on what it reads, of which it
-/// looks at some elements.
+/// The value that a kernel writes. It depends on the point, on the previous value (`before`), and on some of the elements
+/// of `region`.
 pub fn computed<const D: usize>(
     seed: usize,
     point: [usize; 3],
@@ -547,12 +551,12 @@ pub fn computed<const D: usize>(
     points.step_by(stride).fold(begin, |hash, p| mix(hash, read(p.0)))
 }
 
-/// A point in three dimensions.
+/// The point, extended with zeros to three dimensions.
 pub fn padded<const D: usize>(point: [usize; D]) -> [usize; 3] {
     std::array::from_fn(|d| if d < D { point[d] } else { 0 })
 }
 
-/// Which element of a buffer of `len` elements an element of another one is reduced into.
+/// The index of the element, in a buffer of `len` elements, into which the element at `point` is reduced.
 pub fn reduced_into(point: [usize; 3], len: usize) -> usize {
     (7 * point[0] + 3 * point[1] + point[2]) % len.max(1)
 }

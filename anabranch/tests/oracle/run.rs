@@ -1,7 +1,7 @@
-//! Runs a program by the runtime, and tells what is seen.
+//! Runs a program with the runtime, and records the observations.
 
 use crate::{
-    model::{Refusal, Report, Seen, Taken, name},
+    model::{Captured, Observation, Refusal, Report, name},
     program::*,
 };
 use anabranch::{
@@ -14,14 +14,14 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering::*},
 };
 
-/// A host object whose tasks notice when they are not alone with it.
+/// The value of a host object. It detects tasks that use it at the same time although they must not.
 struct State {
     hash: u64,
     sum: u64,
     relaxed: AtomicU64,
-    /// Two that change together.
+    /// Two numbers that always change together.
     pair: [u64; 2],
-    /// How many tasks are inside; those that must be alone count much.
+    /// The sum of the weights of the tasks inside: 1 for a relaxed task, `ALONE` for a task that must be alone.
     inside: AtomicUsize,
     wrong: Arc<AtomicUsize>,
 }
@@ -34,10 +34,10 @@ impl State {
         Self { hash: 0, sum: 0, relaxed, pair: [0; 2], inside, wrong: Arc::clone(wrong) }
     }
 
-    /// Does something inside, in company of fewer than `company`.
-    fn enter(&self, weight: usize, company: usize) {
+    /// Enters a task. It is wrong if the weight of the tasks inside is `limit` or more.
+    fn enter(&self, weight: usize, limit: usize) {
         let before = self.inside.fetch_add(weight, AcqRel);
-        if before >= company || self.pair[0] != self.pair[1] {
+        if before >= limit || self.pair[0] != self.pair[1] {
             self.wrong.fetch_add(1, Relaxed);
         }
     }
@@ -67,8 +67,8 @@ impl Clone for State {
     }
 }
 
-/// What a task has of an object.
-enum Grip<'a> {
+/// A task's reference to an object.
+enum ObjectRef<'a> {
     Sequential(&'a mut State),
     Exclusive(&'a mut State),
     Relaxed(&'a State),
@@ -81,7 +81,7 @@ fn pause(slow: bool) {
 }
 
 /// A buffer of any rank.
-enum Any {
+enum AnyBuffer {
     R0(Buffer<u64, 0>),
     R1(Buffer<u64, 1>),
     R2(Buffer<u64, 2>),
@@ -91,15 +91,15 @@ enum Any {
 macro_rules! with_rank {
     ($any:expr, $buffer:ident => $result:expr) => {
         match $any {
-            Any::R0($buffer) => $result,
-            Any::R1($buffer) => $result,
-            Any::R2($buffer) => $result,
-            Any::R3($buffer) => $result,
+            AnyBuffer::R0($buffer) => $result,
+            AnyBuffer::R1($buffer) => $result,
+            AnyBuffer::R2($buffer) => $result,
+            AnyBuffer::R3($buffer) => $result,
         }
     };
 }
 
-fn create(rt: &Runtime, slot: usize, shape: Shape) -> Result<Any, Error> {
+fn create(rt: &Runtime, slot: usize, shape: Shape) -> Result<AnyBuffer, Error> {
     fn one<const D: usize>(
         rt: &Runtime,
         slot: usize,
@@ -118,24 +118,34 @@ fn create(rt: &Runtime, slot: usize, shape: Shape) -> Result<Any, Error> {
     );
     let array = array.expect("as many as there are points");
     let first = |axes: usize| {
-        array.view().into_dyn().into_shape_with_order(&shape.extent[..axes]).expect("the others are 1")
+        array.view().into_dyn().into_shape_with_order(&shape.extent[..axes]).expect("the other extents are 1")
     };
     Ok(match shape.rank {
-        0 => Any::R0(one(rt, slot, shape, &first(0).into_dimensionality::<ndarray::Ix0>().expect("0 axes"))?),
-        1 => Any::R1(one(rt, slot, shape, array.as_slice().expect("in order"))?),
-        2 => Any::R2(one(rt, slot, shape, &first(2).into_dimensionality::<ndarray::Ix2>().expect("2 axes"))?),
-        _ => Any::R3(one(rt, slot, shape, &array)?),
+        0 => AnyBuffer::R0(one(
+            rt,
+            slot,
+            shape,
+            &first(0).into_dimensionality::<ndarray::Ix0>().expect("0 axes"),
+        )?),
+        1 => AnyBuffer::R1(one(rt, slot, shape, array.as_slice().expect("in order"))?),
+        2 => AnyBuffer::R2(one(
+            rt,
+            slot,
+            shape,
+            &first(2).into_dimensionality::<ndarray::Ix2>().expect("2 axes"),
+        )?),
+        _ => AnyBuffer::R3(one(rt, slot, shape, &array)?),
     })
 }
 
-/// Kernels of all ranks, cut as a program says.
-trait Cut: Sized {
+/// Kernels of each rank, with tiles if the rank allows them.
+trait Tiled: Sized {
     fn tiled(self, rows: usize, cols: usize) -> Self;
 }
 
-macro_rules! cut {
+macro_rules! impl_tiled {
     ($rank:literal, $self:ident $rows:ident $cols:ident => $tiled:expr) => {
-        impl Cut for TaskBuilder<'_, $rank, Over, ()> {
+        impl Tiled for TaskBuilder<'_, $rank, Over, ()> {
             fn tiled($self, $rows: usize, $cols: usize) -> Self {
                 $tiled
             }
@@ -143,10 +153,10 @@ macro_rules! cut {
     };
 }
 
-cut!(0, self _rows _cols => self);
-cut!(1, self _rows _cols => self);
-cut!(2, self rows cols => self.tiles(rows, cols));
-cut!(3, self rows cols => self.tiles(rows, cols));
+impl_tiled!(0, self _rows _cols => self);
+impl_tiled!(1, self _rows _cols => self);
+impl_tiled!(2, self rows cols => self.tiles(rows, cols));
+impl_tiled!(3, self rows cols => self.tiles(rows, cols));
 
 fn kernel<const K: usize>(
     rt: &Runtime,
@@ -155,14 +165,14 @@ fn kernel<const K: usize>(
     split: Split,
 ) -> TaskBuilder<'_, K, Over, ()>
 where
-    for<'a> TaskBuilder<'a, K, Over, ()>: Cut,
+    for<'a> TaskBuilder<'a, K, Over, ()>: Tiled,
 {
     let task = rt.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
     let task = split.chunks.into_iter().fold(task, TaskBuilder::chunks);
     split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols))
 }
 
-/// Fails without the message that a panic prints.
+/// Panics without printing a message.
 fn panic() -> ! {
     std::panic::resume_unwind(Box::new("as the program says"))
 }
@@ -175,16 +185,16 @@ fn compute<const A: usize, const B: usize>(
     step: Compute,
 ) -> Result<TaskHandle, Error>
 where
-    for<'a> TaskBuilder<'a, B, Over, ()>: Cut,
+    for<'a> TaskBuilder<'a, B, Over, ()>: Tiled,
 {
-    let Compute { reach, target, landing, update, split, fail, .. } = step;
-    let task = kernel::<B>(rt, i, landing.index_space(B, &target), split).read(from, reach);
-    let task = if update { task.update(to, landing) } else { task.write(to, landing) };
+    let Compute { read_pattern, target, write_pattern, update, split, fail, .. } = step;
+    let task = kernel::<B>(rt, i, write_pattern.index_space(B, &target), split).read(from, read_pattern);
+    let task = if update { task.update(to, write_pattern) } else { task.write(to, write_pattern) };
     task.kernel(move |tile, (from, to)| {
         for p in tile.points() {
             let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
-            let region = RangeMapper::<B, A>::map(&reach, &chunk, from.extent());
-            let target = landing.point(p);
+            let region = RangeMapper::<B, A>::map(&read_pattern, &chunk, from.extent());
+            let target = write_pattern.point(p);
             let before = if update { to[target] } else { 0 };
             to[target] = computed(i, padded(target), before, &region, |q| from[q]);
         }
@@ -202,7 +212,7 @@ fn reduce<const A: usize, const B: usize>(
     step: Reduction,
 ) -> Result<TaskHandle, Error>
 where
-    for<'a> TaskBuilder<'a, A, Over, ()>: Cut,
+    for<'a> TaskBuilder<'a, A, Over, ()>: Tiled,
 {
     let Reduction { space, op, include, split, fail, .. } = step;
     let targets: Vec<[usize; B]> = GridBox::full(to.extent()).points().map(|p| p.0).collect();
@@ -240,26 +250,27 @@ fn host<const A: usize>(
     let task: TaskBuilder<'_, 0, Once, ()> = rt.task(name(i)).once().priority(priority);
     let task = task.read(from, all());
     let task = if update { task.update(to, part) } else { task.write(to, part) };
-    let work = move |from: &ReadView<u64, A>, to: &mut WriteView<'_, u64, 1>, grips: &mut [Grip<'_>]| {
-        let elements = from.as_slice().expect("all of it");
-        let mut hash = elements.iter().fold(i as u64, |hash, x| mix(hash, *x));
-        for grip in grips {
-            touch(grip, &mut hash, slow);
-        }
-        for at in min..max {
-            to[[at]] = mix(hash, if update { to[[at]] } else { at as u64 });
-        }
-        match fail {
-            None => Ok(()),
-            Some(Fail::Error) => Err("as the program says"),
-            Some(Fail::Panic) => panic(),
-        }
-    };
+    let work =
+        move |from: &ReadView<u64, A>, to: &mut WriteView<'_, u64, 1>, object_refs: &mut [ObjectRef<'_>]| {
+            let elements = from.as_slice().expect("all of it");
+            let mut hash = elements.iter().fold(i as u64, |hash, x| mix(hash, *x));
+            for object_ref in object_refs {
+                touch(object_ref, &mut hash, slow);
+            }
+            for at in min..max {
+                to[[at]] = mix(hash, if update { to[[at]] } else { at as u64 });
+            }
+            match fail {
+                None => Ok(()),
+                Some(Fail::Error) => Err("as the program says"),
+                Some(Fail::Panic) => panic(),
+            }
+        };
     let mut objects = effects.iter().map(|(object, _)| &objects[*object]);
     macro_rules! touching {
-        ($($object:ident $order:ident $grip:ident),*) => {
+        ($($object:ident $order:ident $variant:ident),*) => {
             task$(.effect(objects.next().expect("one for each effect"), $order()))*
-                .host(move |(from, to $(, $object)*)| work(from, to, &mut [$(Grip::$grip($object)),*]))
+                .host(move |(from, to $(, $object)*)| work(from, to, &mut [$(ObjectRef::$variant($object)),*]))
         };
     }
     use Order::*;
@@ -282,16 +293,16 @@ fn host<const A: usize>(
     }
 }
 
-fn touch(grip: &mut Grip<'_>, hash: &mut u64, slow: bool) {
-    match grip {
-        Grip::Sequential(object) => object.alone(slow, |object| {
+fn touch(object_ref: &mut ObjectRef<'_>, hash: &mut u64, slow: bool) {
+    match object_ref {
+        ObjectRef::Sequential(object) => object.alone(slow, |object| {
             object.hash = mix(mix(object.hash, *hash), mix(object.sum, object.relaxed.load(Relaxed)));
             *hash = object.hash;
         }),
-        Grip::Exclusive(object) => {
+        ObjectRef::Exclusive(object) => {
             object.alone(slow, |object| object.sum = object.sum.wrapping_add(mix(*hash, 1)));
         }
-        Grip::Relaxed(object) => {
+        ObjectRef::Relaxed(object) => {
             object.enter(1, ALONE);
             pause(slow);
             object.relaxed.fetch_add(mix(*hash, 2), Relaxed);
@@ -300,7 +311,7 @@ fn touch(grip: &mut Grip<'_>, hash: &mut u64, slow: bool) {
     }
 }
 
-/// What comes out of fences and barriers, as numbers.
+/// The captured values of fences and barriers, as numbers.
 trait Numbers {
     fn numbers(self) -> Vec<u64>;
 }
@@ -330,7 +341,7 @@ impl<A: Numbers, B: Numbers> Numbers for (A, B) {
     }
 }
 
-/// A fence or a barrier that was asked for.
+/// A fence or a barrier to wait for.
 type Pending = Box<dyn FnOnce() -> Result<Vec<u64>, Error>>;
 
 fn chain(failures: &Failures) -> Vec<String> {
@@ -338,11 +349,11 @@ fn chain(failures: &Failures) -> Vec<String> {
     first.chain().map(|failure| failure.task.name().to_string()).collect()
 }
 
-fn taken(result: Result<Vec<u64>, Error>) -> Taken {
+fn captured(result: Result<Vec<u64>, Error>) -> Captured {
     match result {
-        Ok(values) => Taken::Values(values),
-        // A fence's error is that of the task that it needed.
-        Err(Error::Failed(failures)) => Taken::Failed(chain(&failures)),
+        Ok(values) => Captured::Values(values),
+        // The error of a fence is the failure of the task that it needed.
+        Err(Error::Failed(failures)) => Captured::Failed(chain(&failures)),
         Err(error) => panic!("{error}"),
     }
 }
@@ -357,21 +368,21 @@ fn report(result: Result<(), Error>) -> Option<Report> {
     Some(Report(names, failures.skipped()))
 }
 
-/// A barrier tells what has failed, or gives what is captured there.
-fn waited(result: Result<Vec<u64>, Error>) -> Seen {
+/// The result of waiting for a barrier: its report of failures, or its captured values.
+fn waited(result: Result<Vec<u64>, Error>) -> Observation {
     match &result {
         Err(Error::Failed(failures)) if chain(failures).len() == 1 => {
-            Seen::Report(report(result.map(|_| ())), None)
+            Observation::Report(report(result.map(|_| ())), None)
         }
-        _ => Seen::Report(None, Some(taken(result))),
+        _ => Observation::Report(None, Some(captured(result))),
     }
 }
 
-fn refusal(error: Error) -> Seen {
+fn refusal(error: Error) -> Observation {
     match error {
         Error::Declaration(error) => match error.mistake {
-            Mistake::NeverWritten { .. } => Seen::Refused(Refusal::NeverWritten),
-            Mistake::OutsideBuffer { .. } => Seen::Refused(Refusal::Outside),
+            Mistake::NeverWritten { .. } => Observation::Refused(Refusal::NeverWritten),
+            Mistake::OutsideBuffer { .. } => Observation::Refused(Refusal::Outside),
             _ => panic!("{error}"),
         },
         error => panic!("{error}"),
@@ -380,7 +391,7 @@ fn refusal(error: Error) -> Seen {
 
 struct Run<'p> {
     rt: &'p Arc<Runtime>,
-    buffers: Vec<Any>,
+    buffers: Vec<AnyBuffer>,
     objects: Vec<HostObject<State>>,
     nest: Buffer<u64, 1>,
     nest_order: HostObject<()>,
@@ -390,8 +401,8 @@ struct Run<'p> {
     wrong: Arc<AtomicUsize>,
 }
 
-/// What is seen of each step.
-pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Seen>, Error> {
+/// Runs the program. Returns the observation of each step.
+pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Observation>, Error> {
     let wrong = Arc::new(AtomicUsize::new(0));
     let buffers = program.buffers.iter().enumerate();
     let mut run = Run {
@@ -410,21 +421,21 @@ pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Seen>, Error> {
         seen.push(run.step(i, step)?);
     }
     for (i, pending) in std::mem::take(&mut run.pending) {
-        seen[i] = Seen::Taken(taken(pending()));
+        seen[i] = Observation::Captured(captured(pending()));
     }
     for (i, task) in std::mem::take(&mut run.tasks) {
         seen[i] = match task.wait() {
-            Ok(()) => Seen::Task(task.status(), Vec::new()),
-            Err(Error::Failed(failures)) => Seen::Task(task.status(), chain(&failures)),
+            Ok(()) => Observation::Task(task.status(), Vec::new()),
+            Err(Error::Failed(failures)) => Observation::Task(task.status(), chain(&failures)),
             Err(error) => return Err(error),
         };
     }
-    assert_eq!(run.wrong.load(Relaxed), 0, "tasks were not alone with an object");
+    assert_eq!(run.wrong.load(Relaxed), 0, "tasks used an object at the same time although they must not");
     Ok(seen)
 }
 
 impl Run<'_> {
-    fn step(&mut self, i: usize, step: &Step) -> Result<Seen, Error> {
+    fn step(&mut self, i: usize, step: &Step) -> Result<Observation, Error> {
         match *step {
             Step::Compute(step) => {
                 let Compute { from, to, .. } = step;
@@ -442,7 +453,9 @@ impl Run<'_> {
             }
             Step::Host { from, to, part, update, ref effects, fail, slow, priority } => {
                 let step = Host { part, update, effects, fail, slow, priority };
-                let Any::R1(to) = &self.buffers[to] else { unreachable!("host tasks write one dimension") };
+                let AnyBuffer::R1(to) = &self.buffers[to] else {
+                    unreachable!("host tasks write one dimension")
+                };
                 let task = with_rank!(&self.buffers[from], from => {
                     host(self.rt, i, from, to, &self.objects, step)
                 });
@@ -452,56 +465,58 @@ impl Run<'_> {
                 let task = self.nest(i, children);
                 Ok(self.submitted(i, task))
             }
-            Step::Fence { ref what, wait } => Ok(match self.captured(what, false) {
+            Step::Fence { ref set, wait } => Ok(match self.capture(set, false) {
                 Err(error) => refusal(error),
-                Ok(fence) if wait => Seen::Taken(taken(fence())),
-                Ok(fence) => self.later(i, fence),
+                Ok(fence) if wait => Observation::Captured(captured(fence())),
+                Ok(fence) => self.defer(i, fence),
             }),
-            Step::Barrier { ref what, wait } => Ok(match self.captured(what, true) {
+            Step::Barrier { ref set, wait } => Ok(match self.capture(set, true) {
                 Err(error) => refusal(error),
                 Ok(barrier) if wait => waited(barrier()),
-                Ok(barrier) => self.later(i, barrier),
+                Ok(barrier) => self.defer(i, barrier),
             }),
-            Step::Wait => Ok(Seen::Report(report(self.rt.wait()), None)),
+            Step::Wait => Ok(Observation::Report(report(self.rt.wait()), None)),
             Step::NestResult => {
-                Ok(Seen::Taken(taken(self.rt.fence(&self.nest)?.wait().map(Numbers::numbers))))
+                Ok(Observation::Captured(captured(self.rt.fence(&self.nest)?.wait().map(Numbers::numbers))))
             }
             Step::CancelTask { back } => {
                 let task = self.tasks.iter().rev().nth(back);
-                Ok(task.map_or(Seen::Nothing, |(_, task)| Seen::Asked(task.cancel())))
+                Ok(task.map_or(Observation::Nothing, |(_, task)| Observation::CancelAnswer(task.cancel())))
             }
             ref other => {
                 self.change(other)?;
-                Ok(Seen::Nothing)
+                Ok(Observation::Nothing)
             }
         }
     }
 
-    /// Steps that submit nothing that is looked at.
+    /// Executes a step that has no observation.
     fn change(&mut self, step: &Step) -> Result<(), Error> {
         match *step {
             Step::Token(token) => self.rt.set_cancellation(token.map(|token| &self.tokens[token])),
             Step::Cancel(token) => std::mem::take(&mut self.tokens[token]).cancel(),
-            Step::Renew(slot, shape) => self.buffers[slot] = create(self.rt, slot, shape)?,
-            Step::RenewObject(object) => self.objects[object] = self.rt.host_object(State::new(&self.wrong)),
-            _ => unreachable!("{step:?} is done elsewhere"),
+            Step::Replace(slot, shape) => self.buffers[slot] = create(self.rt, slot, shape)?,
+            Step::ReplaceObject(object) => {
+                self.objects[object] = self.rt.host_object(State::new(&self.wrong))
+            }
+            _ => unreachable!("{step:?} has an observation"),
         }
         Ok(())
     }
 
-    fn submitted(&mut self, i: usize, task: Result<TaskHandle, Error>) -> Seen {
+    fn submitted(&mut self, i: usize, task: Result<TaskHandle, Error>) -> Observation {
         match task {
             Ok(task) => {
                 self.tasks.push((i, task));
-                Seen::Nothing
+                Observation::Nothing
             }
             Err(error) => refusal(error),
         }
     }
 
-    fn later(&mut self, i: usize, pending: Pending) -> Seen {
+    fn defer(&mut self, i: usize, pending: Pending) -> Observation {
         self.pending.push((i, pending));
-        Seen::Nothing
+        Observation::Nothing
     }
 
     fn nest(&self, i: usize, children: usize) -> Result<TaskHandle, Error> {
@@ -518,19 +533,19 @@ impl Run<'_> {
         })
     }
 
-    fn captured(&self, what: &What, barrier: bool) -> Result<Pending, Error> {
+    fn capture(&self, set: &CaptureSet, barrier: bool) -> Result<Pending, Error> {
         let objects = |object: usize| self.objects[object].capture();
-        let take = Take { rt: self.rt, barrier };
-        match *what {
-            What::Nothing => take.all(()),
-            What::Object(object) => take.all(objects(object)),
-            What::Objects => take.all((objects(0), objects(1))),
-            What::Part(slot, range) => with_rank!(&self.buffers[slot], b => take.all(part(b, &range))),
-            What::Both(slot, range, object) => {
-                with_rank!(&self.buffers[slot], b => take.all((part(b, &range), objects(object))))
+        let by = CaptureBy { rt: self.rt, barrier };
+        match *set {
+            CaptureSet::Nothing => by.all(()),
+            CaptureSet::Object(object) => by.all(objects(object)),
+            CaptureSet::Objects => by.all((objects(0), objects(1))),
+            CaptureSet::Part(slot, range) => with_rank!(&self.buffers[slot], b => by.all(part(b, &range))),
+            CaptureSet::Both(slot, range, object) => {
+                with_rank!(&self.buffers[slot], b => by.all((part(b, &range), objects(object))))
             }
-            What::Parts([(slot, range), (other, second)]) => with_rank!(&self.buffers[slot], b => {
-                with_rank!(&self.buffers[other], c => take.all((part(b, &range), part(c, &second))))
+            CaptureSet::Parts([(slot, range), (other, second)]) => with_rank!(&self.buffers[slot], b => {
+                with_rank!(&self.buffers[other], c => by.all((part(b, &range), part(c, &second))))
             }),
         }
     }
@@ -540,28 +555,28 @@ fn part<const D: usize>(buffer: &Buffer<u64, D>, range: &GridBox<3>) -> Part<u64
     buffer.part(range.cast())
 }
 
-/// By a fence or at a barrier.
-struct Take<'r> {
+/// Captures values by a fence or a barrier.
+struct CaptureBy<'r> {
     rt: &'r Runtime,
     barrier: bool,
 }
 
-impl Take<'_> {
+impl CaptureBy<'_> {
     fn all<C: Captures<Copies, Output: Numbers>>(&self, captures: C) -> Result<Pending, Error> {
         Ok(if self.barrier {
             let barrier = self.rt.barrier_with(captures)?;
             Box::new(|| barrier.wait().map(Numbers::numbers))
         } else {
-            let fence = self.rt.fence(These(captures))?;
+            let fence = self.rt.fence(FenceOf(captures))?;
             Box::new(|| fence.wait().map(Numbers::numbers))
         })
     }
 }
 
-/// Captures for a fence.
-struct These<C>(C);
+/// Adapts any captures to a fence.
+struct FenceOf<C>(C);
 
-impl<C: Captures<Copies>> Fenceable for These<C> {
+impl<C: Captures<Copies>> Fenceable for FenceOf<C> {
     type Captures = C;
 
     fn captures(self) -> C {
