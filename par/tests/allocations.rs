@@ -1,4 +1,4 @@
-//! What a thread that has joined does without allocating.
+//! A thread that has joined the runtime allocates nothing in loops, joins, calls, jobs and scratch scopes.
 
 use anabranch_par::{Job, foreign, prelude::*, scratch};
 use std::{
@@ -11,23 +11,23 @@ use std::{
     thread,
 };
 
-/// Counts the allocations of each thread: what the test harness does on others is not ours.
+/// Counts the allocations of each thread by itself, because the test harness allocates on other threads.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is handed to the system's allocator as it is.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -85,7 +85,7 @@ fn a_thread_that_has_joined_allocates_nothing() {
         });
     };
     assert_eq!(allocations(nested), 0);
-    // Nor does one that comes again and again.
+    // A thread that attaches again and again allocates nothing either.
     assert_eq!(allocations(|| foreign::attach().leave().unwrap()), 0);
     assert_eq!(
         allocations(|| {

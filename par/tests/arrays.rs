@@ -1,4 +1,4 @@
-//! Loops over arrays give what `ndarray` itself gives, for every layout.
+//! Loops over arrays give the same results as `ndarray` itself, for every layout.
 
 use anabranch_par::{LoopError, prelude::*};
 use ndarray::{
@@ -14,7 +14,7 @@ fn pools() -> [ThreadPool; THREADS.len()] {
     THREADS.map(|threads| ThreadPool::new(threads).unwrap())
 }
 
-/// What is done to an array to give it another layout.
+/// A change to the layout of an array.
 #[derive(Clone, Debug)]
 enum Change {
     Slice { axis: usize, start: usize, step: isize },
@@ -77,7 +77,7 @@ proptest! {
     ))]
 
     #[test]
-    fn any_view_is_walked_in_the_order_of_its_indices(
+    fn loops_visit_any_view_in_the_order_of_its_indices(
         array in numbered(),
         changes in prop::collection::vec(change(), 0..5),
         pool in 0..THREADS.len(),
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn exactly_the_elements_of_a_view_are_changed(
+    fn a_mutable_loop_changes_exactly_the_elements_of_its_view(
         mut array in numbered(),
         changes in prop::collection::vec(change(), 0..5),
         pool in 0..THREADS.len(),
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn results_are_where_their_items_are(
+    fn each_result_has_the_index_of_its_item(
         array in numbered(),
         left in prop::collection::vec(change(), 0..4),
         right in prop::collection::vec(change(), 0..4),
@@ -155,7 +155,7 @@ fn every_kind_of_array_is_a_loop() {
         owned.view_mut().par_mut().on(pool).for_each(|x| *x += 1);
         owned.par_mut().on(pool).for_each(|x| *x -= 3);
         assert_eq!(owned.sum(), total);
-        // What shares its elements with another is given its own before they are changed.
+        // An array that shares its elements gets a copy of its own before the loop changes them.
         let mut shared: ArcArray<_, _> = owned.clone().into();
         let other = shared.clone();
         shared.par_mut().on(pool).for_each(|x| *x = 0);
@@ -164,7 +164,7 @@ fn every_kind_of_array_is_a_loop() {
         let nothing = Array3::<f64>::zeros((3, 0, 2));
         assert_eq!(nothing.par().on(pool).map(|x| x + 1.0).collect_array().shape(), [3, 0, 2]);
         assert_eq!(nothing.par_axis(Axis(0)).on(pool).map(|part| part.len()).collect(), [0; 3]);
-        // One element at many places.
+        // A broadcast view, whose places share elements.
         let broadcast = owned.row(1);
         let broadcast = broadcast.broadcast((9, 7)).unwrap();
         assert_eq!(broadcast.par().on(pool).sum(), broadcast.sum());
@@ -172,7 +172,7 @@ fn every_kind_of_array_is_a_loop() {
 }
 
 #[test]
-fn elements_of_no_size_and_elements_that_are_dropped() {
+fn elements_may_have_no_size_or_a_destructor() {
     for pool in &pools() {
         let units = Array::from_elem((3, 4), ());
         assert_eq!(units.t().par().on(pool).map(|()| 1).sum(), 12);
@@ -198,7 +198,7 @@ fn boxes_and_sequences_have_a_shape() {
 }
 
 #[test]
-fn shapes_must_agree_where_both_have_one() {
+fn zipped_shapes_must_agree_if_both_have_one() {
     let (a, b) = (Array2::<f64>::zeros((2, 3)), Array2::<f64>::zeros((3, 2)));
     let error = a.par().zip(&b).unwrap_err();
     assert_eq!((error.left, error.right, error.shapes()), (6, 6, Some((&[2, 3][..], &[3, 2][..]))));
@@ -207,19 +207,19 @@ fn shapes_must_agree_where_both_have_one() {
     );
     assert!(a.par().zip(b.t()).is_ok());
     assert!((0..2, 0..3).par().zip(&a).unwrap().zip(&b).is_err());
-    // A sequence goes with every shape.
+    // A sequence can be zipped with an array of any shape.
     let kept = a.par().zip(&[1.0; 6]).unwrap().map(|(a, b)| a + b).collect_array();
     assert_eq!(kept, Array2::ones((2, 3)));
     let error = a.par().zip(&[1.0; 5]).unwrap_err();
     assert_eq!((error.left, error.right, error.shapes()), (6, 5, None));
-    // But it does not make others agree.
+    // But a sequence does not make arrays of different shapes agree.
     assert!([0; 6].par().zip(&a).unwrap().zip(&b).is_err());
     assert_eq!([0; 6].par().zip(&a).unwrap().map(|(i, _)| i).collect_array().shape(), [6]);
 }
 
 /// Rows may end in the middle of a block of lanes.
 #[test]
-fn a_sum_has_the_bits_of_that_of_its_elements_in_a_row() {
+fn the_sum_of_a_view_has_the_bits_of_the_sum_of_its_elements_in_a_vector() {
     let field =
         Array2::from_shape_fn((70, 90), |(i, j)| ((90 * i + j) as f32).sin() * 10_f32.powi(i as i32 % 9));
     for pool in &pools() {
@@ -242,7 +242,7 @@ fn a_sum_has_the_bits_of_that_of_its_elements_in_a_row() {
 }
 
 #[test]
-fn the_first_failure_comes_out() {
+fn the_first_failure_is_returned() {
     for pool in &pools() {
         let field = Array2::from_shape_fn((20, 30), |(i, j)| 30 * i + j);
         let check = |&x: &usize| if x % 30 == 29 { Err(x) } else { Ok(x) };
@@ -271,6 +271,6 @@ fn sub_views_are_disjoint() {
 
 #[test]
 #[should_panic(expected = "axis 2 of an array that has 2")]
-fn an_axis_that_is_not_there_is_named() {
+fn an_axis_out_of_range_is_named() {
     let _ = Array2::<f64>::zeros((2, 3)).par_axis(Axis(2));
 }

@@ -1,8 +1,8 @@
-//! What must not compile: memory that escapes, state that is shared by mistake, values on the wrong thread.
+//! Wrong programs do not compile: memory that escapes, state that is shared by mistake, values on the wrong thread.
 //!
-//! `escapes/*.rs` are the attempts, `escapes/*.stderr` what the compiler says to them. Its wording changes from version to
-//! version, so what is compared is the lines with errors, and the code of the first error in each.
-//! `TRYBUILD=overwrite cargo test -p anabranch-par --test escapes` writes them anew.
+//! `escapes/*.rs` are the programs, and `escapes/*.stderr` the compiler's messages. Their wording changes from version to
+//! version, so the test compares only the lines with errors, and the code of the first error in each line.
+//! `TRYBUILD=overwrite cargo test -p anabranch-par --test escapes` rewrites the messages.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use std::{
     process::Command,
 };
 
-/// Where the attempts are compiled, and the compiler's words are left.
+/// The folder in which copies of the programs are compiled, and in which trybuild writes the compiler's messages.
 const COPIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/escapes");
 
 #[test]
-fn escapes_do_not_compile_for_the_expected_reason() {
+fn escapes_fail_to_compile_for_the_expected_reason() {
     let attempts = files_of("rs", Path::new("tests/escapes"));
     assert!(!attempts.is_empty());
     let _ = fs::remove_dir_all(COPIES);
@@ -23,7 +23,7 @@ fn escapes_do_not_compile_for_the_expected_reason() {
     for attempt in &attempts {
         fs::copy(attempt, Path::new(COPIES).join(attempt.file_name().unwrap())).unwrap();
     }
-    // In a process of its own, whose environment tells trybuild to write down whatever the compiler says.
+    // In a process of its own, whose environment makes trybuild write the compiler's messages to files.
     let compiled = Command::new(env::current_exe().unwrap())
         .args(["--exact", "compile_the_copies", "--ignored", "--nocapture"])
         .env("TRYBUILD", "overwrite")
@@ -57,8 +57,8 @@ fn files_of(extension: &str, folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The lines with errors, and the code of the first one in each: of `error[E0594]: …` and `--> path/name.rs:7:32` behind it,
-/// 7 and E0594.
+/// The lines with errors, and the code of the first error in each line. For `error[E0594]: …` followed by
+/// `--> path/name.rs:7:32`, that is 7 and E0594.
 fn errors(said: &str) -> BTreeMap<&str, &str> {
     let mut errors = BTreeMap::new();
     let mut lines = said.lines();

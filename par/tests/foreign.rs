@@ -1,4 +1,4 @@
-//! Threads that no pool has started: they join by themselves, leave when they end, and never disturb anybody.
+//! A thread that no pool started may use the whole library: it joins by itself at its first use, and leaves when it ends.
 
 use anabranch_par::{Job, foreign, prelude::*, scratch};
 use std::{
@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-/// Uses everything that a thread can.
+/// Uses a loop, scratch memory and a call.
 fn use_all(pool: &ThreadPool) -> usize {
     let items = AtomicUsize::new(0);
     (0..50).par().on(pool).for_each(|_| {
@@ -22,11 +22,11 @@ fn use_all(pool: &ThreadPool) -> usize {
     items.into_inner() + pool.call(|| 1).unwrap()
 }
 
-/// Calls `f` on `threads` new threads at once; what they return.
+/// Calls `f` on `threads` new threads at the same time. Returns their results.
 fn on_new_threads<R: Send>(threads: usize, f: impl Fn() -> R + Sync) -> Vec<R> {
     thread::scope(|s| {
         let all: Vec<_> = (0..threads).map(|_| s.spawn(&f)).collect();
-        all.into_iter().map(|stranger| stranger.join().unwrap()).collect()
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
@@ -39,7 +39,7 @@ fn any_thread_may_use_everything() {
 }
 
 #[test]
-fn members_are_bounded_by_the_threads_alive_at_once() {
+fn the_number_of_records_is_bounded_by_the_threads_alive_at_once() {
     let pool = ThreadPool::new(2).unwrap();
     let before = foreign::statistics();
     for _ in 0..1250 {
@@ -49,14 +49,14 @@ fn members_are_bounded_by_the_threads_alive_at_once() {
         });
     }
     let after = foreign::statistics();
-    // The other tests of this file run at the same time.
-    let others = 200;
-    assert!(after.members + after.kept <= before.members + before.kept + 4 + others, "{after:?}");
+    // Other tests of this program run at the same time, and their threads count, too.
+    let other_threads = 200;
+    assert!(after.members + after.kept <= before.members + before.kept + 4 + other_threads, "{after:?}");
     assert!(after.kept_bytes <= after.kept << 20, "{after:?}");
 }
 
 #[test]
-fn a_thread_that_leaves_does_not_keep_much_memory_from_the_others() {
+fn a_thread_that_leaves_frees_most_of_its_scratch_memory() {
     let attached = foreign::attach();
     scratch::scope(|scope| scope.slice::<u8>(100 << 20).len());
     attached.leave().unwrap();
@@ -65,7 +65,7 @@ fn a_thread_that_leaves_does_not_keep_much_memory_from_the_others() {
 }
 
 #[test]
-fn members_have_numbers_of_their_own() {
+fn threads_attached_at_the_same_time_have_different_numbers() {
     let barrier = Barrier::new(8);
     let mut numbers = on_new_threads(8, || {
         let attached = foreign::attach();
@@ -78,7 +78,7 @@ fn members_have_numbers_of_their_own() {
 }
 
 #[test]
-fn nested_guards_are_one_membership() {
+fn nested_guards_share_one_record() {
     thread::spawn(|| {
         let outer = foreign::attach();
         let inner = foreign::attach();
@@ -87,7 +87,7 @@ fn nested_guards_are_one_membership() {
         let third = foreign::attach();
         assert_eq!(third.index(), inner.index());
         drop((inner, third));
-        // And again, by itself and by a guard.
+        // The thread may join again, by itself or with a guard.
         scratch::scope(|scope| scope.filled(10, 0_u8).len());
         foreign::attach().leave().unwrap();
     })
@@ -96,7 +96,7 @@ fn nested_guards_are_one_membership() {
 }
 
 #[test]
-fn nobody_leaves_from_inside_a_region() {
+fn a_thread_cannot_leave_inside_a_loop() {
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         (0..16).par().on(&pool).for_each(|_| {
@@ -107,7 +107,7 @@ fn nobody_leaves_from_inside_a_region() {
             let attached = refused.into_guard();
             assert_eq!(attached.index(), index);
             drop(attached);
-            // It is a member still.
+            // The thread is still attached.
             assert_eq!(foreign::attach().index(), index);
         });
         foreign::attach().leave().unwrap();
@@ -115,7 +115,7 @@ fn nobody_leaves_from_inside_a_region() {
 }
 
 #[test]
-fn a_panic_in_a_call_is_a_value() {
+fn a_panic_in_a_call_is_returned() {
     let pool = ThreadPool::new(2).unwrap();
     assert_eq!(pool.call(|| 7).unwrap(), 7);
     let panic = pool.call(|| -> u32 { panic!("number {}", 5) }).unwrap_err();
@@ -129,13 +129,13 @@ fn a_panic_in_a_call_is_a_value() {
     let panic = pool.call(|| std::panic::panic_any(9_u8)).unwrap_err();
     assert_eq!(panic.message(), None);
     assert_eq!(panic.into_payload().downcast_ref(), Some(&9_u8));
-    // The thread is where it was.
+    // The thread is no longer inside.
     assert!(participant().is_none());
     assert_eq!(use_all(&pool), 51);
 }
 
 #[test]
-fn what_a_panic_carries_may_panic_when_it_is_dropped() {
+fn the_payload_of_a_panic_may_panic_when_it_is_dropped() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -147,14 +147,14 @@ fn what_a_panic_carries_may_panic_when_it_is_dropped() {
 }
 
 #[test]
-fn a_call_in_a_call_returns_to_the_outer_pool() {
+fn a_nested_call_restores_the_outer_pool() {
     let (a, b) = (ThreadPool::new(2).unwrap(), ThreadPool::new(3).unwrap());
     let sum = AtomicUsize::new(0);
     a.call(|| {
         b.call(|| (0..10).par().on(&b).for_each(|_| count(&sum))).unwrap();
         (0..10).par().on(&a).for_each(|_| {
             scratch::scope(|scope| scope.filled(10, 0_u8).len());
-            // A region of one pool inside a region of another.
+            // A loop of one pool inside a loop of another.
             (0..10).par().on(&b).for_each(|_| count(&sum));
         });
     })
@@ -184,20 +184,19 @@ impl Drop for Late {
     }
 }
 
-/// Thread-local destructors run in an order that the program does not choose: one of these runs after the thread has left,
-/// whichever way the order is.
+/// The order of thread-local destructors is unspecified. In either order, one of these two runs after the thread has left.
 #[test]
-fn destructors_of_a_thread_that_ends_may_use_everything() {
+fn thread_local_destructors_may_use_the_whole_library() {
     let (sender, receiver) = mpsc::channel();
     for threads in [1, 2, 3, 4, 8] {
         let pool = Arc::new(ThreadPool::new(threads).unwrap());
         let (p, s) = (Arc::clone(&pool), sender.clone());
-        let stranger = thread::spawn(move || {
+        let thread = thread::spawn(move || {
             EARLY.set(Some(Late(Arc::clone(&p), s.clone())));
             use_all(&p);
             LATE.set(Some(Late(p, s)));
         });
-        stranger.join().unwrap();
+        thread.join().unwrap();
         assert_eq!([receiver.recv(), receiver.recv()], [Ok(102), Ok(102)]);
     }
 }
@@ -207,7 +206,7 @@ fn threads_may_end_without_leaving() {
     let pool = ThreadPool::new(2).unwrap();
     let before = foreign::statistics();
     for _ in 0..100 {
-        // A guard that is forgotten, and guards that outlive the thread's membership.
+        // A guard that is forgotten, and guards that are dropped after the thread has left.
         thread::spawn(|| std::mem::forget(foreign::attach())).join().unwrap();
         on_new_threads(1, || KEPT.set(Some(foreign::attach())));
         on_new_threads(2, || {
@@ -222,26 +221,26 @@ fn threads_may_end_without_leaving() {
 
 #[test]
 fn a_thread_may_outlive_every_pool() {
-    let (to_stranger, from_us) = mpsc::channel::<ThreadPool>();
-    let stranger = thread::spawn(move || {
-        for pool in from_us {
+    let (to_thread, from_test) = mpsc::channel::<ThreadPool>();
+    let thread = thread::spawn(move || {
+        for pool in from_test {
             assert_eq!(use_all(&pool), 51);
             pool.stop();
             assert_eq!(use_all(&pool), 51);
         }
-        // No pool is left.
+        // No pool exists any more.
         scratch::scope(|scope| scope.filled(10, 1_u8).len());
         foreign::attach().leave().unwrap();
     });
     for threads in [1, 2, 3, 4, 8] {
-        to_stranger.send(ThreadPool::new(threads).unwrap()).unwrap();
+        to_thread.send(ThreadPool::new(threads).unwrap()).unwrap();
     }
-    drop(to_stranger);
-    stranger.join().unwrap();
+    drop(to_thread);
+    thread.join().unwrap();
 }
 
 #[test]
-fn a_scope_that_is_open_when_the_thread_leaves_stays_whole() {
+fn a_scope_that_is_open_when_the_thread_leaves_keeps_its_memory() {
     thread::spawn(|| {
         let attached = foreign::attach();
         scratch::scope(|scope| {
@@ -257,7 +256,7 @@ fn a_scope_that_is_open_when_the_thread_leaves_stays_whole() {
 }
 
 #[test]
-fn jobs_come_from_any_thread() {
+fn any_thread_may_submit_jobs() {
     struct Count(AtomicUsize);
     impl Job for Count {
         fn run(self: Arc<Self>) {

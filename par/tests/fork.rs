@@ -1,5 +1,5 @@
-//! `fork`: a child has none of its parent's threads, and is told so. A program of its own, without the test harness, so that
-//! at each fork only those threads are there that the test has started.
+//! A forked child has none of its parent's threads. It gets an error where they would be needed, and can make its own pools.
+//! This program does not use the test harness, so that at each fork only threads exist that the test has started.
 
 #[cfg(unix)]
 fn main() {
@@ -25,19 +25,28 @@ mod forks {
 
     pub(super) fn all() {
         let tests: [(&str, fn()); 13] = [
-            ("a_child_is_told_that_the_pool_is_its_parents", a_child_is_told_that_the_pool_is_its_parents),
-            ("a_child_may_drop_what_it_cannot_use", a_child_may_drop_what_it_cannot_use),
-            ("a_child_builds_a_pool_of_its_own", a_child_builds_a_pool_of_its_own),
-            ("a_child_of_a_child_is_told_too", a_child_of_a_child_is_told_too),
-            ("lanes_are_the_parents", lanes_are_the_parents),
-            ("the_global_pool_is_the_parents", the_global_pool_is_the_parents),
-            ("a_child_joins_while_others_joined_at_the_fork", a_child_joins_while_others_joined_at_the_fork),
-            ("a_fork_inside_a_region_ends_in_an_error", a_fork_inside_a_region_ends_in_an_error),
-            ("jobs_are_the_parents", jobs_are_the_parents),
+            ("using_a_pool_of_the_parent_is_an_error", using_a_pool_of_the_parent_is_an_error),
+            (
+                "a_child_may_stop_and_drop_a_pool_of_its_parent",
+                a_child_may_stop_and_drop_a_pool_of_its_parent,
+            ),
+            ("a_child_may_build_a_pool_of_its_own", a_child_may_build_a_pool_of_its_own),
+            ("a_child_of_a_child_gets_an_error_too", a_child_of_a_child_gets_an_error_too),
+            ("using_lanes_of_the_parent_is_an_error", using_lanes_of_the_parent_is_an_error),
+            (
+                "using_the_global_pool_of_the_parent_is_an_error",
+                using_the_global_pool_of_the_parent_is_an_error,
+            ),
+            (
+                "a_child_can_join_even_if_threads_were_joining_at_the_fork",
+                a_child_can_join_even_if_threads_were_joining_at_the_fork,
+            ),
+            ("a_fork_inside_a_loop_ends_in_an_error", a_fork_inside_a_loop_ends_in_an_error),
+            ("joining_a_job_of_the_parent_is_an_error", joining_a_job_of_the_parent_is_an_error),
             ("a_fork_inside_a_scope_ends_in_an_error", a_fork_inside_a_scope_ends_in_an_error),
             ("a_fork_inside_a_join_ends_in_an_error", a_fork_inside_a_join_ends_in_an_error),
             ("a_fork_inside_a_team_ends_in_an_error", a_fork_inside_a_team_ends_in_an_error),
-            ("a_child_of_a_worker_ends_with_its_work", a_child_of_a_worker_ends_with_its_work),
+            ("a_child_of_a_worker_runs_no_more_jobs", a_child_of_a_worker_runs_no_more_jobs),
         ];
         for (name, test) in tests {
             test();
@@ -46,29 +55,29 @@ mod forks {
         println!("\ntest result: ok. {} passed; 0 failed; 0 ignored", tests.len());
     }
 
-    /// Forks; the child runs `f` and ends, well if `f` does not panic.
+    /// Forks. The child runs `f` and ends, with status 0 if `f` does not panic.
     fn fork(f: impl FnOnce()) -> libc::pid_t {
-        // SAFETY: the child runs code that may need memory: the C library sees to it that this works after a fork. It ends
-        // without returning from here.
+        // SAFETY: the child runs code that may allocate, which the C library allows after a fork. The child ends without
+        // returning from this function.
         match unsafe { libc::fork() } {
             0 => {
                 let code = i32::from(catch_unwind(AssertUnwindSafe(f)).is_err());
-                // SAFETY: ends the process, without the parent's destructors.
+                // SAFETY: ends the process without running the parent's destructors.
                 unsafe { libc::_exit(code) }
             }
             child => child,
         }
     }
 
-    /// Waits for the child, which must end well, and soon.
-    fn expect_well(child: libc::pid_t) {
+    /// Waits for the child, which must end with status 0 within a minute.
+    fn expect_success(child: libc::pid_t) {
         assert!(child > 0, "the system refuses to fork");
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut status = 0;
         // SAFETY: waits for our own child; `status` is a local variable.
         while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
             if Instant::now() > deadline {
-                // SAFETY: our own child, which nobody has waited for yet.
+                // SAFETY: our own child, which has not been waited for yet.
                 unsafe { libc::kill(child, libc::SIGKILL) };
                 panic!("the child hangs");
             }
@@ -78,15 +87,15 @@ mod forks {
     }
 
     fn in_child(f: impl FnOnce()) {
-        expect_well(fork(f));
+        expect_success(fork(f));
     }
 
-    /// The message of the panic that `f` ends in; it is not printed.
+    /// Runs `f`, which must panic. Returns the message, and prints nothing.
     fn message(f: impl FnOnce()) -> String {
         std::panic::set_hook(Box::new(|_| ()));
-        let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+        let panic = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic");
         drop(std::panic::take_hook());
-        *panic.downcast().expect("it has a message")
+        *panic.downcast().expect("a message")
     }
 
     fn sum(pool: &ThreadPool) -> usize {
@@ -104,7 +113,7 @@ mod forks {
         fn run(self: Arc<Self>) {}
     }
 
-    fn a_child_is_told_that_the_pool_is_its_parents() {
+    fn using_a_pool_of_the_parent_is_an_error() {
         for threads in [1, 2, 3, 4, 8] {
             let pool = ThreadPool::builder().threads(threads).name("mine-").build().unwrap();
             assert_eq!(sum(&pool), 4950);
@@ -119,7 +128,7 @@ mod forks {
                     let message = message(each);
                     assert!(message.starts_with(expected), "{message}");
                 }
-                // Where there is a result, it is an error instead of a panic.
+                // A call that returns a `Result` returns an error instead of panicking.
                 let result = (0..1).par().on(&pool).try_for_each(|_| Ok::<_, Infallible>(()));
                 assert!(matches!(result, Err(LoopError::Forked(_))));
                 assert!(matches!(pool.team(1, |_| ()), Err(TeamError::Forked(_))));
@@ -127,12 +136,12 @@ mod forks {
                 assert_eq!(error.name(), "mine-");
                 assert!(error.to_string().starts_with(expected));
             });
-            // Nothing has changed for the parent.
+            // The parent can use its pool as before.
             assert_eq!((sum(&pool), pool.check_fork()), (4950, Ok(())));
         }
     }
 
-    fn a_child_may_drop_what_it_cannot_use() {
+    fn a_child_may_stop_and_drop_a_pool_of_its_parent() {
         for threads in [1, 2, 3, 4, 8] {
             let mut pool = Some(ThreadPool::new(threads).unwrap());
             in_child(|| {
@@ -140,7 +149,7 @@ mod forks {
                 assert!(pool.steal().is_none());
                 pool.stop();
                 drop(pool);
-                // Its own threads may have the handles that the parent's had.
+                // The threads of the child may have the same handles as those of the parent.
                 let pool = ThreadPool::new(threads).unwrap();
                 assert_eq!(sum(&pool), 4950);
                 drop(pool);
@@ -149,7 +158,7 @@ mod forks {
         }
     }
 
-    fn a_child_builds_a_pool_of_its_own() {
+    fn a_child_may_build_a_pool_of_its_own() {
         for threads in [1, 2, 3, 4, 8] {
             let parents = ThreadPool::new(threads).unwrap();
             in_child(|| {
@@ -161,7 +170,7 @@ mod forks {
         }
     }
 
-    fn a_child_of_a_child_is_told_too() {
+    fn a_child_of_a_child_gets_an_error_too() {
         let parents = ThreadPool::new(2).unwrap();
         in_child(|| {
             let pool = ThreadPool::new(2).unwrap();
@@ -170,7 +179,7 @@ mod forks {
         });
     }
 
-    fn lanes_are_the_parents() {
+    fn using_lanes_of_the_parent_is_an_error() {
         let mut lanes: Option<Lanes> = Some(Lanes::new(1, 4, "lane-").unwrap());
         in_child(|| {
             let lanes = lanes.take().unwrap();
@@ -182,8 +191,8 @@ mod forks {
         lanes.unwrap().submit(Arc::new(Nothing));
     }
 
-    fn the_global_pool_is_the_parents() {
-        // A child whose parent has not used it yet has one of its own.
+    fn using_the_global_pool_of_the_parent_is_an_error() {
+        // If the parent has not used its global pool yet, the child has one of its own.
         in_child(|| assert_eq!(sum(ThreadPool::global()), 4950));
         assert_eq!(sum(ThreadPool::global()), 4950);
         in_child(|| {
@@ -192,7 +201,7 @@ mod forks {
         });
     }
 
-    fn a_child_joins_while_others_joined_at_the_fork() {
+    fn a_child_can_join_even_if_threads_were_joining_at_the_fork() {
         let stop = AtomicBool::new(false);
         thread::scope(|s| {
             for _ in 0..4 {
@@ -215,8 +224,8 @@ mod forks {
         });
     }
 
-    /// Where others were inside, the child does not wait for them, and does not take the region for done.
-    fn a_fork_inside_a_region_ends_in_an_error() {
+    /// If other threads were inside the loop, the child neither waits for them nor treats the loop as done.
+    fn a_fork_inside_a_loop_ends_in_an_error() {
         let pool = ThreadPool::new(2).unwrap();
         let both = Barrier::new(2);
         let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -239,18 +248,18 @@ mod forks {
         }));
         if is_child.load(Relaxed) {
             let message = panic.map_err(|panic| *panic.downcast::<String>().unwrap()).unwrap_err();
-            let well = message.contains("forked after the pool was built");
+            let expected = message.contains("forked after the pool was built");
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!well)) }
+            unsafe { libc::_exit(i32::from(!expected)) }
         }
-        expect_well(child.load(Relaxed) as libc::pid_t);
+        expect_success(child.load(Relaxed) as libc::pid_t);
         assert!(panic.is_ok());
         assert_eq!(sum(&pool), 4950);
     }
 
     const FORKED: &str = "forked after the pool was built";
 
-    fn jobs_are_the_parents() {
+    fn joining_a_job_of_the_parent_is_an_error() {
         for threads in [1, 2, 3, 4, 8] {
             let pool = ThreadPool::new(threads).unwrap();
             let (done, mut job) = (pool.spawn(|| 1), Some(pool.spawn(|| 2)));
@@ -267,8 +276,8 @@ mod forks {
         }
     }
 
-    /// Forks from inside of what `f` does when it is given this: another thread is inside, too, and stays there until the child
-    /// has ended. `f` must end in an error there, and not wait.
+    /// Calls `f` with a function that forks. Another thread must be inside the same scope or join as the caller, and must stay
+    /// there until the child has ended. In the child, `f` must end in an error and not wait.
     fn fork_inside(f: impl FnOnce(&dyn Fn())) {
         let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
         let panic = catch_unwind(AssertUnwindSafe(|| {
@@ -279,15 +288,16 @@ mod forks {
                     is_child.store(true, Relaxed);
                     std::panic::set_hook(Box::new(|_| ()));
                 } else {
-                    expect_well(pid);
+                    expect_success(pid);
                 }
                 child.store(pid as usize, Relaxed);
             });
         }));
         if is_child.load(Relaxed) {
-            let well = panic.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
+            let expected =
+                panic.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!well)) }
+            unsafe { libc::_exit(i32::from(!expected)) }
         }
         assert!(panic.is_ok() && child.into_inner() > 0);
     }
@@ -374,19 +384,19 @@ mod forks {
             let well =
                 result.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!well)) }
+            unsafe { libc::_exit(i32::from(!expected)) }
         }
-        expect_well(child.load(Relaxed) as libc::pid_t);
+        expect_success(child.load(Relaxed) as libc::pid_t);
         assert!(result.is_ok_and(|team| team.is_ok()));
     }
 
-    /// The worker is the only thread of the child, and does not go on with its parent's jobs there.
-    fn a_child_of_a_worker_ends_with_its_work() {
+    /// The worker is the only thread of the child. It does not run more jobs of its parent there.
+    fn a_child_of_a_worker_runs_no_more_jobs() {
         let pool = ThreadPool::new(2).unwrap();
         // SAFETY: as in `fork`; the child does nothing.
         let child = pool.spawn_on(0, || unsafe { libc::fork() }).unwrap();
-        let others: Vec<_> = (0..10).map(|i| pool.spawn(move || i)).collect();
-        expect_well(child.join().unwrap());
-        assert_eq!(others.into_iter().map(|job| job.join().unwrap()).sum::<i32>(), 45);
+        let other_jobs: Vec<_> = (0..10).map(|i| pool.spawn(move || i)).collect();
+        expect_success(child.join().unwrap());
+        assert_eq!(other_jobs.into_iter().map(|job| job.join().unwrap()).sum::<i32>(), 45);
     }
 }

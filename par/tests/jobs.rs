@@ -1,4 +1,4 @@
-//! Jobs: submitted, run once, and never lost.
+//! A submitted job runs exactly once, and is never lost.
 
 use anabranch_par::{Job, WaitPolicy, prelude::*};
 use std::sync::{
@@ -16,7 +16,7 @@ impl Job for Count {
 }
 
 #[test]
-fn every_job_is_run_before_the_pool_is_gone() {
+fn dropping_the_pool_runs_every_pending_job() {
     for workers in [0, 1, 2, 3, 8] {
         let pool = ThreadPool::builder().workers(workers).build().unwrap();
         let count = Arc::new(Count(AtomicUsize::new(0)));
@@ -76,9 +76,9 @@ impl Job for InnerRegion {
     }
 }
 
-/// The job owns the last handle to a pool and drops it on another pool's worker.
+/// The job owns the last handle to a pool, and drops it on another pool's worker.
 #[test]
-fn a_job_opens_regions_and_drops_a_pool() {
+fn a_job_may_run_loops_and_drop_a_pool() {
     let outer = ThreadPool::builder().workers(1).build().unwrap();
     let (sender, receiver) = mpsc::channel();
     outer.submit(Arc::new(InnerRegion(ThreadPool::new(3).unwrap(), sender)));
@@ -97,9 +97,9 @@ impl Job for Resubmits {
     }
 }
 
-/// Without workers the submitting thread runs the jobs, one after the other and not one inside the other.
+/// Without workers, the submitting thread runs the jobs one after the other, never one inside the other.
 #[test]
-fn jobs_that_submit_jobs_need_no_stack() {
+fn jobs_that_submit_jobs_do_not_nest_on_the_stack() {
     let again = Arc::new(Again(ThreadPool::new(1).unwrap(), AtomicUsize::new(1_000_000)));
     again.0.submit(Arc::new(Resubmits(Arc::clone(&again))));
     assert_eq!(again.1.load(Relaxed), 0);
@@ -116,9 +116,9 @@ fn no_job_runs_inside_a_region() {
     assert_eq!(count.0.load(Relaxed), 3);
 }
 
-/// The pool is dropped right after the job was handed over, while the worker is looking for one.
+/// The pool is dropped right after a job was submitted, while the worker is looking for one.
 #[test]
-fn a_job_that_comes_just_before_the_end_is_run() {
+fn a_job_submitted_just_before_the_pool_ends_is_run() {
     for policy in [WaitPolicy::Spin, WaitPolicy::Passive] {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         for _ in 0..2000 {

@@ -1,4 +1,4 @@
-//! What a join promises, on 1 to 8 threads.
+//! A join runs both closures, returns both results, passes panics on and never runs unrelated work, on 1 to 8 threads.
 
 use anabranch_par::{IntoParallel, ThreadPool, flush_denormals, join, keep_denormals, participant};
 use std::{
@@ -15,12 +15,13 @@ use std::{
 
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// Gives other threads time to take something, so that halves really are shared on a busy machine.
+/// Gives other threads time to take work, so that halves really are shared on a busy machine.
 fn linger() {
     thread::sleep(Duration::from_micros(20));
 }
 
-/// Lingers until `done`; offers what is pending on this thread meanwhile. Whether it was done in time.
+/// Joins until `done` returns true, so that this thread keeps offering its pending halves. Returns whether that took less than
+/// a minute.
 fn join_until(done: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
     while !done() && begun.elapsed() < Duration::from_secs(60) {
@@ -42,7 +43,7 @@ fn fib(n: u32) -> u64 {
 }
 
 #[test]
-fn both_results_come_back() {
+fn a_join_returns_both_results() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         assert_eq!(pool.join(|| "left", || vec![1, 2]), ("left", vec![1, 2]));
@@ -52,9 +53,9 @@ fn both_results_come_back() {
     }
 }
 
-/// Enough work for thieves, and for the owners of what they have taken to help them.
+/// Enough work for other threads to take halves, and for the owners of these halves to help.
 #[test]
-fn a_deep_tree_is_added_up() {
+fn a_deep_tree_of_joins_computes_its_sum() {
     fn sum(from: u64, to: u64) -> u64 {
         if to - from <= 16 {
             return (from..to).map(black_box).sum();
@@ -70,7 +71,7 @@ fn a_deep_tree_is_added_up() {
 }
 
 #[test]
-fn quicksort() {
+fn quicksort_with_joins_sorts() {
     fn sort(values: &mut [u32]) {
         if values.len() <= 8 {
             return values.sort_unstable();
@@ -106,7 +107,7 @@ fn quicksort() {
 }
 
 #[test]
-fn the_halves_run_at_the_same_time() {
+fn both_halves_run_at_the_same_time() {
     let pool = ThreadPool::new(2).unwrap();
     let (left, right) = (AtomicBool::new(false), AtomicBool::new(false));
     let met = pool.join(
@@ -122,10 +123,10 @@ fn the_halves_run_at_the_same_time() {
     assert_eq!(met, (true, true));
 }
 
-/// The worker takes `b`, and offers halves that nobody but the caller can take, which waits for `b`: soon, or when it has
-/// fallen asleep.
+/// The worker takes `b` and offers halves of its own. Only the caller can take them, which waits for `b` and may (`late`)
+/// have fallen asleep.
 #[test]
-fn who_waits_helps() {
+fn a_waiting_owner_helps_the_thread_that_took_its_half() {
     let pool = ThreadPool::new(2).unwrap();
     let caller = thread::current().id();
     for late in [false, true] {
@@ -149,7 +150,7 @@ fn who_waits_helps() {
 }
 
 #[test]
-fn a_panic_comes_out_and_the_other_half_is_done() {
+fn a_panic_is_passed_on_after_the_other_half_has_ended() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for round in 0..100 {
@@ -167,18 +168,18 @@ fn a_panic_comes_out_and_the_other_half_is_done() {
             };
             let caught = |a: &(dyn Fn() + Sync), b: &(dyn Fn() + Sync)| {
                 let result = catch_unwind(AssertUnwindSafe(|| pool.join(a, b)));
-                assert_eq!(begun.load(Relaxed), ended.load(Relaxed), "a half is under way");
+                assert_eq!(begun.load(Relaxed), ended.load(Relaxed), "a half is still running");
                 message(&*result.unwrap_err()).to_owned()
             };
             assert_eq!(caught(&|| fail("a"), &work), "a");
             assert_eq!(caught(&work, &|| fail("b")), "b");
             assert_eq!(caught(&|| fail("a"), &|| fail("b")), "a");
         }
-        assert_eq!(pool.install(|| fib(10)), 55, "the pool is as before");
+        assert_eq!(pool.install(|| fib(10)), 55, "the pool is usable");
     }
 }
 
-/// A panic deep in a tree unwinds through many pending halves, some of which were offered or taken.
+/// A panic deep in a tree unwinds through many pending halves, some of them offered or taken.
 #[test]
 fn a_panic_unwinds_many_joins() {
     fn descend(depth: usize, drops: &AtomicUsize) {
@@ -211,9 +212,9 @@ fn a_panic_unwinds_many_joins() {
     }
 }
 
-/// A `RefCell` of the thread, borrowed across a join: a pool whose waiting threads take any work would borrow it twice.
+/// A thread-local `RefCell` is borrowed across a join. If waiting threads took unrelated work, they would borrow it twice.
 #[test]
-fn waiting_never_re_enters() {
+fn a_waiting_thread_takes_no_unrelated_work() {
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     fn leaf() {
         SCRATCH.with(|scratch| {
@@ -254,7 +255,7 @@ fn a_mutex_may_be_held_across_a_join() {
 }
 
 #[test]
-fn joins_in_regions_in_joins() {
+fn joins_and_loops_may_nest() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let count = AtomicUsize::new(0);
@@ -290,10 +291,10 @@ fn a_join_may_go_to_another_pool_and_back() {
 }
 
 #[test]
-fn many_threads_join_on_one_pool() {
+fn many_threads_may_join_on_one_pool() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
-        // More than there are places for their offers.
+        // More threads than there are slots for their offers.
         let all_there = Barrier::new(40);
         let work = || {
             all_there.wait();
@@ -303,22 +304,22 @@ fn many_threads_join_on_one_pool() {
             }
         };
         thread::scope(|scope| {
-            let others: Vec<_> = (0..40).map(|_| scope.spawn(work)).collect();
-            others.into_iter().for_each(|thread| thread.join().unwrap());
+            let threads: Vec<_> = (0..40).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
     }
 }
 
 #[test]
-fn a_stopped_pool_runs_one_half_after_the_other() {
+fn a_stopped_pool_runs_the_halves_one_after_the_other() {
     let pool = ThreadPool::new(3).unwrap();
     pool.stop();
     assert_eq!(pool.install(|| fib(12)), 144);
 }
 
-/// The only worker is busy when the join begins, and the owner makes no other join.
+/// The only worker is busy when the join begins, and the owner calls no other join.
 #[test]
-fn who_is_idle_later_takes_a_half_too() {
+fn a_worker_that_becomes_idle_later_takes_a_half() {
     static BUSY: Barrier = Barrier::new(2);
     static BEGUN: AtomicBool = AtomicBool::new(false);
     struct Until;
@@ -345,7 +346,7 @@ fn who_is_idle_later_takes_a_half_too() {
     assert!(pool.join(left, || right.store(true, SeqCst)).0);
 }
 
-/// In a pool without workers a job runs when the outermost work of the thread is done, not in the middle of it.
+/// In a pool without workers, a job runs when the outermost call of the thread ends, not in the middle of it.
 #[test]
 fn a_job_does_not_run_inside_a_join() {
     struct Flag(AtomicBool);
@@ -366,9 +367,9 @@ fn a_job_does_not_run_inside_a_join() {
     assert!(flag.0.load(Relaxed));
 }
 
-/// As many frames as plain recursion has.
+/// Nested joins need stack like plain recursion, and have no other limit of depth.
 #[test]
-fn a_tenth_of_a_million_joins_nest() {
+fn a_hundred_thousand_joins_may_nest() {
     fn descend(depth: usize) -> usize {
         if depth == 0 { 0 } else { join(|| descend(depth - 1), || 1).0 + 1 }
     }
@@ -379,10 +380,10 @@ fn a_tenth_of_a_million_joins_nest() {
     }
 }
 
-/// The smallest normal number, halved: flushed or not.
+/// `flushes` halves the smallest normal number, which gives 0 if denormals are flushed.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
-fn each_half_runs_in_the_mode_that_it_was_made_in() {
+fn each_half_runs_in_the_floating_point_mode_of_its_join() {
     fn flushes() -> bool {
         linger();
         black_box(f32::MIN_POSITIVE) * black_box(0.5) == 0.0
@@ -391,7 +392,7 @@ fn each_half_runs_in_the_mode_that_it_was_made_in() {
         let pool = ThreadPool::new(threads).unwrap();
         for _ in 0..50 {
             pool.install(|| {
-                // The outer half is pending, and may be offered, while inner ones are made in other modes.
+                // The outer half is pending, and may be offered, while inner joins run in other modes.
                 let inner = || {
                     let flushing = flush_denormals(|| {
                         let kept = || keep_denormals(|| join(flushes, flushes));
@@ -411,7 +412,7 @@ fn each_half_runs_in_the_mode_that_it_was_made_in() {
 }
 
 #[test]
-fn who_takes_a_half_is_no_participant_of_the_loop() {
+fn a_thread_that_takes_a_half_is_no_participant_of_the_owners_loop() {
     assert_eq!(participant(), None);
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();

@@ -1,4 +1,5 @@
-//! What every loop promises, on 1 to 8 threads.
+//! Every loop runs each item once, passes on the first panic, shares its work and restores the floating-point mode, on 1 to 8
+//! threads.
 
 use anabranch_par::{LoopError, Panic, flush_denormals, prelude::*};
 use std::convert::Infallible;
@@ -19,7 +20,7 @@ const SCHEDULES: [Schedule; 6] = [
     Schedule::Greedy,
 ];
 
-/// Runs a loop that may panic.
+/// The panic of a loop.
 fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> Panic {
     match result {
         Err(LoopError::Panic(panic)) => panic,
@@ -28,7 +29,7 @@ fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> Panic {
     }
 }
 
-/// Gives other threads time to join, so that regions really are shared on a busy machine.
+/// Gives other threads time to join, so that loops really are shared on a busy machine.
 fn linger() {
     std::thread::sleep(Duration::from_micros(20));
 }
@@ -50,7 +51,7 @@ fn every_item_is_run_exactly_once() {
 }
 
 #[test]
-fn regions_back_to_back_keep_apart() {
+fn consecutive_loops_do_not_mix() {
     let pool = ThreadPool::new(3).unwrap();
     for round in 0..20_000 {
         let sum = AtomicUsize::new(0);
@@ -62,7 +63,7 @@ fn regions_back_to_back_keep_apart() {
 }
 
 #[test]
-fn nested_regions_finish_at_any_depth() {
+fn nested_loops_finish_at_any_depth() {
     fn descend(pool: &ThreadPool, depth: usize, leaves: &AtomicUsize) {
         if depth == 0 {
             leaves.fetch_add(1, Relaxed);
@@ -78,10 +79,9 @@ fn nested_regions_finish_at_any_depth() {
     }
 }
 
-/// Scratch in a `RefCell`, borrowed across an inner loop: a pool whose waiting threads take other work would borrow
-/// it twice.
+/// Scratch in a `RefCell` is borrowed across an inner loop. If waiting threads took unrelated work, they would borrow it twice.
 #[test]
-fn waiting_never_re_enters() {
+fn a_waiting_thread_takes_no_unrelated_work() {
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
@@ -97,9 +97,9 @@ fn waiting_never_re_enters() {
     }
 }
 
-/// A lock held around an inner loop deadlocks where a waiting thread takes work that wants the lock.
+/// If a waiting thread took other items of the outer loop, these would wait for the lock that the thread itself holds.
 #[test]
-fn a_lock_held_around_an_inner_region_does_not_deadlock() {
+fn a_lock_held_around_an_inner_loop_does_not_deadlock() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let lock = parking_lot::Mutex::new(0);
@@ -113,7 +113,7 @@ fn a_lock_held_around_an_inner_region_does_not_deadlock() {
 }
 
 #[test]
-fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
+fn the_panic_of_the_lowest_item_is_returned_with_its_index() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
@@ -129,7 +129,7 @@ fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
                 assert_eq!(panic.to_string(), "item 13 panicked: no item 13");
             }
         }
-        // The pool is as good as before.
+        // The pool is still usable.
         let sum = AtomicUsize::new(0);
         (0..10).par().on(&pool).for_each(|i| {
             sum.fetch_add(i, Relaxed);
@@ -139,7 +139,7 @@ fn the_panic_of_the_lowest_item_comes_out_with_its_index() {
 }
 
 #[test]
-fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
+fn items_before_a_panic_run_and_no_item_runs_twice() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
@@ -159,7 +159,7 @@ fn items_before_the_panic_are_run_and_later_ones_are_skipped() {
 }
 
 #[test]
-fn run_panics_on_the_caller_with_index_and_message() {
+fn for_each_panics_on_the_caller_with_index_and_message() {
     let pool = ThreadPool::new(2).unwrap();
     let payload =
         std::panic::catch_unwind(|| (0..3).par().on(&pool).for_each(|i| assert!(i != 1, "one"))).unwrap_err();
@@ -185,9 +185,9 @@ fn scratch_is_made_once_per_participant() {
     }
 }
 
-/// The worker panics in its own block, and helps with the caller's then, which has not gone on meanwhile.
+/// The worker panics in its own block. Then it helps with the caller's block, while the caller waits in its first item.
 #[test]
-fn a_panic_makes_new_scratch() {
+fn a_participant_makes_new_scratch_after_a_panic() {
     let pool = ThreadPool::new(2).unwrap();
     let caller = std::thread::current().id();
     let (made, helped) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -215,13 +215,13 @@ fn a_panic_makes_new_scratch() {
     let used = used.into_inner();
     let panicked = panic_of(result).index().unwrap();
     assert_eq!(panicked, 4);
-    // Three at most: the caller's, the worker's, and the one that the worker made after its panic.
+    // At most three: the caller's, the worker's, and the one that the worker made after its panic.
     assert!((2..=3).contains(&made.into_inner()));
     assert!(used[..4].iter().all(|scratch| scratch.is_some() && *scratch != used[panicked]));
 }
 
 #[test]
-fn at_most_the_asked_number_of_threads_take_part() {
+fn at_most_the_requested_number_of_threads_take_part() {
     let pool = ThreadPool::new(8).unwrap();
     for limit in [1, 2, 3] {
         let threads = parking_lot::Mutex::new(std::collections::HashSet::new());
@@ -233,7 +233,7 @@ fn at_most_the_asked_number_of_threads_take_part() {
     }
 }
 
-/// A quarter of the smallest normal number: zero where denormals are flushed.
+/// A quarter of the smallest normal number: zero if denormals are flushed.
 fn denormal() -> f32 {
     black_box(f32::MIN_POSITIVE) * black_box(0.25)
 }
@@ -246,7 +246,7 @@ fn denormals_are_flushed_on_all_participants_and_restored_after() {
         (0..64).par().on(&pool).flush_denormals(true).for_each(|_| {
             linger();
             assert_eq!(denormal(), 0.0);
-            // A region inside, without the option, works in whatever mode its participants have.
+            // An inner loop with the option leaves the mode as it is.
             (0..2).par().on(&pool).flush_denormals(true).for_each(|_| assert_eq!(denormal(), 0.0));
             assert_eq!(denormal(), 0.0);
         });
@@ -276,10 +276,10 @@ fn nested_modes_restore_the_outer_one() {
     assert!(denormal() > 0.0);
 }
 
-/// The compiler sees that all of these are the same product; the mode must make a difference all the same.
+/// The compiler sees that all of these are the same product. It must still not move one out of the mode.
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn nothing_is_moved_out_of_the_mode() {
+fn the_compiler_moves_no_operation_out_of_the_mode() {
     let (a, b) = (black_box(f32::MIN_POSITIVE), black_box(0.25));
     let before = a * b;
     let mut inside = [1.0; 4];
@@ -287,7 +287,7 @@ fn nothing_is_moved_out_of_the_mode() {
     assert!(before > 0.0 && inside == [0.0; 4] && a * b > 0.0);
 }
 
-/// Threads inherit the mode of the thread that starts them; workers must not.
+/// A thread inherits the mode of the thread that starts it, but a worker must not.
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn workers_do_not_inherit_the_mode() {
@@ -296,7 +296,7 @@ fn workers_do_not_inherit_the_mode() {
         linger();
         assert!(denormal() > 0.0);
     });
-    // But a region that is opened in the mode has it on all its participants.
+    // But all participants of a loop have the mode of the thread that opens it.
     flush_denormals(|| {
         (0..64).par().on(&pool).for_each(|_| {
             linger();
@@ -306,7 +306,7 @@ fn workers_do_not_inherit_the_mode() {
 }
 
 #[test]
-fn grains_and_counts_at_the_edge_of_what_can_be_counted() {
+fn the_largest_numbers_of_items_and_chunk_sizes_work() {
     let pool = ThreadPool::new(4).unwrap();
     for schedule in SCHEDULES {
         let count = AtomicUsize::new(0);
@@ -320,9 +320,9 @@ fn grains_and_counts_at_the_edge_of_what_can_be_counted() {
     }
 }
 
-/// What a panic carries may panic when it is dropped.
+/// The payload of a panic may itself panic when it is dropped.
 #[test]
-fn a_payload_that_panics_again_does_no_harm() {
+fn a_payload_that_panics_when_dropped_is_harmless() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -349,7 +349,7 @@ fn a_payload_that_panics_again_does_no_harm() {
 }
 
 #[test]
-fn many_foreign_threads_use_one_pool() {
+fn many_foreign_threads_may_use_one_pool() {
     let pool = ThreadPool::new(3).unwrap();
     std::thread::scope(|s| {
         for _ in 0..8 {
@@ -367,29 +367,29 @@ fn many_foreign_threads_use_one_pool() {
 }
 
 #[test]
-fn sleeping_workers_are_woken_for_a_region() {
+fn sleeping_workers_are_woken_for_a_loop() {
     let pool = ThreadPool::new(2).unwrap();
     std::thread::sleep(Duration::from_millis(20)); // the worker is parked now
     let caller = std::thread::current().id();
-    let others = AtomicUsize::new(0);
+    let by_worker = AtomicUsize::new(0);
     let begin = Instant::now();
-    // The caller lingers in its items until the worker has come: without a wake-up it would never end.
+    // The caller stays in its item until the worker has joined. Without a wake-up the loop would not end.
     (0..2).par().on(&pool).for_each(|_| {
         if std::thread::current().id() == caller {
-            while others.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
+            while by_worker.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
                 std::thread::yield_now();
             }
         } else {
-            others.fetch_add(1, Release);
+            by_worker.fetch_add(1, Release);
         }
     });
-    // Both items, where it came before the caller had begun.
-    assert!(others.into_inner() >= 1);
+    // The worker may have run both items, if it joined before the caller had begun.
+    assert!(by_worker.into_inner() >= 1);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_idle_pool_uses_no_processor() {
+fn an_idle_pool_uses_no_processor_time() {
     /// User and system time of this process's threads named `idle-test…`, in clock ticks.
     fn ticks() -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong in other runtimes: loops in loops, locks and borrows around them, many callers, several pools.
+//! Loops work where other runtimes fail: loops in loops, locks and borrows around them, many callers, several pools.
 
 mod common;
 
@@ -24,16 +24,16 @@ use std::{
 #[test]
 fn a_thread_local_is_borrowed_across_loops_at_three_depths() {
     thread_local!(static SCRATCH: [RefCell<usize>; 3] = const { [RefCell::new(0), RefCell::new(0), RefCell::new(0)] });
-    for how in every_schedule() {
+    for config in all_schedules() {
         let leaves = AtomicUsize::new(0);
-        how.run((0..6).par()).chunk_size(1).for_each(|_| {
+        config.apply((0..6).par()).chunk_size(1).for_each(|_| {
             SCRATCH.with(|s| {
                 let _outer = s[0].borrow_mut();
                 linger();
-                how.run((0..5).par()).chunk_size(1).for_each(|_| {
+                config.apply((0..5).par()).chunk_size(1).for_each(|_| {
                     SCRATCH.with(|s| {
                         let _middle = s[1].borrow_mut();
-                        how.run((0..4).par()).chunk_size(1).for_each(|_| {
+                        config.apply((0..4).par()).chunk_size(1).for_each(|_| {
                             SCRATCH.with(|s| *s[2].borrow_mut() += 1);
                             linger();
                             leaves.fetch_add(1, Relaxed);
@@ -48,13 +48,13 @@ fn a_thread_local_is_borrowed_across_loops_at_three_depths() {
 
 #[test]
 fn locks_are_held_around_inner_loops() {
-    for how in every_schedule() {
+    for config in all_schedules() {
         let (outer, inner) = (Mutex::new(0), Mutex::new(0));
-        how.run((0..8).par()).chunk_size(1).for_each(|_| {
+        config.apply((0..8).par()).chunk_size(1).for_each(|_| {
             let mut outer = outer.lock();
-            how.run((0..6).par()).chunk_size(1).for_each(|_| {
+            config.apply((0..6).par()).chunk_size(1).for_each(|_| {
                 let mut inner = inner.lock();
-                how.run((0..2).par()).for_each(|_| linger());
+                config.apply((0..2).par()).for_each(|_| linger());
                 *inner += 1;
             });
             *outer += 1;
@@ -63,15 +63,15 @@ fn locks_are_held_around_inner_loops() {
     }
 }
 
-/// A barrier among the participants of a loop would wait for some that never come. So there is none, and a team, which has
-/// one, is refused in a loop.
+/// A barrier among the participants of a loop could wait for threads that never arrive. So a loop has no barrier, and a team,
+/// which has one, is an error inside a loop.
 #[test]
 fn a_barrier_inside_a_loop_is_an_error() {
-    for how in every_schedule() {
-        how.run((0..16).par()).chunk_size(1).for_each(|_| {
+    for config in all_schedules() {
+        config.apply((0..16).par()).chunk_size(1).for_each(|_| {
             linger();
-            assert_eq!(how.pool().team(2, |member| member.barrier()), Err(TeamError::Inside));
-            assert_eq!(how.pool().team(1, |member| member.barrier()), Ok(vec![()]));
+            assert_eq!(config.pool().team(2, |member| member.barrier()), Err(TeamError::Inside));
+            assert_eq!(config.pool().team(1, |member| member.barrier()), Ok(vec![()]));
         });
     }
 }
@@ -82,7 +82,7 @@ fn a_sum_of_floats_has_one_bit_pattern_in_300_runs() {
     let (sum, folded) = (values.par().sum(), values.par().copied().reduce(|a, b| a + b).unwrap());
     for pool in pools() {
         for run in 0..300 {
-            // Now this participant is late, now that one.
+            // In each run another participant is late.
             let late = |i: usize| {
                 if i % 3001 == 10 * run {
                     linger();
@@ -98,51 +98,51 @@ fn a_sum_of_floats_has_one_bit_pattern_in_300_runs() {
 
 #[test]
 fn an_initial_value_counts_once() {
-    for how in every_way() {
-        let l = |items| how.run((0..items).par()).map(|i: usize| (now_and_then(i), i).1);
-        assert_eq!(l(100).reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{how:?}");
-        assert_eq!(l(100).unordered().reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{how:?}");
-        assert_eq!(l(0).reduce_from(1_000_000, |a, b| a + b), 1_000_000, "{how:?}");
+    for config in all_configs() {
+        let l = |items| config.apply((0..items).par()).map(|i: usize| (linger_at_some(i), i).1);
+        assert_eq!(l(100).reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{config:?}");
+        assert_eq!(l(100).unordered().reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{config:?}");
+        assert_eq!(l(0).reduce_from(1_000_000, |a, b| a + b), 1_000_000, "{config:?}");
         assert_eq!(
             l(3).exclusive_scan(1_000_000, |a, b| a + b),
             [1_000_000, 1_000_000, 1_000_001],
-            "{how:?}"
+            "{config:?}"
         );
     }
 }
 
-/// However the items are cut, and whatever is run inside.
+/// With any chunks, and with loops inside.
 #[test]
-fn scratch_is_not_coupled_to_splitting() {
-    for how in every_way() {
+fn the_number_of_scratch_values_does_not_depend_on_chunks() {
+    for config in all_configs() {
         let made = AtomicUsize::new(0);
-        let l = how.run((0..768).par()).scratch(|| made.fetch_add(1, Relaxed));
+        let l = config.apply((0..768).par()).scratch(|| made.fetch_add(1, Relaxed));
         l.for_each(|_, i| {
-            now_and_then(i);
+            linger_at_some(i);
             if i % 64 == 0 {
-                how.run((0..4).par()).chunk_size(1).for_each(|_| linger());
+                config.apply((0..4).par()).chunk_size(1).for_each(|_| linger());
             }
         });
-        assert!((1..=how.threads.min(how.limit)).contains(&made.into_inner()), "{how:?}");
+        assert!((1..=config.threads.min(config.limit)).contains(&made.into_inner()), "{config:?}");
     }
 }
 
 #[test]
-fn scratch_is_made_with_a_loop() {
-    for how in every_way() {
-        let init = || how.run((0..10_u64).par()).map(|i| i * i).sum();
-        let sums = how.run((0..50).par()).scratch(init).map(|s, i| {
-            now_and_then(i);
+fn the_closure_that_makes_scratch_may_run_a_loop() {
+    for config in all_configs() {
+        let init = || config.apply((0..10_u64).par()).map(|i| i * i).sum();
+        let sums = config.apply((0..50).par()).scratch(init).map(|s, i| {
+            linger_at_some(i);
             *s
         });
         assert!(sums.collect().into_iter().all(|s| s == 285));
         let mut kept = WorkerLocal::new();
-        how.run((0..50).par()).scratch_in(&mut kept, init).for_each(|_, i| now_and_then(i));
+        config.apply((0..50).par()).scratch_in(&mut kept, init).for_each(|_, i| linger_at_some(i));
         assert!(kept.into_iter().all(|s| s == 285));
     }
 }
 
-/// Threads and bodies at a time, of loops that nest and name no pool.
+/// Nested loops that name no pool use no more threads, and run no more bodies at the same time, than their pool has threads.
 #[test]
 fn nested_loops_stay_on_the_threads_of_their_pool() {
     for pool in pools() {
@@ -162,7 +162,7 @@ fn nested_loops_stay_on_the_threads_of_their_pool() {
                     });
                 });
             };
-            // Both ways to say where the outermost one runs.
+            // `install` and `on` both choose the pool of the outermost loop.
             pool.install(nest);
             (0..2).par().on(pool).chunk_size(1).for_each(|_| nest());
             assert!(threads.into_inner().len() <= pool.threads());
@@ -220,16 +220,16 @@ fn serial_loops_stay_on_the_calling_thread() {
 }
 
 #[test]
-fn participants_have_numbers_of_their_own() {
-    for how in every_schedule() {
+fn each_participant_has_a_number_of_its_own() {
+    for config in all_schedules() {
         let taken: Vec<_> = (0..9).map(|_| AtomicBool::new(false)).collect();
         let outermost = participant();
-        how.run((0..64).par()).chunk_size(1).for_each(|_| {
+        config.apply((0..64).par()).chunk_size(1).for_each(|_| {
             let me = participant().unwrap();
-            assert!(me.index() < me.count() && me.count() <= how.threads.min(how.limit));
+            assert!(me.index() < me.count() && me.count() <= config.threads.min(config.limit));
             assert!(!taken[me.index()].swap(true, Relaxed), "two have number {}", me.index());
-            // A loop inside has numbers of its own, and leaves this one as it was.
-            how.run((0..3).par()).chunk_size(1).for_each(|_| {
+            // An inner loop has its own numbers, and restores the number of the outer one.
+            config.apply((0..3).par()).chunk_size(1).for_each(|_| {
                 assert!(participant().is_some_and(|p| p.index() < p.count()));
                 linger();
             });
@@ -237,14 +237,14 @@ fn participants_have_numbers_of_their_own() {
             taken[me.index()].store(false, Relaxed);
         });
         assert_eq!(participant(), outermost);
-        let failed = catch_unwind(AssertUnwindSafe(|| how.run((0..4).par()).for_each(|_| panic!("no"))));
+        let failed = catch_unwind(AssertUnwindSafe(|| config.apply((0..4).par()).for_each(|_| panic!("no"))));
         assert!(failed.is_err() && participant() == outermost);
     }
 }
 
 #[test]
-fn many_foreign_threads_run_many_kinds_of_loops() {
-    // More callers than there are places for open loops.
+fn many_foreign_threads_may_run_many_kinds_of_loops() {
+    // More callers than there are slots for open loops.
     let callers = 40;
     for pool in pools() {
         thread::scope(|s| {
@@ -275,9 +275,9 @@ fn many_foreign_threads_run_many_kinds_of_loops() {
     }
 }
 
-/// Loops of two pools inside each other, both ways at once.
+/// Loops of one pool inside loops of another, in both directions at the same time.
 #[test]
-fn loops_take_part_in_loops_of_another_pool() {
+fn loops_of_two_pools_may_nest() {
     for here in pools() {
         for there in pools() {
             let sum = AtomicUsize::new(0);
@@ -285,7 +285,7 @@ fn loops_take_part_in_loops_of_another_pool() {
                 (0..4).par().on(a).chunk_size(1).for_each(|_| {
                     let outer = participant();
                     (0..4).par().on(b).chunk_size(1).for_each(|_| {
-                        // Without a name it is the pool of the innermost loop.
+                        // A loop that names no pool runs on the pool of the innermost loop around it.
                         (0..2).par().chunk_size(1).for_each(|_| {
                             assert!(participant().unwrap().count() <= b.workers() + 1);
                             sum.fetch_add(1, Relaxed);
@@ -298,7 +298,7 @@ fn loops_take_part_in_loops_of_another_pool() {
                 });
             };
             thread::scope(|s| {
-                // Joined by hand: how a scope waits, ThreadSanitizer does not see.
+                // Joined explicitly, because ThreadSanitizer does not see how a scope waits.
                 let both = [s.spawn(|| cross(here, there)), s.spawn(|| cross(there, here))];
                 both.into_iter().for_each(|thread| thread.join().unwrap());
             });
@@ -308,29 +308,29 @@ fn loops_take_part_in_loops_of_another_pool() {
 }
 
 #[test]
-fn values_are_kept_from_loop_to_loop() {
-    for how in every_way() {
-        let census = Census::new();
+fn a_worker_local_keeps_its_values_from_loop_to_loop() {
+    for config in all_configs() {
+        let drops = DropCounter::new();
         let mut counts = WorkerLocal::new();
         assert!(counts.is_empty());
         for round in 1..=3 {
-            how.run((0..100).par()).scratch_in(&mut counts, || census.add(0)).for_each(|count, i| {
-                now_and_then(i);
+            config.apply((0..100).par()).scratch_in(&mut counts, || drops.add(0)).for_each(|count, i| {
+                linger_at_some(i);
                 count.value += 1;
             });
             assert_eq!(counts.iter().map(|c| c.value).sum::<usize>(), 100 * round);
-            assert!((1..=how.threads.min(how.limit)).contains(&counts.len()));
+            assert!((1..=config.threads.min(config.limit)).contains(&counts.len()));
         }
-        assert_eq!(census.made.load(Relaxed), counts.len(), "made no more than once each");
+        assert_eq!(drops.made.load(Relaxed), counts.len(), "each value is made once");
 
-        // An error leaves the values; a panic drops the one that it went through.
+        // An error keeps all values. A panic drops the value of the participant that panicked.
         let before = counts.len();
-        let failed = how.run((0..100).par()).scratch_in(&mut counts, || census.add(0));
+        let failed = config.apply((0..100).par()).scratch_in(&mut counts, || drops.add(0));
         assert!(failed.try_for_each(|_, i| if i == 50 { Err(()) } else { Ok(()) }).is_err());
         assert!(counts.len() >= before);
         counts.iter_mut().for_each(|count| count.value = 1);
-        let (made, dropped) = (census.made.load(Relaxed), census.dropped.load(Relaxed));
-        let failed = how.run((0..100).par()).scratch_in(&mut counts, || census.add(1));
+        let (made, dropped) = (drops.made.load(Relaxed), drops.dropped.load(Relaxed));
+        let failed = config.apply((0..100).par()).scratch_in(&mut counts, || drops.add(1));
         let failed = failed.map(|count, i| {
             if i == 99 {
                 count.value = 1000;
@@ -339,15 +339,15 @@ fn values_are_kept_from_loop_to_loop() {
         });
         assert!(catch_unwind(AssertUnwindSafe(|| failed.for_each(|()| ()))).is_err());
         assert!(counts.iter().all(|count| count.value == 1), "{counts:?}");
-        assert_eq!(census.dropped.load(Relaxed), dropped + 1);
+        assert_eq!(drops.dropped.load(Relaxed), dropped + 1);
         let left = counts.drain().count();
-        assert!(left <= how.threads && counts.is_empty() && census.made.load(Relaxed) >= made);
-        assert!(census.is_over());
+        assert!(left <= config.threads && counts.is_empty() && drops.made.load(Relaxed) >= made);
+        assert!(drops.all_dropped());
     }
 }
 
 #[test]
-fn participants_change_between_loops_but_values_stay_their_own() {
+fn a_worker_local_loses_no_value_if_the_number_of_threads_changes() {
     for pool in pools() {
         let mut kept = WorkerLocal::new();
         for (round, threads) in [8, 1, 3, 2, 8].into_iter().enumerate() {
@@ -363,9 +363,9 @@ fn participants_change_between_loops_but_values_stay_their_own() {
     }
 }
 
-/// A pool without workers runs jobs when the thread that hands them over is done with its loops, on whatever pools.
+/// A pool without workers runs a job when the thread that submitted it has left all of its loops, of any pool.
 #[test]
-fn jobs_come_out_of_loops_of_pools_without_workers() {
+fn pools_without_workers_run_jobs_after_the_outermost_loop() {
     struct Count(AtomicUsize);
     impl Job for Count {
         fn run(self: Arc<Self>) {
@@ -383,7 +383,7 @@ fn jobs_come_out_of_loops_of_pools_without_workers() {
     });
     assert_eq!(count.0.load(Relaxed), 24);
 
-    // The pool that the thread works for may have workers, and the thread may be one of them.
+    // The pool of the loop may have workers, and the submitting thread may be one of them.
     for threads in [2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let submit = |_| b.submit(Arc::clone(&count) as Arc<dyn Job>);
@@ -399,9 +399,9 @@ fn jobs_come_out_of_loops_of_pools_without_workers() {
     assert_eq!(count.0.load(Relaxed), 24 + 4 * 101);
 }
 
-/// What was spawned in a pool without workers is run when the pool is dropped in the middle of something.
+/// Dropping a pool without workers runs its spawned jobs, even inside a loop of another pool.
 #[test]
-fn a_pool_that_is_dropped_in_a_loop_runs_what_was_spawned() {
+fn a_pool_that_is_dropped_in_a_loop_runs_its_jobs() {
     let outer = ThreadPool::new(1).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     (0..3).par().on(&outer).for_each(|i| {
@@ -414,9 +414,9 @@ fn a_pool_that_is_dropped_in_a_loop_runs_what_was_spawned() {
     });
 }
 
-/// A worker runs what it owes to other pools when it has left the region: nobody waits for that.
+/// A worker that submitted a job to a pool without workers runs it after it has left the loop. The loop does not wait for it.
 #[test]
-fn a_job_of_another_pool_holds_up_no_region() {
+fn a_job_of_another_pool_does_not_delay_the_loop() {
     struct Waits(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
     impl Job for Waits {
         fn run(self: Arc<Self>) {
@@ -441,13 +441,13 @@ fn a_job_of_another_pool_holds_up_no_region() {
     end.recv().unwrap();
 }
 
-/// One participant has the only value as its scratch, and is far ahead; the other has the run that is next, and wants it.
+/// One participant holds the only value as its scratch and is far ahead. The other one has the next item, and needs a value.
 #[test]
-fn who_holds_a_value_does_not_wait_for_its_turn() {
-    for how in every_schedule() {
+fn a_participant_that_holds_a_value_does_not_wait_for_its_turn() {
+    for config in all_schedules() {
         let values = Pool::new(1, || ());
         let mut next = 0;
-        let results = how.run((0..5_000).par()).chunk_size(1).scratch(|| {
+        let results = config.apply((0..5_000).par()).chunk_size(1).scratch(|| {
             linger();
             values.take()
         });
@@ -460,20 +460,20 @@ fn who_holds_a_value_does_not_wait_for_its_turn() {
     }
 }
 
-/// As many values as the pool may have are enough, also where the caller has begun alone.
+/// Scratch from a pool needs no extra value, even if the caller has begun the loop alone.
 #[test]
-fn scratch_from_a_pool_stays_in_its_bound() {
-    for how in every_schedule() {
+fn scratch_from_a_pool_keeps_the_bound() {
+    for config in all_schedules() {
         let made = AtomicUsize::new(0);
         let values = Pool::new(1, || made.fetch_add(1, Relaxed));
-        how.run((0..1_000).par()).scratch(|| values.take()).for_each(|_, i| now_and_then(i));
-        assert_eq!(made.load(Relaxed), 1, "{how:?}");
+        config.apply((0..1_000).par()).scratch(|| values.take()).for_each(|_, i| linger_at_some(i));
+        assert_eq!(made.load(Relaxed), 1, "{config:?}");
     }
 }
 
-/// One thread has the only value and wants to come in; the other is in, and wants a value.
+/// One thread holds the only value and waits for the critical section. The other thread is inside it, and needs a value.
 #[test]
-fn who_is_in_a_critical_section_does_not_wait_for_a_value() {
+fn a_thread_in_a_critical_section_does_not_wait_for_a_value() {
     let pool = ThreadPool::new(2).unwrap();
     let (values, section) = (Pool::new(1, || ()), Critical::new(()));
     let both = Barrier::new(2);
@@ -486,7 +486,7 @@ fn who_is_in_a_critical_section_does_not_wait_for_a_value() {
             section.enter(|()| {
                 both.wait();
                 drop(values.take());
-                // Also in a loop in there.
+                // The items of a loop inside the section do not wait either.
                 (0..100).par().for_each(|_| drop(values.take()));
             });
         }
@@ -495,15 +495,15 @@ fn who_is_in_a_critical_section_does_not_wait_for_a_value() {
 }
 
 #[test]
-fn regions_of_all_lengths_lose_nothing() {
-    for how in every_schedule() {
+fn loops_of_all_lengths_run_every_item_once() {
+    for config in all_schedules() {
         for items in (0..70).chain([127, 128, 129, 1000]) {
             for chunks in CHUNKS {
                 let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
-                How { chunks, ..how }.run((0..items).par()).for_each(|i| {
+                Config { chunks, ..config }.apply((0..items).par()).for_each(|i| {
                     counts[i].fetch_add(1, Relaxed);
                 });
-                assert!(counts.iter().all(|c| c.load(Relaxed) == 1), "{items} items, {how:?} {chunks:?}");
+                assert!(counts.iter().all(|c| c.load(Relaxed) == 1), "{items} items, {config:?} {chunks:?}");
             }
         }
     }

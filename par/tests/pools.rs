@@ -1,4 +1,4 @@
-//! Bounded pools of values, and critical sections: nothing deadlocks.
+//! Bounded pools of values and critical sections keep their bounds, and never deadlock.
 
 use anabranch_par::{Critical, prelude::*, scratch::Pool};
 use std::{
@@ -8,7 +8,7 @@ use std::{
 
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// The most that were in use at a time.
+/// Measures the maximum number of uses at the same time.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,
@@ -24,7 +24,7 @@ impl Gauge {
 }
 
 #[test]
-fn no_more_values_are_lent_than_the_bound() {
+fn a_pool_never_lends_more_values_than_its_bound() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let (made, gauge) = (AtomicUsize::new(0), Gauge::default());
@@ -39,7 +39,7 @@ fn no_more_values_are_lent_than_the_bound() {
 }
 
 #[test]
-fn a_value_comes_back_on_panic() {
+fn a_panic_returns_the_value_to_the_pool() {
     let pool = ThreadPool::new(3).unwrap();
     let values = Pool::new(1, || 0);
     for _ in 0..10 {
@@ -56,16 +56,16 @@ fn a_value_comes_back_on_panic() {
 }
 
 #[test]
-fn a_maker_that_panics_leaves_its_place_free() {
+fn a_panic_while_making_a_value_leaves_its_place_free() {
     let fail = AtomicUsize::new(1);
     let values = Pool::new(1, || assert!(fail.swap(0, Relaxed) == 0, "the first"));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(values.take()))).is_err());
     values.take();
 }
 
-/// Everybody holds one value and opens a loop in which others are taken: waiting would be for ever.
+/// Every thread holds a value and opens a loop whose items take values. If these waited, they would wait for ever.
 #[test]
-fn taking_one_inside_a_loop_of_a_holder_does_not_deadlock() {
+fn taking_a_value_in_a_loop_of_a_holder_does_not_deadlock() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let values = Pool::new(1, Vec::<u8>::new);
@@ -80,7 +80,7 @@ fn taking_one_inside_a_loop_of_a_holder_does_not_deadlock() {
     }
 }
 
-/// One takes a then b, the other b then a.
+/// One item takes a value of `a` and then of `b`, another one takes them in the other order.
 #[test]
 fn two_pools_in_two_orders_do_not_deadlock() {
     for threads in THREADS {
@@ -97,7 +97,7 @@ fn two_pools_in_two_orders_do_not_deadlock() {
 }
 
 #[test]
-fn who_does_not_want_to_wait_gets_none() {
+fn try_take_returns_none_if_no_value_is_free() {
     let values = Pool::new(1, || 5);
     let value = values.try_take().unwrap();
     assert!(values.try_take().is_none());
@@ -107,7 +107,7 @@ fn who_does_not_want_to_wait_gets_none() {
 }
 
 #[test]
-fn critical_sections_are_entered_by_one_at_a_time_and_held_around_loops() {
+fn a_critical_section_has_one_thread_at_a_time_and_may_contain_loops() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let (gauge, total) = (Gauge::default(), Critical::new(0));
@@ -121,7 +121,7 @@ fn critical_sections_are_entered_by_one_at_a_time_and_held_around_loops() {
 }
 
 #[test]
-fn a_critical_section_in_itself_is_a_panic_and_not_a_deadlock() {
+fn entering_a_critical_section_twice_panics_instead_of_deadlocking() {
     let section = Critical::new(1);
     let panicked = catch_unwind(AssertUnwindSafe(|| section.enter(|_| section.enter(|_| ()))));
     let message = *panicked.unwrap_err().downcast::<&str>().unwrap();

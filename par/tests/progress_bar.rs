@@ -1,9 +1,9 @@
-//! The bars of indicatif.
+//! A loop advances a progress bar of indicatif to its end.
 
 use anabranch_par::prelude::*;
 
 #[test]
-fn a_bar_ends_where_the_loop_does() {
+fn a_bar_ends_at_the_number_of_items() {
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let bar = indicatif::ProgressBar::hidden();

@@ -1,10 +1,10 @@
-//! Settings: from the program, from the environment, and wrong ones. The environment belongs to the whole process, so
-//! what it says is tried in child processes, which run `probe` alone.
+//! Settings come from the program or from the environment, and wrong ones are errors. The environment belongs to the whole
+//! process, so these tests run child processes, which run only `probe`.
 
 use anabranch_par::{MAX_WORKERS, PoolError, WaitPolicy, prelude::*};
 use std::process::Command;
 
-/// Builds a pool in a child process with these environment variables; what it is, or the error.
+/// Builds a pool in a child process with these environment variables. Returns its number of threads, or the error.
 fn probe_with(variables: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["probe", "--exact", "--ignored", "--nocapture"])
@@ -20,7 +20,7 @@ fn probe_with(variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-#[ignore = "run in child processes by the others"]
+#[ignore = "the other tests run it in child processes"]
 fn probe() {
     let mut builder = ThreadPool::builder();
     if std::env::var_os("EXPLICIT").is_some() {
@@ -28,7 +28,7 @@ fn probe() {
     }
     match builder.build() {
         Ok(pool) => {
-            // Its workers bind themselves first of all, so by now those that take part have.
+            // Each worker pins itself before it does anything else, so all workers that take part in this loop are pinned.
             (0..100).par().on(&pool).for_each(|_| ());
             println!("answer: {} threads", pool.threads());
         }
@@ -47,7 +47,7 @@ fn the_number_of_threads_counts_the_caller() {
 }
 
 #[test]
-fn a_pool_of_no_threads_or_too_many_is_refused() {
+fn a_pool_with_no_threads_or_too_many_is_an_error() {
     for (builder, number) in [
         (ThreadPool::builder().threads(0), 0),
         (ThreadPool::builder().threads(MAX_WORKERS + 2), MAX_WORKERS + 2),
@@ -66,14 +66,14 @@ fn the_environment_sets_the_number_of_threads() {
 }
 
 #[test]
-fn nothing_in_the_environment_means_every_processor() {
+fn without_a_variable_the_pool_uses_every_processor() {
     let processors = std::thread::available_parallelism().unwrap();
     assert_eq!(probe_with(&[("ANABRANCH_NUM_THREADS", "")]), format!("{processors} threads"));
     assert_eq!(probe_with(&[]), format!("{processors} threads"));
 }
 
 #[test]
-fn every_value_that_is_allowed_builds_a_pool_that_works() {
+fn every_allowed_value_builds_a_working_pool() {
     let threads = ("ANABRANCH_NUM_THREADS", "2");
     for pin in ["0", "1", "true", "false"] {
         assert_eq!(probe_with(&[threads, ("ANABRANCH_PIN", pin)]), "2 threads");
@@ -84,7 +84,7 @@ fn every_value_that_is_allowed_builds_a_pool_that_works() {
 }
 
 #[test]
-fn a_wrong_value_is_named_with_what_is_allowed() {
+fn a_wrong_value_is_an_error_that_names_the_allowed_ones() {
     for wrong in ["0", "-1", "1025", "two", " 2"] {
         assert_eq!(
             probe_with(&[("ANABRANCH_NUM_THREADS", wrong)]),
@@ -104,7 +104,7 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
 }
 
 #[test]
-fn the_program_overrides_the_environment_even_where_that_is_wrong() {
+fn the_program_overrides_even_a_wrong_environment() {
     let variables = [
         ("EXPLICIT", "1"),
         ("ANABRANCH_NUM_THREADS", "many"),
@@ -114,9 +114,9 @@ fn the_program_overrides_the_environment_even_where_that_is_wrong() {
     assert_eq!(probe_with(&variables), "3 threads");
 }
 
-/// Whichever way threads wait: all items are run, and the opener waits for the others.
+/// Under every wait policy, all items run before the loop returns.
 #[test]
-fn regions_are_whole_under_every_policy() {
+fn loops_run_all_items_under_every_wait_policy() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     for policy in [WaitPolicy::Spin, WaitPolicy::Adaptive, WaitPolicy::Passive] {
         for threads in [1, 2, 3, 4, 8] {
@@ -154,7 +154,7 @@ mod idle {
     fn a_worker_that_spins_never_sleeps() {
         let pool = ThreadPool::builder().workers(1).name("spinning").wait_policy(WaitPolicy::Spin);
         let _pool = pool.build().unwrap();
-        // It uses a processor for as long as anyone looks.
+        // A spinning worker uses processor time all the time.
         while ticks("spinning") < 10 {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -165,7 +165,7 @@ mod idle {
         let pool = ThreadPool::builder().workers(4).name("passive").wait_policy(WaitPolicy::Passive);
         let pool = pool.spin(Duration::from_secs(1000)).build().unwrap();
         (0..100).par().on(&pool).for_each(|_| ());
-        // As long as the machine lets them not even begin, they have not come to sleep.
+        // On a busy machine the workers may not have begun yet, so they fall asleep later.
         let quiet = || {
             let before = ticks("passive");
             std::thread::sleep(Duration::from_millis(100));

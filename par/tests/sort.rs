@@ -1,4 +1,4 @@
-//! What parallel sorting promises, on 1 to 8 threads.
+//! Parallel sorting gives the order of the standard library, is stable where it says so, and loses no element, on 1 to 8 threads.
 
 use anabranch_par::prelude::*;
 use proptest::prelude::*;
@@ -13,10 +13,10 @@ fn pools() -> [ThreadPool; 5] {
     [1, 2, 3, 4, 8].map(|threads| ThreadPool::new(threads).unwrap())
 }
 
-/// Long enough for several rounds of merging.
+/// A length that needs several rounds of merging.
 const LONG: usize = 34_000;
 
-/// Calls `f` on each pool: it sorts a copy of `input`. All copies must be the same.
+/// Calls `f` on each pool, to sort a copy of `input`. All sorted copies must be equal.
 fn on_all_pools<T: Clone + PartialEq + std::fmt::Debug + Send>(input: &[T], f: impl Fn(&mut [T])) -> Vec<T> {
     let pools = pools();
     let mut results = pools.iter().map(|pool| {
@@ -31,7 +31,7 @@ fn on_all_pools<T: Clone + PartialEq + std::fmt::Debug + Send>(input: &[T], f: i
     first
 }
 
-/// Numbers without a pattern, below `values`.
+/// Pseudo-random numbers below `values`.
 fn numbers(len: usize, values: u64) -> Vec<u64> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {
@@ -62,7 +62,7 @@ fn check_all_forms(keys: Vec<u64>) {
     let mut up = on_all_pools(&pairs, |v| v.par_sort_unstable_by_key(|p| p.0));
     assert!(up.is_sorted_by_key(|p| p.0));
     up.sort_by_key(|p| p.1);
-    assert_eq!(up, pairs, "the same elements");
+    assert_eq!(up, pairs, "the elements have changed");
     let down = on_all_pools(&pairs, |v| v.par_sort_unstable_by(|a, b| b.0.cmp(&a.0)));
     assert!(down.is_sorted_by_key(|p| Reverse(p.0)));
 }
@@ -110,20 +110,20 @@ fn long_slices_are_sorted() {
 }
 
 #[test]
-fn slices_that_are_in_order_are_sorted_either_way() {
+fn ascending_and_descending_slices_are_sorted() {
     for len in [8192, LONG, LONG + 1] {
         let up: Vec<u64> = (0..len as u64).collect();
         let down: Vec<u64> = up.iter().rev().copied().collect();
         for input in [&up, &down] {
             check_all_forms(input.clone());
         }
-        // Descending but for one pair of equal elements: to reverse it would not be stable.
+        // Descending except for one pair of equal elements. Reversing this slice would not be stable.
         for place in [1, len / 2, len - 1] {
             let mut input = down.clone();
             input[place] = input[place - 1];
             check_all_forms(input);
         }
-        // Ascending but for one element.
+        // Ascending except for one element.
         for place in [0, len / 2, len - 1] {
             let mut input = up.clone();
             input[place] = len as u64 / 3;
@@ -141,12 +141,12 @@ fn strings_are_sorted() {
     assert_eq!(on_all_pools(&strings, |v| v.par_sort_unstable()), sorted);
 }
 
-/// An element that knows how often it was dropped.
+/// An element that counts its drops.
 struct Counted<'a> {
     key: u64,
     id: usize,
     drops: &'a [AtomicUsize],
-    /// On the heap, so that a second drop is seen by every tool.
+    /// On the heap, so that every memory checker sees a second drop.
     _heap: Box<usize>,
 }
 
@@ -156,7 +156,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Sorts drop-counted elements; `sort` may panic. Returns the message, if it did, and the keys.
+/// Sorts elements that count their drops; `sort` may panic. Returns the message of the panic, if any, and the keys.
 fn sort_counted<'a>(
     keys: &[u64],
     drops: &'a [AtomicUsize],
@@ -180,14 +180,14 @@ fn counters(len: usize) -> Vec<AtomicUsize> {
     (0..len).map(|_| AtomicUsize::new(0)).collect()
 }
 
-/// Panics (without a message on the terminal) at the comparison number `at`, counted by `count`.
+/// Panics at comparison number `at`, counted by `count`, without printing a message.
 fn count_up_to(count: &AtomicUsize, at: usize) {
     if count.fetch_add(1, Relaxed) + 1 == at {
         resume_unwind(Box::new("enough"));
     }
 }
 
-/// Sorts on the pool, with the stable form or the other one.
+/// Sorts on the pool, with the stable or the unstable form.
 fn sort_on<T: Send>(pool: &ThreadPool, stable: bool, v: &mut [T], cmp: impl Fn(&T, &T) -> Ordering + Sync) {
     pool.install(|| if stable { v.par_sort_by(cmp) } else { v.par_sort_unstable_by(cmp) });
 }
@@ -220,7 +220,7 @@ fn a_comparison_that_panics_loses_no_element() {
 }
 
 #[test]
-fn sorting_drops_nothing() {
+fn sorting_drops_no_element() {
     let pools = pools();
     let keys = numbers(LONG, 1000);
     for pool in &pools {
@@ -236,7 +236,7 @@ fn sorting_drops_nothing() {
 }
 
 #[test]
-fn a_comparison_that_is_no_order_loses_no_element() {
+fn an_inconsistent_comparison_loses_no_element() {
     let pools = pools();
     let mix = |a: u64, b: u64| (a ^ b.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
     let disorders: [&(dyn Fn(u64, u64) -> Ordering + Sync); 5] = [
@@ -244,32 +244,33 @@ fn a_comparison_that_is_no_order_loses_no_element() {
         &|_, _| Ordering::Greater,
         &|a, b| mix(a, b).cmp(&3),
         &|a, b| (a % 3).cmp(&((b + 1) % 3)),
-        // An order but for every 50th pair or so.
+        // Consistent except for about every 50th pair.
         &|a, b| if mix(a, b) + mix(b, a) == 14 { b.cmp(&a) } else { a.cmp(&b) },
     ];
     let keys = numbers(LONG, u64::MAX);
     for (pool, cmp) in pools.iter().flat_map(|pool| disorders.iter().map(move |cmp| (pool, cmp))) {
         for stable in [true, false] {
             let drops = counters(keys.len());
-            // It may panic or not.
+            // The sort may panic.
             sort_counted(&keys, &drops, |v| sort_on(pool, stable, v, |a, b| cmp(a.key, b.key)));
         }
     }
 }
 
-/// Not `Sync`: each comparison replaces what is in the cell.
-struct Renewed(Cell<Option<Box<u64>>>);
+/// An element that is not `Sync`: each comparison replaces the value in its cell.
+struct CellKey(Cell<Option<Box<u64>>>);
 
-impl Renewed {
+impl CellKey {
     fn key(&self) -> u64 {
-        let key = *self.0.take().expect("two threads looked at once, or the element is a stale copy");
+        let key =
+            *self.0.take().expect("two threads compare the element at the same time, or it is a stale copy");
         self.0.set(Some(Box::new(key)));
         key
     }
 }
 
 #[test]
-fn a_comparison_may_change_what_is_in_a_cell() {
+fn a_comparison_may_change_the_value_in_a_cell() {
     let pools = pools();
     let keys = numbers(LONG, 1000);
     let mut sorted = keys.clone();
@@ -278,13 +279,13 @@ fn a_comparison_may_change_what_is_in_a_cell() {
         for at in [usize::MAX, 50_000, 400_000, 600_000] {
             for stable in [true, false] {
                 let count = AtomicUsize::new(0);
-                let mut v: Vec<_> = keys.iter().map(|&k| Renewed(Cell::new(Some(Box::new(k))))).collect();
-                let cmp = |a: &Renewed, b: &Renewed| {
+                let mut v: Vec<_> = keys.iter().map(|&k| CellKey(Cell::new(Some(Box::new(k))))).collect();
+                let cmp = |a: &CellKey, b: &CellKey| {
                     count_up_to(&count, at);
                     a.key().cmp(&b.key())
                 };
                 let result = catch_unwind(AssertUnwindSafe(|| sort_on(pool, stable, &mut v, cmp)));
-                let mut found: Vec<_> = v.iter().map(Renewed::key).collect();
+                let mut found: Vec<_> = v.iter().map(CellKey::key).collect();
                 if result.is_err() {
                     found.sort();
                 }
@@ -295,7 +296,7 @@ fn a_comparison_may_change_what_is_in_a_cell() {
 }
 
 #[test]
-fn elements_without_size_are_left_alone() {
+fn slices_of_elements_without_size_may_be_sorted() {
     let pools = pools();
     for pool in &pools {
         let mut units = [(); 100_000];
@@ -315,7 +316,7 @@ fn large_elements_are_sorted() {
 }
 
 #[test]
-fn sorting_inside_a_region_sorts() {
+fn sorting_works_inside_a_loop() {
     let pool = ThreadPool::new(3).unwrap();
     (0..8).par().on(&pool).chunking(false).for_each(|i| {
         let mut v = numbers(10_000 + i, 1_000_000);

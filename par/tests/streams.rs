@@ -1,4 +1,4 @@
-//! What every stream promises, on 1 to 8 threads.
+//! A stream over an iterator runs each item once, keeps the order of results, fails and ends early like a loop, on 1 to 8 threads.
 
 use anabranch_par::{CancellationToken, LoopError, Statistics, prelude::*, scratch::WorkerLocal};
 use std::{
@@ -23,7 +23,7 @@ fn linger() {
     std::thread::sleep(Duration::from_micros(20));
 }
 
-/// An iterator that says how many items were taken from it, and nothing about how many there are.
+/// An iterator that counts the items taken from it, and has no size hint.
 fn counted<'c, T>(
     count: &'c AtomicUsize,
     items: impl Iterator<Item = T> + Send + 'c,
@@ -62,7 +62,7 @@ fn every_item_is_run_exactly_once_and_results_are_in_order() {
 }
 
 #[test]
-fn a_reduction_has_the_bits_of_that_of_a_loop() {
+fn a_reduction_has_the_same_bits_as_that_of_a_loop() {
     let values: Vec<f32> = (0..3000).map(|i| (i as f32).sin() * 1e3_f32.powi(i % 7 - 3)).collect();
     for (_, pool) in pools() {
         for len in [0, 1, 63, 64, 65, 448, 449, 1000, 3000] {
@@ -84,7 +84,7 @@ fn a_reduction_has_the_bits_of_that_of_a_loop() {
 }
 
 #[test]
-fn numbers_are_added_up() {
+fn numeric_reductions_agree_with_loops() {
     for (_, pool) in pools() {
         let values: Vec<f64> = (0..1000).map(|i| f64::from(i * 37 % 1001) - 300.5).collect();
         let stream = || values.iter().par_stream().on(&pool);
@@ -100,9 +100,9 @@ fn numbers_are_added_up() {
     }
 }
 
-/// The closure borrows what is gone right after the call.
+/// The closure borrows variables that may end right after the call.
 #[test]
-fn nothing_runs_after_a_failed_stream_has_returned() {
+fn no_item_runs_after_a_failed_stream_has_returned() {
     for (_, pool) in pools() {
         let (over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
         for bad in [0, 5, 50] {
@@ -121,7 +121,7 @@ fn nothing_runs_after_a_failed_stream_has_returned() {
 }
 
 #[test]
-fn the_first_error_comes_out_and_everything_before_it_is_done() {
+fn the_first_error_is_returned_and_all_earlier_items_are_done() {
     for (_, pool) in pools() {
         for batch in [1, 3, 64] {
             for _ in 0..10 {
@@ -145,7 +145,7 @@ fn the_first_error_comes_out_and_everything_before_it_is_done() {
 }
 
 #[test]
-fn nothing_more_is_taken_after_a_failure() {
+fn no_item_is_taken_after_a_failure() {
     let pool = ThreadPool::new(1).unwrap();
     let taken = AtomicUsize::new(0);
     let stream = counted(&taken, 0..).par_stream().on(&pool).batch(4);
@@ -154,7 +154,7 @@ fn nothing_more_is_taken_after_a_failure() {
 }
 
 #[test]
-fn the_first_panic_comes_out() {
+fn the_first_panic_is_returned() {
     for (_, pool) in pools() {
         for _ in 0..10 {
             let result = (0..).par_stream().on(&pool).try_for_each(|i| -> Result<(), Infallible> {
@@ -172,7 +172,7 @@ fn the_first_panic_comes_out() {
 }
 
 #[test]
-fn a_panic_of_the_iterator_is_one_of_the_item_that_it_should_have_given() {
+fn a_panic_of_the_iterator_counts_as_one_of_the_item_that_it_should_have_returned() {
     for (_, pool) in pools() {
         for batch in [1, 4, 100] {
             let done = AtomicUsize::new(0);
@@ -182,14 +182,14 @@ fn a_panic_of_the_iterator_is_one_of_the_item_that_it_should_have_given() {
                 Ok::<_, Infallible>(())
             });
             assert_eq!(result.unwrap_err().to_string(), "item 42 panicked: no more");
-            // Also those that were taken with it.
+            // All earlier items are done, even those of the same batch.
             assert_eq!(done.into_inner(), 42);
         }
     }
 }
 
 #[test]
-fn a_combination_that_panics_has_the_number_of_where_its_parts_meet() {
+fn a_panic_of_the_operator_names_the_first_item_of_its_right_operand() {
     for (_, pool) in pools() {
         for _ in 0..10 {
             let add = |a: (usize, usize), b: (usize, usize)| {
@@ -205,7 +205,7 @@ fn a_combination_that_panics_has_the_number_of_where_its_parts_meet() {
 }
 
 #[test]
-fn searches_of_what_has_no_end_end() {
+fn searches_of_endless_iterators_end() {
     for (_, pool) in pools() {
         let naturals = || (0_u64..).par_stream().on(&pool);
         assert_eq!(naturals().find(|i| i * i > 5000), Some(71));
@@ -243,7 +243,7 @@ fn an_iterator_may_run_loops_of_its_own() {
                 .sum()
         });
         let sums = sums.par_stream().on(&pool).batch(2).map(|sum: usize| {
-            // And so may what is done with its items.
+            // The closure may run loops, too.
             sum + (0..4).par().on(&pool).map(|_| 0_usize).sum()
         });
         assert_eq!(sums.collect(), (0..50).map(|i| 190 * i).collect::<Vec<_>>());
@@ -261,11 +261,11 @@ fn an_iterator_may_run_loops_of_its_own() {
 }
 
 #[test]
-fn an_iterator_is_not_asked_again_behind_its_end() {
+fn an_iterator_is_not_called_again_after_its_end() {
     for (_, pool) in pools() {
         let mut left = 10;
         let items = std::iter::from_fn(|| {
-            assert!(left >= 0, "asked again");
+            assert!(left >= 0, "called after the end");
             left -= 1;
             (left >= 0).then_some(left)
         });
@@ -299,7 +299,7 @@ fn scratch_is_made_once_per_participant() {
 }
 
 #[test]
-fn what_is_cut_short_says_how_far_it_was() {
+fn a_cancelled_stream_returns_the_number_of_items_done() {
     for (_, pool) in pools() {
         let (token, done) = (CancellationToken::new(), AtomicUsize::new(0));
         let result = (0..).par_stream().on(&pool).cancel_with(&token).try_for_each(|i| {
@@ -311,9 +311,9 @@ fn what_is_cut_short_says_how_far_it_was() {
         });
         let message = result.as_ref().unwrap_err().to_string();
         match result {
-            Err(LoopError::Cancelled { done: said, items: None }) => {
-                assert_eq!(said, done.into_inner());
-                assert_eq!(message, format!("the loop was cancelled when {said} items were done"));
+            Err(LoopError::Cancelled { done: reported, items: None }) => {
+                assert_eq!(reported, done.into_inner());
+                assert_eq!(message, format!("the loop was cancelled when {reported} items were done"));
             }
             other => panic!("{other:?}"),
         }
@@ -334,7 +334,7 @@ fn a_sink_that_fails_is_not_called_again() {
         });
         assert_eq!(result.unwrap_err().to_string(), "item 300: full");
         assert_eq!(seen, (0..=300).collect::<Vec<_>>());
-        // Those who wait for a batch that never comes are let go.
+        // Participants that wait for a batch that will never arrive stop waiting.
         let result = (0..)
             .par_stream()
             .on(&pool)
@@ -345,9 +345,9 @@ fn a_sink_that_fails_is_not_called_again() {
     }
 }
 
-/// The first item takes long: others go on, but not without end.
+/// While the first item takes long, other participants go on, but only up to a bound.
 #[test]
-fn results_in_order_are_few_at_a_time() {
+fn the_number_of_results_ahead_of_the_sink_is_bounded() {
     for (threads, pool) in pools() {
         let (taken, most, mut sunk) = (AtomicUsize::new(0), AtomicUsize::new(0), 0);
         let items = counted(&taken, 0..1000);
@@ -368,7 +368,7 @@ fn results_in_order_are_few_at_a_time() {
 }
 
 #[test]
-fn at_most_the_asked_number_of_threads_take_part() {
+fn at_most_the_requested_number_of_threads_take_part() {
     let pool = ThreadPool::new(8).unwrap();
     for limit in [1, 2, 3] {
         let threads = Mutex::new(HashSet::new());
@@ -381,22 +381,22 @@ fn at_most_the_asked_number_of_threads_take_part() {
 }
 
 #[test]
-fn other_threads_come_to_help() {
+fn workers_join_a_stream() {
     let pool = ThreadPool::new(2).unwrap();
     let caller = std::thread::current().id();
-    let others = AtomicUsize::new(0);
+    let by_worker = AtomicUsize::new(0);
     let begin = Instant::now();
-    // The caller lingers in its first item until the worker has come.
+    // The caller stays in its first item until the worker has joined.
     (0..100).par_stream().on(&pool).batch(1).for_each(|_| {
         if std::thread::current().id() == caller {
-            while others.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
+            while by_worker.load(Acquire) == 0 && begin.elapsed() < Duration::from_secs(20) {
                 std::thread::yield_now();
             }
         } else {
-            others.fetch_add(1, Release);
+            by_worker.fetch_add(1, Release);
         }
     });
-    assert!(others.into_inner() >= 1);
+    assert!(by_worker.into_inner() >= 1);
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn statistics_count_every_item() {
     }
 }
 
-/// Counts what is alive.
+/// A value that counts the live ones.
 struct Alive<'c>(&'c AtomicUsize, usize);
 
 impl<'c> Alive<'c> {
@@ -440,7 +440,7 @@ impl Drop for Alive<'_> {
 }
 
 #[test]
-fn nothing_is_lost_and_nothing_dropped_twice() {
+fn every_item_is_dropped_once() {
     for (_, pool) in pools() {
         for batch in [1, 7, 64] {
             let alive = AtomicUsize::new(0);
@@ -460,9 +460,9 @@ fn nothing_is_lost_and_nothing_dropped_twice() {
     }
 }
 
-/// What is left of a batch may panic when it is dropped.
+/// The remaining items of a batch may panic when they are dropped.
 #[test]
-fn items_that_panic_when_they_are_dropped_do_no_harm() {
+fn items_that_panic_when_dropped_are_harmless() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {

@@ -1,5 +1,5 @@
-//! Spawned jobs and scopes: results come back, borrows hold, panics are not lost, and a thread that waits runs nothing that
-//! it did not ask for.
+//! Spawned jobs and scopes return results, may borrow, lose no panic, and a thread that waits runs only the job that it waits
+//! for.
 
 use anabranch_par::{
     IntoParallel, Job, LoopError, Panic, SpawnError, ThreadPool, flush_denormals, participant, scope, spawn,
@@ -24,45 +24,45 @@ fn pools() -> impl Iterator<Item = ThreadPool> {
     THREADS.into_iter().map(|threads| ThreadPool::new(threads).unwrap())
 }
 
-/// The message of the panic that `f` ends in.
+/// Runs `f`, which must panic. Returns the message.
 fn panic_of(f: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic");
     *payload
         .downcast::<&str>()
         .map(|s| Box::new(s.to_string()))
         .expect("the payload is the one that was thrown")
 }
 
-/// A worker that is held up until this is dropped.
-struct Held {
+/// A worker that is blocked until this is dropped.
+struct BlockedWorker {
     release: Arc<AtomicBool>,
 }
 
-impl Held {
-    fn hold(pool: &ThreadPool, worker: usize) -> Self {
+impl BlockedWorker {
+    fn new(pool: &ThreadPool, worker: usize) -> Self {
         let release = Arc::new(AtomicBool::new(false));
         let (begun, ready) = mpsc::channel();
         let until = Arc::clone(&release);
-        let held = pool.spawn_on(worker, move || {
+        let job = pool.spawn_on(worker, move || {
             begun.send(()).unwrap();
             while !until.load(Acquire) {
                 thread::sleep(Duration::from_micros(50));
             }
         });
-        drop(held.unwrap());
+        drop(job.unwrap());
         ready.recv().unwrap();
         Self { release }
     }
 }
 
-impl Drop for Held {
+impl Drop for BlockedWorker {
     fn drop(&mut self) {
         self.release.store(true, Release);
     }
 }
 
 #[test]
-fn a_handle_gives_the_result() {
+fn joining_a_handle_returns_the_result() {
     for pool in pools() {
         let handles: Vec<_> = (0..1000).map(|i| pool.spawn(move || i * i)).collect();
         for (i, handle) in handles.into_iter().enumerate() {
@@ -72,12 +72,12 @@ fn a_handle_gives_the_result() {
 }
 
 #[test]
-fn a_job_says_when_it_is_done() {
+fn a_handle_says_whether_its_job_is_done() {
     let pool = ThreadPool::new(2).unwrap();
-    let held = Held::hold(&pool, 0);
+    let blocked = BlockedWorker::new(&pool, 0);
     let handle = pool.spawn(|| 5);
     assert!(!handle.is_done());
-    drop(held);
+    drop(blocked);
     while !handle.is_done() {
         thread::yield_now();
     }
@@ -85,7 +85,7 @@ fn a_job_says_when_it_is_done() {
 }
 
 #[test]
-fn free_functions_use_the_pool_that_the_thread_works_for() {
+fn free_functions_use_the_current_pool_of_the_thread() {
     let pool = ThreadPool::builder().workers(1).name("named-").build().unwrap();
     let name = || thread::current().name().map(String::from);
     pool.install(|| {
@@ -107,7 +107,7 @@ fn free_functions_use_the_pool_that_the_thread_works_for() {
 }
 
 #[test]
-fn jobs_of_a_scope_borrow_what_outlives_it() {
+fn jobs_of_a_scope_may_borrow_values_that_outlive_it() {
     for pool in pools() {
         let words: Vec<String> = (0..100).map(|i| format!("word {i}")).collect();
         let mut lengths = vec![0; words.len()];
@@ -127,7 +127,7 @@ fn jobs_of_a_scope_borrow_what_outlives_it() {
 }
 
 #[test]
-fn results_of_a_scope_may_borrow_too() {
+fn results_of_a_scope_may_borrow() {
     for pool in pools() {
         let text = String::from("alpha beta gamma");
         let words: Vec<&str> = pool.scope(|s| {
@@ -146,7 +146,7 @@ fn results_of_a_scope_may_borrow_too() {
 }
 
 #[test]
-fn jobs_of_a_scope_spawn_more() {
+fn jobs_of_a_scope_may_spawn_jobs() {
     for pool in pools() {
         let count = AtomicUsize::new(0);
         pool.scope(|s| {
@@ -165,7 +165,7 @@ fn jobs_of_a_scope_spawn_more() {
 }
 
 #[test]
-fn scopes_nest_at_any_depth() {
+fn scopes_may_nest_at_any_depth() {
     fn count(pool: &ThreadPool, depth: usize) -> usize {
         if depth == 0 {
             return 1;
@@ -181,7 +181,7 @@ fn scopes_nest_at_any_depth() {
 }
 
 #[test]
-fn scopes_open_in_regions_and_regions_in_jobs() {
+fn loops_may_open_scopes_and_jobs_may_run_loops() {
     for pool in pools() {
         let count = AtomicUsize::new(0);
         (0..8).par().on(&pool).chunking(false).for_each(|_| {
@@ -200,7 +200,7 @@ fn scopes_open_in_regions_and_regions_in_jobs() {
 }
 
 #[test]
-fn the_only_worker_waits_for_a_job_that_it_spawned() {
+fn the_only_worker_may_join_a_job_that_it_spawned() {
     let pool = Arc::new(ThreadPool::builder().workers(1).build().unwrap());
     let inner = Arc::clone(&pool);
     let outer = pool.spawn_on(0, move || {
@@ -212,7 +212,7 @@ fn the_only_worker_waits_for_a_job_that_it_spawned() {
 }
 
 #[test]
-fn a_job_is_waited_for_where_a_worker_runs_it() {
+fn join_waits_for_a_job_that_a_worker_runs() {
     let pool = ThreadPool::new(2).unwrap();
     let (begun, ready) = mpsc::channel();
     let handle = pool.spawn(move || {
@@ -225,7 +225,7 @@ fn a_job_is_waited_for_where_a_worker_runs_it() {
 }
 
 #[test]
-fn a_panic_comes_to_the_one_who_joins() {
+fn join_returns_the_panic_of_the_job() {
     for pool in pools() {
         let panic: Panic = pool.spawn(|| panic!("it is broken")).join().unwrap_err();
         assert_eq!(panic.message(), Some("it is broken"));
@@ -242,7 +242,7 @@ fn a_panic_comes_to_the_one_who_joins() {
 }
 
 #[test]
-fn a_joined_panic_does_not_come_out_of_the_scope() {
+fn a_scope_does_not_pass_on_a_panic_that_was_joined() {
     for pool in pools() {
         let caught = pool.scope(|s| s.spawn(|| panic!("joined")).join().is_err());
         assert!(caught);
@@ -250,7 +250,7 @@ fn a_joined_panic_does_not_come_out_of_the_scope() {
 }
 
 #[test]
-fn the_first_panic_that_nobody_joins_comes_out_of_the_scope() {
+fn a_scope_passes_on_the_first_panic_that_was_not_joined() {
     for pool in pools() {
         let count = AtomicUsize::new(0);
         let message = panic_of(|| {
@@ -263,12 +263,12 @@ fn the_first_panic_that_nobody_joins_comes_out_of_the_scope() {
             })
         });
         assert_eq!(message, "first");
-        assert_eq!(count.into_inner(), 2, "the others are run");
+        assert_eq!(count.into_inner(), 2, "all jobs run");
     }
 }
 
 #[test]
-fn a_panic_of_the_opener_waits_for_the_jobs_and_comes_first() {
+fn a_panic_of_the_opener_waits_for_the_jobs_and_takes_precedence() {
     for pool in pools() {
         for fails in [false, true] {
             let mut data = vec![0; 1000];
@@ -298,7 +298,7 @@ impl Drop for PanicsWhenDropped {
 }
 
 #[test]
-fn a_result_that_panics_when_it_is_dropped_comes_out_of_the_scope() {
+fn a_scope_passes_on_the_panic_of_a_result_that_is_dropped() {
     for pool in pools() {
         let message = panic_of(|| {
             pool.scope(|s| {
@@ -310,7 +310,7 @@ fn a_result_that_panics_when_it_is_dropped_comes_out_of_the_scope() {
 }
 
 #[test]
-fn a_job_whose_handle_is_dropped_is_run_and_its_result_dropped() {
+fn a_job_runs_and_drops_its_result_if_its_handle_is_dropped() {
     struct Dropped(mpsc::Sender<()>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -331,7 +331,7 @@ fn a_job_whose_handle_is_dropped_is_run_and_its_result_dropped() {
 }
 
 #[test]
-fn a_job_may_outlive_the_handle_that_is_dropped_when_it_is_done() {
+fn dropping_the_handle_of_a_finished_job_drops_its_result() {
     let pool = ThreadPool::new(2).unwrap();
     let result = Arc::new(());
     for _ in 0..100 {
@@ -346,7 +346,7 @@ fn a_job_may_outlive_the_handle_that_is_dropped_when_it_is_done() {
 }
 
 #[test]
-fn a_handle_is_joined_by_another_thread() {
+fn another_thread_may_join_a_handle() {
     let pool = ThreadPool::new(2).unwrap();
     let handles: Vec<_> = (0..100).map(|i| pool.spawn(move || i)).collect();
     let sum = thread::spawn(move || handles.into_iter().map(|h| h.join().unwrap()).sum::<usize>());
@@ -354,7 +354,7 @@ fn a_handle_is_joined_by_another_thread() {
 }
 
 #[test]
-fn a_handle_is_joined_after_its_pool_is_gone() {
+fn a_handle_may_be_joined_after_its_pool_is_dropped() {
     for pool in pools() {
         let handle = pool.spawn(|| 9);
         drop(pool);
@@ -363,7 +363,7 @@ fn a_handle_is_joined_after_its_pool_is_gone() {
 }
 
 #[test]
-fn foreign_threads_spawn_and_join() {
+fn foreign_threads_may_spawn_and_join() {
     for pool in pools() {
         let total = AtomicUsize::new(0);
         thread::scope(|threads| {
@@ -382,10 +382,10 @@ fn foreign_threads_spawn_and_join() {
     }
 }
 
-/// A worker whose thread-local is borrowed while it waits for a job would find it borrowed if it ran another such job
-/// meanwhile.
+/// Each job borrows a thread-local `RefCell` while it waits. If a waiting worker ran another such job, it would find the cell
+/// borrowed.
 #[test]
-fn a_thread_that_waits_runs_no_job_that_it_did_not_ask_for() {
+fn a_waiting_thread_runs_no_unrelated_job() {
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     for pool in pools() {
         let work = |rounds: usize| {
@@ -411,7 +411,7 @@ fn a_thread_that_waits_runs_no_job_that_it_did_not_ask_for() {
 }
 
 #[test]
-fn a_job_is_inside_and_on_no_loop() {
+fn a_job_counts_as_inside_but_is_no_participant_of_a_loop() {
     for pool in pools() {
         let check = || {
             assert!(participant().is_none());
@@ -426,9 +426,9 @@ fn a_job_is_inside_and_on_no_loop() {
     }
 }
 
-/// Half of the smallest normal number is 0 where denormals are flushed.
+/// Half of the smallest normal number is 0 if denormals are flushed.
 #[test]
-fn a_job_keeps_denormals_whoever_runs_it() {
+fn a_job_keeps_denormals_on_any_thread() {
     let half = || (black_box(f32::MIN_POSITIVE) * black_box(0.5)).to_bits();
     for pool in pools() {
         flush_denormals(|| {
@@ -444,7 +444,7 @@ fn a_job_keeps_denormals_whoever_runs_it() {
 }
 
 #[test]
-fn a_job_of_one_worker_runs_there() {
+fn a_job_for_one_worker_runs_there() {
     for workers in [1, 2, 3, 8] {
         let pool = ThreadPool::builder().workers(workers).build().unwrap();
         let index = |pool: &ThreadPool| pool.worker_index().unwrap();
@@ -460,7 +460,7 @@ fn a_job_of_one_worker_runs_there() {
 }
 
 #[test]
-fn a_worker_that_sleeps_is_woken_for_its_own_job() {
+fn a_sleeping_worker_is_woken_for_its_own_job() {
     let pool = ThreadPool::builder().workers(3).build().unwrap();
     for worker in [2, 0, 1, 2] {
         thread::sleep(Duration::from_millis(5));
@@ -475,7 +475,7 @@ fn a_job_for_one_worker_cannot_be_spawned_from_inside() {
     let refused = || pool.spawn_on(0, || ()).err() == Some(SpawnError::Inside);
     (0..4).par().on(&pool).chunking(false).for_each(|_| assert!(refused()));
     pool.scope(|s| {
-        assert!(refused(), "a scope can spawn its own");
+        assert!(refused(), "only the scope's own `spawn_on` is allowed");
         let by_the_scope = || s.spawn_on(0, || ()).err() == Some(SpawnError::Inside);
         assert!(!by_the_scope());
         assert!(s.spawn(by_the_scope).join().unwrap());
@@ -491,7 +491,7 @@ fn a_job_for_one_worker_cannot_be_spawned_from_inside() {
 }
 
 #[test]
-fn a_job_of_one_worker_cannot_be_joined_from_inside() {
+fn a_job_for_one_worker_cannot_be_joined_from_inside() {
     let pool = ThreadPool::new(2).unwrap();
     let handle = Mutex::new(Some(pool.spawn_on(0, || ()).unwrap()));
     let result = (0..1).par().on(&pool).try_for_each(|_| {
@@ -503,7 +503,7 @@ fn a_job_of_one_worker_cannot_be_joined_from_inside() {
 }
 
 #[test]
-fn a_worker_that_is_not_there_is_an_error() {
+fn a_worker_out_of_range_is_an_error() {
     let pool = ThreadPool::builder().workers(3).build().unwrap();
     let error = pool.spawn_on(3, || ()).unwrap_err();
     assert_eq!(error, SpawnError::NoSuchWorker { asked: 3, workers: 3 });
@@ -514,7 +514,7 @@ fn a_worker_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_pool_that_was_stopped_runs_jobs_on_the_thread_that_joins() {
+fn a_stopped_pool_runs_jobs_on_the_thread_that_joins() {
     for pool in pools() {
         pool.stop();
         assert_eq!(pool.spawn(|| 8).join().unwrap(), 8);
@@ -526,7 +526,7 @@ fn a_pool_that_was_stopped_runs_jobs_on_the_thread_that_joins() {
 }
 
 #[test]
-fn jobs_of_one_worker_are_run_before_the_pool_is_gone() {
+fn dropping_the_pool_runs_pending_jobs_for_one_worker() {
     let pool = ThreadPool::builder().workers(2).build().unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     for i in 0..1000 {
@@ -538,7 +538,7 @@ fn jobs_of_one_worker_are_run_before_the_pool_is_gone() {
 }
 
 #[test]
-fn a_pool_without_workers_runs_no_job_in_the_middle_of_another() {
+fn a_pool_without_workers_runs_no_job_inside_another() {
     thread_local!(static BUSY: Cell<bool> = const { Cell::new(false) });
     let pool = ThreadPool::new(1).unwrap();
     let count = AtomicUsize::new(0);
@@ -568,7 +568,7 @@ impl Job for Submitted {
     }
 }
 
-/// What is spawned in between does not disturb the order.
+/// Spawned jobs in between do not change the order.
 #[test]
 fn submitted_jobs_begin_in_their_order() {
     for workers in [0, 1] {

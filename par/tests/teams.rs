@@ -1,4 +1,5 @@
-//! Teams, on 1 to 8 threads: everybody is there, barriers hold, and what cannot be is an error.
+//! A team runs all of its members at the same time, its barrier waits for all of them, and a team that could never be complete
+//! is an error. On 1 to 8 threads.
 
 use anabranch_par::{OnlyOnce, TeamError, prelude::*};
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ fn message(panicked: Result<impl Sized, Box<dyn std::any::Any + Send>>) -> Strin
 }
 
 #[test]
-fn all_members_are_there_on_threads_of_their_own() {
+fn all_members_run_at_the_same_time_on_threads_of_their_own() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for _ in 0..20 {
@@ -38,9 +39,9 @@ fn all_members_are_there_on_threads_of_their_own() {
     }
 }
 
-/// Every member writes its part in each phase and reads another's of the phase before.
+/// In each phase, every member writes its own cell and, after the barrier, reads the cell of another member.
 #[test]
-fn phases_see_what_was_done_before_the_barrier() {
+fn writes_before_a_barrier_are_visible_after_it() {
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let cells: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
@@ -58,7 +59,7 @@ fn phases_see_what_was_done_before_the_barrier() {
 }
 
 #[test]
-fn shares_cover_everything_once() {
+fn shares_cover_every_index_once() {
     let pool = ThreadPool::new(3).unwrap();
     for len in [0, 1, 2, 3, 10] {
         let shares = pool.team(3, |member| member.share(len)).unwrap();
@@ -67,7 +68,7 @@ fn shares_cover_everything_once() {
 }
 
 #[test]
-fn a_team_that_cannot_be_is_an_error() {
+fn a_team_that_could_never_be_complete_is_an_error() {
     let pool = ThreadPool::new(3).unwrap();
     for asked in [0, 4] {
         let error = pool.team(asked, |_| ()).unwrap_err();
@@ -86,7 +87,7 @@ fn a_team_that_cannot_be_is_an_error() {
 }
 
 #[test]
-fn a_member_that_leaves_early_breaks_the_barrier_and_nobody_hangs() {
+fn a_member_that_leaves_early_breaks_the_barrier_and_no_member_hangs() {
     for threads in [2, 3, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let left = catch_unwind(AssertUnwindSafe(|| {
@@ -97,7 +98,7 @@ fn a_member_that_leaves_early_breaks_the_barrier_and_nobody_hangs() {
             })
         }));
         assert!(message(left).starts_with("a member left the team while others waited for it at a barrier"));
-        // A panic is the reason that is told.
+        // If a member panics, the team passes on that panic.
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             pool.team(threads, |member| {
                 member.barrier();
@@ -110,7 +111,7 @@ fn a_member_that_leaves_early_breaks_the_barrier_and_nobody_hangs() {
     }
 }
 
-/// Each wants more than half of the workers: if they shared them out, none could begin.
+/// Each team needs more than half of the workers. If they divided the workers among them, no team could begin.
 #[test]
 fn teams_of_many_threads_do_not_starve_each_other() {
     let pool = ThreadPool::builder().workers(3).build().unwrap();
@@ -141,7 +142,7 @@ fn loops_run_inside_a_team() {
 }
 
 #[test]
-fn one_member_does_what_is_to_be_done_once() {
+fn one_member_runs_an_only_once_closure() {
     let pool = ThreadPool::new(4).unwrap();
     let (once, count) = (OnlyOnce::new(), AtomicUsize::new(0));
     pool.team(4, |member| {
@@ -152,7 +153,7 @@ fn one_member_does_what_is_to_be_done_once() {
     .unwrap();
 }
 
-/// Who catches the unwinding of a broken barrier and comes again does not make up for who has left.
+/// A member that catches the panic of a broken barrier and waits again does not replace the member that has left.
 #[test]
 fn a_broken_barrier_stays_broken() {
     let pool = ThreadPool::new(3).unwrap();

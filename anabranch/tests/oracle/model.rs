@@ -116,7 +116,7 @@ pub struct Model<'p> {
     cancellations: Cancellations,
 }
 
-/// Which steps may have been cancelled, and which must.
+/// For each step, whether it may have been cancelled, and whether it must have been.
 struct Cancellations {
     may: Vec<bool>,
     must: Vec<bool>,

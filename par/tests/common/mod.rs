@@ -1,5 +1,5 @@
-//! Every way to run a loop: pools of 1, 2, 3, 4 and 8 threads, all schedules, all settings of chunks.
-#![allow(dead_code, reason = "each file of tests uses a part")]
+//! All configurations of a loop: pools of 1, 2, 3, 4 and 8 threads, all schedules, all settings of chunks.
+#![allow(dead_code, reason = "each test program uses some of the helpers")]
 
 use anabranch_par::{Loop, prelude::*};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub const SCHEDULES: [Schedule; 6] = [
     Schedule::Greedy,
 ];
 
-/// How items are cut into chunks.
+/// Config items are cut into chunks.
 #[derive(Clone, Copy, Debug)]
 pub enum Chunks {
     Auto,
@@ -30,9 +30,9 @@ pub enum Chunks {
 pub const CHUNKS: [Chunks; 6] =
     [Chunks::Auto, Chunks::Size(1), Chunks::Size(7), Chunks::Count(5), Chunks::AtLeast(3), Chunks::OneByOne];
 
-/// The pools, started once for all tests of a file.
+/// The pools, started once for all tests of a program.
 pub fn pools() -> &'static [ThreadPool] {
-    // Not in a `LazyLock`: ThreadSanitizer does not see how the standard library synchronises.
+    // Not a `LazyLock`, because ThreadSanitizer does not see how the standard library synchronises.
     static POOLS: Mutex<Option<&[ThreadPool]>> = Mutex::new(None);
     let start = || {
         let pools = [1, 2, 3, 4, 8].map(|threads| ThreadPool::new(threads).unwrap());
@@ -41,23 +41,23 @@ pub fn pools() -> &'static [ThreadPool] {
     POOLS.lock().get_or_insert_with(|| start())
 }
 
-/// One way to run a loop.
+/// One configuration of a loop.
 #[derive(Clone, Copy, Debug)]
-pub struct How {
+pub struct Config {
     pub threads: usize,
     pub schedule: Schedule,
     pub chunks: Chunks,
-    /// At most so many threads.
+    /// The maximum number of threads.
     pub limit: usize,
 }
 
-impl How {
+impl Config {
     pub fn pool(&self) -> &'static ThreadPool {
         pools().iter().find(|pool| pool.workers() + 1 == self.threads).unwrap()
     }
 
-    /// The loop `l`, run this way.
-    pub fn run<'a, S, Q>(&self, l: Loop<'a, S, Q>) -> Loop<'a, S, Q> {
+    /// The loop `l` with this configuration.
+    pub fn apply<'a, S, Q>(&self, l: Loop<'a, S, Q>) -> Loop<'a, S, Q> {
         let l = l.on(self.pool()).schedule(self.schedule).threads(self.limit);
         match self.chunks {
             Chunks::Auto => l,
@@ -70,14 +70,14 @@ impl How {
 }
 
 /// Every schedule and every setting of chunks on every pool.
-pub fn every_way() -> impl Iterator<Item = How> {
-    every_schedule().flat_map(|how| CHUNKS.map(|chunks| How { chunks, ..how }))
+pub fn all_configs() -> impl Iterator<Item = Config> {
+    all_schedules().flat_map(|config| CHUNKS.map(|chunks| Config { chunks, ..config }))
 }
 
 /// Every schedule on every pool, and some with fewer threads than the pool has.
-pub fn every_schedule() -> impl Iterator<Item = How> {
+pub fn all_schedules() -> impl Iterator<Item = Config> {
     let on =
-        |threads, limit| SCHEDULES.map(|schedule| How { threads, schedule, chunks: Chunks::Auto, limit });
+        |threads, limit| SCHEDULES.map(|schedule| Config { threads, schedule, chunks: Chunks::Auto, limit });
     [(1, 1), (2, 8), (3, 8), (4, 8), (8, 8), (8, 2)]
         .into_iter()
         .flat_map(move |(threads, limit)| on(threads, limit))
@@ -89,39 +89,39 @@ pub fn linger() {
 }
 
 /// Lingers at every 16th item.
-pub fn now_and_then(i: usize) {
+pub fn linger_at_some(i: usize) {
     if i % 16 == 3 {
         linger();
     }
 }
 
-/// Counts how many there are of something.
+/// Counts the values that were made and dropped.
 #[derive(Debug, Default)]
-pub struct Census {
+pub struct DropCounter {
     pub made: AtomicUsize,
     pub dropped: AtomicUsize,
 }
 
-impl Census {
+impl DropCounter {
     pub fn new() -> Self {
         Self::default()
     }
 
     pub fn add(&self, value: usize) -> Counted<'_> {
         self.made.fetch_add(1, Relaxed);
-        Counted { census: self, value, alive: true }
+        Counted { drops: self, value, alive: true }
     }
 
-    /// Whether everything that was made is gone.
-    pub fn is_over(&self) -> bool {
+    /// Whether every value that was made has been dropped.
+    pub fn all_dropped(&self) -> bool {
         self.made.load(Relaxed) == self.dropped.load(Relaxed)
     }
 }
 
-/// A value that notices when it is dropped twice.
+/// A value that detects a second drop.
 #[derive(Debug)]
 pub struct Counted<'c> {
-    census: &'c Census,
+    drops: &'c DropCounter,
     pub value: usize,
     alive: bool,
 }
@@ -129,6 +129,6 @@ pub struct Counted<'c> {
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         assert!(std::mem::replace(&mut self.alive, false), "dropped twice");
-        self.census.dropped.fetch_add(1, Relaxed);
+        self.drops.dropped.fetch_add(1, Relaxed);
     }
 }
