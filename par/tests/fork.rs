@@ -248,9 +248,9 @@ mod forks {
         }));
         if is_child.load(Relaxed) {
             let message = panic.map_err(|panic| *panic.downcast::<String>().unwrap()).unwrap_err();
-            let expected = message.contains("forked after the pool was built");
+            let ended_in_error = message.contains("forked after the pool was built");
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!expected)) }
+            unsafe { libc::_exit(i32::from(!ended_in_error)) }
         }
         expect_success(child.load(Relaxed) as libc::pid_t);
         assert!(panic.is_ok());
@@ -294,10 +294,10 @@ mod forks {
             });
         }));
         if is_child.load(Relaxed) {
-            let expected =
+            let ended_in_error =
                 panic.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!expected)) }
+            unsafe { libc::_exit(i32::from(!ended_in_error)) }
         }
         assert!(panic.is_ok() && child.into_inner() > 0);
     }
@@ -381,10 +381,10 @@ mod forks {
             })
         }));
         if pool.check_fork().is_err() {
-            let well =
+            let ended_in_error =
                 result.is_err_and(|panic| panic.downcast::<String>().is_ok_and(|m| m.contains(FORKED)));
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!expected)) }
+            unsafe { libc::_exit(i32::from(!ended_in_error)) }
         }
         expect_success(child.load(Relaxed) as libc::pid_t);
         assert!(result.is_ok_and(|team| team.is_ok()));

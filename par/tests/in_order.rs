@@ -163,7 +163,7 @@ fn of_two_failures_the_one_of_the_first_item_is_returned() {
                 i
             };
             let result = config
-                .run((0..ITEMS).par())
+                .apply((0..ITEMS).par())
                 .map(make)
                 .try_in_order(|i| if i == refused { Err(()) } else { Ok(()) });
             assert_eq!(result.unwrap_err().index(), Some(unmade.min(refused)), "{config:?}");
