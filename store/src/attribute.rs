@@ -1,8 +1,7 @@
 //! Attributes: named values in the root group of a file, where every HDF5 tool shows them.
 
-use std::fmt;
-
 use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenAscii, VarLenUnicode};
+use std::fmt;
 
 /// The value of an attribute.
 ///
@@ -87,7 +86,7 @@ impl Attr {
         }
     }
 
-    /// Reads an attribute, widening small integers; `None` for types and shapes it has no variant for.
+    /// Reads an attribute, widening small integers. `None` for types and shapes without a variant.
     pub(crate) fn read(from: &hdf5::Location, name: &str) -> hdf5::Result<Option<Self>> {
         let attr = from.attr(name)?;
         if !attr.is_scalar() {
@@ -106,7 +105,7 @@ impl Attr {
         }))
     }
 
-    /// All attributes of an HDF5 object that it has variants for.
+    /// Reads all attributes of an HDF5 object that have a variant.
     pub(crate) fn read_all(from: &hdf5::Location) -> hdf5::Result<Vec<(String, Self)>> {
         let mut found = Vec::new();
         for name in from.attr_names()? {

@@ -1,7 +1,7 @@
-//! Checkpoints: the state of a computation in a small HDF5 file that is there completely or not at all.
+//! Checkpoints: the state of a computation in a small HDF5 file that is complete or does not exist.
 //!
 //! [`save`] writes a new file beside the old one, makes it durable, and renames it into place: a
-//! crash at any moment leaves the old checkpoint or the new one. Arrays come back bit for bit;
+//! crash at any moment leaves the old checkpoint or the new one. Arrays are restored bit for bit;
 //! a checksum over each of them finds damage.
 //!
 //! ```
@@ -21,31 +21,30 @@
 //! # Ok::<(), anabranch_store::StoreError>(())
 //! ```
 
+use crate::{
+    Result, StoreError,
+    attribute::Attr,
+    file::{library::open_hdf5, partial::Partial, space::available_bytes},
+};
+use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use std::path::{Path, PathBuf};
 
-use ndarray::{ArrayD, ArrayViewD, IxDyn};
-
-use crate::attribute::Attr;
-use crate::reader::open_hdf5;
-use crate::space::{Partial, available_bytes};
-use crate::{Result, StoreError};
-
-/// Marks a file as a checkpoint; its value is the version of the format.
+/// The attribute that marks a file as a checkpoint. Its value is the version of the format.
 const MARK: &str = "anabranch_checkpoint";
 const VERSION: u64 = 1;
-/// Attribute of each array: the CRC-32 of its bytes.
+/// The attribute of each array with the CRC-32 of its bytes.
 const CHECKSUM: &str = "crc32";
 
-/// What is saved.
+/// A checkpoint to save.
 #[derive(Debug, Clone, Copy)]
 pub struct Checkpoint<'a> {
     /// Name, shape and elements of each array.
     pub arrays: &'a [(&'a str, &'a [usize], &'a [f32])],
-    /// Names and values.
+    /// Name and value of each attribute.
     pub attributes: &'a [(&'a str, Attr)],
 }
 
-/// What was loaded.
+/// A checkpoint that was loaded.
 #[derive(Debug, Clone)]
 pub struct LoadedCheckpoint {
     path: PathBuf,
@@ -56,10 +55,10 @@ pub struct LoadedCheckpoint {
 }
 
 impl LoadedCheckpoint {
-    /// An array by its name.
+    /// The array of this name.
     ///
     /// # Errors
-    /// When the checkpoint has none of this name.
+    /// When the checkpoint has no array of this name.
     pub fn array(&self, name: &str) -> Result<ArrayViewD<'_, f32>> {
         let found = self.arrays.iter().find(|(other, _)| other == name);
         let (_, array) = found
@@ -67,16 +66,16 @@ impl LoadedCheckpoint {
         Ok(array.view())
     }
 
-    /// An attribute by its name.
+    /// The attribute of this name.
     pub fn attribute(&self, name: &str) -> Option<&Attr> {
         self.attributes.iter().find(|(other, _)| other == name).map(|(_, value)| value)
     }
 }
 
-/// Writes a checkpoint, replacing the one at `path` only when the new one is safely on the device.
+/// Writes a checkpoint. It replaces the one at `path` only when the new one is safely on the device.
 ///
 /// # Errors
-/// When an array's length and shape disagree, or the file cannot be written: the old one is
+/// When an array's length and shape disagree, or the file cannot be written. The old checkpoint is
 /// untouched then.
 pub fn save(path: impl AsRef<Path>, checkpoint: &Checkpoint<'_>) -> Result<()> {
     let path = path.as_ref();
@@ -88,10 +87,11 @@ pub fn save(path: impl AsRef<Path>, checkpoint: &Checkpoint<'_>) -> Result<()> {
             )));
         }
     }
-    // HDF5 has no short words for a full disk; so it is asked for room before.
+    // The library's error for a full disk is many lines long, so the free space is checked first.
     let needed = checkpoint.arrays.iter().map(|(_, _, data)| size_of_val(*data) as u64).sum();
-    let available = available_bytes(path)?;
-    if needed > available {
+    if let Some(available) = available_bytes(path)?
+        && needed > available
+    {
         return Err(StoreError::NoSpace { needed, available, path: path.to_owned() });
     }
     let partial = Partial::create(path)?;

@@ -1,6 +1,6 @@
 //! The element types that a frame can have.
 
-/// Plain data that HDF5 and its readers know: `f32`, `f64` and the integers of 8 to 64 bits.
+/// An element type that HDF5 and its readers know: `f32`, `f64`, or an integer of 8 to 64 bits.
 ///
 /// Files hold elements in the byte order of the machine that writes them.
 pub trait Element: bytemuck::Pod + Send + Sync + sealed::Native {

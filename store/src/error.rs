@@ -1,15 +1,13 @@
-//! What can go wrong with a file of frames, in words for the person who has to act on it.
+//! The errors of this crate, in words for the person who has to act on them.
 
-use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::{io, path::PathBuf, sync::Arc};
 
-/// The result of everything in this crate.
+/// The result type of this crate.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why a file could not be created, written or read.
+/// An error of creating, writing or reading a file.
 ///
-/// Errors can be cloned: an error from the I/O thread is reported again by every later call.
+/// Errors can be cloned: the error of a frame is reported again by every later call of its writer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -17,25 +15,25 @@ pub enum StoreError {
     #[error("{0}")]
     InvalidOptions(String),
 
-    /// There is a file at this path and overwriting is not allowed.
+    /// The path is taken, and overwriting is not allowed.
     #[error("{path} exists already; choose another path or allow overwriting", path = path.display())]
     Exists {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
 
-    /// The path names a directory (or something else that is not a file).
+    /// The path is that of a directory, or of something else that is not a file.
     #[error("{path} is not a regular file; choose the path of a file", path = path.display())]
     NotAFile {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
 
-    /// The folder that the file should be in does not exist.
+    /// The folder of the path does not exist.
     #[error("the folder {folder} does not exist; create it or choose another path for {path}",
         folder = folder.display(), path = path.display())]
     NoFolder {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
         /// Its parent folder.
         folder: PathBuf,
@@ -47,16 +45,16 @@ pub enum StoreError {
     NoSpace {
         /// Size of the complete file.
         needed: u64,
-        /// Bytes free for this user.
+        /// Bytes that are free for this user.
         available: u64,
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
 
-    /// The operating system refused something other than the write of a frame.
+    /// The operating system refused an operation other than the write of a frame.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was attempted, as in "create".
+        /// The operation, as in "create".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -64,10 +62,10 @@ pub enum StoreError {
         source: Arc<io::Error>,
     },
 
-    /// The HDF5 library refused something.
+    /// The HDF5 library refused an operation.
     #[error("HDF5 cannot {action} {path}: {message}", path = path.display())]
     Hdf5 {
-        /// What was attempted, as in "lay out".
+        /// The operation, as in "lay out".
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -75,12 +73,12 @@ pub enum StoreError {
         message: String,
     },
 
-    /// A frame could not be written; the frames before it are stored and stay readable.
+    /// A frame could not be written. The frames before it are stored and stay readable.
     #[error("frame {frame} could not be written to {path}: {source}; the first {stored} frames are stored \
         and stay readable; {advice}, then resume from frame {stored}",
         path = path.display(), advice = advice(source))]
     Write {
-        /// Index of the frame that failed.
+        /// The index of the frame that failed.
         frame: u64,
         /// The file.
         path: PathBuf,
@@ -90,7 +88,7 @@ pub enum StoreError {
         source: Arc<io::Error>,
     },
 
-    /// The last bytes could not be made safe after all frames were written.
+    /// The file could not be completed after its frames were written.
     #[error("{path} could not be completed: {source}; its {stored} frames may not survive a power failure",
         path = path.display())]
     Finish {
@@ -109,11 +107,11 @@ pub enum StoreError {
         shape: Vec<usize>,
         /// Elements of a frame.
         expected: usize,
-        /// Elements given.
+        /// Elements of the slice.
         found: usize,
     },
 
-    /// More frames than the file was created for.
+    /// The file has no room for another frame.
     #[error("{path} was created for {frames} frames and all of them are written", path = path.display())]
     TooManyFrames {
         /// The file.
@@ -122,12 +120,13 @@ pub enum StoreError {
         frames: u64,
     },
 
-    /// A frame that is not stored was asked for, or writing should go on behind a gap.
-    #[error("frame {frame} of {path} is not stored: {stored} of {frames} frames are", path = path.display())]
+    /// A frame that is needed is not stored: one that is read, or the one before the frame to resume from.
+    #[error("frame {frame} of {path} is not stored: the file holds {stored} of its {frames} frames",
+        path = path.display())]
     NotStored {
         /// The file.
         path: PathBuf,
-        /// The frame asked for.
+        /// The index of the frame.
         frame: u64,
         /// Frames that are stored.
         stored: u64,
@@ -135,30 +134,30 @@ pub enum StoreError {
         frames: u64,
     },
 
-    /// The file differs from what was expected of it.
-    #[error("{path} does not fit: {what} is {found}, expected {expected}", path = path.display())]
+    /// The file differs from the options, or from the requested element type.
+    #[error("{path} does not match: {what} is {found}, expected {expected}", path = path.display())]
     Mismatch {
         /// The file.
         path: PathBuf,
-        /// What differs, as in `attribute "feed"`.
+        /// The property that differs, as in `attribute "feed"`.
         what: String,
         /// The value in the file.
         found: String,
-        /// The value asked for.
+        /// The expected value.
         expected: String,
     },
 
-    /// The file is not of the kind that was expected, or is damaged.
+    /// The file is of another kind, or damaged.
     #[error("{path} cannot be used: {reason}", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }
 
-/// What a user can do about a failed write.
+/// The remedy for a failed write.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on the file system",
@@ -185,7 +184,7 @@ impl StoreError {
         Self::Format { path: path.into(), reason: reason.into() }
     }
 
-    /// The index of the frame that could not be written, if that is what went wrong.
+    /// The index of the frame that could not be written, if this is a [`Write`](Self::Write) error.
     pub fn frame(&self) -> Option<u64> {
         match self {
             Self::Write { frame, .. } => Some(*frame),

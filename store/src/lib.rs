@@ -1,22 +1,27 @@
-//! Asynchronous, bounded, crash-safe output of frames to HDF5.
+//! Bounded, crash-safe output of frames to HDF5.
 //!
-//! A simulation produces frames faster or slower than storage takes them. A [`FrameWriter`] takes frames off its
-//! hands and writes them on an I/O thread of its own; a bounded queue in between
-//! evens out the two sides, and slows the simulation down when storage is the limit, so that memory is bounded.
-//! The statistics say which side waited ([`Stats`]).
+//! A [`Writer`] writes the frames of a simulation into a file of [`FileOptions`], on the thread that calls it. A program that should
+//! compute the next frame meanwhile has two ways:
+//!
+//! - a program on the Anabranch runtime calls [`Writer::append`] in a host task, beside its kernels;
+//! - any other program calls [`Writer::queued`] and gets a [`QueuedWriter`]: a bounded queue, and an I/O thread that writes. The queue
+//!   evens out the two sides, and slows the program down when storage is the limit, so that memory stays bounded. The statistics say
+//!   which side waited ([`Stats`]).
+//!
+//! A [`Reader`] reads the frames back, also while they are written. The module [`checkpoint`] saves the state of a computation.
 //!
 //! ```
-//! use anabranch_store::{FileOptions, FrameReader, Stamp};
+//! use anabranch_store::{FileOptions, Reader, Stamp};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("output.h5");
 //!
 //! let (rows, cols) = (20, 30);
-//! let mut writer = FileOptions::new(&path)
+//! let options = FileOptions::new(&path)
 //!     .frames(5)
 //!     .frame_shape(&[rows, cols])
 //!     .attribute("dt", 1.0_f64)
-//!     .stamps(true)
-//!     .create::<f32>()?;
+//!     .stamps(true);
+//! let mut writer = options.create::<f32>()?.queued(2)?;
 //! for step in 0..5 {
 //!     let mut frame = writer.frame()?; // recycled memory
 //!     frame.fill(step as f32);
@@ -25,27 +30,28 @@
 //! let summary = writer.finish()?; // reports any error that is left
 //! assert!(summary.is_complete());
 //!
-//! let reader = FrameReader::open(&path)?;
+//! let reader = Reader::open(&path)?;
 //! assert_eq!(reader.read_frame::<f32>(3)?[[7, 7]], 3.0);
 //! assert_eq!(reader.stamp(3)?.unwrap().step, 3);
 //! # Ok::<(), anabranch_store::StoreError>(())
 //! ```
 //!
-//! # What is promised
+//! # Promises
 //!
-//! - The file is a valid HDF5 file whenever it has its name, for every reader, also while it is written and after
+//! - The file is a valid HDF5 file from the moment it has its name, for every reader, also while it is written and after
 //!   `kill -9`: HDF5 lays it out completely under a temporary name; after that, frames go to
 //!   their places by positioned writes, and HDF5's own structures stay as they are.
-//! - `/stored_frames` says how many frames there are. It is advanced after a frame's bytes, so that
-//!   every frame up to the count is complete. What is behind it is undefined (mostly zeros).
-//! - The same holds for compressed files ([`FileOptions::compress`]), by another way: appending, and
-//!   redirecting entries of a chunk index that HDF5 built beforehand. Such a file is up to 64 MiB longer than
+//! - `/stored_frames` counts the complete frames. The count is advanced after a frame's bytes are written, so that
+//!   every frame up to the count is complete. The contents behind it are undefined (mostly zeros).
+//! - Compressed files ([`FileOptions::compress`]) keep the same promises by another protocol: chunks are appended, and the
+//!   entries of a chunk index that HDF5 built beforehand are redirected to them. Such a file is up to 64 MiB longer than
 //!   its contents while it is written (a hole, where the file system knows holes), and frames that are
 //!   written again after [`FileOptions::resume`] take space again. A frame that is already counted and
 //!   is being written again is replaced by one small write, so that readers get its old or its new content.
-//! - A frame that cannot be written is reported by the next call, by index, with the operating
-//!   system's error. What was stored stays readable, and the file can be resumed when the cause is gone.
-//! - What holds when the *power* fails is chosen with [`SyncLevel`].
+//! - A frame that cannot be written is reported by its index, with the operating system's error: by the call that wrote it
+//!   ([`Writer`]), or by the next call ([`QueuedWriter`]). The stored frames stay readable, and the file can be resumed when the cause
+//!   is gone.
+//! - [`SyncLevel`] chooses what survives a *power* failure.
 //!
 //! # Building
 //!
@@ -56,27 +62,26 @@
 
 mod attribute;
 pub mod checkpoint;
-mod chunks;
-mod device;
 mod element;
 mod error;
-#[cfg(test)]
-mod fault_tests;
-mod layout;
+mod file;
 mod options;
-mod queue;
 mod reader;
-mod sink;
-mod space;
-mod stats;
-mod writer;
+mod write;
 
 pub use attribute::Attr;
 pub use element::Element;
 pub use error::{Result, StoreError};
+pub use file::{ledger::Stamp, space::available_bytes};
 pub use options::{FileOptions, SyncLevel};
-pub use reader::FrameReader;
-pub use sink::Stamp;
-pub use space::available_bytes;
-pub use stats::Stats;
-pub use writer::{FrameBuffer, FrameWriter, Monitor, Summary};
+pub use reader::Reader;
+pub use write::{
+    queued::{FrameBuffer, QueuedWriter},
+    stats::{Monitor, QueueStats, Stats},
+    writer::{Summary, Writer},
+};
+
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

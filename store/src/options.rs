@@ -1,23 +1,19 @@
-//! What a file of frames should be.
+//! [`FileOptions`]: the description of a file of frames.
 
+use crate::{Result, StoreError, attribute::Attr, element::Element};
 use std::path::{Path, PathBuf};
 
-use crate::attribute::Attr;
-use crate::element::Element;
-use crate::space::available_bytes;
-use crate::{FrameWriter, Result, StoreError};
-
-/// What is promised about frames when the power fails or the system crashes.
+/// The promise about frames when the power fails or the system crashes.
 ///
 /// At every level a frame is acknowledged (counted in `/stored_frames`) only after all its bytes
 /// have been handed to the operating system: whatever happens to the *program*, `kill -9`
 /// included, every frame up to the count is complete and the file opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncLevel {
-    /// Nothing more. The operating system writes to the device when it sees fit; after a power
+    /// No further promise. The operating system writes to the device when it sees fit; after a power
     /// failure any part of the file may be missing, also some time after the program ended.
     None,
-    /// When [`FrameWriter::finish`] returns `Ok`, everything is on the device. A power failure
+    /// When [`Writer::finish`](crate::Writer::finish) returns `Ok`, everything is on the device. A power failure
     /// before that may leave the count ahead of the frames.
     #[default]
     End,
@@ -55,16 +51,15 @@ pub struct FileOptions {
     pub(crate) force: bool,
     pub(crate) sync: SyncLevel,
     pub(crate) compress: Option<u8>,
-    pub(crate) queue: usize,
 }
 
-/// Names in the root group that the frames cannot have.
+/// Names in the root group that the dataset of frames cannot have.
 pub(crate) const RESERVED: [&str; 4] = ["stored_frames", "step", "time", "chunk_records"];
 
 impl FileOptions {
     /// A file at `path`: dataset `/matrix`, no attributes, no stamps, no overwriting,
-    /// [`SyncLevel::End`], no compression, a queue of two frames.
-    /// [`frames`](Self::frames) and [`frame_shape`](Self::frame_shape) have to be given.
+    /// [`SyncLevel::End`], no compression.
+    /// [`frames`](Self::frames) and [`frame_shape`](Self::frame_shape) must be given.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self {
             path: path.as_ref().to_path_buf(),
@@ -76,23 +71,22 @@ impl FileOptions {
             force: false,
             sync: SyncLevel::default(),
             compress: None,
-            queue: 2,
         }
     }
 
-    /// The name of the dataset, in the root group.
+    /// Sets the name of the dataset of frames, in the root group.
     pub fn dataset(mut self, name: &str) -> Self {
         self.dataset = name.trim_start_matches('/').into();
         self
     }
 
-    /// How many frames the file has room for; at least 1.
+    /// Sets how many frames the file has room for; at least 1.
     pub fn frames(mut self, frames: u64) -> Self {
         self.frames = frames;
         self
     }
 
-    /// The extent of a frame in each dimension, slowest first.
+    /// Sets the extent of a frame in each dimension, slowest first.
     pub fn frame_shape(mut self, shape: &[usize]) -> Self {
         self.frame_shape = shape.to_vec();
         self
@@ -106,34 +100,27 @@ impl FileOptions {
         self
     }
 
-    /// Whether the step and time of each frame are stored, in `/step` and `/time`.
+    /// Sets whether the step and time of each frame are stored, in `/step` and `/time`.
     pub fn stamps(mut self, stamps: bool) -> Self {
         self.stamps = stamps;
         self
     }
 
-    /// Whether an existing file is replaced. It stays until the new one is laid out completely.
+    /// Sets whether an existing file is replaced. It stays until the new one is laid out completely.
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
-    /// What is promised about power failures.
+    /// Sets the promise about power failures.
     pub fn sync(mut self, level: SyncLevel) -> Self {
         self.sync = level;
         self
     }
 
-    /// Deflate level from 1 (fast) to 9 (small), or no compression. A resumed file keeps its own.
+    /// Sets the deflate level from 1 (fast) to 9 (small), or no compression. A resumed file keeps its own.
     pub fn compress(mut self, level: Option<u8>) -> Self {
         self.compress = level;
-        self
-    }
-
-    /// How many frames may wait for the I/O thread. With 0, [`FrameWriter::append`] returns when
-    /// the I/O thread has taken the frame (and still writes it beside the computation).
-    pub fn queue(mut self, capacity: usize) -> Self {
-        self.queue = capacity;
         self
     }
 
@@ -143,45 +130,20 @@ impl FileOptions {
         self.frame_bytes::<T>()?.checked_add(stamps)?.checked_mul(self.frames)?.checked_add(16 * 1024)
     }
 
-    /// Creates the file and starts its I/O thread. The file appears under its name when it is laid
-    /// out completely; until then it is beside it, as `.NAME.PID.partial`.
-    ///
-    /// # Errors
-    /// When the options do not make sense, the path is taken or cannot be created, or the file
-    /// system lacks room for the complete file. The size of a compressed file is not known
-    /// beforehand: there a full disk shows only while writing.
-    pub fn create<T: Element>(&self) -> Result<FrameWriter<T>> {
-        self.validate::<T>()?;
-        self.check_path()?;
-        FrameWriter::create(self)
-    }
-
-    /// Opens an incomplete file to go on with frame `from_frame`, which is at most the number
-    /// of stored frames. Frames from there on are written (again) at their places, and the
-    /// count never goes down: recomputed frames are expected to be the same.
-    ///
-    /// # Errors
-    /// When the file's shape, element type, stamps or any attribute given here differ from
-    /// these options (the error names it, with both values), or frames before `from_frame` are
-    /// not stored.
-    pub fn resume<T: Element>(&self, from_frame: u64) -> Result<FrameWriter<T>> {
-        self.validate::<T>()?;
-        FrameWriter::resume(self, from_frame)
-    }
-
     pub(crate) fn frame_bytes<T: Element>(&self) -> Option<u64> {
         let elements = self.frame_shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d))?;
         u64::try_from(elements.checked_mul(size_of::<T>())?).ok()
     }
 
-    fn validate<T: Element>(&self) -> Result<()> {
+    /// An error if these options contradict themselves or lack something.
+    pub(crate) fn validate<T: Element>(&self) -> Result<()> {
         let wrong = |reason: String| Err(StoreError::InvalidOptions(reason));
         if self.frames == 0 {
             return wrong("a file needs room for at least one frame; give the number of frames".into());
         }
         if self.frame_shape.contains(&0) || self.frame_shape.len() > 31 {
             return wrong(format!(
-                "a frame of shape {:?} cannot be stored; give 1 to 31 extents above 0",
+                "a frame of shape {:?} cannot be stored; give at most 31 extents, each above 0",
                 self.frame_shape
             ));
         }
@@ -200,24 +162,5 @@ impl FileOptions {
             }
             _ => Ok(()),
         }
-    }
-
-    fn check_path(&self) -> Result<()> {
-        match self.path.metadata() {
-            Ok(metadata) if !metadata.is_file() => Err(StoreError::NotAFile { path: self.path.clone() }),
-            Ok(_) if !self.force => Err(StoreError::Exists { path: self.path.clone() }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses when `frames` more frames have no room, counting `reclaimed` bytes as free.
-    pub(crate) fn check_space<T: Element>(&self, frames: u64, reclaimed: u64) -> Result<()> {
-        let rest = Self { frames, ..self.clone() };
-        let needed = rest.required_bytes::<T>().unwrap_or(u64::MAX);
-        let available = available_bytes(&self.path)?.saturating_add(reclaimed);
-        if self.compress.is_none() && needed > available {
-            return Err(StoreError::NoSpace { needed, available, path: self.path.clone() });
-        }
-        Ok(())
     }
 }

@@ -1,29 +1,34 @@
-//! [`FrameReader`]: what is in a file, also while another process writes it.
+//! [`Reader`]: reads the frames of a file, also while another process writes it.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-
+use crate::{
+    Result, StoreError,
+    attribute::Attr,
+    element::Element,
+    file::{
+        device::{Device, read_u64_at},
+        layout::{FramesAt, Layout, element_name},
+        ledger::Stamp,
+        library::open_hdf5,
+    },
+    options::RESERVED,
+};
 use flate2::{Decompress, FlushDecompress, Status};
 use hdf5::{Hyperslab, SliceOrIndex};
 use ndarray::{ArrayD, IxDyn};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
-use crate::attribute::Attr;
-use crate::device::{Device, read_u64_at};
-use crate::element::Element;
-use crate::layout::{FramesAt, Layout, element_name};
-use crate::options::RESERVED;
-use crate::sink::Stamp;
-use crate::{Result, StoreError};
-
-/// Reads frames, from several threads at once if need be.
+/// Reads the frames of a file. Several threads may read through one `Reader` at the same time.
 ///
-/// A file made by this crate is read by position: HDF5 is asked for the layout and then closed, so that
-/// nothing is locked and nothing cached, and [`stored_frames`](Self::stored_frames) follows a
+/// A file of this crate is read by position: HDF5 reads the layout and closes the file, so that
+/// nothing is locked or cached, and [`stored_frames`](Self::stored_frames) follows a
 /// program that is still writing. Other HDF5 files with a numeric dataset whose first dimension
-/// counts frames can be read too (also one of this crate that `h5repack` has rewritten); without a
-/// `/stored_frames` all of their frames count as stored.
+/// counts frames can be read too (also a file of this crate that `h5repack` has rewritten). If such a file has no
+/// `/stored_frames`, all of its frames count as stored.
 #[derive(Debug)]
-pub struct FrameReader {
+pub struct Reader {
     path: PathBuf,
     dataset: String,
     shape: Vec<usize>,
@@ -34,30 +39,17 @@ pub struct FrameReader {
 
 #[derive(Debug)]
 enum Source {
-    /// A file with a layout of ours.
+    /// A file of this crate.
     Positions { file: File, layout: Layout },
-    /// Any other: HDF5 reads it. The count is that of the moment of opening.
+    /// A file of another program: HDF5 reads it. The count was read when the file was opened.
     Library { dataset: hdf5::Dataset, stored: u64 },
 }
 
-/// Opens an HDF5 file for reading, with clear errors for what is not one.
-pub(crate) fn open_hdf5(path: &Path) -> Result<hdf5::File> {
-    let file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
-    if !file.metadata().map_err(|e| StoreError::io("open", path, e))?.is_file() {
-        return Err(StoreError::NotAFile { path: path.into() });
-    }
-    let mut signature = [0; 8];
-    if file.read_exact_at(&mut signature, 0).is_err() || signature != *b"\x89HDF\r\n\x1a\n" {
-        return Err(StoreError::format(path, "it is not an HDF5 file"));
-    }
-    hdf5::File::open(path).map_err(|e| StoreError::hdf5("open", path, e))
-}
-
-impl FrameReader {
-    /// Opens the dataset `/matrix` of a file, or its only dataset if it has another name.
+impl Reader {
+    /// Opens the dataset `/matrix` of a file or, if it has none, its only dataset.
     ///
     /// # Errors
-    /// When the file cannot be opened, is no HDF5 file, or has several other datasets.
+    /// When the file cannot be opened, is no HDF5 file, or has no `/matrix` and several other datasets.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = open_hdf5(path)?;
@@ -91,7 +83,7 @@ impl FrameReader {
             file.dataset(name).map_err(|_| StoreError::format(path, format!("it has no dataset /{name}")))?;
         let shape = dataset.shape();
         if shape.is_empty() {
-            return Err(StoreError::format(path, format!("/{name} is a single value and no frames")));
+            return Err(StoreError::format(path, format!("/{name} is a single value and holds no frames")));
         }
         let element = element_name(&dataset);
         let attributes = Attr::read_all(file).map_err(|e| StoreError::hdf5("read", path, e))?;
@@ -118,12 +110,12 @@ impl FrameReader {
         &self.dataset
     }
 
-    /// The extent of the dataset: frames, then the extents of a frame.
+    /// The shape of the dataset: the number of frames, then the extents of a frame.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The extent of a frame.
+    /// The extents of a frame.
     pub fn frame_shape(&self) -> &[usize] {
         &self.shape[1..]
     }
@@ -172,7 +164,7 @@ impl FrameReader {
         Ok(self.stored_frames()? == self.frames())
     }
 
-    /// The attributes of the root group. Those of a type that [`Attr`] lacks are left out.
+    /// The attributes of the root group, except those of a type that [`Attr`] lacks.
     pub fn attributes(&self) -> &[(String, Attr)] {
         &self.attributes
     }
@@ -200,7 +192,7 @@ impl FrameReader {
     /// When the frame is not stored, has elements of another type, or cannot be read.
     ///
     /// ```no_run
-    /// let reader = anabranch_store::FrameReader::open("output.h5")?;
+    /// let reader = anabranch_store::Reader::open("output.h5")?;
     /// let frame = reader.read_frame::<f32>(0)?;
     /// println!("{:?}, largest {}", frame.shape(), frame.iter().copied().fold(f32::MIN, f32::max));
     /// # Ok::<(), anabranch_store::StoreError>(())
@@ -215,7 +207,7 @@ impl FrameReader {
     /// Reads a frame into memory of the right length.
     ///
     /// # Errors
-    /// As [`read_frame`](Self::read_frame), and when the length is another.
+    /// As [`read_frame`](Self::read_frame), and when the slice has another length than a frame.
     pub fn read_frame_into<T: Element>(&self, frame: u64, data: &mut [T]) -> Result<()> {
         let expected = self.frame_shape().iter().product();
         if data.len() != expected {

@@ -1,4 +1,4 @@
-//! Checkpoints come back bit for bit or not at all.
+//! A checkpoint is restored bit for bit, or refused.
 
 use anabranch_store::checkpoint::{Checkpoint, load, save};
 use anabranch_store::{Attr, FileOptions};
@@ -9,7 +9,7 @@ fn data() -> (Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn arrays_and_attributes_come_back_bit_for_bit() {
+fn arrays_and_attributes_are_restored_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.h5");
     let (u, v) = data();
@@ -30,14 +30,14 @@ fn arrays_and_attributes_come_back_bit_for_bit() {
 }
 
 #[test]
-fn a_checkpoint_replaces_the_one_before_and_leaves_nothing_else() {
+fn a_checkpoint_replaces_the_one_before_and_leaves_no_other_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.h5");
     for step in 0..3 {
         save(&path, &Checkpoint { arrays: &[], attributes: &[("step", Attr::U64(step))] }).unwrap();
         assert_eq!(load(&path).unwrap().attribute("step"), Some(&Attr::U64(step)));
     }
-    // One that cannot be written leaves the old one.
+    // A checkpoint that cannot be written leaves the old one.
     let twice = Checkpoint { arrays: &[("u", &[1], &[0.0]), ("u", &[1], &[0.0])], attributes: &[] };
     assert!(save(&path, &twice).unwrap_err().to_string().contains("HDF5 cannot write"));
     let wrong = Checkpoint { arrays: &[("u", &[2, 2], &[0.0])], attributes: &[] };
@@ -47,7 +47,7 @@ fn a_checkpoint_replaces_the_one_before_and_leaves_nothing_else() {
 }
 
 #[test]
-fn a_torn_damaged_or_foreign_file_is_refused() {
+fn a_truncated_damaged_or_foreign_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.h5");
     let why = || load(&path).unwrap_err().to_string();
@@ -56,9 +56,9 @@ fn a_torn_damaged_or_foreign_file_is_refused() {
     save(&path, &Checkpoint { arrays: &[("v", &[1000], &v)], attributes: &[] }).unwrap();
     let bytes = std::fs::read(&path).unwrap();
 
-    for torn in [0, 7, 100, bytes.len() / 2, bytes.len() - 1] {
-        std::fs::write(&path, &bytes[..torn]).unwrap();
-        assert!(load(&path).is_err(), "cut to {torn} bytes");
+    for len in [0, 7, 100, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes[..len]).unwrap();
+        assert!(load(&path).is_err(), "cut to {len} bytes");
     }
     let needle = v[500].to_le_bytes();
     let at = bytes.windows(4).position(|w| w == needle).unwrap();

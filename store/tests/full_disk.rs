@@ -1,27 +1,27 @@
-//! A disk that fills up during the run: the real thing, on a small file system of its own.
+//! A disk that fills up during the run is reported, and stored frames stay: on a small file system of the test's own.
 #![cfg(target_os = "linux")]
 
-use std::process::Command;
+use anabranch_store::{FileOptions, Reader, Stamp, StoreError};
+use std::{path::Path, process::Command};
 
-use anabranch_store::{FileOptions, FrameReader, Stamp, StoreError};
-
+/// Tells the child to run, in this folder.
 const FOLDER: &str = "ANABRANCH_STORE_SMALL_FOLDER";
 const LEN: usize = 64 * 1024;
 
-/// The child, within a file system of 4 MB. Does nothing as an ordinary test.
+/// The child, in a file system of 4 MB. Does nothing as an ordinary test.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     for compress in [None, Some(1)] {
-        let path = std::path::Path::new(&folder).join("out.h5");
+        let path = Path::new(&folder).join("out.h5");
         let options = FileOptions::new(&path).frames(14).frame_shape(&[LEN]).compress(compress);
         if compress.is_none() {
             let too_many = options.clone().frames(20).create::<f32>();
             assert!(matches!(too_many, Err(StoreError::NoSpace { .. })), "{too_many:?}");
         }
-        let mut writer = options.create::<f32>().unwrap();
-        // Someone else takes the room.
-        let hog = std::path::Path::new(&folder).join("hog");
+        let mut writer = options.create::<f32>().unwrap().queued(2).unwrap();
+        // Another file takes the room.
+        let hog = Path::new(&folder).join("hog");
         std::fs::write(&hog, vec![0; 1 << 20]).unwrap();
         let noise = |k: u32| -> Vec<f32> {
             (0..LEN as u32).map(|i| f32::from_bits((i * 14 + k).wrapping_mul(2_654_435_761) >> 2)).collect()
@@ -32,7 +32,7 @@ fn child() {
         let text = error.to_string();
         assert!(text.contains("No space left on device") && text.contains("make room"), "{text}");
 
-        let reader = FrameReader::open(&path).unwrap();
+        let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.stored_frames().unwrap(), failed);
         assert!(failed >= 8, "{failed} frames");
         for k in 0..failed {
@@ -54,7 +54,7 @@ fn child() {
 fn a_disk_that_fills_up_is_reported_and_keeps_what_was_stored() {
     let folder = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap();
-    // A mount of our own, visible to the child alone; needs no root where user namespaces are allowed.
+    // A mount that only the child sees. It needs no root where user namespaces are allowed.
     let small = |then: &str| {
         let script = format!("mount -t tmpfs -o size=4m none \"$1\" || exit 99; {then}");
         let mut command = Command::new("unshare");

@@ -1,12 +1,10 @@
-//! h5py and this crate read each other's files, where h5py is installed (`PYTHON` names another
-//! interpreter than `python3`).
+//! h5py and this crate read each other's files. The test is skipped where h5py is not installed; the environment variable `PYTHON` names
+//! the interpreter, which is `python3` by default.
 
-use std::path::Path;
-use std::process::Command;
+use anabranch_store::{FileOptions, Reader, Stamp};
+use std::{path::Path, process::Command};
 
-use anabranch_store::{FileOptions, FrameReader, Stamp};
-
-/// Runs a script with a path, and returns what it prints; `None` without h5py.
+/// Runs a script with a path, and returns its output. `None` without h5py.
 fn python(script: &str, path: &Path) -> Option<String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
     let probe = Command::new(&python).args(["-c", "import h5py"]).output();
@@ -19,7 +17,7 @@ fn python(script: &str, path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&out.stdout).trim().into())
 }
 
-// One test: a process started while another thread has HDF5 files open would inherit their locks.
+// One test, since a process that is started while another thread has HDF5 files open inherits their locks.
 #[test]
 fn files_are_exchanged_with_h5py() {
     unfinished_files_are_read_by_h5py();
@@ -37,7 +35,7 @@ fn unfinished_files_are_read_by_h5py() {
             FileOptions::new(folder.path().join("out.h5")).frames(7).frame_shape(&[5, 9]).stamps(true);
         let mut writer = options.compress(compress).attribute("feed", 0.5_f32).create::<f32>().unwrap();
         for step in [0, 32, 64] {
-            writer.store(&[2.0; 45], Stamp { step, time: 0.0 }).unwrap();
+            writer.append(&[2.0; 45], Stamp { step, time: 0.0 }).unwrap();
         }
         if let Some(text) = python(script, writer.path()) {
             assert_eq!(text, "(7, 5, 9) float32 3 0.5 270.0 64");
@@ -51,7 +49,7 @@ fn a_file_of_the_other_byte_order_is_readable() {
     let script = "import h5py, numpy, sys\n\
         h5py.File(sys.argv[1], 'w')['x'] = numpy.arange(6, dtype='>f4').reshape(2, 3)";
     if python(script, &path).is_some() {
-        let reader = FrameReader::open(&path).unwrap();
+        let reader = Reader::open(&path).unwrap();
         assert_eq!(reader.read_frame::<f32>(1).unwrap().as_slice().unwrap(), [3.0, 4.0, 5.0]);
     }
 }

@@ -1,20 +1,21 @@
 //! `kill -9` at any moment leaves a valid file with every counted frame in it.
 #![cfg(unix)]
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-use anabranch_store::{FileOptions, FrameReader, Stamp};
+use anabranch_store::{FileOptions, Reader, Stamp};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
 const FRAMES: u64 = 4000;
 const SHAPE: [usize; 2] = [40, 70];
 const LEN: usize = 40 * 70;
-/// Tells the child what to do: the file and the compression level (0 for none).
+/// Tells the child to run: the compression level (0 for none) and the file.
 const TASK: &str = "ANABRANCH_STORE_KILL_TASK";
 
 fn options(path: &Path, level: u8) -> FileOptions {
-    let options = FileOptions::new(path).frames(FRAMES).frame_shape(&SHAPE).stamps(true).queue(2);
+    let options = FileOptions::new(path).frames(FRAMES).frame_shape(&SHAPE).stamps(true);
     options.attribute("feed", 0.014_f32).compress((level > 0).then_some(level))
 }
 
@@ -29,7 +30,8 @@ fn frame(index: u64, data: &mut [f32]) {
 fn child() {
     let Ok(task) = std::env::var(TASK) else { return };
     let (level, path) = task.split_once(' ').unwrap();
-    let mut writer = options(Path::new(path), level.parse().unwrap()).create::<f32>().unwrap();
+    let options = options(Path::new(path), level.parse().unwrap());
+    let mut writer = options.create::<f32>().unwrap().queued(2).unwrap();
     for i in 0..FRAMES {
         let mut buffer = writer.frame().unwrap();
         frame(i, &mut buffer);
@@ -38,7 +40,7 @@ fn child() {
     writer.finish().unwrap();
 }
 
-/// Lets a child write for some time, and kills it.
+/// Starts a child, waits until the file appears and then for `time`, and kills the child.
 fn write_and_kill(path: &Path, level: u8, time: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["child", "--exact", "--test-threads=1"])
@@ -57,7 +59,7 @@ fn write_and_kill(path: &Path, level: u8, time: Duration) {
 
 /// Checks every counted frame, by position and through HDF5, and returns how many there are.
 fn check(path: &Path) -> u64 {
-    let reader = FrameReader::open(path).unwrap();
+    let reader = Reader::open(path).unwrap();
     let stored = reader.stored_frames().unwrap();
     let mut expected = [0.0; LEN];
     for i in 0..stored {
@@ -79,7 +81,7 @@ fn check(path: &Path) -> u64 {
     stored
 }
 
-fn survive(level: u8, rounds: u32) {
+fn assert_survives(level: u8, rounds: u32) {
     let folder = tempfile::tempdir().unwrap();
     let mut counts = Vec::new();
     let mut seed = 1_u64;
@@ -105,11 +107,11 @@ fn survive(level: u8, rounds: u32) {
 }
 
 #[test]
-fn plain_files_survive() {
-    survive(0, 8);
+fn uncompressed_files_survive() {
+    assert_survives(0, 8);
 }
 
 #[test]
 fn compressed_files_survive() {
-    survive(1, 8);
+    assert_survives(1, 8);
 }

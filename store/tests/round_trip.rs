@@ -1,6 +1,8 @@
-//! What is written can be read back: by the reader, at any time, in every mode.
+//! Frames are read back as they were written: at any time, in every mode, by this crate and by the HDF5 library.
 
-use anabranch_store::{Attr, FileOptions, FrameReader, Stamp, StoreError, SyncLevel};
+use anabranch_store::{
+    Attr, FileOptions, QueuedWriter, Reader, Stamp, StoreError, Summary, SyncLevel, Writer,
+};
 
 fn frame(index: u64, len: usize) -> Vec<f32> {
     (0..len).map(|i| index as f32 * 1000.0 + (i as f32).sin()).collect()
@@ -14,41 +16,55 @@ fn options(folder: &tempfile::TempDir) -> FileOptions {
     FileOptions::new(folder.path().join("out.h5")).frames(7).frame_shape(&[5, 9]).stamps(true)
 }
 
+/// Writes all frames with a plain writer.
+fn write(mut writer: Writer<f32>) -> Summary {
+    for i in 0..7 {
+        writer.append(&frame(i, 45), stamp(i)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// Writes all frames through a queue: four that are copied, three that are computed in place.
+fn write_queued(mut writer: QueuedWriter<f32>) -> Summary {
+    for i in 0..7 {
+        if i % 2 == 0 {
+            writer.append(&frame(i, 45), stamp(i)).unwrap();
+        } else {
+            let mut buffer = writer.frame().unwrap();
+            buffer.copy_from_slice(&frame(i, 45));
+            writer.submit(buffer, stamp(i)).unwrap();
+        }
+    }
+    writer.finish().unwrap()
+}
+
 #[test]
-fn frames_stamps_and_attributes_come_back() {
+fn frames_stamps_and_attributes_are_read_back() {
     for compress in [None, Some(1), Some(9)] {
-        for queue in [0, 1, 4] {
+        for queue in [None, Some(0), Some(1), Some(4)] {
             for sync in [SyncLevel::None, SyncLevel::End, SyncLevel::Frame] {
                 let folder = tempfile::tempdir().unwrap();
                 let options = options(&folder)
                     .compress(compress)
-                    .queue(queue)
                     .sync(sync)
                     .attribute("name", "grün")
                     .attribute("feed", 0.014_f32)
                     .attribute("dt", 0.5_f64)
                     .attribute("steps", 32_u64)
                     .attribute("shift", -3_i64);
-                let mut writer = options.create::<f32>().unwrap();
-                for i in 0..7 {
-                    match i % 3 {
-                        0 => writer.append(&frame(i, 45), stamp(i)).unwrap(),
-                        1 => writer.store(&frame(i, 45), stamp(i)).unwrap(),
-                        _ => {
-                            let mut buffer = writer.frame().unwrap();
-                            buffer.copy_from_slice(&frame(i, 45));
-                            writer.submit(buffer, stamp(i)).unwrap();
-                        }
-                    }
-                }
-                let summary = writer.finish().unwrap();
+                let writer = options.create::<f32>().unwrap();
+                let (summary, copied) = match queue {
+                    None => (write(writer), 0),
+                    Some(capacity) => (write_queued(writer.queued(capacity).unwrap()), 4),
+                };
                 assert!(summary.is_complete());
                 assert_eq!(summary.stats.bytes, 7 * 45 * 4);
+                assert_eq!(summary.stats.queue.is_some(), queue.is_some());
                 if compress.is_none() {
-                    assert_eq!(summary.stats.bytes_copied, 3 * 45 * 4, "of those that were appended");
+                    assert_eq!(summary.stats.bytes_copied, copied * 45 * 4, "frames appended to a queue");
                 }
 
-                let reader = FrameReader::open(&summary.path).unwrap();
+                let reader = Reader::open(&summary.path).unwrap();
                 assert_eq!(reader.shape(), [7, 5, 9]);
                 assert_eq!(reader.element(), "f32");
                 assert_eq!(reader.is_compressed(), compress.is_some());
@@ -71,7 +87,7 @@ fn frames_stamps_and_attributes_come_back() {
 }
 
 #[test]
-fn the_hdf5_library_reads_the_same() {
+fn the_hdf5_library_reads_the_same_frames() {
     for compress in [None, Some(6)] {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = options(&folder).compress(compress).create::<f32>().unwrap();
@@ -79,8 +95,8 @@ fn the_hdf5_library_reads_the_same() {
         for i in 0..4 {
             writer.append(&frame(i, 45), stamp(i)).unwrap();
         }
-        writer.store(&[f32::NAN; 45], stamp(4)).unwrap();
-        // Not finished: the file is valid all the same.
+        writer.append(&[f32::NAN; 45], stamp(4)).unwrap();
+        // The file is valid before it is finished.
         let file = hdf5::File::open(&path).unwrap();
         let matrix = file.dataset("matrix").unwrap();
         assert_eq!(matrix.shape(), [7, 5, 9]);
@@ -98,12 +114,12 @@ fn the_hdf5_library_reads_the_same() {
 }
 
 #[test]
-fn the_header_is_readable_before_the_first_frame() {
+fn a_file_without_frames_is_readable_and_a_reader_follows_its_writer() {
     for compress in [None, Some(6)] {
         let folder = tempfile::tempdir().unwrap();
         let mut writer =
             options(&folder).attribute("feed", 0.5_f32).compress(compress).create::<f32>().unwrap();
-        let reader = FrameReader::open(writer.path()).unwrap();
+        let reader = Reader::open(writer.path()).unwrap();
         assert_eq!((reader.frames(), reader.stored_frames().unwrap()), (7, 0));
         assert_eq!(reader.attribute("feed"), Some(&Attr::F32(0.5)));
         assert!(matches!(
@@ -111,8 +127,7 @@ fn the_header_is_readable_before_the_first_frame() {
             Err(StoreError::NotStored { frame: 0, stored: 0, .. })
         ));
 
-        // The same reader follows the writer.
-        writer.store(&frame(0, 45), stamp(0)).unwrap();
+        writer.append(&frame(0, 45), stamp(0)).unwrap();
         assert_eq!(reader.stored_frames().unwrap(), 1);
         assert!(!reader.is_complete().unwrap());
         assert_eq!(reader.read_frame::<f32>(0).unwrap().as_slice().unwrap(), frame(0, 45));
@@ -120,7 +135,7 @@ fn the_header_is_readable_before_the_first_frame() {
 }
 
 #[test]
-fn elements_of_all_types_and_frames_of_all_ranks_come_back() {
+fn elements_of_all_types_and_frames_of_all_ranks_are_read_back() {
     macro_rules! check {
         ($($t:ident)*) => {$(
             for shape in [&[][..], &[3], &[1, 1], &[2, 3, 2, 2]] {
@@ -132,7 +147,7 @@ fn elements_of_all_types_and_frames_of_all_ranks_come_back() {
                     let data: Vec<$t> = (0..shape.iter().product::<usize>()).map(|i| i as $t + 1 as $t).collect();
                     writer.append(&data, Stamp::default()).unwrap();
                     writer.finish().unwrap();
-                    let reader = FrameReader::open(&path).unwrap();
+                    let reader = Reader::open(&path).unwrap();
                     assert_eq!((reader.element(), reader.dataset()), (stringify!($t), "field"));
                     assert_eq!(reader.read_frame::<$t>(0).unwrap().as_slice().unwrap(), data);
                     assert_eq!(reader.stamp(0).unwrap(), None);
@@ -144,7 +159,7 @@ fn elements_of_all_types_and_frames_of_all_ranks_come_back() {
 }
 
 #[test]
-fn data_that_does_not_compress_is_stored_as_it_is() {
+fn data_that_does_not_compress_is_stored_raw() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let mut writer =
@@ -158,7 +173,7 @@ fn data_that_does_not_compress_is_stored_as_it_is() {
     writer.finish().unwrap();
     let read = hdf5::File::open(&path).unwrap().dataset("matrix").unwrap().read_raw::<u32>().unwrap();
     assert_eq!(read, (0..3).flat_map(noise).collect::<Vec<_>>());
-    assert_eq!(FrameReader::open(&path).unwrap().read_frame::<u32>(2).unwrap().as_slice().unwrap(), noise(2));
+    assert_eq!(Reader::open(&path).unwrap().read_frame::<u32>(2).unwrap().as_slice().unwrap(), noise(2));
 }
 
 #[test]
@@ -170,14 +185,14 @@ fn files_of_other_programs_are_readable() {
     let dataset = file.new_dataset::<f32>().shape([2, 3, 4]).chunk([1, 2, 2]).shuffle().deflate(3);
     dataset.create("anything").unwrap().write_raw(&data).unwrap();
     file.close().unwrap();
-    let reader = FrameReader::open(&path).unwrap();
+    let reader = Reader::open(&path).unwrap();
     assert_eq!(reader.stored_frames().unwrap(), 2);
     assert_eq!(reader.read_frame::<f32>(1).unwrap().as_slice().unwrap(), &data[12..]);
     assert!(matches!(reader.read_frame::<f64>(1), Err(StoreError::Mismatch { .. })));
 }
 
 #[test]
-fn a_compressed_file_that_another_program_has_rewritten_is_read_and_not_resumed() {
+fn a_compressed_file_that_another_program_has_rewritten_is_readable_but_not_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(&folder).compress(Some(6));
     let mut writer = options.create::<f32>().unwrap();
@@ -185,7 +200,7 @@ fn a_compressed_file_that_another_program_has_rewritten_is_read_and_not_resumed(
         writer.append(&frame(i, 45), stamp(i)).unwrap();
     }
     let path = writer.finish().unwrap().path;
-    // As h5repack does: every dataset is written anew, with its contents.
+    // Write every dataset anew with its contents, as h5repack does.
     let (old, new) = (path.with_extension("old"), hdf5::File::create(path.with_extension("new")).unwrap());
     let file = hdf5::File::open(&path).unwrap();
     let data = file.dataset("matrix").unwrap().read_raw::<f32>().unwrap();
@@ -199,7 +214,7 @@ fn a_compressed_file_that_another_program_has_rewritten_is_read_and_not_resumed(
     std::fs::rename(&path, old).unwrap();
     std::fs::rename(path.with_extension("new"), &path).unwrap();
 
-    let reader = FrameReader::open(&path).unwrap();
+    let reader = Reader::open(&path).unwrap();
     assert_eq!(reader.stored_frames().unwrap(), 3);
     assert_eq!(reader.read_frame::<f32>(2).unwrap().as_slice().unwrap(), frame(2, 45));
     let error = options.resume::<f32>(3).unwrap_err().to_string();

@@ -146,7 +146,7 @@ fn write_alone(path: &Path) -> Result<(), Error> {
     let frame = frame();
     let mut writer = file(path).create()?;
     for step in 0..STORED_FRAMES {
-        writer.store(&frame, Stamp { step, time: step as f64 })?;
+        writer.append(&frame, Stamp { step, time: step as f64 })?;
     }
     writer.finish()?;
     Ok(())

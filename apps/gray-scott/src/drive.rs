@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anabranch::grid::split_1d;
 use anabranch::prelude::*;
-use anabranch_store::{FrameWriter, Summary};
+use anabranch_store::{Summary, Writer};
 use ndarray::ArrayView2;
 
 use crate::checkpoint;
@@ -54,7 +54,7 @@ pub struct Drive<'a> {
     /// Frames that may wait for storage while the next ones are computed.
     pub queue: usize,
     /// Takes the frames; `None` when nothing is stored.
-    pub writer: Option<FrameWriter<f32>>,
+    pub writer: Option<Writer<f32>>,
     /// `None` when nothing is stored.
     pub checkpoints: Option<Checkpoints>,
     /// Told of every frame.
@@ -280,7 +280,7 @@ impl Output for Band<'_> {
 /// Where frames and checkpoints go.
 struct Store {
     parameters: Parameters,
-    writer: Option<FrameWriter<f32>>,
+    writer: Option<Writer<f32>>,
     checkpoints: Option<Checkpoints>,
     progress: Progress,
     summary: Option<Summary>,
@@ -299,7 +299,7 @@ impl Store {
     /// Stores a frame, from the buffer itself.
     fn frame(&mut self, frame: u64, v: &[f32]) -> Result<(), Error> {
         if let Some(writer) = &mut self.writer {
-            writer.store(v, output::stamp(&self.parameters, frame))?;
+            writer.append(v, output::stamp(&self.parameters, frame))?;
         }
         self.progress.done(frame + 1);
         Ok(())

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 use std::fs;
 use std::path::Path;
 
-use anabranch_store::{Attr, FrameReader};
+use anabranch_store::{Attr, Reader};
 
 use crate::checkpoint;
 use crate::error::Error;
@@ -27,7 +27,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Error> {
 /// # Errors
 /// When the file cannot be read, or holds something else.
 pub fn describe(path: &Path) -> Result<String, Error> {
-    let reader = FrameReader::open(path)?;
+    let reader = Reader::open(path)?;
     let stored = reader.stored_frames()?;
     let mut lines = Lines::default();
     lines.add("file", path.display());
@@ -58,13 +58,13 @@ fn completeness(stored: u64, frames: u64) -> String {
     format!("{stored} of {frames} stored: {state}")
 }
 
-fn shape(reader: &FrameReader) -> String {
+fn shape(reader: &Reader) -> String {
     let extents: Vec<String> = reader.frame_shape().iter().map(usize::to_string).collect();
     format!("{} {}", extents.join(" × "), reader.element())
 }
 
 /// The step and time of the first and the newest frame, and the values in the newest.
-fn describe_frames(reader: &FrameReader, newest: u64, lines: &mut Lines) -> Result<(), Error> {
+fn describe_frames(reader: &Reader, newest: u64, lines: &mut Lines) -> Result<(), Error> {
     for (name, frame) in [("first frame", 0), ("newest frame", newest)] {
         if let Some(stamp) = reader.stamp(frame)? {
             lines.add(name, format!("number {frame}, after {} steps, at time {}", stamp.step, stamp.time));
@@ -80,7 +80,7 @@ fn describe_frames(reader: &FrameReader, newest: u64, lines: &mut Lines) -> Resu
 }
 
 /// How an incomplete run goes on.
-fn continuation(path: &Path, reader: &FrameReader) -> String {
+fn continuation(path: &Path, reader: &Reader) -> String {
     if output::parameters_of(reader).is_none() {
         return "not with this program, which did not write it".into();
     }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anabranch_store::{Attr, FileOptions, FrameReader, Stamp, SyncLevel, available_bytes};
+use anabranch_store::{Attr, FileOptions, Reader, Stamp, SyncLevel, available_bytes};
 
 use crate::error::Error;
 use crate::human;
@@ -68,7 +68,7 @@ pub(crate) fn attributes(p: &Parameters) -> Vec<(&'static str, Attr)> {
 }
 
 /// The parameters of the run in a file. `None` if this program did not write it.
-pub fn parameters_of(reader: &FrameReader) -> Option<Parameters> {
+pub fn parameters_of(reader: &Reader) -> Option<Parameters> {
     read_parameters(reader.frames(), reader.frame_shape(), reader.attributes())
 }
 
@@ -149,13 +149,14 @@ fn storage_plan(p: &Parameters, args: &OutputArgs, first_frame: u64) -> Result<S
         SyncLevel::End => "safe on the device at the end",
         SyncLevel::Frame => "each safe on the device before the next",
     };
+    let free = available_bytes(path)?;
+    let free = free.map_or(String::new(), |bytes| format!("; {} free there", human::bytes(bytes)));
     Ok(format!(
-        "{verb} {}: {}{compression} ({} frames of {}{already}), {safety}; {} free there",
+        "{verb} {}: {}{compression} ({} frames of {}{already}), {safety}{free}",
         path.display(),
         human::bytes(p.total_bytes()),
         p.frames,
         human::bytes(p.frame_bytes()),
-        human::bytes(available_bytes(path)?),
     ))
 }
 
@@ -172,8 +173,9 @@ pub fn check_room(p: &Parameters, args: &OutputArgs) -> Result<(), Error> {
     let frames = if args.compress.is_some() { 0 } else { p.total_bytes() };
     // A checkpoint is two frames large, and the old one is there until the new one is complete.
     let needed = frames.saturating_add(4 * p.frame_bytes());
-    let available = available_bytes(path)?;
-    if needed > available {
+    if let Some(available) = available_bytes(path)?
+        && needed > available
+    {
         return Err(Error::NoSpace { path: path.clone(), needed, available });
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use anabranch_store::FrameWriter;
+use anabranch_store::Writer;
 
 use crate::checkpoint;
 use crate::drive::{Checkpoints, Drive, Driven};
@@ -72,7 +72,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
 
 /// Creates the file, or opens it to go on. A checkpoint that an earlier file has left is removed, lest it be taken
 /// for one of this run.
-fn open(args: &SimulateArgs, start: &Start) -> Result<FrameWriter<f32>, Error> {
+fn open(args: &SimulateArgs, start: &Start) -> Result<Writer<f32>, Error> {
     let options = output::file_options(&start.parameters, &args.output);
     if args.output.resume {
         return Ok(options.resume(start.first_frame)?);

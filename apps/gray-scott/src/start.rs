@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_store::FrameReader;
+use anabranch_store::Reader;
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::error::Error;
@@ -61,7 +61,7 @@ impl Start {
     /// The parameters come from the file; what the command line says as well must be the same.
     fn resume(args: &SimulateArgs) -> Result<Self, Error> {
         let path = &args.output.output;
-        let reader = FrameReader::open(path)?;
+        let reader = Reader::open(path)?;
         let of_file = output::parameters_of(&reader).ok_or_else(|| Error::NotOurs { path: path.clone() })?;
         let asked = args.parameters.over(&of_file);
         if let Some(difference) = of_file.difference(&asked) {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anabranch_store::FrameReader;
+use anabranch_store::Reader;
 use tempfile::TempDir;
 
 /// Starts the program in `folder`.
@@ -45,7 +45,7 @@ fn fail(folder: &Path, args: &str, status: i32) -> String {
 
 /// All frames of a complete file.
 fn frames(path: PathBuf) -> Vec<Vec<f32>> {
-    let reader = FrameReader::open(path).unwrap();
+    let reader = Reader::open(path).unwrap();
     assert!(reader.is_complete().unwrap());
     (0..reader.frames()).map(|i| reader.read_frame(i).unwrap().into_raw_vec_and_offset().0).collect()
 }
@@ -171,7 +171,7 @@ fn signal(child: &Child, name: &str) {
 #[cfg(unix)]
 fn wait_for_frames(path: &Path, frames: u64) {
     let began = Instant::now();
-    while FrameReader::open(path).and_then(|reader| reader.stored_frames()).unwrap_or(0) < frames {
+    while Reader::open(path).and_then(|reader| reader.stored_frames()).unwrap_or(0) < frames {
         assert!(began.elapsed() < Duration::from_secs(60), "no frame came");
         sleep(Duration::from_millis(2));
     }
@@ -195,13 +195,13 @@ fn an_interrupted_or_killed_run_goes_on_as_if_nothing_had_happened() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(130), "{text}");
     assert!(text.contains("To go on: ") && text.contains(" simulate --resume -o run.h5"), "{text}");
-    let stored = FrameReader::open(&path).unwrap().stored_frames().unwrap();
+    let stored = Reader::open(&path).unwrap().stored_frames().unwrap();
 
     let mut child = start(folder.path(), "simulate --resume -o run.h5 --checkpoint-every 4");
     wait_for_frames(&path, stored + 6);
     signal(&child, "KILL");
     child.wait().unwrap();
-    let reader = FrameReader::open(&path).unwrap();
+    let reader = Reader::open(&path).unwrap();
     let survivors = reader.stored_frames().unwrap();
     assert!((stored + 6..60).contains(&survivors), "{survivors}");
 
@@ -240,5 +240,5 @@ fn a_second_interrupt_stops_at_once_and_leaves_a_valid_file() {
     assert!(child.try_wait().unwrap().is_none(), "the first interrupt lets the frame go on");
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(FrameReader::open(&path).unwrap().stored_frames().unwrap(), 0);
+    assert_eq!(Reader::open(&path).unwrap().stored_frames().unwrap(), 0);
 }

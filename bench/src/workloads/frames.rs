@@ -53,11 +53,19 @@ impl Frames {
     fn write_hdf5(&self, path: &Path, frame: &[f32], queued: bool) -> Result<(), Failure> {
         let options = FileOptions::new(path).frames(self.count).frame_shape(&self.shape).stamps(true);
         let mut writer = options.create::<f32>()?;
-        for step in 0..self.count {
-            let stamp = Stamp { step, time: step as f64 };
-            if queued { writer.append(frame, stamp) } else { writer.store(frame, stamp) }?;
+        let stamps = (0..self.count).map(|step| Stamp { step, time: step as f64 });
+        if queued {
+            let mut writer = writer.queued(2)?;
+            for stamp in stamps {
+                writer.append(frame, stamp)?;
+            }
+            writer.finish()?;
+        } else {
+            for stamp in stamps {
+                writer.append(frame, stamp)?;
+            }
+            writer.finish()?;
         }
-        writer.finish()?;
         Ok(())
     }
 

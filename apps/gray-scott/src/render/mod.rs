@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use anabranch_store::FrameReader;
+use anabranch_store::Reader;
 
 use crate::error::Error;
 use crate::frames::for_each_frame;
@@ -59,7 +59,7 @@ fn animation_format(path: &Path) -> Result<Format, Error> {
 /// Everything that the passes over the frames share.
 struct Job<'a> {
     args: &'a RenderArgs,
-    reader: FrameReader,
+    reader: Reader,
     frames: Vec<u64>,
     threads: usize,
     painter: Painter,
@@ -68,7 +68,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(args: &'a RenderArgs) -> Result<Self, Error> {
-        let reader = FrameReader::open(&args.file)?;
+        let reader = Reader::open(&args.file)?;
         let &[rows, cols] = reader.frame_shape() else {
             let shape = reader.frame_shape();
             return Err(Error::Usage(format!(

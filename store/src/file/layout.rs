@@ -1,27 +1,29 @@
-//! Where everything is in a file: HDF5 lays it out and tells the positions, then is not needed
+//! The positions of everything in a file. HDF5 lays the file out and returns the positions; after that it is not needed
 //! any more.
 //!
-//! | object | type | what |
+//! | object | type | contents |
 //! |---|---|---|
 //! | `/matrix` (or the name given) | `[frames, ...frame_shape]` | the frames |
-//! | `/stored_frames` | scalar `u64` | how many frames are complete |
+//! | `/stored_frames` | scalar `u64` | the number of complete frames |
 //! | `/step`, `/time` | `u64`, `f64`, `[frames]` | the stamps, if asked for |
-//! | `/chunk_records` | `u64`, one a chunk | compressed files only, see [`crate::chunks`] |
+//! | `/chunk_records` | `u64`, one for each chunk | compressed files only, see [`crate::file::chunks`] |
 //! | attributes of the root group | | the parameters of the run |
 
+use crate::{
+    Result, StoreError,
+    attribute::Attr,
+    element::Element,
+    file::chunks::{self, ChunkTable},
+    options::FileOptions,
+};
+use hdf5::{
+    Dataset, File,
+    datatype::{ByteOrder, Datatype},
+    plist::dataset_create::{AllocTime, FillTime},
+};
 use std::path::Path;
 
-use hdf5::datatype::{ByteOrder, Datatype};
-use hdf5::plist::dataset_create::{AllocTime, FillTime};
-use hdf5::{Dataset, File};
-
-use crate::attribute::Attr;
-use crate::chunks::{self, ChunkTable};
-use crate::element::Element;
-use crate::options::FileOptions;
-use crate::{Result, StoreError};
-
-/// The positions of everything that is written after the layout.
+/// The positions of everything that is written after HDF5 has closed the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) frames: u64,
@@ -32,16 +34,16 @@ pub(crate) struct Layout {
     pub(crate) stamps_at: Option<StampsAt>,
 }
 
-/// Where the frames are.
+/// The places of the frames.
 #[derive(Debug, Clone)]
 pub(crate) enum FramesAt {
-    /// One after the other from this position on.
+    /// The frames lie one after the other from this position on.
     Contiguous(u64),
-    /// In compressed chunks, found through their records.
+    /// The frames are compressed chunks, found through their records.
     Chunked(ChunkTable),
 }
 
-/// Where the stamps are.
+/// The positions of the stamps of frame 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StampsAt {
     pub(crate) step: u64,
@@ -62,7 +64,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Reads the layout of a file that was made by [`create`](Self::create).
+    /// Reads the layout of a file that [`create`](Self::create) made.
     pub(crate) fn read(file: &File, path: &Path, dataset: &str) -> Result<Self> {
         let open = |name: &str| {
             file.dataset(name).map_err(|_| StoreError::format(path, format!("it has no dataset /{name}")))
@@ -101,7 +103,7 @@ impl Layout {
         })
     }
 
-    /// Reads the layout of an existing file and checks that it is the one that the options describe.
+    /// Reads the layout of an existing file. An error if it is not the one that the options describe.
     pub(crate) fn read_matching<T: Element>(file: &File, options: &FileOptions) -> Result<Self> {
         let path = &options.path;
         let layout = Self::read(file, path, &options.dataset)?;
@@ -135,14 +137,14 @@ impl Layout {
     }
 }
 
-/// An HDF5 file in the oldest format, whose metadata has no checksums and can be changed in place.
+/// Creates an HDF5 file in the oldest format, whose metadata has no checksums and can be changed in place.
 fn new_file(path: &Path, compressed: bool) -> hdf5::Result<File> {
-    // Whole pages for large extents; for compressed files numbers that never straddle a page.
+    // Large objects begin at a page. In compressed files every number begins at a multiple of 8, so that none straddles a page.
     let (threshold, alignment) = if compressed { (1, 8) } else { (64 * 1024, 4096) };
     File::with_options().with_fapl(|p| p.libver_earliest().alignment(threshold, alignment)).create(path)
 }
 
-/// A contiguous dataset that has its place in the file from the start.
+/// Creates a contiguous dataset that has its place in the file from the start.
 fn extent<T: hdf5::H5Type>(file: &File, shape: &[usize], name: &str) -> hdf5::Result<Dataset> {
     file.new_dataset::<T>()
         .shape(shape.to_vec())

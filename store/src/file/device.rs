@@ -1,7 +1,6 @@
-//! Positioned reads and writes: the only way in which frames reach a file, and the seam for fault tests.
+//! Positioned reads and writes: the only way in which frames reach a file. Fault tests put a device of their own here.
 
-use std::fs::File;
-use std::io;
+use std::{fs::File, io};
 
 /// A file that is written at given positions.
 pub(crate) trait Device: Send {
@@ -9,9 +8,9 @@ pub(crate) trait Device: Send {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Fills `buffer` from `offset` on.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Returns when all data written so far is on the device itself.
+    /// Returns when all data written so far has reached the physical device.
     fn sync(&self) -> io::Result<()>;
-    /// Makes the file this long.
+    /// Sets the length of the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 }
 
@@ -61,7 +60,7 @@ impl Device for File {
     }
 }
 
-/// Reads one number at `offset`.
+/// Reads the number at `offset`, in this machine's byte order.
 pub(crate) fn read_u64_at(device: &(impl Device + ?Sized), offset: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
     device.read_exact_at(&mut bytes, offset)?;

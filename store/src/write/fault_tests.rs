@@ -1,19 +1,24 @@
-//! Devices that fail, are full, slow or stuck: what is promised holds with each of them.
+//! The promises hold on devices that fail, are full, slow or stuck.
 
-use std::fs::File;
-use std::io;
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-use crate::device::Device;
-use crate::layout::Layout;
-use crate::{FileOptions, FrameReader, FrameWriter, Stamp, StoreError, SyncLevel};
+use crate::{
+    FileOptions, Reader, Stamp, StoreError, SyncLevel, Writer,
+    file::{device::Device, layout::Layout},
+};
+use parking_lot::Mutex;
+use std::{
+    fs::File,
+    io,
+    sync::{
+        Arc,
+        mpsc::{Receiver, channel},
+    },
+    time::{Duration, Instant},
+};
 
 const LEN: usize = 600;
 const FRAME: usize = LEN * 4;
 
-/// What a device was asked to do.
+/// An operation of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Op {
     Frame,
@@ -23,7 +28,7 @@ enum Op {
 
 type Before = Box<dyn FnMut(usize) -> io::Result<()> + Send>;
 
-/// A file, with something happening before its k-th write of frame data.
+/// A file that calls a function in the middle of each write of frame data, with the number of the write.
 struct Faulty {
     file: File,
     state: Mutex<(usize, Before)>,
@@ -33,11 +38,11 @@ struct Faulty {
 impl Device for Faulty {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if bytes.len() < 200 {
-            self.log.lock().unwrap().push(Op::Small(offset));
+            self.log.lock().push(Op::Small(offset));
             return Device::write_all_at(&self.file, bytes, offset);
         }
-        self.log.lock().unwrap().push(Op::Frame);
-        let mut state = self.state.lock().unwrap();
+        self.log.lock().push(Op::Frame);
+        let mut state = self.state.lock();
         let k = state.0;
         state.0 += 1;
         // A failing write leaves half of the bytes.
@@ -51,7 +56,7 @@ impl Device for Faulty {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.log.lock().unwrap().push(Op::Sync);
+        self.log.lock().push(Op::Sync);
         Ok(())
     }
 
@@ -67,11 +72,11 @@ struct Bench {
     layout: Layout,
 }
 
-/// A writer for 20 frames over a device that does `before` in the middle of each frame.
+/// A writer for 20 frames on a device that calls `before` in the middle of each frame.
 fn bench(
     adjust: impl FnOnce(FileOptions) -> FileOptions,
     before: impl FnMut(usize) -> io::Result<()> + Send + 'static,
-) -> (Bench, FrameWriter<f32>) {
+) -> (Bench, Writer<f32>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let options = adjust(FileOptions::new(&path).frames(20).frame_shape(&[LEN]).stamps(true));
@@ -80,7 +85,7 @@ fn bench(
     let log = Arc::default();
     let file = File::options().read(true).write(true).open(&path).unwrap();
     let device = Faulty { file, state: Mutex::new((0, Box::new(before))), log: Arc::clone(&log) };
-    let writer = FrameWriter::over(Box::new(device), &options, &layout, 0, 0).unwrap();
+    let writer = Writer::new(Box::new(device), &options, &layout, 0, 0).unwrap();
     (Bench { _folder: folder, options, log, layout }, writer)
 }
 
@@ -100,7 +105,7 @@ fn stamp(index: u64) -> Stamp {
 
 impl Bench {
     fn assert_holds(&self, frames: u64) {
-        let reader = FrameReader::open(&self.options.path).unwrap();
+        let reader = Reader::open(&self.options.path).unwrap();
         assert_eq!(reader.stored_frames().unwrap(), frames);
         for i in 0..frames {
             assert_eq!(reader.read_frame::<f32>(i).unwrap().as_slice().unwrap(), frame(i));
@@ -119,7 +124,8 @@ fn full_at(frame: usize) -> impl FnMut(usize) -> io::Result<()> + Send {
 #[test]
 fn a_full_disk_is_reported_with_the_frame_and_keeps_what_was_stored() {
     for compress in [None, Some(6)] {
-        let (bench, mut writer) = bench(|o| o.compress(compress).queue(4), full_at(5));
+        let (bench, writer) = bench(|o| o.compress(compress), full_at(5));
+        let mut writer = writer.queued(4).unwrap();
         let error = (0..20).find_map(|i| writer.append(&frame(i), stamp(i)).err()).unwrap();
         assert_eq!(error.frame(), Some(5));
         let text = error.to_string();
@@ -128,7 +134,6 @@ fn a_full_disk_is_reported_with_the_frame_and_keeps_what_was_stored() {
             assert!(text.contains(part), "{part:?} is not in {text:?}");
         }
         assert!(matches!(writer.append(&frame(9), stamp(9)), Err(StoreError::Write { frame: 5, .. })));
-        assert!(matches!(writer.store(&frame(9), stamp(9)), Err(StoreError::Write { frame: 5, .. })));
         assert!(matches!(writer.frame(), Err(StoreError::Write { frame: 5, .. })));
         assert!(matches!(writer.finish(), Err(StoreError::Write { frame: 5, .. })));
         bench.assert_holds(5);
@@ -143,11 +148,12 @@ fn a_full_disk_is_reported_with_the_frame_and_keeps_what_was_stored() {
 }
 
 #[test]
-fn a_failing_store_reports_its_own_frame_at_once() {
+fn a_writer_without_a_queue_reports_its_own_frame_and_refuses_those_after_it() {
     let (bench, mut writer) = bench(|o| o, full_at(1));
-    writer.store(&frame(0), stamp(0)).unwrap();
-    assert_eq!(writer.store(&frame(1), stamp(1)).unwrap_err().frame(), Some(1));
-    drop(writer);
+    writer.append(&frame(0), stamp(0)).unwrap();
+    assert_eq!(writer.append(&frame(1), stamp(1)).unwrap_err().frame(), Some(1));
+    assert_eq!(writer.append(&frame(1), stamp(1)).unwrap_err().frame(), Some(1));
+    assert_eq!(writer.finish().unwrap_err().frame(), Some(1));
     bench.assert_holds(1);
 }
 
@@ -155,7 +161,8 @@ fn a_failing_store_reports_its_own_frame_at_once() {
 fn dropping_a_writer_after_a_failure_neither_hangs_nor_panics() {
     for queue in [0, 1, 4] {
         for failing in 0..4 {
-            let (bench, mut writer) = bench(|o| o.queue(queue), full_at(failing));
+            let (bench, writer) = bench(|o| o, full_at(failing));
+            let mut writer = writer.queued(queue).unwrap();
             for i in 0..4 {
                 let _ = writer.append(&frame(i), stamp(i));
             }
@@ -166,12 +173,13 @@ fn dropping_a_writer_after_a_failure_neither_hangs_nor_panics() {
 }
 
 #[test]
-fn dropping_a_writer_lets_a_slow_device_take_what_is_queued() {
+fn dropping_a_writer_waits_until_a_slow_device_has_taken_the_queued_frames() {
     let slow = |_| {
         std::thread::sleep(Duration::from_millis(5));
         Ok(())
     };
-    let (bench, mut writer) = bench(|o| o.queue(4), slow);
+    let (bench, writer) = bench(|o| o, slow);
+    let mut writer = writer.queued(4).unwrap();
     for i in 0..6 {
         writer.append(&frame(i), stamp(i)).unwrap();
     }
@@ -185,60 +193,64 @@ fn a_slow_device_slows_the_producer_and_the_statistics_say_so() {
         std::thread::sleep(Duration::from_millis(4));
         Ok(())
     };
-    let (_bench, mut writer) = bench(|o| o.queue(2), slow);
+    let (_bench, writer) = bench(|o| o, slow);
+    let mut writer = writer.queued(2).unwrap();
     let monitor = writer.monitor();
     for i in 0..10 {
         writer.append(&frame(i), stamp(i)).unwrap();
     }
     let stats = writer.finish().unwrap().stats;
-    assert!(stats.producer_waited > Duration::from_millis(20), "{stats:?}");
+    let queue = stats.queue.unwrap();
+    assert!(queue.producer_waited > Duration::from_millis(20), "{stats:?}");
     assert!(stats.writing > Duration::from_millis(40), "{stats:?}");
     assert!(stats.idle < stats.writing, "{stats:?}");
-    assert_eq!((stats.frames, stats.bytes, stats.max_queue_depth), (10, 10 * FRAME as u64, 2));
-    assert!(stats.mean_queue_depth > 1.0 && stats.mean_queue_depth <= 2.0, "{stats:?}");
+    assert_eq!((stats.frames, stats.bytes, queue.max_depth), (10, 10 * FRAME as u64, 2));
+    assert!(queue.mean_depth > 1.0 && queue.mean_depth <= 2.0, "{stats:?}");
     assert!(stats.bytes_per_second() > 0.0);
     assert_eq!((monitor.stored_frames(), monitor.stats()), (10, stats));
 }
 
 #[test]
 fn a_slow_producer_leaves_the_device_idle_and_the_statistics_say_so() {
-    let (_bench, mut writer) = bench(|o| o, |_| Ok(()));
+    let (_bench, writer) = bench(|o| o, |_| Ok(()));
+    let mut writer = writer.queued(2).unwrap();
     for i in 0..5 {
         std::thread::sleep(Duration::from_millis(4));
         writer.append(&frame(i), stamp(i)).unwrap();
     }
     let stats = writer.finish().unwrap().stats;
     assert!(stats.idle > Duration::from_millis(20), "{stats:?}");
-    assert!(stats.producer_waited < stats.idle, "{stats:?}");
+    assert!(stats.queue.unwrap().producer_waited < stats.idle, "{stats:?}");
 }
 
-/// A device that lets one frame through for each message.
+/// Lets one frame through for each message.
 fn gate(gate: Receiver<()>) -> impl FnMut(usize) -> io::Result<()> + Send {
     move |_| gate.recv().map_err(io::Error::other)
 }
 
 #[test]
-fn as_many_frames_wait_as_the_queue_has_places() {
+fn the_capacity_bounds_the_frames_that_wait() {
     for queue in [0, 1, 4] {
         let (open, closed) = channel();
-        let (bench, mut writer) = bench(|o| o.queue(queue), gate(closed));
-        let (say, hear) = channel();
+        let (bench, writer) = bench(|o| o, gate(closed));
+        let mut writer = writer.queued(queue).unwrap();
+        let (queued, progress) = channel();
         let producer = std::thread::spawn(move || {
             for i in 0..8 {
                 writer.append(&frame(i), stamp(i)).unwrap();
-                say.send(i).unwrap();
+                queued.send(i).unwrap();
             }
             writer
         });
         let patience = Duration::from_millis(60);
         // One frame is being written and `queue` frames wait.
         for i in 0..=queue as u64 {
-            assert_eq!(hear.recv_timeout(Duration::from_secs(10)), Ok(i));
+            assert_eq!(progress.recv_timeout(Duration::from_secs(10)), Ok(i));
         }
-        assert!(hear.recv_timeout(patience).is_err(), "queue {queue} takes too many frames");
+        assert!(progress.recv_timeout(patience).is_err(), "queue {queue} takes too many frames");
         open.send(()).unwrap();
-        assert_eq!(hear.recv_timeout(Duration::from_secs(10)), Ok(queue as u64 + 1));
-        assert!(hear.recv_timeout(patience).is_err(), "queue {queue} takes too many frames");
+        assert_eq!(progress.recv_timeout(Duration::from_secs(10)), Ok(queue as u64 + 1));
+        assert!(progress.recv_timeout(patience).is_err(), "queue {queue} takes too many frames");
         (0..7).for_each(|_| open.send(()).unwrap());
         producer.join().unwrap().finish().unwrap();
         bench.assert_holds(8);
@@ -246,27 +258,10 @@ fn as_many_frames_wait_as_the_queue_has_places() {
 }
 
 #[test]
-fn store_waits_for_what_is_queued() {
-    let (open, closed) = channel();
-    let (bench, mut writer) = bench(|o| o.queue(2), gate(closed));
-    writer.append(&frame(0), stamp(0)).unwrap();
-    writer.append(&frame(1), stamp(1)).unwrap();
-    let opener = std::thread::spawn(move || {
-        for _ in 0..3 {
-            std::thread::sleep(Duration::from_millis(5));
-            open.send(()).unwrap();
-        }
-    });
-    writer.store(&frame(2), stamp(2)).unwrap();
-    assert_eq!(writer.stored_frames(), 3);
-    opener.join().unwrap();
-    bench.assert_holds(3);
-}
-
-#[test]
 fn frame_memory_is_recycled() {
     for queue in [0, 1, 4] {
-        let (_bench, mut writer) = bench(|o| o.queue(queue), |_| Ok(()));
+        let (_bench, writer) = bench(|o| o, |_| Ok(()));
+        let mut writer = writer.queued(queue).unwrap();
         let mut places = std::collections::HashSet::new();
         for i in 0..20 {
             let buffer = writer.frame().unwrap();
@@ -279,7 +274,8 @@ fn frame_memory_is_recycled() {
 
 #[test]
 fn a_producer_that_keeps_frames_gets_more() {
-    let (_bench, mut writer) = bench(|o| o.queue(0), |_| Ok(()));
+    let (_bench, writer) = bench(|o| o, |_| Ok(()));
+    let mut writer = writer.queued(0).unwrap();
     let kept: Vec<_> = (0..5).map(|_| writer.frame().unwrap()).collect();
     for (i, buffer) in kept.into_iter().enumerate() {
         writer.submit(buffer, stamp(i as u64)).unwrap();
@@ -289,12 +285,19 @@ fn a_producer_that_keeps_frames_gets_more() {
 
 #[test]
 fn a_panic_while_writing_is_an_error_of_its_frame() {
-    let (_bench, mut writer) = bench(|o| o.queue(0), |k| if k == 1 { panic!("bug") } else { Ok(()) });
+    let bug = |k| if k == 1 { panic!("bug") } else { Ok(()) };
+    let (_bench, mut writer) = bench(|o| o, bug);
+    writer.append(&frame(0), stamp(0)).unwrap();
+    let plain = writer.append(&frame(1), stamp(1)).unwrap_err();
+
+    let (_bench, writer) = bench(|o| o, bug);
+    let mut writer = writer.queued(0).unwrap();
     writer.append(&frame(0), stamp(0)).unwrap();
     let _ = writer.append(&frame(1), stamp(1));
-    let error = writer.finish().unwrap_err();
-    assert_eq!(error.frame(), Some(1));
-    assert!(error.to_string().contains("panicked"), "{error}");
+    for error in [plain, writer.finish().unwrap_err()] {
+        assert_eq!(error.frame(), Some(1));
+        assert!(error.to_string().contains("panicked"), "{error}");
+    }
 }
 
 #[test]
@@ -303,9 +306,9 @@ fn a_frame_is_counted_after_its_bytes_and_synchronised_before_and_after() {
         let (bench, mut writer) = bench(|o| o.sync(SyncLevel::Frame).compress(compress), |_| Ok(()));
         let (count, stamps) = (bench.layout.count_at, bench.layout.stamps_at.unwrap());
         for i in 0..3 {
-            bench.log.lock().unwrap().clear();
-            writer.store(&frame(i), stamp(i)).unwrap();
-            let log = bench.log.lock().unwrap().clone();
+            bench.log.lock().clear();
+            writer.append(&frame(i), stamp(i)).unwrap();
+            let log = bench.log.lock().clone();
             let position = |op| log.iter().rposition(|&o| o == op).unwrap();
             let counted = position(Op::Small(count));
             assert!(position(Op::Frame) < counted);
@@ -322,25 +325,26 @@ fn without_synchronisation_only_the_end_is_synchronised() {
         let (bench, mut writer) = bench(|o| o.sync(level), |_| Ok(()));
         writer.append(&frame(0), stamp(0)).unwrap();
         writer.finish().unwrap();
-        assert_eq!(bench.log.lock().unwrap().iter().filter(|&&op| op == Op::Sync).count(), syncs);
+        assert_eq!(bench.log.lock().iter().filter(|&&op| op == Op::Sync).count(), syncs);
     }
 }
 
-/// The operating system's own full device.
+/// Uses the operating system's own full device.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_error_of_a_real_full_device_is_passed_on() {
     let (bench, writer) = bench(|o| o, |_| Ok(()));
     drop(writer);
     let full = File::options().read(true).write(true).open("/dev/full").unwrap();
-    let mut writer = FrameWriter::<f32>::over(Box::new(full), &bench.options, &bench.layout, 0, 0).unwrap();
-    let error = writer.store(&frame(0), stamp(0)).unwrap_err().to_string();
+    let mut writer = Writer::<f32>::new(Box::new(full), &bench.options, &bench.layout, 0, 0).unwrap();
+    let error = writer.append(&frame(0), stamp(0)).unwrap_err().to_string();
     assert!(error.contains("frame 0") && error.contains("No space left on device (os error 28)"), "{error}");
 }
 
 #[test]
 fn an_idle_writer_ends_at_once() {
     let (_bench, writer) = bench(|o| o, |_| Ok(()));
+    let writer = writer.queued(2).unwrap();
     let began = Instant::now();
     drop(writer);
     assert!(began.elapsed() < Duration::from_secs(1));

@@ -1,49 +1,46 @@
-//! Compressed frames whose file is valid at every moment.
+//! The chunk index of a compressed file, built so that the file is valid at every moment.
 //!
 //! HDF5 finds the chunks of a dataset through a B-tree, and would split and rewrite the tree while
-//! frames are added: a program that dies meanwhile leaves a broken file. Here HDF5 builds
-//! the whole tree beforehand, with an entry for every chunk of every frame (each pointing at a
+//! frames are added: a program that is killed meanwhile would leave a broken file. Here HDF5 builds
+//! the whole tree beforehand, with an entry for every chunk of every frame (each points at a
 //! few compressed zeros). From then on the tree's shape never changes. A frame is stored by
-//! appending its compressed chunks to the file and then redirecting its entries, one small write each;
-//! the oldest format, which is used for this, protects entries by no checksum.
+//! appending its compressed chunks to the file and then redirecting its entries, by one small write each.
+//! Files in HDF5's oldest format, which is used for this, have no checksum over the entries.
 //!
 //! The positions of the entries (here *records*) are kept in the dataset `/chunk_records`.
 //!
-//! The file ends with space set aside for the next chunks, since HDF5 requires the end noted in the superblock
-//! to lie within the file and everything that is read to lie before it.
+//! The file ends with space that is reserved for the next chunks, because HDF5 requires that the end in the superblock
+//! lies within the file, and that everything it reads lies before that end.
 
-use std::ops::Range;
-use std::path::Path;
-
-use hdf5::plist::dataset_create::{AllocTime, FillTime};
-use hdf5::{Dataset, File};
-
-use crate::device::Device;
-use crate::element::Element;
-use crate::options::FileOptions;
-use crate::{Result, StoreError};
+use crate::{Result, StoreError, element::Element, file::device::Device, options::FileOptions};
+use hdf5::{
+    Dataset, File,
+    plist::dataset_create::{AllocTime, FillTime},
+};
+use std::{ops::Range, path::Path};
 
 /// The dataset that holds the positions of the records.
 const RECORDS: &str = "chunk_records";
-/// HDF5 limits a chunk to 4 GiB; half of it leaves room for everything. Tests cut small frames.
+/// The largest chunk in bytes: half of HDF5's limit of 4 GiB, to stay well below it. Smaller in tests, so that they cut
+/// small frames.
 const CHUNK_LIMIT: usize = if cfg!(test) { 4096 } else { 2 << 30 };
-/// Position of the end-of-file address in a superblock of version 0.
+/// The position of the end-of-file address in a superblock of version 0.
 pub(crate) const END_AT: u64 = 40;
-/// Bit of the filter mask that says "not deflated".
+/// The bit of the filter mask that means "not deflated".
 const STORED_RAW: u32 = 1;
 
-/// How a frame is cut into chunks, and where their records are.
+/// The cut of a frame into chunks, and the positions of their records.
 ///
-/// A chunk is a contiguous run of the frame: whole trailing dimensions, a part of one dimension, one
-/// index of each before it. The last part of a dimension is padded with zeros.
+/// A chunk is a contiguous run of the frame: one index of each leading dimension, a part of the dimension that is cut, and all of the
+/// dimensions after it. The last part of the dimension that is cut is padded with zeros.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkTable {
     /// Deflate level.
     pub(crate) level: u8,
     cut: Cut,
-    /// Position in the file of each chunk's record, in the order of the data.
+    /// The position of each chunk's record, in the order of the data.
     records: Vec<u64>,
-    /// Position of the address within a record.
+    /// The position of the address within a record.
     address_at: usize,
 }
 
@@ -54,24 +51,24 @@ struct Cut {
     outer: usize,
     /// Extent of the dimension that is cut.
     extent: usize,
-    /// Extent of a part.
+    /// Extent of one part of it.
     part: usize,
-    /// Bytes per index of the dimension that is cut.
+    /// Bytes of one index of the dimension that is cut.
     inner: usize,
 }
 
-/// What a record says about a chunk.
+/// The place of a chunk in the file, as its record has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Bytes in the file.
+    /// Bytes of the chunk in the file.
     pub(crate) size: u32,
     /// Whether those bytes are deflated.
     pub(crate) deflated: bool,
-    /// Position in the file.
+    /// Position of those bytes.
     pub(crate) address: u64,
 }
 
-/// The extents of a chunk for frames of this shape, no larger than `limit` bytes.
+/// The extents of a chunk of at most `limit` bytes, for frames of this shape.
 fn chunk_shape(frame_shape: &[usize], element: usize, limit: usize) -> Vec<usize> {
     let mut chunk = frame_shape.to_vec();
     for dim in 0..chunk.len() {
@@ -106,7 +103,7 @@ impl Cut {
         self.part * self.inner
     }
 
-    /// The bytes of the frame that are in its chunk number `chunk`.
+    /// The bytes of the frame that chunk number `chunk` holds.
     fn range(&self, chunk: usize) -> Range<usize> {
         let parts = self.extent.div_ceil(self.part);
         let (outer, part) = (chunk / parts, chunk % parts);
@@ -117,7 +114,7 @@ impl Cut {
     }
 }
 
-/// Creates the chunked dataset, with space and an entry for every chunk, and the one for the records.
+/// Creates the chunked dataset, with space and an entry for every chunk, and the dataset for the records.
 pub(crate) fn create<T: Element>(file: &File, shape: &[usize], level: u8, name: &str) -> hdf5::Result<()> {
     if !hdf5::filters::deflate_available() {
         return Err("this HDF5 library was built without deflate (zlib)".into());
@@ -158,7 +155,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// The positions of all records in the order of the data, or `None` when the file is not as expected.
+/// The positions of all records in the order of the data. `None` if the file is not as expected.
 fn find_records(bytes: &[u8], shape: &[usize], chunk: &[usize]) -> Option<Vec<u64>> {
     // Superblock: signature, version 0, 8-byte offsets and lengths.
     if bytes.get(..9)? != b"\x89HDF\r\n\x1a\n\0" || bytes.get(13..15)? != [8, 8] {
@@ -195,10 +192,11 @@ fn find_records(bytes: &[u8], shape: &[usize], chunk: &[usize]) -> Option<Vec<u6
 }
 
 impl ChunkTable {
-    /// Reads the table of a dataset that was made by [`create`] and [`index`].
+    /// Reads the table of a dataset that [`create`] and [`index`] made.
     pub(crate) fn read(file: &File, path: &Path, dataset: &Dataset, element: usize) -> Result<Self> {
-        let unusable =
-            || StoreError::format(path, "its frames are in chunks of another program and cannot be added to");
+        let unusable = || {
+            StoreError::format(path, "its frames are in chunks of another program, and no frame can be added")
+        };
         let [hdf5::filters::Filter::Deflate(level)] = dataset.filters()[..] else { return Err(unusable()) };
         let chunk = dataset.chunk().ok_or_else(unusable)?;
         let shape = dataset.shape();
@@ -208,7 +206,7 @@ impl ChunkTable {
             return Err(unusable());
         }
         let table = Self { level, cut, records, address_at: 8 * (shape.len() + 2) };
-        // A program that rewrites the file (h5repack) copies the positions and changes the tree.
+        // A program that rewrites the file (h5repack) copies the positions but changes the tree, so they must be checked.
         let file = std::fs::File::open(path).map_err(|e| StoreError::io("open", path, e))?;
         let mut bytes = vec![0; table.record_len()];
         for frame in [0, shape[0] as u64 - 1] {
@@ -220,7 +218,7 @@ impl ChunkTable {
         Ok(table)
     }
 
-    /// The chunks of a frame: where the record of each is, and which bytes of the frame it holds.
+    /// The chunks of a frame: the position of each one's record, and the bytes of the frame that it holds.
     pub(crate) fn chunks(&self, frame: u64) -> impl Iterator<Item = (u64, Range<usize>)> + '_ {
         let per_frame = self.cut.per_frame();
         let first = frame as usize * per_frame;
@@ -237,7 +235,7 @@ impl ChunkTable {
         self.address_at + 8
     }
 
-    /// Redirects a record: replaces all but the chunk's place in the dataset.
+    /// Redirects a record: replaces everything but the chunk's place in the dataset.
     pub(crate) fn encode(&self, record: Record, bytes: &mut [u8]) {
         let mask = if record.deflated { 0 } else { STORED_RAW };
         bytes[..4].copy_from_slice(&record.size.to_le_bytes());
@@ -245,7 +243,7 @@ impl ChunkTable {
         bytes[self.address_at..].copy_from_slice(&record.address.to_le_bytes());
     }
 
-    /// What the bytes of a record say; `None` when they are no record of a chunk of this frame.
+    /// Reads a record. `None` if the bytes are no record of a chunk of this frame.
     pub(crate) fn decode(&self, bytes: &[u8], frame: u64) -> Option<Record> {
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         if u64_at(bytes, 8)? != frame || u64_at(bytes, self.address_at - 8)? != 0 {
@@ -259,7 +257,7 @@ impl ChunkTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FileOptions, FrameReader, Stamp};
+    use crate::{FileOptions, Reader, Stamp};
 
     #[test]
     fn a_frame_is_cut_at_the_first_dimension_that_is_too_large() {
@@ -305,7 +303,7 @@ mod tests {
             }
             writer.finish().unwrap();
             let all = File::open(&path).unwrap().dataset("matrix").unwrap().read_raw::<f32>().unwrap();
-            let reader = FrameReader::open(&path).unwrap();
+            let reader = Reader::open(&path).unwrap();
             for i in 0..300 {
                 assert!(all[i * len..(i + 1) * len] == frame(i));
                 assert!(reader.read_frame::<f32>(i as u64).unwrap().as_slice().unwrap() == frame(i));
