@@ -1,17 +1,17 @@
 /*
  * Anabranch: threads, parallel loops and jobs, for C11 and C++.
  *
-  * This file is generated from c/src/ffi.rs. Make changes there.
+ * This file is generated from c/src/ffi.rs. Make changes there.
  *
-  * Threads      Any thread may call any function at any time, also inside callbacks, and also a thread that the library
-  *              did not start. A thread needs no set-up.
-  * Ownership    A pool and the handle of a job belong to the program until it gives them back, once. The library passes
-  *              `data` through and never reads it. It must be what the callback expects, on the threads that call it.
-  * Callbacks    They return normally: no longjmp, no pthread_exit, no C++ exception may leave them. An exception that
-  *              does ends the program.
-  * Errors       A function that can fail returns an anabranch_status; the thread's last error has a message. NULL
-  *              for a required argument is an error. The library cannot detect wrong and freed pointers.
-  * fork         In a forked child, a call with a pool of the parent fails with ANABRANCH_FORKED. Make new pools there.
+ * Threads      Any thread may call any function at any time, also inside callbacks, and also a thread that the library
+ *              did not start. A thread needs no set-up.
+ * Ownership    A pool and the handle of a job belong to the program until it gives them back, once. The library passes
+ *              `data` through and never reads it. It must be what the callback expects, on the threads that call it.
+ * Callbacks    They return normally: no longjmp, no pthread_exit, no C++ exception may leave them. An exception that
+ *              does ends the program.
+ * Errors       A function that can fail returns an anabranch_status; the thread's last error has a message. NULL
+ *              for a required argument is an error. The library cannot detect wrong and freed pointers.
+ * fork         In a forked child, a call with a pool of the parent fails with ANABRANCH_FORKED. Make new pools there.
  */
 
 #ifndef ANABRANCH_H

@@ -66,7 +66,7 @@ impl Failure {
 
     /// Stores this failure as the last one of the calling thread.
     #[cold]
-    pub(crate) fn tell(self) -> anabranch_status {
+    pub(crate) fn record(self) -> anabranch_status {
         LAST.with(|last| {
             last.status.set(self.status);
             last.code.set(self.code);

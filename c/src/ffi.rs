@@ -83,8 +83,8 @@ impl Data {
 fn entry(f: impl FnOnce() -> Result<(), Failure>) -> anabranch_status {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(())) => ANABRANCH_OK,
-        Ok(Err(failure)) => failure.tell(),
-        Err(payload) => Failure::caught(payload).tell(),
+        Ok(Err(failure)) => failure.record(),
+        Err(payload) => Failure::caught(payload).record(),
     }
 }
 
@@ -229,14 +229,14 @@ pub unsafe extern "C" fn anabranch_call(
 #[cold]
 #[inline(never)]
 fn call_without(argument: &str) -> anabranch_status {
-    Failure::null("anabranch_call", argument).tell()
+    Failure::null("anabranch_call", argument).record()
 }
 
 /// The rare path of a call, kept out of line.
 #[cold]
 #[inline(never)]
 fn fail(why: impl Into<Failure>) -> anabranch_status {
-    why.into().tell()
+    why.into().record()
 }
 
 /// Submits a job: `f(data)` is called some time later, on a worker of the pool or by `anabranch_job_wait`. Jobs begin in

@@ -161,9 +161,9 @@ fn every_kind_of_array_is_a_loop() {
         shared.par_mut().on(pool).for_each(|x| *x = 0);
         assert_eq!((shared.sum(), other), (0, owned.to_shared()));
         assert_eq!(arr0(5).par().on(pool).map(|x| x + 1).collect_array(), arr0(6));
-        let nothing = Array3::<f64>::zeros((3, 0, 2));
-        assert_eq!(nothing.par().on(pool).map(|x| x + 1.0).collect_array().shape(), [3, 0, 2]);
-        assert_eq!(nothing.par_axis(Axis(0)).on(pool).map(|part| part.len()).collect(), [0; 3]);
+        let empty = Array3::<f64>::zeros((3, 0, 2));
+        assert_eq!(empty.par().on(pool).map(|x| x + 1.0).collect_array().shape(), [3, 0, 2]);
+        assert_eq!(empty.par_axis(Axis(0)).on(pool).map(|part| part.len()).collect(), [0; 3]);
         // A broadcast view, whose places share elements.
         let broadcast = owned.row(1);
         let broadcast = broadcast.broadcast((9, 7)).unwrap();

@@ -280,9 +280,9 @@ fn an_empty_box_may_have_any_extents() {
 /// A slice of elements without size may have more elements than there are addresses.
 #[test]
 fn chunks_of_slices_of_elements_without_size_work() {
-    let nothing = [(); usize::MAX];
+    let units = [(); usize::MAX];
     let size = usize::MAX / 2 + 1;
-    assert_eq!(nothing.par_chunks(size).map(<[()]>::len).collect(), [size, size - 1]);
+    assert_eq!(units.par_chunks(size).map(<[()]>::len).collect(), [size, size - 1]);
     let mut few = [(); 10];
     assert_eq!(few.par_chunks_mut(usize::MAX).map(|part| part.len()).collect(), [10]);
 }

@@ -93,8 +93,8 @@ fn numeric_reductions_agree_with_loops() {
         assert_eq!((stream().min(), stream().max()), (values.par().min(), values.par().max()));
         assert_eq!(stream().copied().reduce(f64::max), values.par().max());
         assert_eq!((1..=20_u64).par_stream().on(&pool).product(), 2_432_902_008_176_640_000);
-        let nothing = || values[..0].iter().par_stream().on(&pool);
-        assert_eq!((nothing().sum(), nothing().product(), nothing().min()), (0.0, 1.0, None));
+        let empty = || values[..0].iter().par_stream().on(&pool);
+        assert_eq!((empty().sum(), empty().product(), empty().min()), (0.0, 1.0, None));
         let no_number = || [f64::NAN; 3].into_iter().par_stream().on(&pool);
         assert_eq!((no_number().min(), no_number().max()), (Some(f64::INFINITY), Some(f64::NEG_INFINITY)));
     }

@@ -141,10 +141,10 @@ impl Cancellations {
                 }
                 Step::CancelTask { back } => {
                     if let Some(&task) = tasks.iter().rev().nth(back) {
-                        let told: usize = task;
+                        let task: usize = task;
                         let came_in_time = seen[i] == Observation::CancelAnswer(true);
-                        may[told] |= came_in_time;
-                        must[told] |= came_in_time;
+                        may[task] |= came_in_time;
+                        must[task] |= came_in_time;
                     }
                 }
                 _ => {

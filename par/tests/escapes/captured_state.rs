@@ -1,4 +1,4 @@
-//! The closure of a loop changes what all participants share.
+//! The closure of a loop changes a variable that all participants share.
 
 use anabranch_par::prelude::*;
 

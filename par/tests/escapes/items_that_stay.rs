@@ -1,4 +1,4 @@
-//! Items that must stay on their thread.
+//! A loop over items that are not `Send`.
 
 use anabranch_par::prelude::*;
 use std::rc::Rc;

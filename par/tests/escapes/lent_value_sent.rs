@@ -1,4 +1,4 @@
-//! A value that a pool has lent goes to another thread.
+//! A value lent by a pool moves to another thread.
 
 use anabranch_par::scratch::Pool;
 

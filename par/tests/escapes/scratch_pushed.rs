@@ -1,4 +1,4 @@
-//! A slice of scratch memory leaves its scope in something that lives longer.
+//! A slice of scratch memory leaves its scope in a vector that lives longer.
 
 use anabranch_par::scratch;
 

@@ -1,4 +1,4 @@
-//! A slice of scratch memory leaves its scope as the result.
+//! A slice of scratch memory is returned from its scope.
 
 use anabranch_par::scratch;
 

@@ -1,4 +1,4 @@
-//! A slice of scratch memory leaves an inner scope for an outer one.
+//! A slice of scratch memory is returned from an inner scope to an outer one.
 
 use anabranch_par::scratch;
 

@@ -1,4 +1,4 @@
-//! Two loops, one inside the other, with scratch from the same place.
+//! A loop and a loop inside it use scratch from the same `WorkerLocal`.
 
 use anabranch_par::{prelude::*, scratch::WorkerLocal};
 
