@@ -4,4 +4,8 @@
 //! in Rust has a module here.
 
 pub mod ndarray_gray_scott;
+pub mod pools;
 pub mod program;
+
+/// Celerity 0.7 on SimSYCL, whose figures are quoted.
+pub const CELERITY: &str = "Celerity 0.7";

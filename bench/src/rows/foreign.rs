@@ -7,7 +7,10 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{Program, TBB_LOOPS},
+    peers::{
+        pools::rayon_pool,
+        program::{Program, TBB_LOOPS},
+    },
     row::Row,
 };
 
@@ -92,7 +95,7 @@ impl Job for Bytes {
 fn submitted(context: &Context) -> Result<Outcome, Failure> {
     let load = Load::back_to_back(context.pick(100, 2), 500);
     let pool = ThreadPool::new(context.threads)?;
-    let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
+    let rayon = rayon_pool(context.threads)?;
     let job = black_box([1_usize, 2]);
     let ours = || pool.submit(Arc::new(Bytes(job)));
     Contest::ours(|| Ok(load.time(ours)))
@@ -113,7 +116,7 @@ fn submitted(context: &Context) -> Result<Outcome, Failure> {
 
 fn waited_for(context: &Context) -> Result<Outcome, Failure> {
     let pool = ThreadPool::new(context.threads)?;
-    let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
+    let rayon = rayon_pool(context.threads)?;
     // Fewer operations for rayon, which takes microseconds for each.
     let few = Load::back_to_back(context.pick(10, 2), context.pick(200, 10));
     let ours = || pool.spawn(|| black_box(())).join();

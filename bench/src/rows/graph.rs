@@ -2,19 +2,18 @@
 
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
+    peers::CELERITY,
     row::{Row, times},
     workloads::topologies::{
         Node, Topology, chain, contracting_tree, expanding_tree, jacobi, soup, wave_sim, wave_sim_on,
     },
 };
 
-/// Version 0.7 on SimSYCL; medians.
-const CELERITY: &str = "Celerity 0.7";
-
 /// A topology's name, its constructor, and its figures.
 type Entry = (&'static str, fn() -> Topology, Figures);
 
 /// Microseconds per task: the task graph alone, with the commands of a single node, and with those of one of 16 nodes.
+/// Celerity's are medians.
 struct Figures {
     celerity: [f64; 3],
     better: [f64; 3],

@@ -6,7 +6,7 @@ use anabranch_par::flush_denormals;
 
 use crate::{
     harness::{Contest, Context, Failure, Outcome},
-    peers::ndarray_gray_scott::Simulation,
+    peers::{ndarray_gray_scott::Simulation, pools::rayon_pool},
     row::{Row, times},
     workloads::{
         application::simulate,
@@ -89,7 +89,7 @@ struct Peer {
 
 impl Peer {
     fn new(threads: usize, shape: [usize; 2], steps: u64) -> Result<Self, Failure> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let pool = rayon_pool(threads)?;
         let updates = (shape[0] * shape[1]) as f64 * steps as f64;
         Ok(Self { pool, simulation: Simulation::new(shape), updates, steps })
     }
@@ -120,7 +120,7 @@ fn overlap(context: &Context) -> Result<Outcome, Failure> {
         let total = total_seconds(vec!["--output".into(), output.into()])?;
         drop(folder);
         let compute = total_seconds(vec!["--no-output".into()])?;
-        let writing = frames.seconds(Way::Store)?;
+        let writing = frames.seconds(Way::Direct)?;
         Ok(vec![total / compute.max(writing)])
     })
     .run(context.pick(4, 1))

@@ -7,7 +7,10 @@ use rayon::prelude::*;
 
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{OPENMP, Program, TBB},
+    peers::{
+        pools::rayon_pool,
+        program::{OPENMP, Program, TBB},
+    },
     row::{Row, times},
 };
 
@@ -34,7 +37,7 @@ pub fn rows() -> Vec<Row> {
 fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
     let ours = ThreadPool::new(threads)?;
-    let rayon = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let rayon = rayon_pool(threads)?;
     let empty_region = |program: &mut Program| program.time("empty-region", threads, threads, load);
     Contest::ours(|| {
         Ok(load.time(|| {

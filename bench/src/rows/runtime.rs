@@ -8,6 +8,7 @@ use rustix::time::ClockId;
 use crate::{
     clock::seconds,
     harness::{Contest, Context, Failure, Load, Outcome},
+    peers::{CELERITY, pools::rayon_pool},
     row::Row,
 };
 
@@ -61,9 +62,6 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Version 0.7 on SimSYCL; typical figures.
-const CELERITY: &str = "Celerity 0.7";
-
 type Operation<'rt> = Box<dyn FnMut() -> Result<(), Error> + 'rt>;
 /// Creates an operation and the objects that it uses.
 type Prepare = fn(&Runtime) -> Result<Operation<'_>, Error>;
@@ -114,7 +112,7 @@ fn latency(context: &Context, batch: usize, prepare: Prepare) -> Result<Outcome,
 fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
     let load = Load::back_to_back(context.pick(50, 3), 20);
     let runtime = Runtime::builder().threads(context.threads).build()?;
-    let rayon = rayon::ThreadPoolBuilder::new().num_threads(context.threads).build()?;
+    let rayon = rayon_pool(context.threads)?;
     let mut operation = one_host_task(&runtime)?;
     Contest::ours(|| microseconds(load, &mut operation))
         .peer("rayon install", || microseconds(load, || rayon.install(|| Ok(()))))

@@ -5,15 +5,13 @@ use anabranch_graph::ConflictScheduler;
 use super::tasks;
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
+    peers::CELERITY,
     row::Row,
     workloads::{
         conflicts::{Conflicts, by_object, by_pairs},
         empty_tasks::{Kind, Shape},
     },
 };
-
-/// Version 0.7 on SimSYCL; per pass.
-const CELERITY: &str = "Celerity 0.7";
 
 pub fn rows() -> Vec<Row> {
     let complete = Conflicts::complete(200);

@@ -15,8 +15,8 @@ pub fn rows() -> Vec<Row> {
             .better(times(1.0, PLAIN))
     };
     vec![
-        row("store/memory-fs", "200 frames of 1080x1920 f32 with Writer::append", Way::Store),
-        row("store/memory-fs-append", "the same frames with QueuedWriter::append", Way::Append),
+        row("store/memory-fs", "200 frames of 1080x1920 f32 with Writer::append", Way::Direct),
+        row("store/memory-fs-append", "the same frames with QueuedWriter::append", Way::Queued),
     ]
 }
 

@@ -11,9 +11,9 @@ use crate::harness::Failure;
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
     /// To HDF5 on the calling thread, from the caller's memory.
-    Store,
-    /// To HDF5 by the writer's thread; the frames are copied and queued for it.
-    Append,
+    Direct,
+    /// To HDF5 on the writer's thread; each frame is copied and queued for it.
+    Queued,
     /// By plain `write` calls, to a file without structure.
     Plain,
 }
@@ -44,28 +44,36 @@ impl Frames {
         let frame: Vec<f32> = (0..self.shape[0] * self.shape[1]).map(|i| i as f32).collect();
         let begin = Instant::now();
         match way {
-            Way::Store | Way::Append => self.write_hdf5(&path, &frame, matches!(way, Way::Append))?,
+            Way::Direct => self.write_directly(&path, &frame)?,
+            Way::Queued => self.write_queued(&path, &frame)?,
             Way::Plain => self.write_plain(&path, &frame)?,
         }
         Ok(begin.elapsed().as_secs_f64())
     }
 
-    fn write_hdf5(&self, path: &Path, frame: &[f32], queued: bool) -> Result<(), Failure> {
-        let options = FileOptions::new(path).frames(self.count).frame_shape(&self.shape).stamps(true);
-        let mut writer = options.create::<f32>()?;
-        let stamps = (0..self.count).map(|step| Stamp { step, time: step as f64 });
-        if queued {
-            let mut writer = writer.queued(2)?;
-            for stamp in stamps {
-                writer.append(frame, stamp)?;
-            }
-            writer.finish()?;
-        } else {
-            for stamp in stamps {
-                writer.append(frame, stamp)?;
-            }
-            writer.finish()?;
+    fn options(&self, path: &Path) -> FileOptions {
+        FileOptions::new(path).frames(self.count).frame_shape(&self.shape).stamps(true)
+    }
+
+    fn stamps(&self) -> impl Iterator<Item = Stamp> {
+        (0..self.count).map(|step| Stamp { step, time: step as f64 })
+    }
+
+    fn write_directly(&self, path: &Path, frame: &[f32]) -> Result<(), Failure> {
+        let mut writer = self.options(path).create::<f32>()?;
+        for stamp in self.stamps() {
+            writer.append(frame, stamp)?;
         }
+        writer.finish()?;
+        Ok(())
+    }
+
+    fn write_queued(&self, path: &Path, frame: &[f32]) -> Result<(), Failure> {
+        let mut writer = self.options(path).create::<f32>()?.queued(2)?;
+        for stamp in self.stamps() {
+            writer.append(frame, stamp)?;
+        }
+        writer.finish()?;
         Ok(())
     }
 

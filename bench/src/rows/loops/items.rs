@@ -6,12 +6,16 @@ use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
 use super::{
-    chili_pool, ours, rayon_pool, scaled,
+    ours,
+    timing::scaled,
     work::{small, tiny},
 };
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{OPENMP_LOOPS, Program, TBB_LOOPS},
+    peers::{
+        pools::{chili_pool, rayon_pool},
+        program::{OPENMP_LOOPS, Program, TBB_LOOPS},
+    },
     row::{Row, times, times_best},
 };
 

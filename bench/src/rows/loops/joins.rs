@@ -2,10 +2,16 @@
 
 use anabranch_par::ThreadPool;
 
-use super::{chili_pool, ours, rayon_pool, scaled, time};
+use super::{
+    ours,
+    timing::{scaled, time},
+};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{Program, TBB_LOOPS},
+    peers::{
+        pools::{chili_pool, rayon_pool},
+        program::{Program, TBB_LOOPS},
+    },
     row::{Row, times},
 };
 

@@ -9,13 +9,16 @@ use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
 use super::{
-    MS, ours,
+    ours,
     product::{Pair, Scratch},
-    rayon_pool, scaled, time,
+    timing::{MS, scaled, time},
 };
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{Program, TBB_LOOPS},
+    peers::{
+        pools::rayon_pool,
+        program::{Program, TBB_LOOPS},
+    },
     row::{Row, times_best},
 };
 

@@ -13,14 +13,10 @@ mod product;
 mod reductions;
 mod serial;
 mod sorting;
+mod timing;
 mod work;
 
-use std::{hint::black_box, num::NonZero};
-
-use crate::{
-    harness::{Failure, Load},
-    row::Row,
-};
+use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
     [items::rows(), joins::rows(), reductions::rows(), matmulsums::rows(), sorting::rows(), idle::rows()]
@@ -28,30 +24,3 @@ pub fn rows() -> Vec<Row> {
         .flatten()
         .collect()
 }
-
-fn rayon_pool(threads: usize) -> Result<rayon::ThreadPool, Failure> {
-    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
-}
-
-/// A pool of chili's; the calling thread is one of its threads.
-fn chili_pool(threads: usize) -> chili::ThreadPool {
-    chili::ThreadPool::with_config(chili::Config {
-        thread_count: NonZero::new(threads),
-        ..Default::default()
-    })
-}
-
-/// Times an operation in nanoseconds. The compiler must compute its result.
-fn time<R>(load: Load, mut operation: impl FnMut() -> R) -> Vec<f64> {
-    load.time(|| {
-        black_box(operation());
-    })
-}
-
-/// Converts figures to a unit that is `unit` times as large.
-fn scaled(figures: Vec<f64>, unit: f64) -> Vec<f64> {
-    figures.into_iter().map(|figure| figure / unit).collect()
-}
-
-/// Nanoseconds in a millisecond.
-const MS: f64 = 1e6;

@@ -4,14 +4,17 @@ use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
 use super::{
-    MS, ours, rayon_pool, scaled,
+    ours,
     serial::{dot_of, min_of, smaller, sum_of},
-    time,
+    timing::{MS, scaled, time},
     work::fraction,
 };
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{OPENMP_LOOPS, Program, TBB_LOOPS},
+    peers::{
+        pools::rayon_pool,
+        program::{OPENMP_LOOPS, Program, TBB_LOOPS},
+    },
     row::{Row, times},
 };
 

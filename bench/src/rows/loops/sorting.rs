@@ -3,10 +3,17 @@
 use anabranch_par::ThreadPool;
 use rayon::prelude::*;
 
-use super::{MS, ours, rayon_pool, scaled, work::random};
+use super::{
+    ours,
+    timing::{MS, scaled},
+    work::random,
+};
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::program::{Program, TBB_LOOPS},
+    peers::{
+        pools::rayon_pool,
+        program::{Program, TBB_LOOPS},
+    },
     row::{Row, times},
 };
 
