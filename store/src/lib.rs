@@ -1,14 +1,15 @@
 //! Bounded, crash-safe output of frames to HDF5.
 //!
-//! A [`Writer`] writes the frames of a simulation into a file of [`FileOptions`], on the thread that calls it. A program that should
-//! compute the next frame meanwhile has two ways:
+//! A [`Writer`] writes the frames of a simulation into a file of [`FileOptions`], on the thread that calls
+//! it. A program that should compute the next frame meanwhile has two ways:
 //!
 //! - a program on the Anabranch runtime calls [`Writer::append`] in a host task, beside its kernels;
-//! - any other program calls [`Writer::queued`] and gets a [`QueuedWriter`]: a bounded queue, and an I/O thread that writes. The queue
-//!   evens out the two sides, and slows the program down when storage is the limit, so that memory stays bounded. The statistics say
-//!   which side waited ([`Stats`]).
+//! - any other program calls [`Writer::queued`] and gets a [`QueuedWriter`]: a bounded queue, and an I/O
+//!   thread that writes. The queue evens out the two sides, and slows the program down when storage is the
+//!   limit, so that memory stays bounded. The statistics say which side waited ([`Stats`]).
 //!
-//! A [`Reader`] reads the frames back, also while they are written. The module [`checkpoint`] saves the state of a computation.
+//! A [`Reader`] reads the frames back, also while they are written. The module [`checkpoint`] saves the state
+//! of a computation.
 //!
 //! ```
 //! use anabranch_store::{FileOptions, Reader, Stamp};
@@ -38,19 +39,20 @@
 //!
 //! # Promises
 //!
-//! - The file is a valid HDF5 file from the moment it has its name, for every reader, also while it is written and after
-//!   `kill -9`: HDF5 lays it out completely under a temporary name; after that, frames go to
-//!   their places by positioned writes, and HDF5's own structures stay as they are.
-//! - `/stored_frames` counts the complete frames. The count is advanced after a frame's bytes are written, so that
-//!   every frame up to the count is complete. The contents behind it are undefined (mostly zeros).
-//! - Compressed files ([`FileOptions::compress`]) keep the same promises by another protocol: chunks are appended, and the
-//!   entries of a chunk index that HDF5 built beforehand are redirected to them. Such a file is up to 64 MiB longer than
-//!   its contents while it is written (a hole, where the file system knows holes), and frames that are
-//!   written again after [`FileOptions::resume`] take space again. A frame that is already counted and
-//!   is being written again is replaced by one small write, so that readers get its old or its new content.
-//! - A frame that cannot be written is reported by its index, with the operating system's error: by the call that wrote it
-//!   ([`Writer`]), or by the next call ([`QueuedWriter`]). The stored frames stay readable, and the file can be resumed when the cause
-//!   is gone.
+//! - The file is a valid HDF5 file from the moment it has its name, for every reader, also while it is
+//!   written and after `kill -9`: HDF5 lays it out completely under a temporary name; after that, frames go
+//!   to their places by positioned writes, and HDF5's own structures stay as they are.
+//! - `/stored_frames` counts the complete frames. The count is advanced after a frame's bytes are written, so
+//!   that every frame up to the count is complete. The contents of the frames after it are undefined (mostly zeros).
+//! - Compressed files ([`FileOptions::compress`]) keep the same promises by another protocol: chunks are
+//!   appended, and the entries of a chunk index that HDF5 built beforehand are redirected to them. Such a
+//!   file is up to 64 MiB longer than its contents while it is written (a hole, where the file system knows
+//!   holes), and frames that are written again after [`FileOptions::resume`] take space again. A frame that
+//!   is already counted and is being written again is replaced by one small write, so that readers get its
+//!   old or its new content.
+//! - A frame that cannot be written is reported by its index, with the operating system's error: by the call
+//!   that wrote it ([`Writer`]), or by the next call ([`QueuedWriter`]). The stored frames stay readable, and
+//!   the file can be resumed when the cause is gone.
 //! - [`SyncLevel`] chooses what survives a *power* failure.
 //!
 //! # Building

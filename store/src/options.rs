@@ -13,8 +13,8 @@ pub enum SyncLevel {
     /// No further promise. The operating system writes to the device when it sees fit; after a power
     /// failure any part of the file may be missing, also some time after the program ended.
     None,
-    /// When [`Writer::finish`](crate::Writer::finish) returns `Ok`, everything is on the device. A power failure
-    /// before that may leave the count ahead of the frames.
+    /// When [`Writer::finish`](crate::Writer::finish) returns `Ok`, everything is on the device. A power
+    /// failure before that may leave the count ahead of the frames.
     #[default]
     End,
     /// Each frame is on the device before it is counted (`fdatasync`, then the count, then

@@ -22,11 +22,11 @@ use std::{
 
 /// Reads the frames of a file. Several threads may read through one `Reader` at the same time.
 ///
-/// A file of this crate is read by position: HDF5 reads the layout and closes the file, so that
-/// nothing is locked or cached, and [`stored_frames`](Self::stored_frames) follows a
-/// program that is still writing. Other HDF5 files with a numeric dataset whose first dimension
-/// counts frames can be read too (also a file of this crate that `h5repack` has rewritten). If such a file has no
-/// `/stored_frames`, all of its frames count as stored.
+/// A file of this crate is read by position: HDF5 reads the layout and closes the file, so that nothing is
+/// locked or cached, and [`stored_frames`](Self::stored_frames) follows a program that is still writing.
+/// Other HDF5 files with a numeric dataset whose first dimension counts frames can be read too (also a file
+/// of this crate that `h5repack` has rewritten). If such a file has no `/stored_frames`, all of its frames
+/// count as stored.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
@@ -57,10 +57,10 @@ impl Reader {
         let name = match names.iter().find(|name| *name == "matrix") {
             Some(name) => name,
             None => {
-                let mut others = names
+                let mut datasets = names
                     .iter()
                     .filter(|name| !RESERVED.contains(&name.as_str()) && file.dataset(name).is_ok());
-                match (others.next(), others.next()) {
+                match (datasets.next(), datasets.next()) {
                     (Some(only), None) => only,
                     (None, _) => return Err(StoreError::format(path, "it has no dataset of frames")),
                     _ => return Err(StoreError::format(path, "it has several datasets; name one")),

@@ -1,4 +1,5 @@
-//! A disk that fills up during the run is reported, and stored frames stay: on a small file system of the test's own.
+//! A disk that fills up during the run is reported, and stored frames stay: on a small file system of the
+//! test's own.
 #![cfg(target_os = "linux")]
 
 use anabranch_store::{FileOptions, Reader, Stamp, StoreError};

@@ -1,5 +1,5 @@
-//! h5py and this crate read each other's files. The test is skipped where h5py is not installed; the environment variable `PYTHON` names
-//! the interpreter, which is `python3` by default.
+//! h5py and this crate read each other's files. The test is skipped where h5py is not installed; the
+//! environment variable `PYTHON` names the interpreter, which is `python3` by default.
 
 use anabranch_store::{FileOptions, Reader, Stamp};
 use std::{path::Path, process::Command};

@@ -1,4 +1,5 @@
-//! Frames are read back as they were written: at any time, in every mode, by this crate and by the HDF5 library.
+//! Frames are read back as they were written: at any time, in every mode, by this crate and by the HDF5
+//! library.
 
 use anabranch_store::{
     Attr, FileOptions, QueuedWriter, Reader, Stamp, StoreError, Summary, SyncLevel, Writer,

@@ -1,5 +1,5 @@
-//! Speed of the kernel on one thread: nanoseconds per cell and step, the best of many calls, for each instruction
-//! set of this processor.
+//! Prints the speed of the kernel on one thread: nanoseconds per cell and step, the best of many calls, for
+//! each instruction set of this processor.
 //!
 //! ```text
 //! cargo run --release -p gray-scott --example kernel_speed [ROWS COLS STEPS]
@@ -9,12 +9,13 @@
 
 #![forbid(unsafe_code)]
 
+use gray_scott::{
+    kernel::{Output, Simd, Stepper},
+    model::{Edges, Params, initial},
+};
 use std::time::{Duration, Instant};
 
-use gray_scott::kernel::{Output, Simd, Stepper};
-use gray_scott::model::{Edges, Params, initial};
-
-/// U and V, from multiples of 64 bytes on.
+/// U and V, each beginning at a multiple of 64 bytes.
 struct Fields {
     u: Vec<f32>,
     v: Vec<f32>,
@@ -50,7 +51,7 @@ fn padding(memory: &[f32]) -> usize {
     memory.as_ptr().align_offset(64)
 }
 
-/// The best time of a call, per cell and step, and the step count of a call.
+/// The best time of a call, per cell and step, and the number of steps in a call.
 fn measure(simd: Simd, [rows, cols]: [usize; 2], steps: Option<usize>, time: Duration) -> (f64, usize) {
     let stepper = Stepper::new(simd, Params::default(), Edges::Absorbing, [rows, cols]);
     let steps = steps.unwrap_or(stepper.preferred_steps());
@@ -58,7 +59,7 @@ fn measure(simd: Simd, [rows, cols]: [usize; 2], steps: Option<usize>, time: Dur
     let mut scratch = vec![0.0; stepper.scratch_len(steps)];
     let (begin, mut best) = (Instant::now(), f64::INFINITY);
     while begin.elapsed() < time {
-        // Long before V decays to denormal numbers anywhere, start again.
+        // Start again long before V decays to denormal numbers anywhere.
         let mut fields = [Fields::new(&u, &v, cols), Fields::new(&u, &v, cols)];
         for _ in 0..(400 / steps).max(1) {
             let [before, after] = &mut fields;

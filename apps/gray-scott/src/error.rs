@@ -1,26 +1,26 @@
-//! What can go wrong, and the exit status that says so.
+//! The errors of the program, and their exit statuses.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
+use crate::parameters::Difference;
 use anabranch::Cause;
 use anabranch_store::StoreError;
+use indicatif::DecimalBytes;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use crate::human;
-use crate::parameters::Difference;
-
-/// An error of the program, with what the user can do about it.
+/// An error of the program, with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The options make no sense together, or with the file.
+    /// The options contradict each other, or the file.
     #[error("{0}")]
     Usage(String),
     /// The disk has no room for the output.
     #[error(
         "{} and its checkpoint need {}, and the file system has {} free: store fewer or smaller frames, make room, \
          or choose another path",
-        path.display(), human::bytes(*needed), human::bytes(*available)
+        path.display(), DecimalBytes(*needed), DecimalBytes(*available)
     )]
     NoSpace {
         /// The output file.
@@ -39,15 +39,15 @@ pub enum Error {
     /// The HDF5 file cannot be written or read.
     #[error(transparent)]
     Store(StoreError),
-    /// The file to be resumed was not written by this program.
+    /// The file to resume was not written by this program.
     #[error("{} lacks the parameters of a simulation: it was not written by gray-scott simulate", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,
     },
-    /// The file to be resumed was made with other parameters than the command line gives.
+    /// The command line contradicts the parameters of the file to resume.
     #[error(
-        "{} was made with --{} {}, not {}: a run is resumed with the parameters of its file; leave --{} out, or \
+        "{} was made with --{} {}, not {}: a run is resumed with the parameters of its file; leave out --{}, or \
          start another run",
         path.display(), difference.name, difference.first, difference.second, difference.name
     )]
@@ -70,23 +70,23 @@ pub enum Error {
         /// The parameter, its value in the output file, and its value in the checkpoint.
         difference: Difference,
     },
-    /// The program's own error, which a task of the run ended with.
+    /// A task of the run failed with an error of this program.
     #[error("{}", describe(&**.0))]
     Task(Arc<dyn std::error::Error + Send + Sync>),
-    /// The runtime refuses something, or a task has panicked.
+    /// The runtime refused something, or a task panicked.
     #[error(transparent)]
     Runtime(anabranch::Error),
-    /// Ctrl-C cannot be watched for.
-    #[error("cannot take over the interrupt signal")]
+    /// Ctrl-C cannot be handled.
+    #[error("cannot handle the interrupt signal")]
     Signals(#[source] ctrlc::Error),
     /// A file or folder other than the HDF5 file cannot be read or written.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried: `write`, `make the folder`.
+        /// The operation: `write`, `create the folder`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -102,7 +102,7 @@ impl From<StoreError> for Error {
 }
 
 impl From<anabranch::Error> for Error {
-    /// What one of the program's own tasks has to say is told without the task around it.
+    /// Unwraps an error of this program from the failure of its task.
     fn from(error: anabranch::Error) -> Self {
         if let anabranch::Error::Failed(failures) = &error
             && let Some(Cause::Error(own)) = failures.iter().next().map(|failure| &failure.cause)
@@ -120,7 +120,7 @@ impl From<anabranch::par::PoolError> for Error {
 }
 
 impl Error {
-    /// For `map_err`: an error that says what was tried with which file.
+    /// For `map_err`: an error with the operation and the file.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
@@ -134,7 +134,7 @@ impl Error {
     }
 }
 
-/// The error and its causes in one line, without those that only repeat what was said.
+/// The error and its causes in one line. Causes whose text the line already contains are left out.
 pub fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_with_its_causes() {
+    fn the_description_of_an_error_contains_its_causes() {
         let cause = io::Error::new(io::ErrorKind::PermissionDenied, "permission denied");
         let error = Error::io("write", Path::new("frames/a.png"))(cause);
         assert_eq!(describe(&error), "cannot write frames/a.png: permission denied");

@@ -1,78 +1,47 @@
-//! Gray-Scott reaction-diffusion on the Anabranch runtime.
+//! Gray-Scott reaction-diffusion on the Anabranch runtime: the library behind the `gray-scott` program.
 //!
-//! The library behind the `gray-scott` program. [`run`] takes the parsed command line; each
-//! subcommand has a module of its own ([`simulate`], [`render`], [`info`],
-//! [`bench`](mod@bench)). The model and its kernel
-//! are in [`model`] and [`kernel`]. Around them stand [`parameters`] (what a run is), [`output`] and
-//! [`checkpoint`] (what it leaves on the disk), [`progress`] and [`interrupt`] (what the user sees and does
-//! meanwhile), and [`stats`] (what it says at the end).
+//! [`main`] runs the program with a command line. From the top down:
+//!
+//! - [`commands`]: the subcommands, each with its options;
+//! - [`run`](mod@run): a run of the simulation, as tasks of the runtime;
+//! - [`files`]: the contents of an output file and of a checkpoint;
+//! - [`report`]: progress, statistics, and how numbers and commands are printed;
+//! - [`kernel`]: the fast stencil; [`model`]: the equations, the edges, the initial state, the presets;
+//! - [`parameters`]: everything that the result of a run depends on.
 
 #![forbid(unsafe_code)]
 
-pub mod bench;
-pub mod checkpoint;
-pub mod drive;
+pub mod commands;
 pub mod error;
-pub mod frames;
-pub mod human;
-pub mod info;
-pub mod interrupt;
+pub mod files;
 pub mod kernel;
 pub mod model;
-pub mod options;
-pub mod output;
+mod outcome;
 pub mod parameters;
-pub mod presets;
-pub mod progress;
-pub mod render;
-pub mod simulate;
-pub mod start;
-pub mod stats;
+pub mod report;
+pub mod run;
 
-use std::io::{self, Write};
-use std::path::Path;
+pub use commands::Cli;
+pub use outcome::Outcome;
 
-use error::Error;
-use options::{Cli, Command};
+use clap::Parser;
+use std::{ffi::OsString, process::ExitCode};
 
-/// How a command ended that did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It did all that it was asked to.
-    Done,
-    /// The user stopped it; what it did until then is kept.
-    Interrupted,
-}
-
-impl Outcome {
-    /// The exit status of the process.
-    pub fn exit_status(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Interrupted => interrupt::EXIT_STATUS,
-        }
-    }
-}
-
-/// Does what the command line asks for.
+/// Runs the program with this command line, whose first word is the name of the program. Errors go to
+/// standard error.
 ///
-/// # Errors
-/// Those of the subcommand.
-pub fn run(cli: &Cli) -> Result<Outcome, Error> {
-    match &cli.command {
-        Command::Simulate(args) => simulate::run(args),
-        Command::Render(args) => render::run(args).map(|()| Outcome::Done),
-        Command::Info(args) => info::run(args).map(|()| Outcome::Done),
-        Command::Bench(args) => bench::run(args).map(|()| Outcome::Done),
+/// A command line that does not parse, `--help` and `--version` end the process.
+pub fn main<W: Into<OsString> + Clone>(command_line: impl IntoIterator<Item = W>) -> ExitCode {
+    match Cli::parse_from(command_line).run() {
+        Ok(outcome) => ExitCode::from(outcome.exit_status()),
+        Err(error) => {
+            eprintln!("error: {}", error::describe(&error));
+            ExitCode::from(error.exit_status())
+        }
     }
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
-pub(crate) fn print(text: &str) -> Result<(), Error> {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::io("write to", Path::new("standard output"))(error))
-        }
-        _ => Ok(()),
-    }
-}
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

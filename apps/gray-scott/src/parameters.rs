@@ -1,12 +1,11 @@
-//! What a run is: everything that its result depends on.
+//! The parameters of a run: everything that its result depends on.
 //!
-//! [`Parameters`] are the same thing in three places: on the command line, in the output file's
-//! attributes and in the checkpoint. Their [`entries`](Parameters::entries) say them as text, by the name of
-//! the option that sets each, which is how two sets are compared when a run is resumed.
-
-use serde::{Deserialize, Serialize};
+//! The same [`Parameters`] are on the command line, in the output file's
+//! attributes and in the checkpoint. Their [`entries`](Parameters::entries) are text, by the name of
+//! the option that sets each; two sets are compared by them when a run is resumed.
 
 use crate::model::{Edges, Params};
+use serde::{Deserialize, Serialize};
 
 /// The parameters of one simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,9 +28,9 @@ pub struct Parameters {
     pub du: f32,
     /// Diffusion coefficient of V.
     pub dv: f32,
-    /// What lies outside the grid.
+    /// The values outside the grid.
     pub edges: Edges,
-    /// Seed of the noise that is added to the initial state, if any is.
+    /// Seed of the noise in the initial state; `None` for no noise.
     pub noise: Option<u64>,
 }
 
@@ -96,7 +95,7 @@ impl Parameters {
         self.frame_bytes() * self.frames
     }
 
-    /// Whether sizes and counts can be computed with: the total of bytes and of steps fit into 63 bits.
+    /// Whether the totals of bytes and of steps fit into 63 bits, so that sizes and counts do not overflow.
     pub fn is_representable(&self) -> bool {
         let limit = i64::MAX as u128;
         let bytes = self.rows as u128 * self.cols as u128 * 4;
@@ -105,8 +104,8 @@ impl Parameters {
             && self.frames as u128 * self.steps_per_frame as u128 <= limit
     }
 
-    /// Whether diffusion alone is stable: the explicit step multiplies the shortest waves by 1 - 4 D dt, which
-    /// must stay above -1.
+    /// Whether diffusion alone is stable: the explicit step multiplies the shortest waves by 1 - 4 D dt,
+    /// which must stay above -1.
     pub fn is_stable(&self) -> bool {
         self.dt * self.du.max(self.dv) <= 0.5
     }
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_store_a_gigabyte_at_most_and_are_stable() {
+    fn the_defaults_are_stable_and_store_less_than_a_gigabyte() {
         let p = Parameters::default();
         assert_eq!((p.cells(), p.steps(), p.total_bytes()), (2_073_600, 3200, 829_440_000));
         assert!(p.is_stable() && p.is_representable());
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_step_that_diffusion_blows_up_is_unstable() {
+    fn a_long_time_step_is_unstable() {
         assert!(!Parameters { dt: 5.5, ..Parameters::default() }.is_stable());
     }
 
@@ -167,13 +166,13 @@ mod tests {
     fn a_difference_names_the_option_and_both_values() {
         let file = Parameters::default();
         assert_eq!(file.difference(&file.clone()), None);
-        let asked = Parameters { feed: 0.03, ..file.clone() };
-        let difference = file.difference(&asked).unwrap();
+        let requested = Parameters { feed: 0.03, ..file.clone() };
+        let difference = file.difference(&requested).unwrap();
         assert_eq!((difference.name, &*difference.first, &*difference.second), ("feed", "0.014", "0.03"));
     }
 
     #[test]
-    fn floats_survive_their_text() {
+    fn parameters_are_read_back_from_json() {
         let p = Parameters { kill: 0.06093, dt: 1.0 / 3.0, ..Parameters::default() };
         let text = serde_json::to_string(&p).unwrap();
         assert_eq!(serde_json::from_str::<Parameters>(&text).unwrap(), p);

@@ -1,4 +1,4 @@
-//! The program as its users start it: exit statuses, and what it prints where.
+//! The program as its users start it: exit statuses, standard output and standard error.
 
 use std::process::{Command, Output};
 

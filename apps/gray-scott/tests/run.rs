@@ -1,12 +1,14 @@
-//! Whole runs of the program: what is stored, what survives, and how runs go on.
-
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+//! Whole runs of the program: frames are stored, survive an interruption or a kill, and are continued bit for
+//! bit.
 
 use anabranch_store::Reader;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
 use tempfile::TempDir;
 
 /// Starts the program in `folder`.
@@ -26,7 +28,7 @@ fn run(folder: &Path, args: &str) -> Output {
     start(folder, args).wait_with_output().expect("the program ends")
 }
 
-/// Runs the program, which must succeed, and returns what it wrote to standard error.
+/// Runs the program, which must succeed, and returns its standard error.
 fn succeed(folder: &Path, args: &str) -> String {
     let output = run(folder, args);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -34,7 +36,7 @@ fn succeed(folder: &Path, args: &str) -> String {
     text
 }
 
-/// Runs the program, which must fail with this status, and returns what it wrote to standard error.
+/// Runs the program, which must fail with this status, and returns its standard error.
 fn fail(folder: &Path, args: &str, status: i32) -> String {
     let output = run(folder, args);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -101,7 +103,7 @@ fn without_output_nothing_is_written() {
 }
 
 #[test]
-fn quiet_runs_say_nothing() {
+fn a_quiet_run_prints_nothing() {
     let folder = folder();
     let output = run(folder.path(), "simulate -q -r 9 -c 9 -n 2");
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
@@ -119,7 +121,7 @@ fn an_existing_file_is_kept_unless_forced() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_before_the_start() {
+fn output_that_cannot_be_written_is_refused_before_the_start() {
     let folder = folder();
     let text = fail(folder.path(), "simulate -n 1000000000000", 1);
     assert!(text.contains("need 8.29 EB, and the file system has "), "{text}");
@@ -160,7 +162,7 @@ fn frames_become_pictures_and_animations() {
     assert!(text.contains("--last 12") && text.contains("frames 0 to 11"), "{text}");
 }
 
-/// What a run is stopped with.
+/// Sends a signal to a run.
 #[cfg(unix)]
 fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
@@ -172,7 +174,7 @@ fn signal(child: &Child, name: &str) {
 fn wait_for_frames(path: &Path, frames: u64) {
     let began = Instant::now();
     while Reader::open(path).and_then(|reader| reader.stored_frames()).unwrap_or(0) < frames {
-        assert!(began.elapsed() < Duration::from_secs(60), "no frame came");
+        assert!(began.elapsed() < Duration::from_secs(60), "no frame was stored in time");
         sleep(Duration::from_millis(2));
     }
 }
@@ -183,7 +185,7 @@ const LONG: &str = "simulate -r 48 -c 40 -n 60 -e 1500 -j 1 --edges clamped --ch
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_or_killed_run_goes_on_as_if_nothing_had_happened() {
+fn an_interrupted_and_then_killed_run_gives_the_same_file_as_a_whole_run() {
     let folder = folder();
     let path = folder.path().join("run.h5");
     succeed(folder.path(), &format!("{LONG} -q -o whole.h5"));

@@ -10,7 +10,6 @@ use std::{
     process::{Command, ExitCode, Stdio},
 };
 
-use clap::Parser;
 use serde::Deserialize;
 
 use crate::harness::Failure;
@@ -46,13 +45,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
     if arguments.peek()? != WORD {
         return None;
     }
-    Some(match gray_scott::run(&gray_scott::options::Cli::parse_from(arguments)) {
-        Ok(outcome) => ExitCode::from(outcome.exit_status()),
-        Err(error) => {
-            eprintln!("error: {}", gray_scott::error::describe(&error));
-            ExitCode::from(error.exit_status())
-        }
-    })
+    Some(gray_scott::main(arguments))
 }
 
 /// Runs `gray-scott simulate` with these arguments.

@@ -9,8 +9,8 @@
 //!
 //! The positions of the entries (here *records*) are kept in the dataset `/chunk_records`.
 //!
-//! The file ends with space that is reserved for the next chunks, because HDF5 requires that the end in the superblock
-//! lies within the file, and that everything it reads lies before that end.
+//! The file ends with space that is reserved for the next chunks, because HDF5 requires that the end in the
+//! superblock lies within the file, and that everything it reads lies before that end.
 
 use crate::{Result, StoreError, element::Element, file::device::Device, options::FileOptions};
 use hdf5::{
@@ -21,8 +21,8 @@ use std::{ops::Range, path::Path};
 
 /// The dataset that holds the positions of the records.
 const RECORDS: &str = "chunk_records";
-/// The largest chunk in bytes: half of HDF5's limit of 4 GiB, to stay well below it. Smaller in tests, so that they cut
-/// small frames.
+/// The largest chunk in bytes: half of HDF5's limit of 4 GiB, to stay well below it. Smaller in tests, so
+/// that they cut small frames.
 const CHUNK_LIMIT: usize = if cfg!(test) { 4096 } else { 2 << 30 };
 /// The position of the end-of-file address in a superblock of version 0.
 pub(crate) const END_AT: u64 = 40;
@@ -31,8 +31,9 @@ const STORED_RAW: u32 = 1;
 
 /// The cut of a frame into chunks, and the positions of their records.
 ///
-/// A chunk is a contiguous run of the frame: one index of each leading dimension, a part of the dimension that is cut, and all of the
-/// dimensions after it. The last part of the dimension that is cut is padded with zeros.
+/// A chunk is a contiguous run of the frame: one index of each leading dimension, a part of the dimension
+/// that is cut, and all of the dimensions after it. The last part of the dimension that is cut is padded with
+/// zeros.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkTable {
     /// Deflate level.
@@ -206,7 +207,8 @@ impl ChunkTable {
             return Err(unusable());
         }
         let table = Self { level, cut, records, address_at: 8 * (shape.len() + 2) };
-        // A program that rewrites the file (h5repack) copies the positions but changes the tree, so they must be checked.
+        // A program that rewrites the file (h5repack) copies the positions but changes the tree, so they must
+        // be checked.
         let file = std::fs::File::open(path).map_err(|e| StoreError::io("open", path, e))?;
         let mut bytes = vec![0; table.record_len()];
         for frame in [0, shape[0] as u64 - 1] {

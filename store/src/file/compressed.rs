@@ -88,7 +88,8 @@ impl Compressed {
         self.packed.clear();
         self.deflate.reset();
         let status = self.deflate.compress_vec(chunk, &mut self.packed, FlushCompress::Finish)?;
-        // `packed` has room for the chunk itself. If that is too little, compression gains nothing: the chunk is stored raw.
+        // `packed` has room for the chunk itself. If that is too little, compression gains nothing: the chunk
+        // is stored raw.
         let deflated = status == Status::StreamEnd;
         let bytes = if deflated { &self.packed } else { chunk };
         let address = self.end;

@@ -1,4 +1,5 @@
-//! Positioned reads and writes: the only way in which frames reach a file. Fault tests put a device of their own here.
+//! Positioned reads and writes: the only way in which frames reach a file. Fault tests put a device of their
+//! own here.
 
 use std::{fs::File, io};
 

@@ -1,11 +1,11 @@
-//! The positions of everything in a file. HDF5 lays the file out and returns the positions; after that it is not needed
-//! any more.
+//! The positions of everything in a file. HDF5 lays the file out and returns the positions; after that it is
+//! not needed any more.
 //!
 //! | object | type | contents |
 //! |---|---|---|
 //! | `/matrix` (or the name given) | `[frames, ...frame_shape]` | the frames |
 //! | `/stored_frames` | scalar `u64` | the number of complete frames |
-//! | `/step`, `/time` | `u64`, `f64`, `[frames]` | the stamps, if asked for |
+//! | `/step`, `/time` | `u64`, `f64`, `[frames]` | the stamps, if the options ask for them |
 //! | `/chunk_records` | `u64`, one for each chunk | compressed files only, see [`crate::file::chunks`] |
 //! | attributes of the root group | | the parameters of the run |
 
@@ -139,7 +139,8 @@ impl Layout {
 
 /// Creates an HDF5 file in the oldest format, whose metadata has no checksums and can be changed in place.
 fn new_file(path: &Path, compressed: bool) -> hdf5::Result<File> {
-    // Large objects begin at a page. In compressed files every number begins at a multiple of 8, so that none straddles a page.
+    // Large objects begin at a page. In compressed files every number begins at a multiple of 8, so that none
+    // straddles a page.
     let (threshold, alignment) = if compressed { (1, 8) } else { (64 * 1024, 4096) };
     File::with_options().with_fapl(|p| p.libver_earliest().alignment(threshold, alignment)).create(path)
 }

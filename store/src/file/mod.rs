@@ -3,9 +3,10 @@
 //! # A new file
 //!
 //! 1. [`partial`] creates an empty file beside the final path, as `.NAME.PID.partial`.
-//! 2. HDF5 creates every object in it, with all of its space, and closes it ([`layout`]). For compressed frames it also builds the whole
-//!    chunk index ([`chunks`]).
-//! 3. The file is synchronised, if the [`SyncLevel`](crate::SyncLevel) asks for that, and renamed to its final path.
+//! 2. HDF5 creates every object in it, with all of its space, and closes it ([`layout`]). For compressed
+//!    frames it also builds the whole chunk index ([`chunks`]).
+//! 3. The file is synchronised, if the [`SyncLevel`](crate::SyncLevel) asks for that, and renamed to its
+//!    final path.
 //!
 //! From then on HDF5 takes no part. Every write goes to a known position through a [`device`].
 //!
@@ -24,11 +25,13 @@
 //! 3. The chunks' entries in HDF5's index are redirected to the new chunks, by one small write each.
 //! 4. The count is advanced.
 //!
-//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is also synchronised before step 3. A program that stops between two steps leaves a
-//! file in which every entry points at a complete chunk, and in which every counted frame is complete.
+//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is also synchronised before step 3. A
+//! program that stops between two steps leaves a file in which every entry points at a complete chunk, and in
+//! which every counted frame is complete.
 //!
-//! HDF5 refuses a file that is shorter than its superblock says. So the end of a compressed file moves in this order: to grow, the file is
-//! extended first and the superblock is changed second; to shrink, the superblock first and the file second.
+//! HDF5 refuses a file that is shorter than its superblock says. So the end of a compressed file moves in
+//! this order: to grow, the file is extended first and the superblock is changed second; to shrink, the
+//! superblock first and the file second.
 
 pub(crate) mod chunks;
 pub(crate) mod compressed;

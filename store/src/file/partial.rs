@@ -3,7 +3,8 @@
 use crate::{Result, StoreError, file::space::folder_of};
 use std::path::{Path, PathBuf};
 
-/// A file under a temporary name beside its final one. Dropping it removes the file, unless [`place`](Self::place) has renamed it.
+/// A file under a temporary name beside its final one. Dropping it removes the file, unless
+/// [`place`](Self::place) has renamed it.
 pub(crate) struct Partial {
     temporary: PathBuf,
     path: PathBuf,
@@ -28,7 +29,8 @@ impl Partial {
         &self.temporary
     }
 
-    /// Gives the file its final name and replaces the file that had it. `durable`: the new name survives a power failure.
+    /// Gives the file its final name and replaces the file that had it. `durable`: the new name survives a
+    /// power failure.
     pub(crate) fn place(mut self, durable: bool) -> Result<()> {
         std::fs::rename(&self.temporary, &self.path).map_err(|e| StoreError::io("create", &self.path, e))?;
         self.placed = true;

@@ -11,8 +11,8 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// How many bytes this user can still write to the file system that `path` is or would be on. `None` on systems
-/// other than Unix, where the free space is not read.
+/// How many bytes this user can still write to the file system that `path` is or would be on. `None` on
+/// systems other than Unix, where the free space is not read.
 ///
 /// The path itself need not exist: the nearest existing folder above it decides.
 ///

@@ -1,7 +1,8 @@
 //! Writers: one that writes on the calling thread, and one with a queue and an I/O thread in front.
 //!
-//! [`writer`] owns the open file and is all that a program on the runtime needs. [`queued`] is its face for other programs: the frames go
-//! through the [`queue`] to a thread that owns a [`writer`]. [`open`] creates and resumes files. [`stats`] counts for both.
+//! [`writer`] owns the open file and is all that a program on the runtime needs. [`queued`] is its face for
+//! other programs: the frames go through the [`queue`] to a thread that owns a [`writer`]. [`open`] creates
+//! and resumes files. [`stats`] counts for both.
 
 #[cfg(test)]
 mod fault_tests;

@@ -16,8 +16,8 @@ use crate::{
 use std::{fs::File, path::Path};
 
 impl FileOptions {
-    /// Creates the file. It appears under its name when it is laid out completely; until then it is beside it, as
-    /// `.NAME.PID.partial`.
+    /// Creates the file. It appears under its name when it is laid out completely; until then it is beside
+    /// it, as `.NAME.PID.partial`.
     ///
     /// # Errors
     /// When the options do not make sense, the path is taken or cannot be created, or the file

@@ -1,8 +1,10 @@
-//! The bounded queue between the producer and the I/O thread, and the frame memory that circulates through it.
+//! The bounded queue between the producer and the I/O thread, and the frame memory that circulates through
+//! it.
 //!
-//! A frame's memory is in one of four places: *free*, with the *producer* that fills it, in the *queue*, or with the *I/O thread* that writes
-//! it. One frame for each place in the queue, one with the producer and one with the I/O thread are enough, so the memory is bounded. When a
-//! frame fails, its memory and that of all queued frames become free, and every thread that waits gets the error.
+//! A frame's memory is in one of four places: *free*, with the *producer* that fills it, in the *queue*, or
+//! with the *I/O thread* that writes it. One frame for each place in the queue, one with the producer and one
+//! with the I/O thread are enough, so the memory is bounded. When a frame fails, its memory and that of all
+//! queued frames become free, and every thread that waits gets the error.
 
 use crate::{
     Result, StoreError,

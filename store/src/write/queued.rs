@@ -22,8 +22,9 @@ use std::{
 impl<T: Element> Writer<T> {
     /// Puts a queue of `capacity` frames and an I/O thread in front of this writer.
     ///
-    /// With a capacity of 0, [`QueuedWriter::append`] returns when the I/O thread has taken the frame (and still writes it beside the
-    /// computation). The memory for frames is that of `capacity + 2` frames, unless the program keeps [`FrameBuffer`]s.
+    /// With a capacity of 0, [`QueuedWriter::append`] returns when the I/O thread has taken the frame (and
+    /// still writes it beside the computation). The memory for frames is that of `capacity + 2` frames,
+    /// unless the program keeps [`FrameBuffer`]s.
     ///
     /// # Errors
     /// When the system refuses a thread.
@@ -42,7 +43,8 @@ impl<T: Element> Writer<T> {
     }
 }
 
-/// A [`Writer`] with a bounded queue in front: an I/O thread writes the frames, in the order of the calls, beside the computation.
+/// A [`Writer`] with a bounded queue in front: an I/O thread writes the frames, in the order of the calls,
+/// beside the computation.
 ///
 /// Made by [`Writer::queued`]. There are two ways to hand over a frame, which can be mixed:
 ///
@@ -178,7 +180,8 @@ impl<T: Element> fmt::Debug for QueuedWriter<T> {
     }
 }
 
-/// Memory of one frame, from [`QueuedWriter::frame`]: a slice to fill. Dropping it without submitting it gives the memory back.
+/// Memory of one frame, from [`QueuedWriter::frame`]: a slice to fill. Dropping it without submitting it
+/// gives the memory back.
 pub struct FrameBuffer<T: Element> {
     data: Vec<T>,
     /// The queue that gave it out.

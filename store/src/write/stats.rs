@@ -18,8 +18,8 @@ pub struct Stats {
     /// Bytes of those frames in the file; fewer than `bytes` with compression.
     pub bytes_in_file: u64,
     /// Bytes of frame data that were copied in memory on their way to the file: by
-    /// [`QueuedWriter::append`](crate::QueuedWriter::append), and
-    /// for compressed chunks that reach over a frame's edge. The system's own copy, in `write`, is not among them.
+    /// [`QueuedWriter::append`](crate::QueuedWriter::append), and for compressed chunks that reach over a
+    /// frame's edge. The system's own copy, in `write`, is not among them.
     pub bytes_copied: u64,
     /// Time since the file was opened, or until it was finished.
     pub elapsed: Duration,
@@ -34,7 +34,8 @@ pub struct Stats {
 /// A snapshot of the work of a [`QueuedWriter`](crate::QueuedWriter)'s queue until now.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct QueueStats {
-    /// Time in which the producer waited: for room in the queue, or for free frame memory. If it is long, storage is the limit.
+    /// Time in which the producer waited: for room in the queue, or for free frame memory. If it is long,
+    /// storage is the limit.
     pub producer_waited: Duration,
     /// The greatest length of the queue.
     pub max_depth: usize,
@@ -119,7 +120,8 @@ impl Meter {
         self.0.lock().write_began = Some(Instant::now());
     }
 
-    /// The write has ended. `frame` is the size of the frame in memory and what became of it, if one was stored.
+    /// The write has ended. `frame` is the size of the frame in memory and what became of it, if one was
+    /// stored.
     pub(crate) fn end_write(&self, frame: Option<(u64, Written)>) {
         let mut counters = self.0.lock();
         if let Some(began) = counters.write_began.take() {

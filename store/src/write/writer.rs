@@ -17,11 +17,12 @@ use std::{
 
 /// Writes frames to a file, in the order of the calls, on the thread that calls.
 ///
-/// Made by [`FileOptions::create`] or [`FileOptions::resume`]. [`append`](Self::append) writes straight from the caller's
-/// memory and returns when the frame is acknowledged: no copy, no queue, no thread. [`queued`](Self::queued) puts a queue in front.
+/// Made by [`FileOptions::create`] or [`FileOptions::resume`]. [`append`](Self::append) writes straight from
+/// the caller's memory and returns when the frame is acknowledged: no copy, no queue, no thread.
+/// [`queued`](Self::queued) puts a queue in front.
 ///
-/// After a frame has failed, every later call reports the same error, and the stored frames stay. [`finish`](Self::finish) completes the
-/// file. Dropping the writer completes it too, and loses the error.
+/// After a frame has failed, every later call reports the same error, and the stored frames stay.
+/// [`finish`](Self::finish) completes the file. Dropping the writer completes it too, and loses the error.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();

@@ -2,16 +2,17 @@
 
 use crate::model::Params;
 
-/// With S(x) the sum over a cell and its neighbours, weighted by 1 2 1 in both directions (so L = S / 4 - 4 x), a
-/// step is
+/// The constants of a step. With S(x) the sum over a cell and its neighbours, weighted by 1 2 1 in both
+/// directions (so L = S / 4 - 4 x), a step is
 ///
 /// ```text
 /// u' = u + (u_spread S(u) + (feed - u_loss u) - r)        v' = v_spread S(v) + v_keep v + r        r = dt u v²
 /// ```
 ///
-/// Uniform fields, where S(x) = 16 x, are what rounded constants would drift in: there only the sum of constants
-/// counts. So the constants are rounded one after the other, each taking up the errors of those before it. At u = 1,
-/// v = 0 the change of u is then exactly 0, and the decay of a uniform v is right to some 1e-8 of v a step.
+/// Constants that are rounded independently would let uniform fields drift: there S(x) = 16 x, and only the
+/// sum of the constants counts. So the constants are rounded one after the other, and each absorbs the errors
+/// of those before it. At u = 1, v = 0 the change of u is then exactly 0, and the decay of a uniform v is
+/// right to about 1e-8 of v in each step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coefficients {
     pub u_spread: f32,
@@ -26,8 +27,9 @@ impl Coefficients {
     pub fn new(params: Params) -> Self {
         let [du, dv, feed, kill, dt] =
             [params.du, params.dv, params.feed, params.kill, params.dt].map(f64::from);
-        // Of two terms of a sum one is at least half of it, and then one of these two differences is exact, and
-        // the other for that reason too: u_loss = feed_rate + 16 u_spread, without rounding.
+        // One of the two terms of u_loss is at least half of it, so one of these two differences is exact
+        // (Sterbenz's lemma), and then the other is exact too: u_loss = feed_rate + 16 u_spread, without
+        // rounding.
         let u_loss = (dt * (feed + 4.0 * du)) as f32;
         let feed_rate = u_loss - (dt * 4.0 * du) as f32;
         let u_spread = (u_loss - feed_rate) / 16.0;
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_are_those_of_the_model_up_to_rounding() {
+    fn the_constants_are_those_of_the_model_up_to_rounding() {
         for p in some() {
             let k = Coefficients::new(p);
             let near = |a: f32, b: f32| assert!((a - b).abs() < 6e-8, "{a} {b} of {p:?}");

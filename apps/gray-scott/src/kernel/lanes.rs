@@ -1,8 +1,8 @@
 //! Vectors of `N` neighbouring cells, as the stencil needs them.
 
-/// What the stencil does with vectors of `N` cells; `self` stands for the instruction set that does it.
+/// The operations of the stencil on vectors of `N` cells. `self` is the instruction set that executes them.
 ///
-/// All methods are to be inlined into a function that has the instruction set enabled.
+/// All methods must be inlined into a function that has the instruction set enabled.
 pub(super) trait Lanes<const N: usize>: Copy {
     /// A vector.
     type V: Copy;
@@ -16,14 +16,14 @@ pub(super) trait Lanes<const N: usize>: Copy {
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `c - a b`
     fn neg_mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// Where `b` follows `a` in a row: the right neighbours of the cells of `a`, and the left neighbours of those
-    /// of `b`.
+    /// The right neighbours of the cells of `a`, and the left neighbours of the cells of `b`, where `b`
+    /// follows `a` in a row.
     fn neighbours(self, a: Self::V, b: Self::V) -> (Self::V, Self::V);
 }
 
-/// Plain arrays, with products and sums fused (rounded once) or not.
+/// Plain arrays. A product and a sum are fused (rounded once) or not.
 ///
-/// Fused ones are for where the hardware fuses: elsewhere each would be a library call.
+/// `FUSED` is for hardware that fuses: elsewhere each fused operation would be a library call.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays<const FUSED: bool>;
 

@@ -1,17 +1,19 @@
 //! The fast kernel: bands of rows, several time steps at once.
 //!
-//! A [`Stepper`] knows the model, the grid and the instruction set. Its [`advance`](Stepper::advance) takes a band
-//! of rows some steps further while they are in the processor's caches: the steps follow each other row by row, a
-//! *wavefront*, and of each state between only two rows are kept, in scratch.
+//! A [`Stepper`] knows the model, the grid and the instruction set. Its [`advance`](Stepper::advance) takes a
+//! band of rows some steps further while they are in the processor's caches: the steps follow each other row
+//! by row, as a *wavefront*, and only two rows of each intermediate state are kept, in scratch.
 //!
-//! The bits of the result depend on the state, the parameters and the instruction set alone: not on how the
-//! grid is cut into bands nor on how the steps are cut into calls.
+//! The bits of the result depend on the state, the parameters and the instruction set alone. They do not
+//! depend on how the grid is cut into bands, nor on how the steps are cut into calls.
 //!
-//! Values that decay to denormal numbers cost a multiple of the time of others on most processors; the caller may
-//! have them flushed to zero on its threads.
+//! Values that decay to denormal numbers make a step several times slower on most processors. The caller may
+//! flush them to zero on its threads.
 
 mod coefficients;
 mod lanes;
+mod output;
+mod problem;
 mod rows;
 mod simd;
 mod stepper;
@@ -23,5 +25,6 @@ mod x86;
 #[cfg(test)]
 mod tests;
 
+pub use output::Output;
 pub use simd::{ParseSimdError, Simd};
-pub use stepper::{Output, Stepper};
+pub use stepper::Stepper;

@@ -9,13 +9,13 @@ pub(super) struct Row<'a> {
     pub v: &'a [f32],
 }
 
-/// A row of both species, to be written.
+/// A row of both species, for writing.
 pub(super) struct RowMut<'a> {
     pub u: &'a mut [f32],
     pub v: &'a mut [f32],
 }
 
-/// `IN` neighbouring rows, and where to write the new state of the `OUT` = `IN` - 2 inner ones.
+/// `IN` neighbouring rows, and the places for the new state of the `OUT` = `IN` - 2 inner rows.
 pub(super) trait Rows<const IN: usize, const OUT: usize> {
     /// A row of the state before.
     fn row(&self, index: usize) -> Row<'_>;
@@ -24,15 +24,15 @@ pub(super) trait Rows<const IN: usize, const OUT: usize> {
     fn panel<const N: usize>(&mut self, start: usize, n: usize) -> impl Panel<N>;
 }
 
-/// Rows of vectors: row `row`, vector `i`.
+/// Rows of vectors, by row and vector.
 pub(super) trait Panel<const N: usize> {
     fn u(&self, row: usize, i: usize) -> &[f32; N];
     fn v(&self, row: usize, i: usize) -> &[f32; N];
-    /// Where to write U and V of row `row` of the inner ones.
+    /// The places for the new U and V of inner row `row`.
     fn target(&mut self, row: usize, i: usize) -> (&mut [f32; N], &mut [f32; N]);
 }
 
-/// From rows to others.
+/// A sweep from some rows to other rows.
 pub(super) struct FromTo<'a, const IN: usize, const OUT: usize> {
     pub from: [Row<'a>; IN],
     pub to: [RowMut<'a>; OUT],
@@ -83,7 +83,7 @@ impl<const N: usize, const IN: usize, const OUT: usize> Panel<N> for FromToPanel
     }
 }
 
-/// Four rows in scratch: two blocks of two rows, in which U and V of each row stand `stride` apart.
+/// Four rows in scratch: two blocks of two rows. In a block U and V of each row are `stride` apart.
 pub(super) struct Window<'a> {
     pub blocks: [&'a mut [f32]; 2],
     pub stride: usize,
@@ -114,8 +114,8 @@ impl Window<'_> {
     }
 }
 
-/// The rows of a window from row `FIRST` on, in place and one row up: the new state of the first inner row replaces
-/// the row above it, and so on.
+/// A sweep in place, over the rows of a window from row `FIRST` on: the new state of each inner row replaces
+/// the row above it.
 pub(super) struct InPlace<'a, const FIRST: usize> {
     pub window: Window<'a>,
 }
@@ -168,7 +168,7 @@ impl<const N: usize, const FIRST: usize> Panel<N> for InPlacePanel<'_, N, FIRST>
     }
 }
 
-/// `n` vectors from `start`, in a slice of which the compiler sees that its length is `n`.
+/// `n` vectors from `start`, as a slice whose length the compiler knows to be `n`.
 #[inline(always)]
 fn vectors<const N: usize>(row: &[f32], start: usize, n: usize) -> &[[f32; N]] {
     &row[start..start + n * N].as_chunks().0[..n]

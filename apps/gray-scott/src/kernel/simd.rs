@@ -1,22 +1,19 @@
 //! The instruction sets that the kernel is built for.
 
-use std::fmt;
-use std::str::FromStr;
-
-use super::lanes::Arrays;
-use super::rows::Rows;
-use super::sweep::Sweep;
 #[cfg(target_arch = "x86_64")]
 use super::x86::Fused;
+use super::{lanes::Arrays, rows::Rows, sweep::Sweep};
+use std::{fmt, str::FromStr};
 
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Simd {
     /// AVX-512 (F, BW, CD, DQ, VL): 16 cells at once, products and sums fused.
     Avx512,
-    /// AVX2 and FMA: 8 cells at once, products and sums fused. Gives the same bits as [`Avx512`](Simd::Avx512).
+    /// AVX2 and FMA: 8 cells at once, products and sums fused. Gives the same bits as
+    /// [`Avx512`](Simd::Avx512).
     Avx2,
-    /// What every processor of the target has, products and sums rounded apart.
+    /// The instructions that every processor of the target has. Products and sums are rounded separately.
     Portable,
 }
 
@@ -24,17 +21,17 @@ impl Simd {
     /// All instruction sets, the fastest first.
     pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
 
-    /// The fastest that this processor has.
+    /// The fastest instruction set of this processor.
     pub fn detect() -> Self {
         Self::available()[0]
     }
 
-    /// Those that this processor has, the fastest first.
+    /// The instruction sets of this processor, the fastest first.
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|simd| simd.is_available()).collect()
     }
 
-    /// Whether this processor has it.
+    /// Whether this processor has the instruction set.
     pub fn is_available(self) -> bool {
         Token::new(self).is_some()
     }
@@ -55,11 +52,11 @@ impl fmt::Display for Simd {
     }
 }
 
-/// A name that is none of an instruction set's.
+/// A name of no instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown instruction set '{name}': use avx512, avx2 or portable")]
 pub struct ParseSimdError {
-    /// What was given.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -72,7 +69,7 @@ impl FromStr for Simd {
     }
 }
 
-/// An instruction set with the proof that it is there.
+/// An instruction set, with the proof that this processor has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Token {
     #[cfg(target_arch = "x86_64")]
@@ -123,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_detected_set_is_the_first_available_and_portable_the_last() {
+    fn the_detected_set_is_the_first_available_one_and_portable_the_last() {
         let available = Simd::available();
         assert_eq!(available.first(), Some(&Simd::detect()));
         assert_eq!(available.last(), Some(&Simd::Portable));

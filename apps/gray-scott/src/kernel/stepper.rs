@@ -1,16 +1,16 @@
-//! The kernel's face: [`Stepper`].
+//! [`Stepper`]: the public interface of the kernel.
 
+use super::{
+    coefficients::Coefficients,
+    output::Output,
+    problem::{LINE, Problem},
+    simd::{Simd, Token},
+    wavefront::Wavefront,
+};
+use crate::model::{Edges, Params};
 use std::ops::Range;
 
-use super::coefficients::Coefficients;
-use super::simd::{Simd, Token};
-use super::wavefront::Wavefront;
-use crate::model::{Edges, Params};
-
-/// `f32`s in a cache line.
-const LINE: usize = 16;
-
-/// What scratch may take up of the level 2 cache, in bytes.
+/// The part of the level 2 cache that scratch may take, in bytes.
 const CACHE_BUDGET: usize = 1_600_000;
 
 /// Advances bands of rows of a grid; see the [module](super).
@@ -22,7 +22,7 @@ const CACHE_BUDGET: usize = 1_600_000;
 /// struct Fields { u: Vec<f32>, v: Vec<f32>, cols: usize }
 /// impl Output for Fields {
 ///     fn rows_mut(&mut self, row: usize) -> (&mut [f32], &mut [f32]) {
-///         let cells = row * self.cols..(row + 1) * self.cols;
+///         let cells = row * self.0.cols..(row + 1) * self.0.cols;
 ///         (&mut self.u[cells.clone()], &mut self.v[cells])
 ///     }
 /// }
@@ -37,19 +37,7 @@ const CACHE_BUDGET: usize = 1_600_000;
 /// assert!(after.v.iter().sum::<f32>() > 0.0);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Stepper {
-    pub(super) token: Token,
-    pub(super) coefficients: Coefficients,
-    pub(super) edges: Edges,
-    pub(super) rows: usize,
-    pub(super) cols: usize,
-}
-
-/// Where the state after is written.
-pub trait Output {
-    /// U and V of a row of the band, in full width.
-    fn rows_mut(&mut self, row: usize) -> (&mut [f32], &mut [f32]);
-}
+pub struct Stepper(Problem);
 
 impl Stepper {
     /// A stepper for a grid of `[rows, cols]`.
@@ -59,31 +47,33 @@ impl Stepper {
     pub fn new(simd: Simd, params: Params, edges: Edges, [rows, cols]: [usize; 2]) -> Self {
         assert!(rows > 0 && cols > 0, "a grid of {rows} x {cols} has no cells");
         let token = Token::new(simd).unwrap_or_else(|| panic!("this processor has no {simd}"));
-        Self { token, coefficients: Coefficients::new(params), edges, rows, cols }
+        Self(Problem { token, coefficients: Coefficients::new(params), edges, rows, cols })
     }
 
     /// The instruction set in use.
     pub fn simd(&self) -> Simd {
-        self.token.simd()
+        self.0.token.simd()
     }
 
     /// How many `f32`s of scratch [`advance`](Self::advance) needs for `steps` steps.
     pub fn scratch_len(&self, steps: usize) -> usize {
-        // One more line, to start at a multiple of a line; a row of zeros; two rows of both species for each step.
-        LINE + self.stride() * (1 + 4 * steps)
+        // One line more, so that scratch can begin at a multiple of a line; a row of zeros; two rows of both
+        // species for each step.
+        LINE + self.0.stride() * (1 + 4 * steps)
     }
 
-    /// How many steps at once are fastest: as many as have their scratch in the level 2 cache, 16 at most.
+    /// The fastest number of steps in one call: as many as have their scratch in the level 2 cache, 16 at
+    /// most.
     pub fn preferred_steps(&self) -> usize {
-        (CACHE_BUDGET / (4 * self.stride() * size_of::<f32>())).clamp(1, 16)
+        (CACHE_BUDGET / (4 * self.0.stride() * size_of::<f32>())).clamp(1, 16)
     }
 
     /// Advances the rows `band` of the grid by `steps` steps.
     ///
-    /// `input` gives U and V of a row of the state before, in full width. It is asked for the rows of the
-    /// band and those within `steps` of it: where these lie outside the grid, for the rows from the opposite side if the
-    /// edges are periodic, and for none otherwise. `output` is asked for each row of the band. What `scratch` holds
-    /// before does not matter, and it is fastest where it starts at a multiple of 64 bytes.
+    /// `input` gives U and V of a row of the state before, in full width. It is called for the rows of the
+    /// band and those within `steps` of it. Instead of rows outside the grid it is called for rows from the
+    /// opposite side if the edges are periodic, and for none otherwise. `output` is called for each row of the
+    /// band. The contents of `scratch` do not matter; scratch that starts at a multiple of 64 bytes is fastest.
     ///
     /// # Panics
     /// If the band reaches outside the grid, a row is not as wide as the grid, or `scratch` is shorter than
@@ -96,7 +86,7 @@ impl Stepper {
         output: &mut impl Output,
         scratch: &mut [f32],
     ) {
-        assert!(band.end <= self.rows, "band {band:?} reaches outside of {} rows", self.rows);
+        assert!(band.end <= self.0.rows, "band {band:?} reaches outside of {} rows", self.0.rows);
         assert!(scratch.len() >= self.scratch_len(steps), "scratch is too short: {}", scratch.len());
         if band.is_empty() {
             return;
@@ -105,12 +95,12 @@ impl Stepper {
             return self.copy(band, input, output);
         }
         let skip = scratch.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        let (zeros, scratch) = scratch[skip..].split_at_mut(self.stride());
-        let zeros = &mut zeros[..self.cols];
+        let (zeros, scratch) = scratch[skip..].split_at_mut(self.0.stride());
+        let zeros = &mut zeros[..self.0.cols];
         zeros.fill(0.0);
         let band = band.start as isize..band.end as isize;
-        let blocks = &mut scratch[..4 * steps * self.stride()];
-        Wavefront { stepper: self, band, steps, zeros }.run(blocks, input, output);
+        let blocks = &mut scratch[..4 * steps * self.0.stride()];
+        Wavefront { problem: &self.0, band, steps, zeros }.run(blocks, input, output);
     }
 
     fn copy<'a>(
@@ -124,11 +114,5 @@ impl Stepper {
             to_u.copy_from_slice(from_u);
             to_v.copy_from_slice(from_v);
         }
-    }
-
-    /// `f32`s from a row in scratch to the next: whole cache lines, an odd number of them, so that equal columns of
-    /// different rows do not compete for the same places in the caches.
-    pub(super) fn stride(&self) -> usize {
-        (self.cols.div_ceil(LINE) | 1) * LINE
     }
 }

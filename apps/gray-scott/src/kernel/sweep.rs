@@ -1,18 +1,21 @@
 //! One step of one or two neighbouring rows: the stencil itself.
 //!
-//! The stencil is separable: sums over columns of three cells, weighted 1 2 1, and then over rows of three such sums.
-//! Walking along the row, the vertical sums of the vector ahead are computed, those of the current one are shifted
-//! by a lane from registers, and nothing is kept in memory between. Two rows at once share their loads.
+//! The stencil is separable: sums over columns of three cells, weighted 1 2 1, and then over rows of three
+//! such sums. A walk along the row computes the vertical sums of the next vector, shifts those of the current
+//! vector by a lane in registers, and keeps nothing in memory between. Two rows in one sweep share their
+//! loads.
 //!
-//! Every cell is computed by the same operations in the same order wherever it stands, so that results do not
+//! Every cell is computed by the same operations in the same order, wherever it is, so that results do not
 //! depend on how the grid is cut.
 
-use super::coefficients::Coefficients;
-use super::lanes::Lanes;
-use super::rows::{Panel, Rows};
+use super::{
+    coefficients::Coefficients,
+    lanes::Lanes,
+    rows::{Panel, Rows},
+};
 use crate::model::Edges;
 
-/// One step of `OUT` rows, from these and the rows above and below: `IN` = `OUT` + 2.
+/// One step of `OUT` rows, from these rows and the rows above and below: `IN` = `OUT` + 2.
 pub(super) struct Sweep<'a, R, const IN: usize, const OUT: usize> {
     pub coefficients: &'a Coefficients,
     pub edges: Edges,
@@ -29,7 +32,7 @@ impl<R: Rows<IN, OUT>, const IN: usize, const OUT: usize> Sweep<'_, R, IN, OUT> 
         self.rows.row(0).u.len()
     }
 
-    /// Runs the sweep in vectors of `N` cells, of which a row must hold at least one.
+    /// Runs the sweep in vectors of `N` cells. A row must be at least one vector wide.
     #[inline(always)]
     pub fn run<const N: usize>(&mut self, lanes: impl Lanes<N>) {
         match self.coefficients.dt {
@@ -38,8 +41,8 @@ impl<R: Rows<IN, OUT>, const IN: usize, const OUT: usize> Sweep<'_, R, IN, OUT> 
         }
     }
 
-    /// Full vectors from the left. What remains is a full vector at the right end, some cells of which are computed
-    /// twice; it comes first, as the sweep may be in place.
+    /// Steps full vectors from the left, and one full vector at the right end for the rest. Some cells of
+    /// that vector are computed twice. It is computed first, because the sweep may be in place.
     #[inline(always)]
     fn row<L: Lanes<N>, const N: usize, const SCALED: bool>(&mut self, lanes: L) {
         let math = Math::<L, N, SCALED>::new(lanes, self.coefficients);
@@ -103,14 +106,14 @@ impl<R: Rows<IN, OUT>, const IN: usize, const OUT: usize> Sweep<'_, R, IN, OUT> 
     }
 }
 
-/// A walk along a row: the vertical sums of the current vector, and those of its left neighbours.
+/// A walk along a row: the vertical sums of the current vector, and of its left neighbours.
 struct Walk<L: Lanes<N>, const N: usize, const OUT: usize> {
     here: Both<L::V, OUT>,
     left: Both<L::V, OUT>,
 }
 
 impl<L: Lanes<N>, const N: usize, const OUT: usize> Walk<L, N, OUT> {
-    /// At the first vector of `panel`, where the sums of the vector before it are `before`.
+    /// A walk at the first vector of `panel`. The sums of the vector before it are `before`.
     #[inline(always)]
     fn start<const IN: usize>(lanes: L, panel: &impl Panel<N>, before: Both<L::V, OUT>) -> Self {
         let here = vertical_sums::<L, N, IN, OUT>(lanes, panel, 0);
@@ -118,7 +121,7 @@ impl<L: Lanes<N>, const N: usize, const OUT: usize> Walk<L, N, OUT> {
         Self { here, left }
     }
 
-    /// Writes the new vectors at `i` and goes on to the next, the sums of which are `next`.
+    /// Writes the new vectors at `i` and goes on to the next vectors, whose sums are `next`.
     #[inline(always)]
     fn step<const SCALED: bool>(
         &mut self,
@@ -136,7 +139,7 @@ impl<L: Lanes<N>, const N: usize, const OUT: usize> Walk<L, N, OUT> {
         (self.here, self.left) = (next, left);
     }
 
-    /// The new vectors at `i`, where the sums of the next vector are `next`, and the left neighbours of those.
+    /// The new vectors at `i`, and the left neighbours of the sums `next` of the next vectors.
     #[inline(always)]
     fn values<const SCALED: bool>(
         &self,
@@ -188,7 +191,7 @@ fn sums<L: Lanes<N>, const N: usize, const IN: usize, const OUT: usize>(
     sums
 }
 
-/// The left neighbours of the cells of `b`, which follow those of `a`.
+/// The left neighbours of the cells of `b`, which follows `a`.
 #[inline(always)]
 fn lefts<L: Lanes<N>, const N: usize, const OUT: usize>(
     lanes: L,

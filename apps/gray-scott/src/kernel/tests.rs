@@ -1,10 +1,8 @@
-//! The kernel against the model in `f64`, and against itself cut differently.
-
-use std::ops::Range;
+//! The kernel agrees with the model in `f64`, and with itself however the work is cut.
 
 use super::{Output, Simd, Stepper};
-use crate::model::reference::Reference;
-use crate::model::{Edges, Params, initial};
+use crate::model::{Edges, Params, initial, reference::Reference};
+use std::ops::Range;
 
 /// Both species of a grid.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +35,7 @@ impl Output for Fields {
     }
 }
 
-/// How a run is cut: into so many bands, and calls of at most so many steps.
+/// The cut of a run into bands, and into calls of at most `steps` steps.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     bands: usize,
@@ -46,7 +44,7 @@ struct Cut {
 
 const WHOLE: Cut = Cut { bands: 1, steps: 16 };
 
-/// The state `steps` steps after `state`, with scratch that holds NaN before.
+/// The state `steps` steps after `state`. Scratch holds NaN before each call.
 fn run(stepper: &Stepper, mut state: Fields, mut steps: usize, cut: Cut) -> Fields {
     let rows = state.u.len() / state.cols;
     let mut after = state.clone();
@@ -182,8 +180,8 @@ fn a_grid_without_v_stays_exactly_as_it_is_where_nothing_is_lost() {
 }
 
 #[test]
-fn only_rows_within_reach_of_the_band_are_asked_for() {
-    let asked = |edges, band: Range<usize>, steps: usize| {
+fn only_rows_within_reach_of_the_band_are_read() {
+    let rows_read = |edges, band: Range<usize>, steps: usize| {
         let state = Fields::initial([40, 20], None);
         let mut after = state.clone();
         let stepper = Stepper::new(Simd::detect(), Params::default(), edges, [40, 20]);
@@ -195,11 +193,11 @@ fn only_rows_within_reach_of_the_band_are_asked_for() {
         stepper.advance(band, steps, input, &mut after, &mut vec![0.0; stepper.scratch_len(steps)]);
         rows.into_inner().into_iter().collect::<Vec<_>>()
     };
-    assert_eq!(asked(Edges::Absorbing, 10..20, 3), (7..23).collect::<Vec<_>>());
-    assert_eq!(asked(Edges::Clamped, 0..5, 3), (0..8).collect::<Vec<_>>());
-    assert_eq!(asked(Edges::Periodic, 38..40, 2), [0, 1, 36, 37, 38, 39]);
-    assert_eq!(asked(Edges::Absorbing, 10..20, 0), (10..20).collect::<Vec<_>>());
-    assert!(asked(Edges::Absorbing, 10..10, 3).is_empty());
+    assert_eq!(rows_read(Edges::Absorbing, 10..20, 3), (7..23).collect::<Vec<_>>());
+    assert_eq!(rows_read(Edges::Clamped, 0..5, 3), (0..8).collect::<Vec<_>>());
+    assert_eq!(rows_read(Edges::Periodic, 38..40, 2), [0, 1, 36, 37, 38, 39]);
+    assert_eq!(rows_read(Edges::Absorbing, 10..20, 0), (10..20).collect::<Vec<_>>());
+    assert!(rows_read(Edges::Absorbing, 10..10, 3).is_empty());
 }
 
 #[test]

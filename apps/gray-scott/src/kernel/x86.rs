@@ -1,15 +1,17 @@
 //! Vectors of AVX-512 and AVX2, through the safe wrappers that a token of detected features gives.
 
+use super::{
+    lanes::{Arrays, Lanes},
+    rows::Rows,
+    sweep::Sweep,
+};
+use pulp::{
+    bytemuck::cast,
+    x86::{V3, V4},
+};
 use std::arch::x86_64::{__m256, __m512};
 
-use pulp::bytemuck::cast;
-use pulp::x86::{V3, V4};
-
-use super::lanes::{Arrays, Lanes};
-use super::rows::Rows;
-use super::sweep::Sweep;
-
-/// A sweep in vectors of `N` cells, or single ones where the grid is narrower, to be run by `vectorize`.
+/// A sweep in vectors of `N` cells, or of single cells where the grid is narrower. `vectorize` runs it.
 pub(super) struct Fused<'s, 'a, L: Lanes<N>, R, const N: usize, const IN: usize, const OUT: usize> {
     pub simd: L,
     pub sweep: &'s mut Sweep<'a, R, IN, OUT>,
@@ -116,7 +118,7 @@ impl Lanes<8> for V3 {
 
     #[inline(always)]
     fn neighbours(self, a: __m256, b: __m256) -> (__m256, __m256) {
-        // Byte shifts stay inside halves of a vector, so both start from the half that lies between.
+        // Byte shifts stay within halves of a vector, so both start from the half in the middle.
         let middle = cast(self.avx._mm256_permute2f128_ps::<0x21>(a, b));
         let right = self.avx2._mm256_alignr_epi8::<4>(middle, cast(a));
         let left = self.avx2._mm256_alignr_epi8::<12>(cast(b), middle);

@@ -1,11 +1,9 @@
-//! What lies outside the grid.
-
-use std::fmt;
-use std::str::FromStr;
+//! The values outside the grid.
 
 use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
 
-/// What lies outside the grid.
+/// The values outside the grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edges {
@@ -31,8 +29,8 @@ impl Edges {
         }
     }
 
-    /// Which of `len` rows (or columns) stands at `index`, which may lie outside; `None` where there is none and
-    /// both species are 0.
+    /// Which of `len` rows (or columns) stands at `index`, which may lie outside the grid. `None` if no row
+    /// does, and both species are 0 there.
     ///
     /// ```
     /// use gray_scott::model::Edges;
@@ -63,7 +61,7 @@ impl fmt::Display for Edges {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown edges '{name}': use absorbing, periodic or clamped")]
 pub struct ParseEdgesError {
-    /// What was given.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -89,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_what_to_use() {
+    fn the_error_of_an_unknown_name_lists_the_kinds() {
         let error = "open".parse::<Edges>().unwrap_err();
         assert_eq!(error.to_string(), "unknown edges 'open': use absorbing, periodic or clamped");
     }
 
     #[test]
-    fn indices_far_outside_wrap_several_times_and_clamp_once() {
+    fn indices_far_outside_wrap_or_are_clamped() {
         assert_eq!(Edges::Periodic.resolve(-7, 3), Some(2));
         assert_eq!(Edges::Periodic.resolve(8, 3), Some(2));
         assert_eq!(Edges::Clamped.resolve(8, 3), Some(2));

@@ -1,15 +1,16 @@
-//! The state that a run starts from.
+//! The initial state.
 
 use std::ops::Range;
 
-/// Largest change that noise makes to either species of a cell.
+/// The largest change that noise makes to either species of a cell.
 pub const NOISE_AMPLITUDE: f32 = 0.01;
 
 /// The initial `(u, v)` of a grid, row after row: U = 1 and V = 0 everywhere but in one rectangle, a little
 /// off-centre, where U = 0 and V = 1.
 ///
-/// With a `noise` seed every cell and species is moved by an amount below [`NOISE_AMPLITUDE`], away from the end of
-/// `0..=1` that it stands at, so that all stay in `0..=1`. Equal seeds give equal states on every machine.
+/// With a `noise` seed every cell and species is moved by an amount below [`NOISE_AMPLITUDE`], away from the
+/// end of `0..=1` that it stands at, so that all stay in `0..=1`. Equal seeds give equal states on every
+/// machine.
 ///
 /// ```
 /// let (u, v) = gray_scott::model::initial(256, 256, None);
@@ -55,7 +56,8 @@ fn unit(bits: u32) -> f32 {
     (bits >> 8) as f32 / (1 << 24) as f32
 }
 
-/// Steele, Lea and Flood's generator: one 64-bit number a call, from any seed.
+/// SplitMix64, the generator of Steele, Lea and Flood (<https://doi.org/10.1145/2660193.2660195>): one 64-bit
+/// number for each call, from any seed.
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_small_stays_in_range_and_is_told_by_its_seed() {
+    fn noise_is_small_stays_in_range_and_depends_on_its_seed() {
         let (u, v) = initial(40, 30, None);
         let (nu, nv) = initial(40, 30, Some(7));
         assert_eq!((nu.clone(), nv.clone()), initial(40, 30, Some(7)));

@@ -1,4 +1,4 @@
-//! The Gray-Scott model: its parameters, its edges and its initial state.
+//! The Gray-Scott model: its equations, its edges, its initial state, and presets of its rates.
 //!
 //! Two species U and V react and diffuse on a grid of unit spacing, in explicit Euler steps of length dt:
 //!
@@ -8,11 +8,13 @@
 //! ```
 //!
 //! L is the Oono-Puri 9-point Laplacian: corners 1/4, edges 1/2, centre -3. [`Params`] holds the constants,
-//! [`Edges`] says what lies outside the grid, [`initial`] makes the state to start from, and [`reference`](mod@reference) is the
-//! model in `f64`, slow and plain, by which the fast [`kernel`](crate::kernel) is judged.
+//! [`Edges`] the values outside the grid, [`initial`] the state to start from, and [`presets`] rates with
+//! names. [`reference`](mod@reference) is the model in `f64`, slow and plain; the fast
+//! [`kernel`](crate::kernel) is tested against it.
 
 mod edges;
 mod initial;
+pub mod presets;
 pub mod reference;
 
 pub use edges::{Edges, ParseEdgesError};

@@ -1,6 +1,6 @@
-//! The model in `f64`, slow and plain: what the fast kernel is judged by.
+//! The model in `f64`, slow and plain. Tests compare the fast kernel with it.
 //!
-//! The dynamics amplify rounding: compare cell by cell up to some 1,000 steps, not beyond.
+//! The dynamics amplify rounding errors: a comparison cell by cell holds up to about 1,000 steps, not beyond.
 
 use super::{Edges, Params, initial};
 
@@ -9,7 +9,7 @@ use super::{Edges, Params, initial};
 pub struct Reference {
     /// Constants of the model.
     pub constants: Constants,
-    /// What lies outside the grid.
+    /// The values outside the grid.
     pub edges: Edges,
     /// Rows of the grid.
     pub rows: usize,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn published_figures_of_v_are_met() {
+    fn v_has_the_published_figures() {
         let (moving_spots, mitosis) =
             (Params::default(), Params { feed: 0.0367, kill: 0.0649, ..Params::default() });
         for (params, grid, steps, max, sum) in [

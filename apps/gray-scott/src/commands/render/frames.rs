@@ -1,13 +1,13 @@
-//! Visiting the frames of a file in parallel.
+//! A parallel loop over the frames of a file.
 
 use anabranch::par::{IntoParallel, LoopError, PoolError, ThreadPool};
 
-/// Calls `visit` with the position and the number of each frame in `frames`, on up to `threads` threads, in no
-/// particular order. Each thread first makes its own scratch with `scratch`.
+/// Calls `visit` with the position and the number of each frame in `frames`, on up to `threads` threads, in
+/// no particular order. Each thread first makes its own scratch with `scratch`.
 ///
 /// # Errors
-/// Of the errors that `visit` returns, the one of the foremost frame; frames after it are skipped or not. An error of
-/// `scratch` is returned as well, and the system's refusal of the threads.
+/// The error of the first frame whose `visit` fails; frames after it may be skipped. An error of
+/// `scratch`, or the system's refusal of a thread.
 pub fn for_each_frame<S, E: Send + From<PoolError>>(
     frames: &[u64],
     threads: usize,
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_foremost_error_is_returned() {
+    fn the_error_of_the_first_frame_is_returned() {
         let frames: Vec<u64> = (0..50).collect();
         let visit = |_: &mut (), _, frame| if frame >= 20 { Err(Fault::Frame(frame)) } else { Ok(()) };
         for threads in [1, 3] {

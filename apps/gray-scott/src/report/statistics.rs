@@ -1,14 +1,12 @@
-//! What a run says about itself when it ends: the statistics as JSON, and the verdict.
+//! The statistics of a run: as JSON, and as the verdict that is printed at its end.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
+use crate::{
+    error::Error,
+    report::{shell, units},
+};
 use anabranch_store::Stats;
 use serde::Serialize;
-
-use crate::error::Error;
-use crate::human;
+use std::{fs, path::Path, time::Duration};
 
 /// The statistics of one run of `simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -25,7 +23,7 @@ pub struct RunStats {
     pub frames: u64,
     /// Threads that computed.
     pub threads: usize,
-    /// The instruction set that was chosen for the kernel.
+    /// The instruction set of the kernel.
     pub simd: String,
     /// Whether the run ended early, on request.
     pub interrupted: bool,
@@ -33,32 +31,32 @@ pub struct RunStats {
     pub seconds_total: f64,
     /// Time in which the simulation advanced.
     pub seconds_compute: f64,
-    /// Time in which the simulation stood still because storage was behind.
+    /// Time in which the simulation waited for storage.
     pub seconds_waiting_for_storage: f64,
     /// Time before the first step: threads, memory, the initial state, the file's layout.
     pub seconds_start_up: f64,
-    /// Compute time (of the clock, not of the threads) per cell and step, in nanoseconds.
+    /// Compute time (elapsed time, not the sum over threads) per cell and step, in nanoseconds.
     pub ns_per_cell_step: f64,
     /// Bytes of the frames that were written.
     pub bytes_written: u64,
-    /// Frames in the file, of this run and those before it.
+    /// Frames in the file, from this run and the runs before it.
     pub stored_frames: u64,
-    /// The largest memory that the process had in use, where the system tells.
+    /// The largest resident memory of the process; `None` where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
-    /// What the storage side did; `None` when nothing was stored.
+    /// The statistics of storage; `None` when nothing was stored.
     pub storage: Option<StorageStats>,
 }
 
-/// What the storage side did in one run.
+/// The statistics of storage in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StorageStats {
-    /// Time in which frames were written.
+    /// Time spent writing frames.
     pub seconds_writing: f64,
     /// Time in which there was nothing to write.
     pub seconds_waiting_for_compute: f64,
-    /// Bytes per second while it wrote.
+    /// Bytes per second of that time.
     pub bytes_per_second: f64,
-    /// Bytes that the frames take in the file: fewer than were written if they are compressed.
+    /// Bytes of the frames in the file: fewer than `bytes_written` if they are compressed.
     pub bytes_in_file: u64,
     /// Bytes of frames that were copied in memory on their way from the buffer to the file.
     pub bytes_copied: u64,
@@ -94,12 +92,12 @@ impl RunStats {
         fs::write(path, text).map_err(Error::io("write", path))
     }
 
-    /// Two lines: where the time went; and which side was the limit, with the command that makes
-    /// pictures of `output`.
+    /// Two lines: how the time was spent; and which side was the limit, with the command that renders
+    /// `output`.
     pub fn verdict(&self, output: Option<&Path>) -> String {
         let mut lines = format!("{}\n{}", self.time_line(), self.limit_line());
         if let Some(path) = output.filter(|_| self.stored_frames > 0) {
-            lines += &format!(" Pictures: {}", human::command("render", path));
+            lines += &format!(" Pictures: {}", shell::command("render", path));
         }
         lines
     }
@@ -107,7 +105,7 @@ impl RunStats {
     fn time_line(&self) -> String {
         let part = |name: &str, seconds: f64| {
             let percent = 100.0 * seconds / self.seconds_total.max(f64::MIN_POSITIVE);
-            format!("{name} {} ({percent:.0} %)", human::duration(Duration::from_secs_f64(seconds.max(0.0))))
+            format!("{name} {} ({percent:.0} %)", units::duration(Duration::from_secs_f64(seconds.max(0.0))))
         };
         let other = self.seconds_other();
         let other = if other > 0.01 * self.seconds_total {
@@ -118,7 +116,7 @@ impl RunStats {
         format!(
             "{} frames in {}: {}, {}, {}{other}; {:.3} ns per cell and step on {} thread{} ({}).",
             self.frames,
-            human::duration(Duration::from_secs_f64(self.seconds_total.max(0.0))),
+            units::duration(Duration::from_secs_f64(self.seconds_total.max(0.0))),
             part("compute", self.seconds_compute),
             part("waiting for storage", self.seconds_waiting_for_storage),
             part("start-up", self.seconds_start_up),
@@ -129,12 +127,12 @@ impl RunStats {
         )
     }
 
-    /// Time that went neither into compute nor into storage nor into the start: handing over from one to the other.
+    /// Time that is neither compute nor waiting nor start-up: the overhead between them.
     fn seconds_other(&self) -> f64 {
         self.seconds_total - self.seconds_compute - self.seconds_waiting_for_storage - self.seconds_start_up
     }
 
-    /// The limit is the side that was busy for longer; the ratio says how much faster the other one is.
+    /// The limit is the side that was busy for longer. The ratio is how much faster the other side was.
     fn limit_line(&self) -> String {
         let Some(storage) = self.storage else {
             return "Compute was the limit: nothing was stored.".into();
@@ -143,7 +141,7 @@ impl RunStats {
         if self.seconds_other() + self.seconds_start_up > compute.max(writing) {
             return "Neither compute nor storage was the limit: the frames are too small or too few.".into();
         }
-        let speed = human::rate(storage.bytes_per_second, "B");
+        let speed = units::rate(storage.bytes_per_second, "B");
         if writing > compute {
             format!(
                 "Storage was the limit, at {speed}: compute alone was {} times as fast.",
@@ -167,7 +165,7 @@ fn ratio(larger: f64, smaller: f64) -> String {
     }
 }
 
-/// The largest memory that this process had in use, where the system tells.
+/// The largest resident memory of this process; `None` where the system does not report it.
 pub fn peak_rss_bytes() -> Option<u64> {
     if cfg!(target_os = "linux") {
         return parse_peak_rss(&fs::read_to_string("/proc/self/status").ok()?);
@@ -175,7 +173,7 @@ pub fn peak_rss_bytes() -> Option<u64> {
     None
 }
 
-/// The high-water mark of resident memory in the text of Linux's `/proc/self/status`.
+/// The high-water mark of resident memory, from the text of Linux's `/proc/self/status`.
 fn parse_peak_rss(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_says_where_the_time_went_and_what_to_do_next() {
+    fn the_verdict_names_the_times_the_limit_and_the_next_command() {
         let text = stats(1.2, 0.7, 1.8).verdict(Some(Path::new("run.h5")));
         let (text, pictures) = text.split_once(" Pictures: ").unwrap();
         assert!(pictures.ends_with(" render run.h5"));
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_object_has_the_promised_names() {
+    fn the_json_object_has_the_documented_names() {
         let json = serde_json::to_value(stats(1.0, 0.0, 0.5)).unwrap();
         for name in [
             "rows",

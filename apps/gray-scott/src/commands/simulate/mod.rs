@@ -1,77 +1,78 @@
 //! `simulate`: from the command line to a stored run, and the verdict about it.
 //!
-//! This module prepares the run and reports on it; [`drive`](crate::drive) advances it.
+//! This module prepares the run and reports on it; a [`Run`] advances it.
 
-use std::time::Instant;
+mod arguments;
+mod output;
+mod plan;
+mod start;
 
+pub use arguments::{OutputArgs, ParameterArgs, SimulateArgs, SyncArg};
+
+use crate::{
+    Outcome,
+    commands::arguments::threads,
+    error::Error,
+    files::checkpoint,
+    kernel::Simd,
+    model::presets,
+    parameters::Parameters,
+    report::{
+        console,
+        progress::{Mode, Progress, Work},
+        shell,
+        statistics::{self, RunStats},
+    },
+    run::{Checkpoints, Interrupt, Run, RunOutcome, Start},
+};
 use anabranch_store::Writer;
-
-use crate::checkpoint;
-use crate::drive::{Checkpoints, Drive, Driven};
-use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::kernel::Simd;
-use crate::options::{self, SimulateArgs};
-use crate::output;
-use crate::parameters::Parameters;
-use crate::progress::{Mode, Progress, Work};
-use crate::start::Start;
-use crate::stats::{self, RunStats};
-use crate::{Outcome, presets, print};
+use std::time::Instant;
 
 /// Runs a simulation, new or resumed.
 ///
 /// # Errors
-/// When the options contradict the file to be resumed, or the output cannot be written.
+/// When the options contradict the file that is resumed, or the output cannot be written.
 pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     let began = Instant::now();
     if args.list_presets {
-        return print(&presets::table()).map(|()| Outcome::Done);
+        return console::print(&presets::table()).map(|()| Outcome::Done);
     }
-    let mut start = Start::new(args)?;
+    let (start, note) = start::choose(args)?;
     let path = args.output.path();
     if start.is_complete() {
         say(args, &format!("{} is complete: nothing is left to do", args.output.output.display()));
         return Ok(Outcome::Done);
     }
-    if let Some(note) = start.note.take() {
+    if let Some(note) = note {
         say(args, &note);
     }
-    let (threads, simd) = (options::threads(args.threads), Simd::detect());
+    let (threads, simd) = (threads(args.threads), Simd::detect());
     let parameters = start.parameters.clone();
     let queue = if path.is_some() { args.output.io_buffer } else { 0 };
     let on = format!("{threads} threads with {simd}");
-    say(args, &output::plan(&parameters, &args.output, start.first_frame, &on)?);
+    say(args, &plan::describe(&parameters, &args.output, start.first_frame, &on)?);
 
     let writer = path.map(|_| open(args, &start)).transpose()?;
     let progress = show_progress(args, &start);
     let interrupt = install_interrupt(&progress)?;
     let checkpoints =
         path.map(|path| Checkpoints { path: checkpoint::path_of(path), every: args.output.checkpoint_every });
-    let driven = Drive {
-        start,
-        threads,
-        simd,
-        queue,
-        writer,
-        checkpoints,
-        progress: &progress,
-        interrupt: &interrupt,
-    }
-    .run();
+    let outcome =
+        Run { start, threads, simd, queue, writer, checkpoints, progress: &progress, interrupt: &interrupt }
+            .run();
     progress.finish();
-    let driven = driven?;
+    let outcome = outcome?;
 
-    let stats = statistics(&parameters, threads, simd, &driven, began);
+    let stats = statistics(&parameters, threads, simd, &outcome, began);
     if let Some(path) = &args.stats_json {
         stats.write_json(path)?;
     }
     report(args, &parameters, &stats);
-    Ok(if driven.interrupted { Outcome::Interrupted } else { Outcome::Done })
+    Ok(if outcome.interrupted { Outcome::Interrupted } else { Outcome::Done })
 }
 
-/// Creates the file, or opens it to go on. A checkpoint that an earlier file has left is removed, lest it be taken
-/// for one of this run.
+/// Creates the file, or opens it to go on. Removes the checkpoint of an earlier file, which would otherwise
+/// be taken for one of this run.
 fn open(args: &SimulateArgs, start: &Start) -> Result<Writer<f32>, Error> {
     let options = output::file_options(&start.parameters, &args.output);
     if args.output.resume {
@@ -93,7 +94,8 @@ fn show_progress(args: &SimulateArgs, start: &Start) -> Progress {
     })
 }
 
-/// The first Ctrl-C is answered at once, although the frame takes its time.
+/// Lets Ctrl-C stop the run. The first one is answered at once, although the current frame still takes its
+/// time.
 fn install_interrupt(progress: &Progress) -> Result<Interrupt, Error> {
     let progress = progress.clone();
     let installed =
@@ -101,31 +103,31 @@ fn install_interrupt(progress: &Progress) -> Result<Interrupt, Error> {
     installed.map_err(Error::Signals)
 }
 
-fn statistics(p: &Parameters, threads: usize, simd: Simd, driven: &Driven, began: Instant) -> RunStats {
-    let summary = driven.summary.as_ref();
+fn statistics(p: &Parameters, threads: usize, simd: Simd, run: &RunOutcome, began: Instant) -> RunStats {
+    let summary = run.summary.as_ref();
     RunStats {
         version: env!("CARGO_PKG_VERSION"),
         rows: p.rows,
         cols: p.cols,
-        steps: driven.frames * p.steps_per_frame,
-        frames: driven.frames,
+        steps: run.frames * p.steps_per_frame,
+        frames: run.frames,
         threads,
         simd: simd.to_string(),
-        interrupted: driven.interrupted,
+        interrupted: run.interrupted,
         seconds_total: began.elapsed().as_secs_f64(),
-        seconds_compute: driven.compute.as_secs_f64(),
-        seconds_waiting_for_storage: driven.waiting.as_secs_f64(),
-        seconds_start_up: driven.began.duration_since(began).as_secs_f64(),
+        seconds_compute: run.compute.as_secs_f64(),
+        seconds_waiting_for_storage: run.waiting.as_secs_f64(),
+        seconds_start_up: run.began.duration_since(began).as_secs_f64(),
         bytes_written: summary.map_or(0, |summary| summary.stats.bytes),
         stored_frames: summary.map_or(0, |summary| summary.stored_frames),
-        peak_rss_bytes: stats::peak_rss_bytes(),
+        peak_rss_bytes: statistics::peak_rss_bytes(),
         storage: summary.map(|summary| (&summary.stats).into()),
         ..RunStats::default()
     }
     .with_rate()
 }
 
-/// The verdict, and after an interruption how to go on.
+/// Prints the verdict and, after an interruption, the command that goes on.
 fn report(args: &SimulateArgs, p: &Parameters, stats: &RunStats) {
     say(args, &stats.verdict(args.output.path()));
     if let (true, Some(path)) = (stats.interrupted, args.output.path()) {
@@ -135,13 +137,14 @@ fn report(args: &SimulateArgs, p: &Parameters, stats: &RunStats) {
                 "Stopped with {} of {} frames stored. To go on: {}",
                 stats.stored_frames,
                 p.frames,
-                output::resume_command(path)
+                shell::resume_command(path)
             ),
         );
     }
 }
 
-/// Tells the user, unless they asked for quiet. Standard output is left to what a program may want to read.
+/// Prints to standard error, unless `--quiet` was given. Standard output is for results that another program
+/// may read.
 fn say(args: &SimulateArgs, text: &str) {
     if !args.quiet {
         eprintln!("{text}");

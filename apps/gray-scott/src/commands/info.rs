@@ -1,37 +1,45 @@
-//! `info`: what is in a file, whether it is complete, and how to go on.
+//! `info`: the contents of a file, whether it is complete, and the command that goes on.
 
-use std::fmt::{Display, Write};
-use std::fs;
-use std::path::Path;
-
+use crate::{
+    commands::render::ValueRange,
+    error::Error,
+    files::{attributes::parameters_of, checkpoint},
+    report::{console, shell},
+};
 use anabranch_store::{Attr, Reader};
+use clap::Args;
+use indicatif::DecimalBytes;
+use std::{
+    fmt::{Display, Write},
+    fs,
+    path::{Path, PathBuf},
+};
 
-use crate::checkpoint;
-use crate::error::Error;
-use crate::human;
-use crate::options::InfoArgs;
-use crate::output;
-use crate::print;
-use crate::render::ValueRange;
-
-/// Prints what is in a file.
-///
-/// # Errors
-/// When the file cannot be read, or holds something else.
-pub fn run(args: &InfoArgs) -> Result<(), Error> {
-    print(&describe(&args.file)?)
+/// Options of `info`.
+#[derive(Args, Clone, Debug)]
+pub struct InfoArgs {
+    /// The HDF5 file to read
+    pub file: PathBuf,
 }
 
-/// What is in a file, line by line.
+/// Prints a description of the file.
 ///
 /// # Errors
-/// When the file cannot be read, or holds something else.
+/// When the file cannot be read, or holds no frames.
+pub fn run(args: &InfoArgs) -> Result<(), Error> {
+    console::print(&describe(&args.file)?)
+}
+
+/// Describes a file, one property on each line.
+///
+/// # Errors
+/// When the file cannot be read, or holds no frames.
 pub fn describe(path: &Path) -> Result<String, Error> {
     let reader = Reader::open(path)?;
     let stored = reader.stored_frames()?;
     let mut lines = Lines::default();
     lines.add("file", path.display());
-    lines.add("size", human::bytes(fs::metadata(path).map_err(Error::io("read", path))?.len()));
+    lines.add("size", DecimalBytes(fs::metadata(path).map_err(Error::io("read", path))?.len()));
     lines.add("frames", completeness(stored, reader.frames()));
     lines.add("shape of a frame", shape(&reader));
     lines.add("compression", if reader.is_compressed() { "deflate" } else { "none" });
@@ -48,7 +56,7 @@ pub fn describe(path: &Path) -> Result<String, Error> {
     if stored < reader.frames() {
         lines.add("to continue", continuation(path, &reader));
     } else {
-        lines.add("pictures", human::command("render", path));
+        lines.add("pictures", shell::command("render", path));
     }
     Ok(lines.0)
 }
@@ -63,7 +71,7 @@ fn shape(reader: &Reader) -> String {
     format!("{} {}", extents.join(" × "), reader.element())
 }
 
-/// The step and time of the first and the newest frame, and the values in the newest.
+/// Describes the step and time of the first and the newest frame, and the values of the newest.
 fn describe_frames(reader: &Reader, newest: u64, lines: &mut Lines) -> Result<(), Error> {
     for (name, frame) in [("first frame", 0), ("newest frame", newest)] {
         if let Some(stamp) = reader.stamp(frame)? {
@@ -79,52 +87,54 @@ fn describe_frames(reader: &Reader, newest: u64, lines: &mut Lines) -> Result<()
     Ok(())
 }
 
-/// How an incomplete run goes on.
+/// The command that goes on with an incomplete run.
 fn continuation(path: &Path, reader: &Reader) -> String {
-    if output::parameters_of(reader).is_none() {
-        return "not with this program, which did not write it".into();
+    if parameters_of(reader).is_none() {
+        return "impossible with this program, which did not write the file".into();
     }
     let checkpoint = checkpoint::path_of(path);
     let from = match checkpoint.exists() {
         true => format!("from {}", checkpoint.display()),
         false => "from the beginning, there is no checkpoint".into(),
     };
-    format!("{} ({from})", output::resume_command(path))
+    format!("{} ({from})", shell::resume_command(path))
 }
 
-/// Lines of a name and a value, the values below each other.
+/// Lines of a name and a value, with the values aligned.
 #[derive(Default)]
 struct Lines(String);
 
 impl Lines {
     fn add(&mut self, name: &str, value: impl Display) {
-        writeln!(self.0, "{name:<18}{value}").expect("a string takes everything");
+        writeln!(self.0, "{name:<18}{value}").expect("writing to a string cannot fail");
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::{
+        files::attributes::{attributes, stamp},
+        parameters::Parameters,
+    };
     use anabranch_store::FileOptions;
 
-    use super::*;
-    use crate::parameters::Parameters;
-
-    /// A file of a run of 3 frames, of which so many are stored.
+    /// Writes a file with room for 3 frames, and stores the first `stored` of them.
     fn file(path: &Path, stored: u64) {
         let parameters = Parameters { rows: 2, cols: 3, frames: 3, ..Parameters::default() };
         let mut options = FileOptions::new(path).frames(3).frame_shape(&[2, 3]).stamps(true);
-        for (name, value) in output::attributes(&parameters) {
+        for (name, value) in attributes(&parameters) {
             options = options.attribute(name, value);
         }
         let mut writer = options.create::<f32>().unwrap();
         for frame in 0..stored {
-            writer.append(&[0.0, 0.25, 0.5, 0.1, 0.1, 0.1], output::stamp(&parameters, frame)).unwrap();
+            writer.append(&[0.0, 0.25, 0.5, 0.1, 0.1, 0.1], stamp(&parameters, frame)).unwrap();
         }
         writer.finish().unwrap();
     }
 
     #[test]
-    fn an_incomplete_file_is_told_with_the_command_that_continues_it() {
+    fn an_incomplete_file_is_described_with_the_command_that_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.h5");
         file(&path, 2);
@@ -140,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_frames_and_complete_ones_are_told_too() {
+    fn empty_and_complete_files_are_described() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.h5");
         file(&path, 0);

@@ -1,63 +1,29 @@
-//! `render`: the frames of a file as pictures, or as an animation.
-//!
-//! Every stored frame can be rendered at any time, also while the file is still growing. Each pass over the
-//! frames is parallel: one for the range of values, unless it is given, and one for each kind of output.
+//! The passes over the frames of a file.
 
-mod animation;
-mod paint;
-mod picture;
-
-use std::fs;
-use std::path::Path;
-use std::sync::Mutex;
-
+use crate::{
+    commands::{
+        arguments::threads,
+        render::{
+            animation::{Animation, Format},
+            arguments::RenderArgs,
+            frames::for_each_frame,
+            paint::{Painter, ValueRange},
+            picture,
+        },
+    },
+    error::Error,
+    report::{
+        progress::{Mode, Progress},
+        units,
+    },
+};
 use anabranch_store::Reader;
+use indicatif::DecimalBytes;
+use parking_lot::Mutex;
+use std::{fs, path::Path};
 
-use crate::error::Error;
-use crate::frames::for_each_frame;
-use crate::human;
-use crate::options::{self, RenderArgs};
-use crate::progress::{Mode, Progress};
-
-pub use animation::{Animation, Format};
-pub use paint::{Painter, Palette, Scale, ValueRange};
-
-/// Renders the frames that `args` select.
-///
-/// # Errors
-/// When the file cannot be read, a frame that was asked for is not stored, or a picture cannot be written.
-pub fn run(args: &RenderArgs) -> Result<(), Error> {
-    let format = args.animation.as_deref().map(animation_format).transpose()?;
-    let job = Job::new(args)?;
-    if let Some(folder) = pictures_folder(args) {
-        job.write_pictures(folder)?;
-    }
-    if let (Some(path), Some(format)) = (&args.animation, format) {
-        job.write_animation(path, format)?;
-    }
-    Ok(())
-}
-
-/// Where single pictures go, if they are wanted: an animation alone needs none.
-fn pictures_folder(args: &RenderArgs) -> Option<&Path> {
-    match (&args.output, &args.animation) {
-        (Some(folder), _) => Some(folder),
-        (None, Some(_)) => None,
-        (None, None) => Some(Path::new("frames")),
-    }
-}
-
-fn animation_format(path: &Path) -> Result<Format, Error> {
-    Format::of(path).ok_or_else(|| {
-        Error::Usage(format!(
-            "--animation: the name must end in .gif, .png or .apng, not as in {}",
-            path.display()
-        ))
-    })
-}
-
-/// Everything that the passes over the frames share.
-struct Job<'a> {
+/// The state that the passes over the frames share.
+pub(super) struct Job<'a> {
     args: &'a RenderArgs,
     reader: Reader,
     frames: Vec<u64>,
@@ -67,12 +33,13 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(args: &'a RenderArgs) -> Result<Self, Error> {
+    /// Opens the file, selects the frames, and finds the range of their values unless it is given.
+    pub(super) fn new(args: &'a RenderArgs) -> Result<Self, Error> {
         let reader = Reader::open(&args.file)?;
         let &[rows, cols] = reader.frame_shape() else {
             let shape = reader.frame_shape();
             return Err(Error::Usage(format!(
-                "{}: frames of shape {shape:?} are no pictures",
+                "{}: frames of shape {shape:?} cannot be rendered, only frames of two dimensions",
                 args.file.display()
             )));
         };
@@ -81,7 +48,7 @@ impl<'a> Job<'a> {
             args,
             reader,
             frames,
-            threads: options::threads(args.threads),
+            threads: threads(args.threads),
             painter: Painter { shape: [rows, cols], scale: args.scale, range: ValueRange::EMPTY },
             palette: args.palette.colours(),
         };
@@ -92,7 +59,7 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
-    /// The smallest and the largest value in all frames that are rendered.
+    /// The smallest and the largest value in all selected frames.
     fn find_range(&self) -> Result<ValueRange, Error> {
         let range = Mutex::new(ValueRange::EMPTY);
         let progress = self.progress("looking for the range of values");
@@ -103,18 +70,18 @@ impl<'a> Job<'a> {
             |frame, _, number| {
                 self.reader.read_frame_into(number, frame)?;
                 let found = ValueRange::of(frame);
-                let mut range = range.lock().expect("joining ranges does not panic");
+                let mut range = range.lock();
                 *range = range.join(found);
                 progress.one_more();
                 Ok::<_, Error>(())
             },
         )?;
         progress.clear();
-        Ok(range.into_inner().expect("joining ranges does not panic"))
+        Ok(range.into_inner())
     }
 
-    fn write_pictures(&self, folder: &Path) -> Result<(), Error> {
-        fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+    pub(super) fn write_pictures(&self, folder: &Path) -> Result<(), Error> {
+        fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
         let progress = self.progress("writing pictures");
         let digits = (self.reader.frames().saturating_sub(1)).to_string().len().max(4);
         let scratch = || Ok((self.frame(), Vec::new()));
@@ -133,8 +100,8 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Pictures are prepared a few at a time in parallel, and added in order.
-    fn write_animation(&self, path: &Path, format: Format) -> Result<(), Error> {
+    /// Writes the animation: pictures are prepared a few at a time in parallel, and added in order.
+    pub(super) fn write_animation(&self, path: &Path, format: Format) -> Result<(), Error> {
         let size = self.painter.size();
         let failed = || Error::io("write", path);
         let mut animation =
@@ -150,14 +117,14 @@ impl<'a> Job<'a> {
                 || Ok(self.frame()),
                 |frame, at, number| {
                     self.reader.read_frame_into(number, frame)?;
-                    let mut pixels = prepared[at].lock().expect("each slot has one thread");
+                    let mut pixels = prepared[at].lock();
                     self.painter.paint(frame, &mut pixels);
                     format.encode(size, &mut pixels);
                     Ok::<_, Error>(())
                 },
             )?;
             for slot in &prepared[..frames.len()] {
-                animation.add(&slot.lock().expect("each slot has one thread")).map_err(failed())?;
+                animation.add(&slot.lock()).map_err(failed())?;
                 progress.one_more();
             }
         }
@@ -168,23 +135,23 @@ impl<'a> Job<'a> {
             "Wrote {} of {} frames, {}",
             path.display(),
             self.frames.len(),
-            human::bytes(bytes)
+            DecimalBytes(bytes)
         ));
         Ok(())
     }
 
-    /// Room for one frame.
+    /// Memory for one frame.
     fn frame(&self) -> Vec<f32> {
         vec![0.0; self.painter.shape.iter().product()]
     }
 
     fn progress(&self, what: &'static str) -> Progress {
         Progress::new(self.frames.len() as u64, Mode::detect(self.args.quiet), move |frames, elapsed| {
-            format!("{what}, {}", human::rate(frames as f64 / elapsed.as_secs_f64(), "frames"))
+            format!("{what}, {}", units::rate(frames as f64 / elapsed.as_secs_f64(), "frames"))
         })
     }
 
-    /// Prints what was written, with how it was painted.
+    /// Prints `what` was written, with the size and the colours of the pictures.
     fn say(&self, what: String) {
         if !self.args.quiet {
             let [height, width] = self.painter.size();
@@ -194,7 +161,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The numbers of the frames to render, of those that are stored.
+/// The numbers of the selected frames, of which `stored` are stored.
 fn selected(args: &RenderArgs, stored: u64) -> Result<Vec<u64>, Error> {
     let file = args.file.display();
     let Some(newest) = stored.checked_sub(1) else {
@@ -215,26 +182,29 @@ fn selected(args: &RenderArgs, stored: u64) -> Result<Vec<u64>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use clap::Parser;
 
-    use super::*;
-    use crate::options::{Cli, Command};
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        args: RenderArgs,
+    }
 
     fn select(args: &str, stored: u64) -> Result<Vec<u64>, String> {
-        let words = ["gray-scott", "render", "run.h5"].into_iter().chain(args.split_whitespace());
-        let Command::Render(args) = Cli::parse_from(words).command else { panic!("not render") };
-        selected(&args, stored).map_err(|error| error.to_string())
+        let words = ["render", "run.h5"].into_iter().chain(args.split_whitespace());
+        selected(&CommandLine::parse_from(words).args, stored).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn frames_are_selected_by_first_last_and_every() {
+    fn first_last_and_every_select_frames() {
         assert_eq!(select("", 4), Ok(vec![0, 1, 2, 3]));
         assert_eq!(select("--first 1 --every 2", 6), Ok(vec![1, 3, 5]));
         assert_eq!(select("--last 1", 6), Ok(vec![0, 1]));
     }
 
     #[test]
-    fn frames_that_are_not_stored_are_refused_by_the_name_of_the_option() {
+    fn an_option_that_selects_a_frame_that_is_not_stored_is_named() {
         assert!(select("", 0).unwrap_err().contains("no frame is stored yet"));
         assert!(select("--last 6", 6).unwrap_err().contains("--last 6: run.h5 has frames 0 to 5"));
         assert!(select("--first 9", 6).unwrap_err().contains("--first 9"));

@@ -1,9 +1,7 @@
 //! From numbers to colours: value ranges, palettes and scales.
 
-use std::fmt;
-use std::str::FromStr;
-
 use clap::ValueEnum;
+use std::{fmt, str::FromStr};
 
 /// The values that the first and the last colour stand for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,10 +13,10 @@ pub struct ValueRange {
 }
 
 impl ValueRange {
-    /// The range that holds nothing, to which others are joined.
+    /// The empty range: joined to another, it gives the other.
     pub const EMPTY: Self = Self { min: f32::INFINITY, max: f32::NEG_INFINITY };
 
-    /// From the smallest to the largest of `values`. NaN is passed over.
+    /// From the smallest to the largest of `values`. NaN is ignored.
     pub fn of(values: &[f32]) -> Self {
         values.iter().fold(Self::EMPTY, |range, &v| Self { min: range.min.min(v), max: range.max.max(v) })
     }
@@ -28,10 +26,10 @@ impl ValueRange {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// The colour's index for `value`: values outside the range get its ends, NaN the first colour.
+    /// The index of the colour for `value`: values outside the range get its ends, NaN the first colour.
     fn index(self, value: f32) -> u8 {
         let width = self.max - self.min;
-        // A frame of one value has no width: it is all of the first colour. The cast saturates.
+        // A frame of one value has no width and gets the first colour. The cast saturates.
         if width > 0.0 { ((value - self.min) / width * 255.0).round() as u8 } else { 0 }
     }
 }
@@ -60,7 +58,7 @@ pub enum Palette {
     Plasma,
     /// Purple, green, yellow
     Viridis,
-    /// Blue, grey, yellow: the same for the colour-blind
+    /// Blue, grey, yellow; looks the same to the colour-blind
     Cividis,
     /// A rainbow with even brightness steps, not uniform
     Turbo,
@@ -122,7 +120,7 @@ impl FromStr for Scale {
 }
 
 impl Scale {
-    /// The height or width of the picture of so many rows or columns.
+    /// The height or width of a picture of `cells` rows or columns.
     pub fn apply(self, cells: usize) -> usize {
         match self {
             Self::Up(n) => cells * n,
@@ -148,7 +146,7 @@ impl Painter {
         self.shape.map(|cells| self.scale.apply(cells))
     }
 
-    /// Replaces the content of `pixels` by the picture of `frame`, row by row.
+    /// Replaces the contents of `pixels` by the picture of `frame`, row after row.
     pub fn paint(&self, frame: &[f32], pixels: &mut Vec<u8>) {
         let cols = self.shape[1];
         pixels.clear();
@@ -173,7 +171,7 @@ impl Painter {
     }
 }
 
-/// The mean over the columns from `left`, at most `n`, of a few whole rows.
+/// The mean of the columns from `left`, at most `n` of them, of a few whole rows.
 fn mean(rows: &[f32], cols: usize, left: usize, n: usize) -> f32 {
     let right = cols.min(left + n);
     let sum: f64 = rows.chunks_exact(cols).flat_map(|row| &row[left..right]).map(|&v| f64::from(v)).sum();
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_down_takes_means_of_what_is_there() {
+    fn scaling_down_takes_means_of_whole_and_partial_blocks() {
         let frame = [0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
         assert_eq!(paint([3, 3], Scale::Down(2), &frame), [128, 255, 0, 255]);
     }
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_scales_survive_their_text_and_refuse_nonsense() {
+    fn ranges_and_scales_are_read_back_from_their_text() {
         assert_eq!("-0.5..2".parse(), Ok(ValueRange { min: -0.5, max: 2.0 }));
         for scale in [Scale::Up(3), Scale::Down(4)] {
             assert_eq!(scale.to_string().parse(), Ok(scale));

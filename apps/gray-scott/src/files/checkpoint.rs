@@ -1,25 +1,29 @@
 //! The checkpoint beside the output file: the state from which an interrupted run goes on, bit for bit.
 //!
-//! It is there in whole or not at all, whenever the program is stopped: a new one takes the place of the old one
-//! only when it is safe on the device.
+//! Whenever the program is stopped, the checkpoint is complete or does not exist: a new one replaces the old
+//! one only when it is safe on the device.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use crate::{
+    error::Error,
+    files::attributes::{attributes, read_parameters},
+    parameters::Parameters,
+};
+use anabranch_store::{
+    Attr, StoreError,
+    checkpoint::{self as file, LoadedCheckpoint},
+};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
-use anabranch_store::checkpoint::{self as store, LoadedCheckpoint};
-use anabranch_store::{Attr, StoreError};
-
-use crate::error::Error;
-use crate::output;
-use crate::parameters::Parameters;
-
-/// A state between two frames, with what it is a state of.
+/// The state between two frames of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// The whole run.
+    /// The parameters of the whole run.
     pub parameters: Parameters,
-    /// Frames that lie behind this state.
+    /// The number of frames before this state.
     pub frames_done: u64,
     /// U, row after row.
     pub u: Vec<f32>,
@@ -27,18 +31,18 @@ pub struct Checkpoint {
     pub v: Vec<f32>,
 }
 
-/// Where the checkpoint of an output file is: beside it, its name followed by `.checkpoint`.
+/// The path of the checkpoint of an output file: the path of the file, followed by `.checkpoint`.
 pub fn path_of(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".checkpoint");
     name.into()
 }
 
-/// Writes the state behind frame `frames_done - 1`. Those frames must be stored before, for a checkpoint that is
-/// ahead of its file is of no use.
+/// Writes the state after `frames_done` frames. Those frames must be stored already, since a checkpoint that
+/// is ahead of its file is of no use.
 ///
 /// # Errors
-/// When the file cannot be written; an older checkpoint is still there then.
+/// When the file cannot be written. An older checkpoint still exists then.
 pub fn save(
     path: &Path,
     parameters: &Parameters,
@@ -47,20 +51,20 @@ pub fn save(
     v: &[f32],
 ) -> Result<(), Error> {
     let shape: &[usize] = &[parameters.rows, parameters.cols];
-    let mut attributes = output::attributes(parameters);
+    let mut attributes = attributes(parameters);
     attributes.push(("frames", parameters.frames.into()));
     attributes.push(("frames_done", frames_done.into()));
     attributes.push(("step", (frames_done * parameters.steps_per_frame).into()));
     let arrays: &[(&str, &[usize], &[f32])] = &[("u", shape, u), ("v", shape, v)];
-    Ok(store::save(path, &store::Checkpoint { arrays, attributes: &attributes })?)
+    Ok(file::save(path, &file::Checkpoint { arrays, attributes: &attributes })?)
 }
 
-/// Reads a checkpoint; `None` if there is no such file.
+/// Reads a checkpoint. `None` if there is no such file.
 ///
 /// # Errors
 /// When it cannot be read, is damaged, or is not a checkpoint of this program.
 pub fn load(path: &Path) -> Result<Option<Checkpoint>, Error> {
-    let loaded = match store::load(path) {
+    let loaded = match file::load(path) {
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
@@ -81,7 +85,7 @@ fn interpret(mut loaded: LoadedCheckpoint) -> Option<Checkpoint> {
         Some(loaded.arrays.swap_remove(at).1)
     };
     let (u, v) = (take("u")?, take("v")?);
-    let parameters = output::read_parameters(frames, u.shape(), &loaded.attributes)?;
+    let parameters = read_parameters(frames, u.shape(), &loaded.attributes)?;
     let same_shape = u.shape() == v.shape();
     same_shape.then(|| Checkpoint {
         parameters,
@@ -91,10 +95,10 @@ fn interpret(mut loaded: LoadedCheckpoint) -> Option<Checkpoint> {
     })
 }
 
-/// Removes a checkpoint that has served its purpose, or belongs to a file that was replaced.
+/// Removes a checkpoint that is no longer needed, if it exists.
 ///
 /// # Errors
-/// When it is there and cannot be removed.
+/// When it exists and cannot be removed.
 pub fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
@@ -107,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_comes_back_bit_for_bit_until_it_is_removed() {
+    fn a_state_is_restored_bit_for_bit_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = path_of(&folder.path().join("run.h5"));
         assert!(path.ends_with("run.h5.checkpoint"));
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_not_taken_for_checkpoints() {
+    fn a_file_of_another_kind_is_not_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.txt");
         fs::write(&path, "nothing of that kind").unwrap();

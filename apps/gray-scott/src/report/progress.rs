@@ -1,11 +1,11 @@
-//! What the user sees while frames go by.
+//! The progress of a command, in frames.
 //!
-//! On a terminal a bar with rates and the time left; elsewhere (a log file, a batch job) a plain line every few
-//! seconds; nothing with `--quiet`. [`Progress::done`] may be called from any thread and for every
-//! frame: what is shown changes a few times per second, however fast the frames are.
+//! A terminal shows a bar with rates and the time left. A log file or a batch job gets a plain line every few
+//! seconds. With `--quiet` nothing is shown. [`Progress::done`] may be called from any thread and for every
+//! frame: the display changes only a few times per second.
 //!
 //! ```
-//! use gray_scott::progress::{Mode, Progress, Work};
+//! use gray_scott::report::progress::{Mode, Progress, Work};
 //!
 //! let work = Work { steps_per_frame: 32, cells: 1080 * 1920, bytes_per_frame: 8_294_400 };
 //! let progress = Progress::new(100, Mode::Quiet, move |frames, elapsed| work.rates(frames, elapsed));
@@ -13,14 +13,16 @@
 //! progress.finish();
 //! ```
 
-use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::human;
+use crate::report::units;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::{
+    io::IsTerminal,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +31,12 @@ pub enum Mode {
     Bar,
     /// A line every few seconds.
     Lines,
-    /// Nothing at all.
+    /// Nothing.
     Quiet,
 }
 
 impl Mode {
-    /// A bar when standard error is a terminal, else lines; nothing when `quiet`.
+    /// A bar if standard error is a terminal, and lines otherwise. Nothing if `quiet`.
     pub fn detect(quiet: bool) -> Self {
         match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Self::Quiet,
@@ -43,7 +45,7 @@ impl Mode {
         }
     }
 
-    /// The time between two changes of what is shown.
+    /// The time between two changes of the display.
     fn interval(self) -> Duration {
         match self {
             Self::Bar => Duration::from_millis(100),
@@ -53,39 +55,40 @@ impl Mode {
     }
 }
 
-/// The work in one frame of a simulation, from which its rates follow.
+/// The work in one frame of a simulation. The rates follow from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     /// Time steps from one frame to the next.
     pub steps_per_frame: u64,
     /// Cells of the grid.
     pub cells: u64,
-    /// Bytes stored per frame; 0 when nothing is stored.
+    /// Bytes stored per frame; 0 if nothing is stored.
     pub bytes_per_frame: u64,
 }
 
 impl Work {
-    /// Steps, cell updates and bytes per second after `frames` frames: `2830 steps/s, 5.88 Gcell/s, 744 MB/s`.
+    /// Steps, cell updates and bytes per second after `frames` frames: `2830 steps/s, 5.88 Gcell/s, 744
+    /// MB/s`.
     pub fn rates(&self, frames: u64, elapsed: Duration) -> String {
         let frames_per_second = frames as f64 / elapsed.as_secs_f64();
         let steps = frames_per_second * self.steps_per_frame as f64;
         let mut text =
-            format!("{}, {}", human::rate(steps, "steps"), human::rate(steps * self.cells as f64, "cell"));
+            format!("{}, {}", units::rate(steps, "steps"), units::rate(steps * self.cells as f64, "cell"));
         if self.bytes_per_frame > 0 {
-            text += &format!(", {}", human::rate(frames_per_second * self.bytes_per_frame as f64, "B"));
+            text += &format!(", {}", units::rate(frames_per_second * self.bytes_per_frame as f64, "B"));
         }
         text
     }
 }
 
-/// Shows how many of the frames are done. Clones show the same thing.
+/// Shows how many frames are done. Clones share one display.
 #[derive(Clone)]
-pub struct Progress(Arc<Shared>);
+pub struct Progress(Arc<Display>);
 
-/// Turns the frames done since the start and the time that they took into text.
+/// Turns the frames done since the start, and the time that they took, into text.
 type Rates = Box<dyn Fn(u64, Duration) -> String + Send + Sync>;
 
-struct Shared {
+struct Display {
     mode: Mode,
     bar: ProgressBar,
     rates: Rates,
@@ -93,12 +96,12 @@ struct Shared {
     total: u64,
     first: u64,
     done: AtomicU64,
-    /// When what is shown changes next, in milliseconds after `start`.
+    /// The time of the next change, in milliseconds after `start`.
     next: AtomicU64,
 }
 
 impl Progress {
-    /// Progress towards `total` frames. `rates` is given the frames done and the time since now.
+    /// Progress towards `total` frames. `rates` gets the frames done and the time since this call.
     pub fn new(
         total: u64,
         mode: Mode,
@@ -107,14 +110,14 @@ impl Progress {
         Self::starting_at(0, total, mode, rates)
     }
 
-    /// The same for work of which `first` frames were done before, and do not count in the rates.
+    /// Progress of work whose first `first` frames were done before. Those do not count in the rates.
     pub fn starting_at(
         first: u64,
         total: u64,
         mode: Mode,
         rates: impl Fn(u64, Duration) -> String + Send + Sync + 'static,
     ) -> Self {
-        let progress = Self(Arc::new(Shared {
+        let progress = Self(Arc::new(Display {
             mode,
             bar: bar(mode, total),
             rates: Box::new(rates),
@@ -122,7 +125,7 @@ impl Progress {
             total,
             first,
             done: AtomicU64::new(first),
-            // A bar fills at once; lines are for those who have waited a while.
+            // A bar is shown at once, the first line after one interval.
             next: AtomicU64::new(if mode == Mode::Bar { 0 } else { mode.interval().as_millis() as u64 }),
         }));
         if mode == Mode::Bar {
@@ -132,23 +135,23 @@ impl Progress {
         progress
     }
 
-    /// Says that `frames` frames in all are done. A smaller number than before changes nothing.
+    /// Records that `frames` frames in total are done. A smaller number than before changes nothing.
     pub fn done(&self, frames: u64) {
-        let shared = &*self.0;
-        shared.done.fetch_max(frames, Ordering::Relaxed);
-        let elapsed = shared.start.elapsed();
-        if shared.is_due(elapsed) {
-            shared.show(elapsed);
+        let display = &*self.0;
+        display.done.fetch_max(frames, Ordering::Relaxed);
+        let elapsed = display.start.elapsed();
+        if display.is_due(elapsed) {
+            display.show(elapsed);
         }
     }
 
-    /// Says that one more frame is done, where frames finish in any order.
+    /// Records that one more frame is done, for frames that finish in any order.
     pub fn one_more(&self) {
         let before = self.0.done.fetch_add(1, Ordering::Relaxed);
         self.done(before + 1);
     }
 
-    /// Writes a line to standard error without spoiling the bar. It is written in quiet mode too.
+    /// Writes a line to standard error, above the bar. Quiet mode writes it too.
     pub fn println(&self, line: impl AsRef<str>) {
         match self.0.mode {
             Mode::Bar => self.0.bar.suspend(|| eprintln!("{}", line.as_ref())),
@@ -156,7 +159,7 @@ impl Progress {
         }
     }
 
-    /// Stops, and leaves nothing of the bar.
+    /// Stops and removes the bar.
     pub fn clear(&self) {
         self.0.bar.finish_and_clear();
     }
@@ -168,8 +171,8 @@ impl Progress {
     }
 }
 
-impl Shared {
-    /// True once per interval, for one of the threads that ask.
+impl Display {
+    /// True once per interval, for one of the threads that call.
     fn is_due(&self, elapsed: Duration) -> bool {
         let now = elapsed.as_millis() as u64;
         let next = self.next.load(Ordering::Relaxed);
@@ -198,11 +201,11 @@ impl Shared {
             return rates;
         }
         let left = elapsed.mul_f64(left as f64 / fresh as f64);
-        format!("{rates}, {} left", human::duration(left))
+        format!("{rates}, {} left", HumanDuration(left))
     }
 }
 
-/// The bar, hidden unless it is to be seen.
+/// The bar. It is hidden unless the mode is [`Mode::Bar`].
 fn bar(mode: Mode, total: u64) -> ProgressBar {
     let target = match mode {
         Mode::Bar => ProgressDrawTarget::stderr(),
@@ -218,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_follow_from_the_work_of_a_frame() {
+    fn rates_are_those_of_the_work_in_a_frame() {
         let work = Work { steps_per_frame: 32, cells: 1_000_000, bytes_per_frame: 4_000_000 };
         assert_eq!(work.rates(50, Duration::from_secs(2)), "800 steps/s, 800 Mcell/s, 100 MB/s");
         let unstored = Work { bytes_per_frame: 0, ..work };
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn the_time_left_counts_only_the_frames_of_this_run() {
         let progress = Progress::starting_at(40, 100, Mode::Quiet, |frames, _| format!("{frames} frames"));
-        assert_eq!(progress.0.message(60, Duration::from_secs(10)), "20 frames, 20.00 s left");
+        assert_eq!(progress.0.message(60, Duration::from_secs(10)), "20 frames, 20 seconds left");
         assert_eq!(progress.0.message(40, Duration::from_secs(10)), "0 frames");
         assert_eq!(progress.0.message(100, Duration::from_secs(10)), "60 frames");
     }

@@ -1,4 +1,4 @@
-//! Patterns by name: the usual public list of feed and kill rates, for Du/Dv = 2:1.
+//! Patterns by name: the well-known feed and kill rates for Du/Dv = 2:1.
 
 /// A named pair of feed and kill rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,7 +9,7 @@ pub struct Preset {
     pub feed: f32,
     /// Kill rate k.
     pub kill: f32,
-    /// What grows.
+    /// The pattern that grows.
     pub about: &'static str,
 }
 
@@ -25,8 +25,8 @@ pub const PRESETS: [Preset; 12] = [
     preset("worms", 0.078, 0.061, "long worms that join"),
     preset("mazes", 0.029, 0.057, "walls that grow into a maze"),
     preset("holes", 0.039, 0.058, "a layer with holes"),
-    preset("chaos", 0.026, 0.051, "fronts that never settle"),
-    preset("chaos-and-holes", 0.034, 0.056, "fronts that settle into holes"),
+    preset("chaos", 0.026, 0.051, "fronts that never come to rest"),
+    preset("chaos-and-holes", 0.034, 0.056, "fronts that turn into holes"),
     preset("moving-spots", 0.014, 0.054, "spots that travel and divide (what runs without --preset)"),
     preset("spots-and-loops", 0.018, 0.051, "spots that open into loops"),
     preset("waves", 0.014, 0.045, "travelling waves and spirals"),

@@ -1,38 +1,48 @@
 //! `bench`: the speed of the simulation on this machine, without storage and with it.
 
-use std::fs::File;
-use std::io::Write;
-use std::num::NonZero;
-use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
-use std::time::Instant;
-
+use crate::{
+    commands::arguments::{MAX_THREADS, threads, whole},
+    error::Error,
+    kernel::Simd,
+    parameters::Parameters,
+    report::{
+        console::print,
+        progress::{Mode, Progress},
+    },
+    run::{Interrupt, Run, Start},
+};
 use anabranch_store::{FileOptions, Stamp, SyncLevel};
+use clap::Args;
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
-use crate::drive::Drive;
-use crate::error::Error;
-use crate::interrupt::Interrupt;
-use crate::kernel::Simd;
-use crate::options::BenchArgs;
-use crate::parameters::Parameters;
-use crate::print;
-use crate::progress::{Mode, Progress};
-use crate::start::Start;
+/// Options of `bench`.
+#[derive(Args, Clone, Debug)]
+pub struct BenchArgs {
+    /// Measure with this many threads only [default: 1, 2, 4 … all cores]
+    #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
+    pub threads: Option<usize>,
+}
 
-/// Rows and columns of the grids that are measured.
+/// Rows and columns of the measured grids.
 const SIZES: [[usize; 2]; 3] = [[1080, 1920], [512, 512], [4096, 4096]];
-/// Cell updates in one run: a fraction of a second.
+/// Cell updates in one run, which takes a fraction of a second.
 const UPDATES: u64 = 1_000_000_000;
-/// Runs that are measured, after one that is not.
+/// Measured runs, after one to warm up.
 const RUNS: usize = 5;
 
-/// The run that is stored: a frame every 32 steps, as by default.
+/// Rows and columns of the run that is stored.
 const STORED: [usize; 2] = [1080, 1920];
 const STORED_FRAMES: u64 = 100;
+/// Steps from one frame to the next, as by default.
 const STORED_STEPS: u64 = 32;
 
-/// Prints two tables: nanoseconds per cell and step, by size of the grid and number of threads; and what storing frames
-/// in memory costs.
+/// Prints two tables: nanoseconds per cell and step, by size of the grid and number of threads; and the cost
+/// of storing frames in a file in memory.
 ///
 /// # Errors
 /// When the tables cannot be printed, or the file cannot be written.
@@ -51,16 +61,16 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
     stored(threads, simd)
 }
 
-/// Where files are kept in memory, as far as the system has such a place.
-fn memory() -> PathBuf {
+/// A path for a file in memory, where the system has a folder for that, or a temporary path.
+fn memory_path() -> PathBuf {
     let shared = Path::new("/dev/shm");
     let folder = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
     folder.join(format!("gray-scott-bench-{}.h5", std::process::id()))
 }
 
-/// A run with its frames stored, beside its two halves alone.
+/// Prints the time of a run that stores its frames, beside the times of computing alone and of writing alone.
 fn stored(threads: usize, simd: Simd) -> Result<(), Error> {
-    let path = memory();
+    let path = memory_path();
     let [rows, cols] = STORED;
     let heading = format!(
         "\n{STORED_FRAMES} frames of {rows}×{cols}, {STORED_STEPS} steps each, in {}",
@@ -70,10 +80,10 @@ fn stored(threads: usize, simd: Simd) -> Result<(), Error> {
     let mut times = [const { Vec::new() }; 4];
     for _ in 0..=RUNS {
         let each = [
-            seconds(|| run_stored(threads, simd, None)),
-            seconds(|| write_alone(&path)),
-            seconds(|| write_plainly(&path)),
-            seconds(|| run_stored(threads, simd, Some(&path))),
+            seconds(&path, || run_stored(threads, simd, None)),
+            seconds(&path, || write_alone(&path)),
+            seconds(&path, || write_plainly(&path)),
+            seconds(&path, || run_stored(threads, simd, Some(&path))),
         ];
         for (times, time) in times.iter_mut().zip(each) {
             times.push(time?);
@@ -96,8 +106,11 @@ fn stored(threads: usize, simd: Simd) -> Result<(), Error> {
     ))
 }
 
-/// How long `work` takes.
-fn seconds(work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+/// The time that `work` takes. Removes the file first, so that the time does not include freeing its memory.
+fn seconds(path: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+    if path.exists() {
+        std::fs::remove_file(path).map_err(Error::io("remove", path))?;
+    }
     let begin = Instant::now();
     work()?;
     Ok(begin.elapsed().as_secs_f64())
@@ -113,10 +126,6 @@ fn file(path: &Path) -> FileOptions {
 }
 
 fn run_stored(threads: usize, simd: Simd, path: Option<&Path>) -> Result<(), Error> {
-    if let Some(path) = path {
-        // Giving back the old file's memory is not what is measured.
-        std::fs::remove_file(path).map_err(Error::io("remove", path))?;
-    }
     let [rows, cols] = STORED;
     let parameters = Parameters {
         rows,
@@ -125,7 +134,7 @@ fn run_stored(threads: usize, simd: Simd, path: Option<&Path>) -> Result<(), Err
         steps_per_frame: STORED_STEPS,
         ..Parameters::default()
     };
-    let drive = Drive {
+    let run = Run {
         start: Start::initial(parameters),
         threads,
         simd,
@@ -135,7 +144,7 @@ fn run_stored(threads: usize, simd: Simd, path: Option<&Path>) -> Result<(), Err
         progress: &Progress::new(STORED_FRAMES, Mode::Quiet, |_, _| String::new()),
         interrupt: &Interrupt::default(),
     };
-    drive.run().map(drop)
+    run.run().map(drop)
 }
 
 fn frame() -> Vec<f32> {
@@ -161,10 +170,10 @@ fn write_plainly(path: &Path) -> Result<(), Error> {
     write().map_err(Error::io("write", path))
 }
 
-/// 1, 2, 4 … and all cores, or the one that is asked for.
-fn thread_counts(asked: Option<usize>) -> Vec<usize> {
-    let all = asked.unwrap_or_else(|| available_parallelism().map_or(1, NonZero::get));
-    if asked.is_some() {
+/// 1, 2, 4 … and all cores, or the requested number alone.
+fn thread_counts(requested: Option<usize>) -> Vec<usize> {
+    let all = threads(requested);
+    if requested.is_some() {
         return vec![all];
     }
     let mut counts: Vec<usize> = (0..).map(|i| 1 << i).take_while(|&n| n < all).collect();
@@ -180,7 +189,7 @@ fn measure([rows, cols]: [usize; 2], threads: usize, simd: Simd) -> Result<Vec<f
     let parameters = Parameters { rows, cols, frames, steps_per_frame, ..Parameters::default() };
     let mut times = Vec::new();
     for _ in 0..=RUNS {
-        let drive = Drive {
+        let run = Run {
             start: Start::initial(parameters.clone()),
             threads,
             simd,
@@ -190,7 +199,7 @@ fn measure([rows, cols]: [usize; 2], threads: usize, simd: Simd) -> Result<Vec<f
             progress: &Progress::new(frames, Mode::Quiet, |_, _| String::new()),
             interrupt: &Interrupt::default(),
         };
-        times.push(drive.run()?.compute.as_secs_f64() * 1e9 / (updates_per_frame * frames) as f64);
+        times.push(run.run()?.compute.as_secs_f64() * 1e9 / (updates_per_frame * frames) as f64);
     }
     times.remove(0);
     times.sort_by(f64::total_cmp);
@@ -202,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_double_up_to_all_cores() {
+    fn thread_counts_double_up_to_all_cores() {
         assert_eq!(thread_counts(Some(3)), [3]);
         let counts = thread_counts(None);
         assert_eq!(counts[0], 1);

@@ -1,11 +1,13 @@
 //! Animations of palette pictures: GIF, and animated PNG.
 
-use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-
+use super::picture;
 use gif::Repeat;
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
 
 /// The file format of an animation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// An animated PNG if the name ends in `.png` or `.apng`, a GIF if in `.gif`.
+    /// The format of a file name: animated PNG for `.png` and `.apng`, GIF for `.gif`.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -27,8 +29,8 @@ impl Format {
         }
     }
 
-    /// The first half of adding a picture, which many threads do at a time: compresses the pixels in
-    /// place if the format allows to do it apart from the file.
+    /// Compresses the pixels of a picture in place, if the format allows this apart from the file. Several
+    /// threads can prepare pictures at the same time; [`Animation::add`] takes them in order.
     pub fn encode(self, size: [usize; 2], pixels: &mut Vec<u8>) {
         if self == Self::Gif {
             let mut frame = gif_frame(size, 0, std::mem::take(pixels));
@@ -38,7 +40,7 @@ impl Format {
     }
 }
 
-/// An animation that is being written; it repeats for ever.
+/// An animation that is being written. It repeats for ever.
 pub struct Animation {
     size: [usize; 2],
     fps: u16,
@@ -54,7 +56,7 @@ impl Animation {
     /// Starts an animation of `frames` pictures of `size` (height and width).
     ///
     /// # Errors
-    /// When the file cannot be written, or the format does not reach to that size or count.
+    /// When the file cannot be written, or the size or count exceeds the format's limits.
     pub fn create(
         path: &Path,
         format: Format,
@@ -76,8 +78,7 @@ impl Animation {
             Format::Apng => {
                 let limit = "more pictures than an animated PNG can count: choose a larger --every";
                 let [frames] = fit([frames], limit)?;
-                let mut encoder =
-                    super::picture::encoder(BufWriter::new(File::create(path)?), size, palette)?;
+                let mut encoder = picture::encoder(BufWriter::new(File::create(path)?), size, palette)?;
                 encoder.set_animated(frames, 0)?;
                 encoder.set_frame_delay(1, fps)?;
                 Encoder::Apng(Box::new(encoder.write_header()?))
@@ -133,7 +134,7 @@ fn gif_error(error: gif::EncodingError) -> io::Error {
     }
 }
 
-/// The numbers in the format's own width, or an error that says `limit`.
+/// The numbers in the width of the format, or an error with the message `limit`.
 fn fit<T: TryFrom<usize>, const N: usize>(numbers: [usize; N], limit: &str) -> io::Result<[T; N]> {
     let fitted: Vec<T> = numbers.into_iter().filter_map(|n| T::try_from(n).ok()).collect();
     fitted.try_into().map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, limit.to_owned()))
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_follows_from_the_name() {
+    fn the_name_decides_the_format() {
         let cases =
             [("a.gif", Some(Format::Gif)), ("a.PNG", Some(Format::Apng)), ("b.apng", Some(Format::Apng))];
         for (name, format) in cases.into_iter().chain([("a.mp4", None), ("gif", None)]) {

@@ -1,0 +1,58 @@
+//! The command line: one module for each subcommand, with its options.
+
+pub(crate) mod arguments;
+pub mod bench;
+pub mod info;
+pub mod render;
+pub mod simulate;
+
+use crate::{Outcome, error::Error};
+use clap::{Parser, Subcommand};
+
+/// Gray-Scott reaction-diffusion: simulate it, store every frame, render the frames.
+#[derive(Debug, Parser)]
+#[command(name = "gray-scott", version, arg_required_else_help = true, max_term_width = 110)]
+pub struct Cli {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Advance a simulation and store its frames in an HDF5 file
+    Simulate(simulate::SimulateArgs),
+    /// Turn the frames of a file into pictures or an animation
+    Render(render::RenderArgs),
+    /// Show the contents of a file, and whether it is complete
+    Info(info::InfoArgs),
+    /// Measure the speed of the simulation on this machine
+    Bench(bench::BenchArgs),
+}
+
+impl Cli {
+    /// Runs the subcommand.
+    ///
+    /// # Errors
+    /// Those of the subcommand.
+    pub fn run(&self) -> Result<Outcome, Error> {
+        match &self.command {
+            Command::Simulate(args) => simulate::run(args),
+            Command::Render(args) => render::run(args).map(|()| Outcome::Done),
+            Command::Info(args) => info::run(args).map(|()| Outcome::Done),
+            Command::Bench(args) => bench::run(args).map(|()| Outcome::Done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,45 @@
+//! `render`: the frames of a file as pictures, or as an animation.
+//!
+//! Every stored frame can be rendered at any time, also while the file is still growing. Each pass over the
+//! frames is parallel: one for the range of values, unless it is given, and one for each kind of output.
+
+mod animation;
+mod arguments;
+mod frames;
+mod job;
+mod paint;
+mod picture;
+
+pub use animation::{Animation, Format};
+pub use arguments::RenderArgs;
+pub use frames::for_each_frame;
+pub use paint::{Painter, Palette, Scale, ValueRange};
+
+use crate::error::Error;
+use job::Job;
+use std::path::Path;
+
+/// Renders the frames that `args` select.
+///
+/// # Errors
+/// When the file cannot be read, a selected frame is not stored, or a picture cannot be written.
+pub fn run(args: &RenderArgs) -> Result<(), Error> {
+    let format = args.animation.as_deref().map(animation_format).transpose()?;
+    let job = Job::new(args)?;
+    if let Some(folder) = args.pictures_folder() {
+        job.write_pictures(folder)?;
+    }
+    if let (Some(path), Some(format)) = (&args.animation, format) {
+        job.write_animation(path, format)?;
+    }
+    Ok(())
+}
+
+fn animation_format(path: &Path) -> Result<Format, Error> {
+    Format::of(path).ok_or_else(|| {
+        Error::Usage(format!(
+            "--animation: the name must end in .gif, .png or .apng, not as in {}",
+            path.display()
+        ))
+    })
+}

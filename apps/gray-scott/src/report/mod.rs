@@ -1,0 +1,7 @@
+//! Reports to the user: progress, statistics, and the forms of numbers and commands.
+
+pub(crate) mod console;
+pub mod progress;
+pub mod shell;
+pub mod statistics;
+pub mod units;
