@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_frames_come_back_through_a_tree_of_several_levels() {
+    fn cut_frames_are_read_back_through_a_tree_of_several_levels() {
         for shape in [&[100, 30][..], &[3, 2000], &[2, 3, 1500]] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("out.h5");

@@ -22,7 +22,7 @@ const CACHE_BUDGET: usize = 1_600_000;
 /// struct Fields { u: Vec<f32>, v: Vec<f32>, cols: usize }
 /// impl Output for Fields {
 ///     fn rows_mut(&mut self, row: usize) -> (&mut [f32], &mut [f32]) {
-///         let cells = row * self.0.cols..(row + 1) * self.0.cols;
+///         let cells = row * self.cols..(row + 1) * self.cols;
 ///         (&mut self.u[cells.clone()], &mut self.v[cells])
 ///     }
 /// }
@@ -37,7 +37,9 @@ const CACHE_BUDGET: usize = 1_600_000;
 /// assert!(after.v.iter().sum::<f32>() > 0.0);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Stepper(Problem);
+pub struct Stepper {
+    problem: Problem,
+}
 
 impl Stepper {
     /// A stepper for a grid of `[rows, cols]`.
@@ -47,25 +49,26 @@ impl Stepper {
     pub fn new(simd: Simd, params: Params, edges: Edges, [rows, cols]: [usize; 2]) -> Self {
         assert!(rows > 0 && cols > 0, "a grid of {rows} x {cols} has no cells");
         let token = Token::new(simd).unwrap_or_else(|| panic!("this processor has no {simd}"));
-        Self(Problem { token, coefficients: Coefficients::new(params), edges, rows, cols })
+        let coefficients = Coefficients::new(params);
+        Self { problem: Problem { token, coefficients, edges, rows, cols } }
     }
 
     /// The instruction set in use.
     pub fn simd(&self) -> Simd {
-        self.0.token.simd()
+        self.problem.token.simd()
     }
 
     /// How many `f32`s of scratch [`advance`](Self::advance) needs for `steps` steps.
     pub fn scratch_len(&self, steps: usize) -> usize {
         // One line more, so that scratch can begin at a multiple of a line; a row of zeros; two rows of both
         // species for each step.
-        LINE + self.0.stride() * (1 + 4 * steps)
+        LINE + self.problem.stride() * (1 + 4 * steps)
     }
 
     /// The fastest number of steps in one call: as many as have their scratch in the level 2 cache, 16 at
     /// most.
     pub fn preferred_steps(&self) -> usize {
-        (CACHE_BUDGET / (4 * self.0.stride() * size_of::<f32>())).clamp(1, 16)
+        (CACHE_BUDGET / (4 * self.problem.stride() * size_of::<f32>())).clamp(1, 16)
     }
 
     /// Advances the rows `band` of the grid by `steps` steps.
@@ -86,7 +89,7 @@ impl Stepper {
         output: &mut impl Output,
         scratch: &mut [f32],
     ) {
-        assert!(band.end <= self.0.rows, "band {band:?} reaches outside of {} rows", self.0.rows);
+        assert!(band.end <= self.problem.rows, "band {band:?} reaches outside of {} rows", self.problem.rows);
         assert!(scratch.len() >= self.scratch_len(steps), "scratch is too short: {}", scratch.len());
         if band.is_empty() {
             return;
@@ -95,12 +98,12 @@ impl Stepper {
             return self.copy(band, input, output);
         }
         let skip = scratch.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        let (zeros, scratch) = scratch[skip..].split_at_mut(self.0.stride());
-        let zeros = &mut zeros[..self.0.cols];
+        let (zeros, scratch) = scratch[skip..].split_at_mut(self.problem.stride());
+        let zeros = &mut zeros[..self.problem.cols];
         zeros.fill(0.0);
         let band = band.start as isize..band.end as isize;
-        let blocks = &mut scratch[..4 * steps * self.0.stride()];
-        Wavefront { problem: &self.0, band, steps, zeros }.run(blocks, input, output);
+        let blocks = &mut scratch[..4 * steps * self.problem.stride()];
+        Wavefront { problem: &self.problem, band, steps, zeros }.run(blocks, input, output);
     }
 
     fn copy<'a>(
