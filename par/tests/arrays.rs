@@ -1,14 +1,15 @@
 //! Loops over arrays give the same results as `ndarray` itself, for every layout.
 
+mod common;
+
 use anabranch_par::{LoopError, prelude::*};
+use common::THREADS;
 use ndarray::{
     ArcArray, Array, Array2, Array3, ArrayBase, ArrayD, ArrayViewMut, Axis, IxDyn, RawData, Slice, arr0,
     array, s,
 };
 use proptest::prelude::*;
 use std::collections::HashSet;
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
 fn pools() -> [ThreadPool; THREADS.len()] {
     THREADS.map(|threads| ThreadPool::new(threads).unwrap())

@@ -1,6 +1,9 @@
 //! A join runs both closures, returns both results, passes panics on and never runs unrelated work, on 1 to 8 threads.
 
+mod common;
+
 use anabranch_par::{IntoParallel, ThreadPool, flush_denormals, join, keep_denormals, participant};
+use common::{THREADS, linger};
 use std::{
     cell::RefCell,
     hint::black_box,
@@ -12,13 +15,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-
-/// Gives other threads time to take work, so that halves really are shared on a busy machine.
-fn linger() {
-    thread::sleep(Duration::from_micros(20));
-}
 
 /// Joins until `done` returns true, so that this thread keeps offering its pending halves. Returns whether that took less than
 /// a minute.

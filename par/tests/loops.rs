@@ -1,24 +1,17 @@
 //! Every loop runs each item once, passes on the first panic, shares its work and restores the floating-point mode, on 1 to 8
 //! threads.
 
+mod common;
+
 use anabranch_par::{LoopError, Panic, flush_denormals, prelude::*};
-use std::convert::Infallible;
+use common::{SCHEDULES, THREADS, linger};
 use std::{
     cell::RefCell,
+    convert::Infallible,
     hint::black_box,
     sync::atomic::{AtomicUsize, Ordering::*},
     time::{Duration, Instant},
 };
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-const SCHEDULES: [Schedule; 6] = [
-    Schedule::Serial,
-    Schedule::Static(Split::Consecutive),
-    Schedule::Static(Split::RoundRobin),
-    Schedule::Dynamic,
-    Schedule::Guided,
-    Schedule::Greedy,
-];
 
 /// The panic of a loop.
 fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> Panic {
@@ -27,11 +20,6 @@ fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> Panic {
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("no item panicked"),
     }
-}
-
-/// Gives other threads time to join, so that loops really are shared on a busy machine.
-fn linger() {
-    std::thread::sleep(Duration::from_micros(20));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Bounded pools of values and critical sections keep their bounds, and never deadlock.
 
+mod common;
+
 use anabranch_par::{Critical, prelude::*, scratch::Pool};
+use common::THREADS;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicUsize, Ordering::*},
 };
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
 /// Measures the maximum number of uses at the same time.
 #[derive(Default)]

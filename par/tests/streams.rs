@@ -1,6 +1,9 @@
 //! A stream over an iterator runs each item once, keeps the order of results, fails and ends early like a loop, on 1 to 8 threads.
 
+mod common;
+
 use anabranch_par::{CancellationToken, LoopError, Statistics, prelude::*, scratch::WorkerLocal};
+use common::{THREADS, linger};
 use std::{
     collections::HashSet,
     convert::Infallible,
@@ -12,15 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-
 fn pools() -> impl Iterator<Item = (usize, ThreadPool)> {
     THREADS.into_iter().map(|threads| (threads, ThreadPool::new(threads).unwrap()))
-}
-
-/// Gives other threads time to join, so that streams really are shared on a busy machine.
-fn linger() {
-    std::thread::sleep(Duration::from_micros(20));
 }
 
 /// An iterator that counts the items taken from it, and has no size hint.

@@ -1,9 +1,12 @@
 //! Spawned jobs and scopes return results, may borrow, lose no panic, and a thread that waits runs only the job that it waits
 //! for.
 
+mod common;
+
 use anabranch_par::{
     IntoParallel, Job, LoopError, Panic, SpawnError, ThreadPool, flush_denormals, participant, scope, spawn,
 };
+use common::THREADS;
 use std::{
     cell::{Cell, RefCell},
     convert::Infallible,
@@ -17,8 +20,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
 fn pools() -> impl Iterator<Item = ThreadPool> {
     THREADS.into_iter().map(|threads| ThreadPool::new(threads).unwrap())

@@ -1,14 +1,15 @@
 //! A team runs all of its members at the same time, its barrier waits for all of them, and a team that could never be complete
 //! is an error. On 1 to 8 threads.
 
+mod common;
+
 use anabranch_par::{OnlyOnce, TeamError, prelude::*};
+use common::THREADS;
 use parking_lot::Mutex;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicUsize, Ordering::*},
 };
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
 fn message(panicked: Result<impl Sized, Box<dyn std::any::Any + Send>>) -> String {
     let payload = panicked.err().expect("a panic");

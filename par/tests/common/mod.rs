@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+pub const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
 pub const SCHEDULES: [Schedule; 6] = [
     Schedule::Serial,
     Schedule::Static(Split::Consecutive),
@@ -35,7 +37,7 @@ pub fn pools() -> &'static [ThreadPool] {
     // Not a `LazyLock`, because ThreadSanitizer does not see how the standard library synchronises.
     static POOLS: Mutex<Option<&[ThreadPool]>> = Mutex::new(None);
     let start = || {
-        let pools = [1, 2, 3, 4, 8].map(|threads| ThreadPool::new(threads).unwrap());
+        let pools = THREADS.map(|threads| ThreadPool::new(threads).unwrap());
         &*Box::leak(Box::new(pools))
     };
     POOLS.lock().get_or_insert_with(|| start())
