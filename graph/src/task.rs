@@ -1,4 +1,4 @@
-//! What is told to the graph about a task, and what it answers.
+//! The vocabulary of the graphs: ids, accesses, effects, dependencies, answers and errors.
 
 use anabranch_grid::{GridBox, Region};
 use smallvec::SmallVec;
@@ -32,7 +32,7 @@ pub struct ObjectId(pub u64);
 pub enum Mode {
     /// Its current contents are read.
     Read,
-    /// All of it is overwritten; what it held before is not needed.
+    /// All of it is overwritten; its former contents are not needed.
     Write,
     /// Its current contents are read and changed.
     Update,
@@ -50,14 +50,14 @@ impl Mode {
     }
 }
 
-/// A declared access: the union over all chunks of the task.
+/// A declared access of a task to a buffer: the union over all chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The buffer.
     pub buffer: BufferId,
-    /// The region of it.
+    /// The region of the buffer.
     pub region: Region<3>,
-    /// What is done there.
+    /// What the task does there.
     pub mode: Mode,
 }
 
@@ -78,55 +78,55 @@ impl Access {
     }
 }
 
-/// How an effect on a host object is ordered against others on the same object.
+/// How an effect on a host object is ordered against other effects on the same object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// In the order of submission, never at the same time: against every other effect.
+    /// Ordered by submission against every other effect, and never at the same time.
     Sequential,
-    /// In any order, never at the same time: against other exclusive effects and relaxed ones.
+    /// In any order with exclusive and relaxed effects, but never at the same time.
     Exclusive,
-    /// In any order, and at the same time: against other relaxed effects.
+    /// In any order with relaxed effects, also at the same time.
     Relaxed,
-    /// Ordered like a sequential one against every other effect, but it only looks: what comes after it does not depend on
-    /// what it does ([`Kind::Anti`]), only on who has changed the object before.
+    /// Ordered like a sequential effect, but it only observes: later effects come after it ([`Kind::Anti`]) and do not
+    /// depend on its success, only on the effects that changed the object before.
     Observe,
 }
 
 impl Order {
-    /// Whether it comes after all earlier effects, and before all later ones.
+    /// Whether the effect comes after all earlier effects, and before all later ones.
     pub fn is_in_order(self) -> bool {
         matches!(self, Self::Sequential | Self::Observe)
     }
 }
 
-/// A declared side effect.
+/// A declared effect of a task on a host object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The object that is touched.
+    /// The object.
     pub object: ObjectId,
-    /// In which order.
+    /// The order against other effects.
     pub order: Order,
 }
 
-/// Why one task comes after another.
+/// Why one task comes after another, the strongest reason first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// It reads what the other has written.
+    /// It reads what the earlier task wrote.
     True,
-    /// Both touch a host object, or the other is an epoch.
+    /// Both touch a host object, or one of them is an epoch or a horizon.
     Serial,
-    /// It overwrites what the other still reads.
+    /// It overwrites what the earlier task reads.
     Anti,
-    /// It overwrites what the other has written.
+    /// It overwrites what the earlier task wrote.
     Output,
 }
 
 /// What a dependency is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// A buffer that both access.
+    /// A buffer that both tasks access.
     Buffer(BufferId),
-    /// A host object that both touch.
+    /// A host object that both tasks touch.
     Object(ObjectId),
     /// The graph's own structure: an epoch or a horizon.
     Graph,
@@ -137,7 +137,7 @@ pub enum Origin {
 pub struct Dependency {
     /// The earlier task.
     pub on: TaskId,
-    /// The strongest reason: true before serial before anti before output.
+    /// The strongest reason for the edge.
     pub kind: Kind,
     /// What the reason is about.
     pub origin: Origin,
@@ -148,20 +148,20 @@ pub struct Dependency {
 pub struct Submitted {
     /// The new task or epoch.
     pub id: TaskId,
-    /// The tasks that it comes after: at most one edge each, ascending; at least an epoch or horizon.
+    /// The tasks that it comes after: at most one edge to each, ascending. There is at least an edge to an epoch or horizon.
     pub dependencies: SmallVec<[Dependency; 4]>,
-    /// For each access, in order: which version of the buffer it uses (0 unless the buffer has several).
+    /// The version of the buffer that each access uses, in order (0 unless the buffer has several).
     pub versions: SmallVec<[u32; 8]>,
-    /// The earlier tasks that it must never overlap in time, although either may come first: ascending, none of them
-    /// before or after it by dependencies. Empty unless [`Settings::conflicts`](crate::Settings::conflicts) is set.
+    /// The earlier tasks that it must never overlap in time, although either may run first. Ascending, without tasks that
+    /// it comes after by dependencies. Empty unless [`Settings::conflicts`](crate::Settings::conflicts) is set.
     pub conflicts: SmallVec<[TaskId; 4]>,
-    /// The horizon that the graph has made after this submission, with the next id. `None` unless
+    /// The horizon that the graph made after this submission, with the next id. `None` unless a horizon was due and
     /// [`Settings::horizons`](crate::Settings::horizons) is set.
     pub horizon: Option<Horizon>,
 }
 
 impl Submitted {
-    /// The answer about the task `id`, as long as nothing is known about it; keeps memory.
+    /// Makes this the empty answer for the task `id`, without freeing memory.
     pub(crate) fn clear(&mut self, id: TaskId) {
         self.id = id;
         self.dependencies.clear();
@@ -171,55 +171,42 @@ impl Submitted {
     }
 }
 
-/// A horizon that the graph has made: a node that does nothing but come after everything before it.
+/// A horizon that the graph made: a node that does nothing but come after everything before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// Its id.
     pub id: TaskId,
-    /// The execution front: the tasks that nobody depended on, ascending, all [`Kind::Serial`].
+    /// Edges to the execution front: the tasks that no other task depended on. Ascending, all [`Kind::Serial`].
     pub dependencies: Vec<Dependency>,
-    /// The horizon or epoch before it. From now on this one stands for everything before *it*: no later submission
-    /// depends on or conflicts with anything older.
+    /// The previous horizon or epoch, which is applied now: it stands for everything before itself, and no later
+    /// submission depends on or conflicts with anything older.
     pub applied: TaskId,
 }
 
-/// A submission that makes no sense. Nothing has changed in the graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The error for a submission that contradicts itself or the graph. The graph has not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// A part of what an access reads was never written.
+    /// An access reads points that were never written.
+    #[error("access {access} reads {missing}, which was never written or was discarded")]
     NeverWritten {
-        /// Which access of the submission.
+        /// The position of the access in the submission.
         access: usize,
-        /// The part that was never written, or not since it was discarded.
+        /// The points that were never written, or not since they were discarded.
         missing: Region<3>,
     },
     /// An access leaves its buffer.
+    #[error("access {access} leaves its buffer")]
     Outside {
-        /// Which access of the submission.
+        /// The position of the access in the submission.
         access: usize,
     },
-    /// Two accesses of one task touch a common part of a buffer, and at least one of them writes it.
+    /// Two accesses of one task overlap in a buffer, and at least one of them writes.
+    #[error("accesses {} and {} overlap in {common}", .accesses[0], .accesses[1])]
     Overlap {
-        /// Which accesses of the submission.
+        /// The positions of the accesses in the submission.
         accesses: [usize; 2],
-        /// The common part.
+        /// The points that both access.
         common: Region<3>,
     },
 }
-
-impl fmt::Display for GraphError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NeverWritten { access, missing } => {
-                write!(f, "access {access} reads {missing}, which was never written or was discarded")
-            }
-            Self::Outside { access } => write!(f, "access {access} leaves its buffer"),
-            Self::Overlap { accesses: [a, b], common } => {
-                write!(f, "accesses {a} and {b} overlap in {common}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for GraphError {}

@@ -136,7 +136,7 @@ fn an_unknown_format_is_answered_with_those_there_are() {
     let error = "png".parse::<Format>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no format for graphs is known by \"png\"; there are dot or gv, svg, mmd or mermaid, json"
+        "\"png\" names no format for graphs; use one of dot or gv, svg, mmd or mermaid, json"
     );
     assert_eq!(Format::from_path("svg"), Err(UnknownFormat { asked: "svg".into() }));
 }
@@ -326,14 +326,14 @@ const JSON: &str = r##"{
   "title": "small",
   "note": null,
   "nodes": [
-    {"id": "T0", "kind": "epoch", "name": "", "details": [], "cluster": null, "state": null},
-    {"id": "T1", "kind": "kernel", "name": "init", "details": ["write u [0..5]"], "cluster": null, "state": "done"},
-    {"id": "T2", "kind": "host task", "name": "save", "details": ["read u [0..5]"], "cluster": "node 1", "state": null}
+    {"cluster":null,"details":[],"id":"T0","kind":"epoch","name":"","state":null},
+    {"cluster":null,"details":["write u [0..5]"],"id":"T1","kind":"kernel","name":"init","state":"done"},
+    {"cluster":"node 1","details":["read u [0..5]"],"id":"T2","kind":"host task","name":"save","state":null}
   ],
   "edges": [
-    {"from": "T0", "to": "T1", "kind": "serial", "label": ""},
-    {"from": "T1", "to": "T2", "kind": "true", "label": "u"},
-    {"from": "T0", "to": "T2", "kind": "conflict", "label": "log"}
+    {"from":"T0","kind":"serial","label":"","to":"T1"},
+    {"from":"T1","kind":"true","label":"u","to":"T2"},
+    {"from":"T0","kind":"conflict","label":"log","to":"T2"}
   ]
 }
 "##;

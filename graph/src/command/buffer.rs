@@ -2,7 +2,7 @@
 //! this node have to do with its memory.
 
 use super::types::{Command, CommandId, NodeId};
-use crate::{Kind, TaskId};
+use crate::task::{Kind, TaskId};
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;
 use std::ops::Range;

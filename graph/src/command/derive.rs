@@ -6,7 +6,7 @@ use super::{
     shape::Shape,
     types::{Command, CommandId, CommandKind, NodeId, Target},
 };
-use crate::{BufferId, Kind, TaskId};
+use crate::task::{BufferId, Kind, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
 use std::mem::take;

@@ -4,11 +4,9 @@
 //! each other here although a third task comes between theirs elsewhere. So conflicts are derived from the effects of
 //! this node's commands and not taken from the task graph.
 
-use super::{
-    hash::Map,
-    types::{Command, CommandId, CommandKind},
-};
-use crate::{Effect, Kind, ObjectId, Order};
+use super::types::{Command, CommandId, CommandKind};
+use crate::task::{Effect, Kind, ObjectId, Order};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// The effects on one object that later ones come after, or conflict with.
@@ -23,7 +21,7 @@ struct ObjectState {
 /// All host objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    objects: Map<ObjectId, ObjectState>,
+    objects: FxHashMap<ObjectId, ObjectState>,
 }
 
 impl Effects {

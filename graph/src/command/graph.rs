@@ -4,15 +4,17 @@ use super::{
     buffer::BufferState,
     derive::Derivation,
     effects::Effects,
-    hash::{Map, Rolling},
-    launch::{CommandError, Launch},
+    error::CommandError,
+    hash::Rolling,
+    launch::Launch,
     layout::{Layouts, Parted},
     replay::{Replay, digest},
     shape::Shape,
     types::{Command, CommandId, CommandKind, NodeId},
 };
-use crate::{BufferId, Effect, Kind, ObjectId, Order};
+use crate::task::{BufferId, Effect, Kind, ObjectId, Order};
 use anabranch_grid::{Extent, Region};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Derives one node's commands from the tasks of the program: see the [module](crate::command) docs.
@@ -22,7 +24,7 @@ pub struct CommandGraph {
     me: NodeId,
     nodes: u16,
     /// The slots of the buffers' states.
-    buffers: Map<BufferId, usize>,
+    buffers: FxHashMap<BufferId, usize>,
     states: States,
     replay: Replay,
     effects: Effects,
@@ -60,7 +62,7 @@ impl CommandGraph {
         Self {
             me: node,
             nodes,
-            buffers: Map::default(),
+            buffers: FxHashMap::default(),
             states: States::default(),
             replay: Replay::default(),
             effects: Effects::default(),

@@ -1,7 +1,6 @@
 //! A rolling hash of the submitted program, and a fast hash for numbers as keys.
 
 use anabranch_grid::{GridBox, Region};
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// A hash that is the same on every node, in every run and on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,40 +44,3 @@ impl Rolling {
         region.boxes().iter().for_each(|range| self.add_box(range));
     }
 }
-
-/// For keys that are numbers the program does not choose.
-#[derive(Clone, Copy, Default)]
-pub(super) struct WordHasher(Rolling);
-
-impl Hasher for WordHasher {
-    fn finish(&self) -> u64 {
-        // The table takes its tag from the upper bits and the position from the lower ones.
-        self.0.value()
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.0.add(byte.into()));
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.0.add(word.into());
-    }
-
-    fn write_u16(&mut self, word: u16) {
-        self.0.add(word.into());
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.0.add(word.into());
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0.add(word);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.0.add(word as u64);
-    }
-}
-
-pub(super) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<WordHasher>>;

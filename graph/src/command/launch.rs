@@ -1,7 +1,7 @@
 //! What the command graph is told about a task.
 
 use super::types::NodeId;
-use crate::{BufferId, Effect, Mode, TaskId};
+use crate::task::{BufferId, Effect, Mode, TaskId};
 use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, Region};
 use std::{fmt, sync::Arc};
 
@@ -152,100 +152,3 @@ impl Launch<'_> {
         Self { task, work, hints: Hints::default(), accesses: &[], reductions: &[], effects: &[] }
     }
 }
-
-/// A launch that makes no sense. Nothing has changed in the command graph of this node; other nodes may not have noticed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// Two parts of the index space write the same points.
-    OverlappingWrites {
-        /// The task.
-        task: TaskId,
-        /// Which access of the launch.
-        access: usize,
-        /// Two adjacent parts of the index space.
-        parts: Box<[GridBox<3>; 2]>,
-        /// The points that both write.
-        common: Box<Region<3>>,
-    },
-    /// What a part of the index space writes is not what its halves write together.
-    InexactWrite {
-        /// The task.
-        task: TaskId,
-        /// Which access of the launch.
-        access: usize,
-        /// The part of the index space.
-        part: GridBox<3>,
-        /// The points that neither half writes.
-        missing: Box<Region<3>>,
-    },
-    /// A chunk maps to points that the whole index space does not map to.
-    NotMonotonic {
-        /// The task.
-        task: TaskId,
-        /// Which access of the launch.
-        access: usize,
-        /// The part of the index space.
-        part: GridBox<3>,
-        /// The points that the surrounding part does not map to.
-        beyond: Box<Region<3>>,
-    },
-    /// A part of what is read was never written on any node.
-    NeverWritten {
-        /// The task.
-        task: TaskId,
-        /// The buffer.
-        buffer: BufferId,
-        /// The part.
-        missing: Box<Region<3>>,
-    },
-    /// A reduction over no points has no partial results.
-    EmptyReduction {
-        /// The task.
-        task: TaskId,
-    },
-    /// A fence or an epoch writes or reduces.
-    WritingSnapshot {
-        /// The task.
-        task: TaskId,
-    },
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OverlappingWrites { task, access, parts, common } => {
-                let [a, b] = **parts;
-                write!(
-                    f,
-                    "{task}: access {access} writes {common} from {a} and again from {b}; \
-                     chunks must write disjoint regions"
-                )
-            }
-            Self::InexactWrite { task, access, part, missing } => write!(
-                f,
-                "{task}: access {access} declares that {part} writes {missing}, but no half of that part does; \
-                 a writing range mapper must give a chunk the union of what it gives the chunk's parts"
-            ),
-            Self::NotMonotonic { task, access, part, beyond } => write!(
-                f,
-                "{task}: access {access} maps {part} to {beyond}, which a larger part does not map to; \
-                 a range mapper must give parts of a chunk parts of the chunk's region"
-            ),
-            Self::NeverWritten { task, buffer, missing } => {
-                write!(f, "{task} reads {missing} of buffer {}, never written on any node", buffer.0)
-            }
-            Self::EmptyReduction { task } => {
-                write!(f, "{task} reduces over an empty index space; it needs at least one point")
-            }
-            Self::WritingSnapshot { task } => {
-                write!(
-                    f,
-                    "{task} is a fence or an epoch and can only read; write or reduce in a task of its own before it"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for CommandError {}

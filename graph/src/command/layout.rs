@@ -9,11 +9,11 @@
 
 use super::{
     buffer::{BufferState, Cell, Pending, Reader},
-    hash::{Map, WordHasher},
     types::{CommandId, NodeId},
 };
-use crate::TaskId;
+use crate::task::TaskId;
 use anabranch_grid::{GridBox, Region};
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::{
     hash::{Hash, Hasher},
@@ -79,7 +79,7 @@ impl Parted {
         }
         for &(symbol, command) in &self.fellows {
             let mut readers = self.layout.state.readers.iter();
-            let (range, _) = readers.find(|(_, reader)| reader.0 == symbol.into()).expect("a reader");
+            let (range, _) = readers.find(|(_, reader)| reader.0 == u64::from(symbol)).expect("a reader");
             state.readers.push((*range, command));
         }
         state
@@ -151,7 +151,7 @@ impl BufferState {
 /// All layouts that were seen.
 #[derive(Default)]
 pub(super) struct Layouts {
-    by_hash: Map<u64, SmallVec<[Arc<Layout>; 1]>>,
+    by_hash: FxHashMap<u64, SmallVec<[Arc<Layout>; 1]>>,
 }
 
 impl Layouts {
@@ -184,7 +184,7 @@ impl Layouts {
         let mut cells: Vec<_> = state.cells.entries().map(|(range, cell)| (range, *cell)).collect();
         cells.sort_unstable_by_key(|(range, _)| range.min());
         let structure = Structure::new(&cells, &state);
-        let mut hasher = WordHasher::default();
+        let mut hasher = FxHasher::default();
         structure.hash(&mut hasher);
         let same = self.by_hash.entry(hasher.finish()).or_default();
         let known = same.iter().find(|layout| Structure::new(&layout.cells, &layout.state) == structure);

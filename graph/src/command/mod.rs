@@ -67,6 +67,7 @@
 mod buffer;
 mod derive;
 mod effects;
+mod error;
 mod graph;
 mod hash;
 mod launch;
@@ -77,7 +78,8 @@ mod split;
 mod tree;
 mod types;
 
+pub use error::CommandError;
 pub use graph::CommandGraph;
-pub use launch::{BufferAccess, CommandError, Hints, Launch, Mapper, Reduction, Tiling, Work, erase};
+pub use launch::{BufferAccess, Hints, Launch, Mapper, Reduction, Tiling, Work, erase};
 pub use tree::{combine, subtrees};
 pub use types::{Command, CommandDependency, CommandId, CommandKind, NodeId, Target};

@@ -8,13 +8,15 @@
 
 use super::{
     derive::Derivation,
-    hash::{Map, Rolling},
-    launch::{BufferAccess, CommandError, Hints, Launch, Reduction, Work},
+    error::CommandError,
+    hash::Rolling,
+    launch::{BufferAccess, Hints, Launch, Reduction, Work},
     layout::{Fellows, Layout, Layouts, Parted},
     shape::Shape,
     types::{Command, CommandDependency, CommandId, CommandKind, NodeId},
 };
-use crate::{BufferId, TaskId};
+use crate::task::{BufferId, TaskId};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::{collections::hash_map::Entry, sync::Arc};
 
@@ -86,7 +88,7 @@ const PATIENCE: usize = 16;
 pub(super) struct Replay {
     /// Hashes of recent launches, at positions that they say.
     seen: Vec<u64>,
-    repeated: Map<u64, Repeated>,
+    repeated: FxHashMap<u64, Repeated>,
     pub(super) layouts: Layouts,
     recorded: usize,
     /// How many launches were recognised but none of them replayed, since one was.

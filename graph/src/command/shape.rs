@@ -7,11 +7,12 @@
 
 use super::{
     buffer::BufferState,
-    launch::{CommandError, Hints, Launch, Mapper, Work},
+    error::CommandError,
+    launch::{Hints, Launch, Mapper, Work},
     split::Split,
     types::NodeId,
 };
-use crate::{BufferId, Mode, TaskId};
+use crate::task::{BufferId, Mode, TaskId};
 use anabranch_grid::{Chunk, Extent, GridBox, Region};
 use smallvec::SmallVec;
 use std::ops::Range;

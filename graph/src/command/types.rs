@@ -1,7 +1,7 @@
 //! Commands: what one node does for a task.
 
 use super::launch::Work;
-use crate::{BufferId, Kind, TaskId};
+use crate::task::{BufferId, Kind, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
 use std::{fmt, ops::Range, sync::Arc};

@@ -1,11 +1,15 @@
 //! Graphviz.
 
-use super::{Drawing, Edge, EdgeKind, Node, State, drawing::printable, style};
+use super::{
+    drawing::{Drawing, printable},
+    element::{Edge, EdgeKind, Node, State},
+    style,
+};
 use std::fmt::Write;
 
 impl Drawing {
-    /// The drawing in Graphviz' language. Clusters are subgraphs; conflicts are dashed, have no arrowheads and do not
-    /// order their ends.
+    /// The drawing in Graphviz' language. Clusters are subgraphs. Conflicts are dashed, have no arrowheads and put no
+    /// constraint on the ranks of their ends.
     pub fn to_dot(&self) -> String {
         let mut out = format!("digraph {} {{\n", quoted(self.title()));
         let title = match self.note() {
@@ -66,7 +70,7 @@ fn dot_node(node: &Node) -> String {
     )
 }
 
-/// Headline and name in the middle, details on the left.
+/// Centred lines for the headline and the name, left-aligned lines for the details.
 fn node_label(node: &Node) -> String {
     let mut label = escaped(&node.headline(), "\\n");
     if !node.name.is_empty() {
@@ -99,7 +103,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text, "\\n"))
 }
 
-/// Inside of quotes, Graphviz reads backslashes as commands and ampersands as HTML entities.
+/// Escapes text for a quoted string: Graphviz reads backslashes as commands and ampersands as HTML entities.
 fn escaped(text: &str, line_end: &str) -> String {
     let text = printable(text).replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;");
     text.replace('\n', line_end)

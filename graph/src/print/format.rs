@@ -1,14 +1,14 @@
 //! The formats that a drawing can be rendered in.
 
-use super::Drawing;
+use super::drawing::Drawing;
 use std::{fmt, path::Path, str::FromStr};
 
-/// How a drawing is written down.
+/// A format of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// The language of Graphviz.
     Dot,
-    /// A picture, laid out without the help of another program.
+    /// A picture, laid out by this crate.
     Svg,
     /// A Mermaid flowchart.
     Mermaid,
@@ -20,7 +20,7 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Dot, Self::Svg, Self::Mermaid, Self::Json];
 
-    /// The names by which the format is asked for, which are file extensions, too. The first is the usual extension.
+    /// The names of the format, which are also file extensions. The first is the usual extension.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Dot => &["dot", "gv"],
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// The format that a file name's extension asks for.
+    /// The format that belongs to a file name's extension.
     ///
     /// ```
     /// use anabranch_graph::print::Format;
@@ -41,7 +41,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// If there is no extension, or none that names a format.
+    /// If the path has no extension, or one that names no format.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, UnknownFormat> {
         let path = path.as_ref();
         let extension = path.extension().and_then(|e| e.to_str());
@@ -50,6 +50,11 @@ impl Format {
 
     fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.names().iter().any(|n| n.eq_ignore_ascii_case(name)))
+    }
+
+    /// The names of all formats, for messages.
+    fn list() -> String {
+        Self::ALL.map(|format| format.names().join(" or ")).join(", ")
     }
 }
 
@@ -73,7 +78,7 @@ impl FromStr for Format {
 }
 
 impl Drawing {
-    /// The drawing in a format.
+    /// Renders the drawing in a format.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Dot => self.to_dot(),
@@ -84,21 +89,10 @@ impl Drawing {
     }
 }
 
-/// A name or a path that stands for no format.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The error for a name or a path that belongs to no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{asked:?} names no format for graphs; use one of {}", Format::list())]
 pub struct UnknownFormat {
     /// The name or the path.
     pub asked: String,
 }
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no format for graphs is known by {:?}; there are", self.asked)?;
-        for (i, format) in Format::ALL.into_iter().enumerate() {
-            write!(f, "{} {}", if i == 0 { "" } else { "," }, format.names().join(" or "))?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownFormat {}

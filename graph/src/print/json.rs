@@ -1,7 +1,7 @@
 //! JSON, for other programs.
 
-use super::Drawing;
-use std::fmt::{Display, Write};
+use super::drawing::Drawing;
+use serde_json::{Value, json};
 
 impl Drawing {
     /// The drawing as a JSON object.
@@ -19,56 +19,35 @@ impl Drawing {
     /// }
     /// ```
     ///
-    /// `note`, `cluster` and `state` are a string or `null`; all else is always a string or a list. Kinds and states
-    /// read as [`NodeKind`](super::NodeKind), [`EdgeKind`](super::EdgeKind) and [`State`](super::State) display them.
-    /// Nodes and edges come in the order in which they were added.
+    /// `note`, `cluster` and `state` are a string or `null`; all other values are a string or a list. Kinds and states
+    /// are the words that [`NodeKind`](super::NodeKind), [`EdgeKind`](super::EdgeKind) and [`State`](super::State)
+    /// display. Nodes and edges stand in the order in which they were added, one on each line. The order of an object's
+    /// members means nothing.
     pub fn to_json(&self) -> String {
         let nodes = self.nodes().iter().map(|node| {
-            let details = node.details.iter().map(string).collect::<Vec<_>>().join(", ");
-            format!(
-                r#"{{"id": {}, "kind": {}, "name": {}, "details": [{details}], "cluster": {}, "state": {}}}"#,
-                string(&node.id),
-                string(node.kind),
-                string(&node.name),
-                optional(node.cluster.as_ref()),
-                optional(node.state),
-            )
+            json!({
+                "id": node.id,
+                "kind": node.kind.to_string(),
+                "name": node.name,
+                "details": node.details,
+                "cluster": node.cluster,
+                "state": node.state.map(|state| state.to_string()),
+            })
         });
         let edges = self.edges().iter().map(|edge| {
-            let [from, to] = [string(&edge.from), string(&edge.to)];
-            let [kind, label] = [string(edge.kind), string(&edge.label)];
-            format!(r#"{{"from": {from}, "to": {to}, "kind": {kind}, "label": {label}}}"#)
+            json!({"from": edge.from, "to": edge.to, "kind": edge.kind.to_string(), "label": edge.label})
         });
         format!(
             "{{\n  \"title\": {},\n  \"note\": {},\n  \"nodes\": {},\n  \"edges\": {}\n}}\n",
-            string(self.title()),
-            optional(self.note()),
+            json!(self.title()),
+            json!(self.note()),
             list(nodes),
             list(edges),
         )
     }
 }
 
-fn list(items: impl Iterator<Item = String>) -> String {
+fn list(items: impl Iterator<Item = Value>) -> String {
     let lines: Vec<String> = items.map(|item| format!("\n    {item}")).collect();
     if lines.is_empty() { "[]".to_owned() } else { format!("[{}\n  ]", lines.join(",")) }
-}
-
-fn optional(text: Option<impl Display>) -> String {
-    text.map_or_else(|| "null".to_owned(), string)
-}
-
-fn string(text: impl Display) -> String {
-    let mut quoted = String::from('"');
-    for c in text.to_string().chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            c if c.is_control() => write!(quoted, "\\u{:04x}", c as u32).expect("a String takes all text"),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

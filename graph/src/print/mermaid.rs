@@ -1,11 +1,15 @@
 //! Mermaid flowcharts, for Markdown pages.
 
-use super::{Drawing, Edge, EdgeKind, Node, NodeKind, State, drawing::printable, style};
+use super::{
+    drawing::{Drawing, printable},
+    element::{Edge, EdgeKind, Node, NodeKind, State},
+    style,
+};
 
 impl Drawing {
     /// The drawing as a Mermaid flowchart.
     ///
-    /// Mermaid draws no legend; the kinds of edges are told by colour, and conflicts are dashed, without arrowheads.
+    /// Mermaid draws no legend. Colours tell the kinds of edges apart; conflicts are dashed and have no arrowheads.
     pub fn to_mermaid(&self) -> String {
         let mut lines =
             vec!["---".to_owned(), format!("title: {}", quoted_title(self.title())), "---".to_owned()];
@@ -76,7 +80,8 @@ fn edge(edge: &Edge, [from, to]: [usize; 2]) -> String {
     format!("n{from} {arrow}{label} n{to}")
 }
 
-/// Mermaid reads labels as HTML with character codes of its own, `#…;`; everything that could be markup becomes one.
+/// Escapes text for a label: Mermaid reads labels as HTML with character codes of its own, `#…;`, so every character
+/// that could be markup becomes such a code.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in printable(text).chars() {
@@ -91,7 +96,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// The title stands in a YAML head.
+/// Quotes the title, which stands in a YAML header.
 fn quoted_title(title: &str) -> String {
     let text = printable(title).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
     format!("\"{text}\"")

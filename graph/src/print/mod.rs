@@ -1,8 +1,10 @@
 //! Pictures of graphs: a [`Drawing`] is filled node by node and rendered in one of several [`Format`]s.
 //!
-//! A drawing holds plain text and knows nothing of buffers or tasks, so that task graphs and command graphs, finished
-//! or in the making, are all printed the same way. It is bounded: nodes beyond its limit are counted, not kept, and
-//! every picture says so.
+//! A drawing holds plain text and knows nothing of buffers or tasks, so it serves task graphs and command graphs alike,
+//! whether they are complete or still growing. A drawing is bounded: it counts the nodes beyond its limit instead of
+//! keeping them, and every picture says how many it leaves out.
+//!
+//! This module needs the feature `print`, which is on by default.
 //!
 //! | format | extension | for |
 //! |---|---|---|
@@ -26,6 +28,7 @@
 
 mod dot;
 mod drawing;
+mod element;
 mod format;
 mod json;
 mod layout;
@@ -33,5 +36,6 @@ mod mermaid;
 mod style;
 mod svg;
 
-pub use drawing::{DEFAULT_LIMIT, Drawing, Edge, EdgeKind, Node, NodeKind, State};
+pub use drawing::{DEFAULT_LIMIT, Drawing};
+pub use element::{Edge, EdgeKind, Node, NodeKind, State};
 pub use format::{Format, UnknownFormat};

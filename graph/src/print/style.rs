@@ -1,6 +1,6 @@
-//! Colours, the same in every format. Light fills with dark text; edges are told apart by tone as well as by hue.
+//! Colours, the same in every format: light fills with dark text. The kinds of edges differ in tone as well as in hue.
 
-use super::{EdgeKind, NodeKind, State};
+use super::element::{EdgeKind, NodeKind, State};
 
 pub(super) const INK: &str = "#1f2933";
 pub(super) const MUTED: &str = "#52606d";
@@ -13,7 +13,7 @@ pub(super) struct NodeStyle {
     pub fill: &'static str,
     pub line: &'static str,
     pub text: &'static str,
-    /// Epochs and horizons look like what they are: bars across the graph, not work.
+    /// Epochs and horizons are bars across the graph, not work.
     pub round: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn node(kind: NodeKind) -> NodeStyle {
     }
 }
 
-/// The outline that tells a state; nothing special for what is done.
+/// The outline that shows a state; a node that is done has none of its own.
 pub(super) fn state(state: Option<State>) -> Option<&'static str> {
     match state {
         Some(State::Failed) => Some("#d11a2a"),

@@ -1,33 +1,37 @@
 //! SVG: a picture for browsers and documents.
 //!
-//! Text is text, in a font of fixed width, so that boxes fit whatever font of that sort the viewer has. All looks are
-//! attributes, not style sheets: the picture may stand within an HTML page and changes nothing around it.
+//! Text stays text, in a monospaced font, so that boxes fit whichever monospaced font the viewer has. Looks are
+//! attributes, not style sheets, so that a picture inside an HTML page changes nothing around it.
 
-use super::drawing::printable;
-use super::layout::{self, Item, Layout, Link, Route};
-use super::{Drawing, EdgeKind, Node, State, style};
-use std::fmt::Write;
+use super::{
+    drawing::{Drawing, printable},
+    element::{Edge, EdgeKind, Node, State},
+    layout::{Item, Layout, Link, Route, lay_out},
+    style,
+};
+use std::{collections::HashMap, fmt::Write};
 
 const MONO: &str = "'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const SANS: &str = "'DejaVu Sans', 'Helvetica Neue', Arial, sans-serif";
-/// The width of a character of a font of fixed width and of size 1, rounded up.
+/// The width of a character of a monospaced font of size 1, rounded up.
 const CELL: f64 = 0.605;
 const MARGIN: f64 = 24.0;
-/// Labels of edges: the size of the font, and at most so many characters.
+/// The font size of edge labels.
 const LABEL: f64 = 10.0;
+/// The most characters of an edge label.
 const LABEL_CHARS: usize = 24;
 
 impl Drawing {
     /// The drawing as a picture: layers from top to bottom, a lane for each cluster, a legend of the kinds that occur.
     ///
-    /// Long lines are shortened; the whole text of a node and the kind of an edge show when the pointer rests on them.
+    /// Long lines are shortened. A tooltip shows the whole text of a node and the kind of an edge.
     pub fn to_svg(&self) -> String {
         let cards: Vec<Card> = self.nodes().iter().map(Card::new).collect();
         let (lanes, items) = self.lanes(&cards);
         let widths: Vec<f64> =
             lanes.iter().map(|name| name.map_or(0.0, |n| cells(n) * 12.0 * CELL)).collect();
         let framed = lanes.iter().any(Option::is_some);
-        let layout = layout::lay_out(&items, &self.links(), &widths, framed);
+        let layout = lay_out(&items, &self.links(), &widths, framed);
 
         let mut head = vec![(self.title().to_owned(), 16.0, style::INK)];
         head.extend(self.note().map(|note| (note, 12.0, style::MUTED)));
@@ -60,14 +64,13 @@ impl Drawing {
         svg.out + "</svg>\n"
     }
 
-    /// The lanes from left to right, with their names, and the size and lane of every node.
+    /// The names of the lanes from left to right, and the size and lane of every node.
     fn lanes(&self, cards: &[Card]) -> (Vec<Option<&str>>, Vec<Item>) {
         let mut lanes: Vec<Option<&str>> = self.clusters().into_iter().map(Some).collect();
         if lanes.is_empty() || self.nodes().iter().any(|n| n.cluster.is_none()) {
             lanes.insert(0, None);
         }
-        let lane_of: std::collections::HashMap<_, _> =
-            lanes.iter().enumerate().map(|(i, &l)| (l, i)).collect();
+        let lane_of: HashMap<_, _> = lanes.iter().enumerate().map(|(i, &l)| (l, i)).collect();
         let item = |(node, card): (&Node, &Card)| Item {
             width: card.width,
             height: card.height,
@@ -77,11 +80,12 @@ impl Drawing {
     }
 
     fn links(&self) -> Vec<Link> {
-        // Without arrowheads, a bundle may be taken for a bond among its branches: only where there is no room.
+        // Conflicts have no arrowheads, so a bundle of them reads as if its branches were connected. Bundle them only where
+        // there is no room.
         let conflicts = self.edges().iter().filter(|e| !e.kind.is_directed()).count();
         let crowded = conflicts > self.nodes().len();
         let size = |text: &str| [cells(&shortened(text, LABEL_CHARS)) * LABEL * CELL + 4.0, LABEL + 2.0];
-        let link = |(edge, &ends): (&super::Edge, &[usize; 2])| Link {
+        let link = |(edge, &ends): (&Edge, &[usize; 2])| Link {
             ends,
             directed: edge.kind.is_directed(),
             group: (edge.kind.is_directed() || crowded).then_some(edge.kind as usize),
@@ -90,7 +94,7 @@ impl Drawing {
         self.edges().iter().zip(self.ends()).map(link).collect()
     }
 
-    /// The kinds that occur, in lines as wide as the picture, from `top` downwards.
+    /// The legend of the kinds that occur, in lines as wide as the picture, from `top` downwards.
     fn legend(&self, width: f64, top: f64) -> Legend {
         let (nodes, edges) = self.kinds();
         let mut legend = Legend { svg: String::new(), bottom: top, x: MARGIN, right: MARGIN + width };
@@ -116,7 +120,7 @@ impl Drawing {
     }
 }
 
-/// Between the contents and the frame of a lane.
+/// The distance between the contents and the frame of a lane.
 const LANE_PAD: f64 = 18.0;
 
 struct Legend {
@@ -164,7 +168,7 @@ enum Line {
 }
 
 impl Line {
-    /// The size of the font, and the height of the line.
+    /// The font size and the height of the line.
     fn size(self) -> [f64; 2] {
         match self {
             Self::Head => [10.0, 14.0],
@@ -264,7 +268,7 @@ impl Writer {
         }
     }
 
-    /// On top of all edges, with a halo in the colour of the ground.
+    /// Draws labels on top of all edges, with a halo in the colour of the background.
     fn labels(&mut self, drawing: &Drawing, layout: &Layout, origin: [f64; 2]) {
         let ground = if self.framed { style::LANE } else { style::PAPER };
         writeln!(
@@ -379,7 +383,7 @@ fn path(route: &Route, origin: [f64; 2]) -> String {
     }
 }
 
-/// How many columns of a fixed-width font a text takes: East Asian characters and emoji take two.
+/// The number of columns of a text in a monospaced font: East Asian characters and emoji take two.
 fn cells(text: &str) -> f64 {
     let wide = |c: char| {
         matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
@@ -388,7 +392,7 @@ fn cells(text: &str) -> f64 {
     text.chars().map(|c| if wide(c) { 2.0 } else { 1.0 }).sum()
 }
 
-/// At most so many characters, on one line.
+/// The text on one line, cut to at most `most` characters.
 fn shortened(text: &str, most: usize) -> String {
     let line = printable(text).replace('\n', " ");
     if line.chars().count() <= most {
@@ -401,7 +405,7 @@ fn escaped(text: &str) -> String {
     printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Tenths of a pixel are enough.
+/// Rounds a coordinate to tenths of a pixel.
 fn num(x: f64) -> f64 {
     (x * 10.0).round() / 10.0 + 0.0 // no negative zero
 }

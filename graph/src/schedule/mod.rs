@@ -55,8 +55,9 @@ mod search;
 
 use crate::task::{Effect, ObjectId, Order, TaskId};
 use cover::Explicit;
-use objects::{IdMap, Member, Objects};
+use objects::{Member, Objects};
 use queue::{Key, NONE, Queues};
+use rustc_hash::FxHashMap;
 use search::Bits;
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
@@ -113,7 +114,7 @@ const _: () = assert!(size_of::<Task>() == 64);
 #[derive(Debug)]
 pub struct ConflictScheduler {
     candidates: usize,
-    slots: IdMap<TaskId>,
+    slots: FxHashMap<TaskId, u32>,
     tasks: Vec<Task>,
     explicit: Vec<Explicit>,
     free: Vec<u32>,
@@ -155,7 +156,7 @@ impl ConflictScheduler {
     pub fn with_candidates(candidates: usize) -> Self {
         Self {
             candidates,
-            slots: IdMap::default(),
+            slots: FxHashMap::default(),
             tasks: Vec::new(),
             explicit: Vec::new(),
             free: Vec::new(),

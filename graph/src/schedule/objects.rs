@@ -3,32 +3,8 @@
 
 use super::queue::NONE;
 use crate::task::ObjectId;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-};
-
-/// A hash map whose keys are numbers that the program itself gives out one after the other.
-pub(super) type IdMap<K> = HashMap<K, u32, BuildHasherDefault<IdHasher>>;
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(self.0 ^ u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        // The map takes some bits from either end; this spreads close numbers over both.
-        self.0 = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// What a task does with an object: the object's slot, and whether it needs it exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +74,7 @@ pub(super) struct Objects {
     usage: Vec<Usage>,
     /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
     latest: Vec<[u64; 2]>,
-    names: IdMap<ObjectId>,
+    names: FxHashMap<ObjectId, u32>,
     free: Vec<u32>,
     /// How many tasks are due.
     pub(super) due: usize,

@@ -1,8 +1,8 @@
-//! The order within the ranks: few crossings, by the barycenter heuristic and exchanges of neighbours.
+//! The order within the ranks: the barycenter heuristic, then exchanges of neighbours, to have few crossings.
 //!
-//! Every lane is ordered for itself, so that nodes of the machine that do the same look the same.
+//! Every lane is ordered without regard to the others, so that nodes of the machine that do the same look the same.
 
-use super::Layered;
+use super::layered::Layered;
 
 /// The slots of each rank from left to right, lane by lane.
 pub(super) fn ordered(graph: &Layered) -> Vec<Vec<usize>> {
@@ -50,7 +50,7 @@ impl Graph {
     }
 }
 
-/// As a depth-first walk from the top meets them, so that what belongs together starts together.
+/// The order in which a depth-first walk from the top meets the slots, so that connected slots start close together.
 fn first_order(graph: &Graph) -> Vec<Vec<usize>> {
     let mut rows = vec![Vec::new(); graph.ranks];
     let mut seen = vec![false; graph.lane.len()];
@@ -85,7 +85,7 @@ fn sweep(graph: &Graph, rows: &mut [Vec<usize>], side: usize) {
     let count = rows.len();
     for step in 1..count {
         let (rank, fixed) = if side == 0 { (step, step - 1) } else { (count - 1 - step, count - step) };
-        // What has no neighbours there stays about where it is.
+        // A slot without neighbours there stays about where it is.
         let scale = rows[fixed].len() as f64 / rows[rank].len() as f64;
         let key = |slot: usize| {
             let near = &graph.neighbours[side][slot];
@@ -101,16 +101,16 @@ fn sweep(graph: &Graph, rows: &mut [Vec<usize>], side: usize) {
     }
 }
 
-/// How many pairs of edges cross.
+/// The number of pairs of edges that cross.
 fn crossings(graph: &Graph, rows: &[Vec<usize>]) -> usize {
     let at = positions(graph, rows);
     rows.windows(2).map(|pair| crossings_between(graph, &pair[0], pair[1].len(), &at)).sum()
 }
 
-/// How many pairs of the edges below a rank cross.
+/// The number of pairs of edges below a rank that cross.
 ///
-/// In the order of the upper ends, every pair of lower ends in the wrong order is a crossing: counted with a binary
-/// indexed tree over the lower rank.
+/// In the order of the upper ends, every pair of lower ends in the wrong order is a crossing. A binary indexed tree over
+/// the lower rank counts them.
 fn crossings_between(graph: &Graph, upper: &[usize], lower_count: usize, at: &[usize]) -> usize {
     let mut tree = vec![0_usize; lower_count + 1];
     let (mut total, mut placed) = (0, 0);
@@ -138,8 +138,8 @@ fn crossings_between(graph: &Graph, upper: &[usize], lower_count: usize, at: &[u
     total
 }
 
-/// Moves the trunks of bundles into the middle of their siblings where that causes no crossings, so that what hangs
-/// on a long trunk stays below where it starts.
+/// Moves the trunks of bundles into the middle of their siblings where that adds no crossing, so that the end of a long
+/// trunk stays below its start.
 fn center_trunks(graph: &Graph, rows: &mut [Vec<usize>]) {
     let at = positions(graph, rows);
     for rank in 1..rows.len().saturating_sub(1) {
@@ -150,7 +150,7 @@ fn center_trunks(graph: &Graph, rows: &mut [Vec<usize>]) {
         for run in rows[rank].chunk_by(alike) {
             let (items, trunks): (Vec<usize>, Vec<usize>) =
                 run.iter().partition(|&&slot| graph.is_item[slot]);
-            // Of an odd number, in turn, so that the trunk does not drift.
+            // The sides take turns to get the odd item, so that the trunk does not drift.
             let (left, right) = items.split_at((items.len() + rank % 2) / 2);
             row.extend(left.iter().chain(&trunks).chain(right));
         }
@@ -161,7 +161,7 @@ fn center_trunks(graph: &Graph, rows: &mut [Vec<usize>]) {
     }
 }
 
-/// Exchanges neighbours in a rank for as long as that removes crossings, a few times over.
+/// Exchanges neighbours in a rank while that removes crossings, in at most eight passes.
 fn exchange(graph: &Graph, rows: &mut [Vec<usize>]) {
     let mut at = positions(graph, rows);
     for _ in 0..8 {

@@ -1,16 +1,18 @@
-//! Horizontal places: every slot near its neighbours, none on top of another.
+//! Horizontal places: every slot near its neighbours, and no two slots on top of each other.
 
-use super::Layered;
+use super::layered::Layered;
 
-/// Between two items of a rank, and between edges or an edge and an item.
+/// The distance between two items of a rank.
 const ITEM_GAP: f64 = 28.0;
+/// The distance between two edges, or an edge and an item, of a rank.
 const EDGE_GAP: f64 = 18.0;
 
-/// Rounds of [`place_lane`], and those at the end that look up and down at once.
+/// The number of rounds of [`place_lane`].
 const ROUNDS: usize = 40;
+/// The number of rounds at the end that look up and down at once.
 const BALANCED: usize = 16;
 
-/// Where everything is, horizontally.
+/// The horizontal places of slots and lanes.
 pub(super) struct Places {
     /// The middle of each slot.
     pub x: Vec<f64>,
@@ -41,11 +43,11 @@ pub(super) fn places(graph: &Layered, rows: &[Vec<usize>], lane_widths: &[f64], 
     Places { x, lanes }
 }
 
-/// Down and up in turn, every rank comes as close to its neighbours as the order allows.
+/// Moves every rank as close to its neighbours as the order allows, downwards and upwards in turn.
 fn place_lane(graph: &Layered, rows: &[Vec<usize>], x: &mut [f64]) {
     for row in rows {
         let wish = vec![(0.0, 1.0); row.len()];
-        settle(graph, row, &wish, x);
+        move_to(graph, row, &wish, x);
     }
     for round in 0..ROUNDS {
         let down = round % 2 == 0;
@@ -59,12 +61,12 @@ fn place_lane(graph: &Layered, rows: &[Vec<usize>], x: &mut [f64]) {
         for i in 0..rows.len() {
             let row = if down { &rows[i] } else { &rows[rows.len() - 1 - i] };
             let wishes: Vec<_> = row.iter().map(|&slot| wish(graph, slot, sides, x)).collect();
-            settle(graph, row, &wishes, x);
+            move_to(graph, row, &wishes, x);
         }
     }
 }
 
-/// Takes small bends out of long edges. As edges are farther apart than two such steps, they still do not touch.
+/// Takes small bends out of long edges. Edges are farther apart than two such steps, so they still do not touch.
 fn straighten(graph: &Layered, x: &mut [f64]) {
     let mut moved = vec![false; x.len()];
     for chain in &graph.chains {
@@ -78,7 +80,7 @@ fn straighten(graph: &Layered, x: &mut [f64]) {
     }
 }
 
-/// Where a slot wants to be and how much: at the mean of its neighbours, the more so the longer the edges.
+/// The place that a slot wishes for and the weight of the wish: the mean of its neighbours, where long edges weigh more.
 fn wish(graph: &Layered, slot: usize, sides: &[usize], x: &[f64]) -> (f64, f64) {
     let this = &graph.slots[slot];
     let (mut sum, mut total) = (0.0, 0.0);
@@ -100,7 +102,7 @@ fn wish(graph: &Layered, slot: usize, sides: &[usize], x: &[f64]) -> (f64, f64) 
 }
 
 /// Moves the slots of a row to the places nearest to their wishes (by weighted squares) that keep them apart.
-fn settle(graph: &Layered, row: &[usize], wishes: &[(f64, f64)], x: &mut [f64]) {
+fn move_to(graph: &Layered, row: &[usize], wishes: &[(f64, f64)], x: &mut [f64]) {
     let gap = |a: usize, b: usize| {
         let asked = graph.apart.get(&[a.min(b), a.max(b)]).copied().unwrap_or(0.0);
         let (a, b) = (&graph.slots[a], &graph.slots[b]);
@@ -113,9 +115,9 @@ fn settle(graph: &Layered, row: &[usize], wishes: &[(f64, f64)], x: &mut [f64]) 
     }
 }
 
-/// The places nearest to the wishes, weighted, of which each is at least the gap right of the one before.
+/// The places nearest to the wishes (by weighted squares), each at least the gap to the right of the place before.
 ///
-/// Less the gaps, the places must ascend: isotonic regression, by pooling those that are in each other's way.
+/// Without the gaps the places must ascend. That is isotonic regression, solved by pooling adjacent violators.
 pub(super) fn apart(wishes: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(wishes.len()); // mean, weight, count
     let mut offset = 0.0;

@@ -1,10 +1,10 @@
-//! Ranks: every node below what it depends on, as high up as there is room.
+//! Ranks: every node is below the nodes that it depends on, as high up as there is room.
 
-use super::{Item, Link};
+use super::layered::{Item, Link};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// The rank of every item. The ends of a directed link have different ranks, the first above the second unless there
-/// is a cycle; undirected links do not matter.
+/// The rank of every item. The ends of a directed link have different ranks, the first above the second unless there is
+/// a cycle. Undirected links do not count.
 ///
 /// A rank holds a bounded number of items of each lane, so that many independent tasks fill a page and not a line.
 pub(super) fn ranks(items: &[Item], links: &[Link]) -> Vec<usize> {
@@ -16,7 +16,7 @@ pub(super) fn ranks(items: &[Item], links: &[Link]) -> Vec<usize> {
     let (mut above, mut below) = (vec![Vec::new(); items.len()], vec![Vec::new(); items.len()]);
     for [mut upper, mut lower] in directed {
         if position[upper] > position[lower] {
-            std::mem::swap(&mut upper, &mut lower); // closes a cycle: seen the other way round
+            std::mem::swap(&mut upper, &mut lower); // the edge closes a cycle: reverse it
         }
         above[lower].push(upper);
         below[upper].push(lower);
@@ -30,7 +30,7 @@ pub(super) fn ranks(items: &[Item], links: &[Link]) -> Vec<usize> {
         rank[item] = (lowest..).find(|&r| rows.has_room(r, lane)).expect("the last row is empty");
         rows.count(rank[item], lane, 1);
     }
-    // What is needed by few and needs even fewer moves down to those that need it.
+    // An item with more links downwards than upwards moves down to the items that need it.
     for &item in order.iter().rev().filter(|&&i| below[i].len() > above[i].len()) {
         let lane = items[item].lane;
         let highest = below[item].iter().map(|&b: &usize| rank[b]).min().expect("there are some below");
@@ -43,7 +43,7 @@ pub(super) fn ranks(items: &[Item], links: &[Link]) -> Vec<usize> {
     without_gaps(rank)
 }
 
-/// How many items of each lane are in each rank.
+/// The number of items of each lane in each rank.
 struct Rows {
     counts: Vec<Vec<isize>>,
     lanes: usize,
@@ -53,7 +53,7 @@ struct Rows {
 impl Rows {
     fn new(items: &[Item]) -> Self {
         let lanes = items.iter().map(|i| i.lane + 1).max().unwrap_or(1);
-        // As many items side by side as one below the other makes a picture that is wider than high.
+        // As many columns as rows make a picture that is wider than high, because items are.
         let side = (items.len() as f64).sqrt();
         let room = (side / lanes as f64).ceil().max(if lanes == 1 { 6.0 } else { 3.0 });
         Self { counts: Vec::new(), lanes, room: room as isize }
@@ -71,7 +71,7 @@ impl Rows {
     }
 }
 
-/// An order in which as few edges as is easy go backwards: none where there is no cycle.
+/// An order in which edges go backwards only where there is a cycle.
 fn topological(count: usize, edges: &[[usize; 2]]) -> Vec<usize> {
     let (mut missing, mut below) = (vec![0_usize; count], vec![Vec::new(); count]);
     for &[upper, lower] in edges {
@@ -85,7 +85,7 @@ fn topological(count: usize, edges: &[[usize; 2]]) -> Vec<usize> {
             while done[next] {
                 next += 1;
             }
-            next // all that is left is in or behind a cycle: broken at the oldest
+            next // every item that is left is in or behind a cycle: break it at the oldest
         });
         if std::mem::replace(&mut done[item], true) {
             continue;

@@ -1,39 +1,45 @@
-//! Vertical places, and the ways of the edges.
+//! Vertical places, and the paths of the edges.
 //!
-//! Between two ranks there is a gap. An edge moves sideways only there; past the nodes of a rank it runs straight.
+//! Between two ranks there is a gap. An edge moves sideways only in gaps, and passes the nodes of a rank in a straight
+//! line.
 
-use super::{Item, Layered, Link, place::Places, place::apart};
+use super::{
+    layered::{Item, Layered, Link},
+    place::{Places, apart},
+};
 use std::collections::HashMap;
 
-/// Above and below the contents of a lane, within its frame.
+/// The space above the contents of a lane, within its frame.
 const LANE_TOP: f64 = 34.0;
+/// The space below them.
 const LANE_BOTTOM: f64 = 16.0;
+/// The smallest height of a gap.
 const GAP: f64 = 40.0;
-/// Between two edges that meet an item on one side.
+/// The distance between two edges on one side of an item.
 const PORT_GAP: f64 = 14.0;
 
-/// The way of an edge from its first end to its second.
+/// The path of an edge from its first end to its second.
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) enum Route {
-    /// From point to point: straight where they are above each other, else on a curve that starts and ends upright.
+pub(in crate::print) enum Route {
+    /// From point to point: straight between points above each other, else a curve that starts and ends vertically.
     Steps(Vec<[f64; 2]>),
     /// A straight line.
     Line([[f64; 2]; 2]),
-    /// From the bottom of one item to the bottom of another of the same rank: down to `y`, then a curve as deep as said.
+    /// From the bottom of one item to the bottom of another of the same rank: down to `y`, then a curve of that depth.
     Arc { ends: [[f64; 2]; 2], y: f64, depth: f64 },
 }
 
 /// A finished layout.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Layout {
+pub(in crate::print) struct Layout {
     pub width: f64,
     pub height: f64,
-    /// The left upper corner of each item.
+    /// The upper left corner of each item.
     pub corners: Vec<[f64; 2]>,
     /// The left and right end of each lane's contents.
     pub lanes: Vec<[f64; 2]>,
     pub routes: Vec<Route>,
-    /// The middle of each label that there is room for.
+    /// The middle of each label; `None` for labels that there is no room for.
     pub labels: Vec<Option<[f64; 2]>>,
 }
 
@@ -69,7 +75,7 @@ pub(super) fn routed(
     }
 }
 
-/// The top and the bottom of each rank. Gaps are the higher the farther edges move sideways in them.
+/// The top and the bottom of each rank. A gap is higher the farther edges move sideways in it.
 fn bands(items: &[Item], graph: &Layered, rows: &[Vec<usize>], x: &[f64], framed: bool) -> Vec<[f64; 2]> {
     let mut top = if framed { LANE_TOP } else { 0.0 };
     let band = |row: &Vec<usize>| {
@@ -91,11 +97,11 @@ struct Router<'a> {
     rows: &'a [Vec<usize>],
     x: &'a [f64],
     bands: &'a [[f64; 2]],
-    /// Where a link leaves (side 1, below) or enters (side 0, above) an item, by item, side and bundle or link.
+    /// The horizontal place where a link leaves (side 1, below) or enters (side 0, above) an item.
     ports: HashMap<(usize, usize, Port), f64>,
 }
 
-/// What shares a port: a bundle below, a single link above.
+/// The links that share a place at an item: a bundle below, a single link above.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Port {
     Bundle(usize),
@@ -117,7 +123,7 @@ impl Router<'_> {
         self.graph.slots[a].rank == self.graph.slots[b].rank
     }
 
-    /// Whether nothing is between the ends of a link within a rank, and the label fits there.
+    /// Whether the ends of a link are next to each other in one rank, and the label fits between them.
     fn is_short(&self, link: usize) -> bool {
         let [a, b] = self.links[link].ends;
         let row = &self.rows[self.graph.slots[a].rank];
@@ -132,7 +138,7 @@ impl Router<'_> {
         self.links[link].group.map_or(Port::Link(link), Port::Bundle)
     }
 
-    /// Spreads the ports of each item, each as near as can be to where its edges come from or go to.
+    /// Spreads the ports of each item, each as near as possible to the other ends of its edges.
     fn place_ports(&mut self, side: usize) {
         let mut wishes: HashMap<(usize, Port), Vec<f64>> = HashMap::new();
         let mut wish = |item, port, x| wishes.entry((item, port)).or_default().push(x);
@@ -156,14 +162,14 @@ impl Router<'_> {
         let mut ports: Vec<Vec<(f64, Port)>> = vec![Vec::new(); self.items.len()];
         for ((item, port), xs) in wishes {
             let mut xs = xs;
-            xs.sort_by(f64::total_cmp); // the same sum in every run
+            xs.sort_by(f64::total_cmp); // so that the sum is the same in every run
             ports[item].push((xs.iter().sum::<f64>() / xs.len() as f64, port));
         }
         for (item, mut own) in ports.into_iter().enumerate() {
             own.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             let room = self.items[item].width - 24.0;
             let gap = PORT_GAP.min(room / own.len().max(1) as f64);
-            // Towards far ends an edge leaves from the item's middle, not from its corner.
+            // An edge to a far end leaves near the middle of the item, not at its corner.
             let (middle, reach) = (self.x[item], room * 0.35);
             let near = |x: f64| (x.clamp(middle - reach, middle + reach), 1.0);
             let wishes: Vec<_> = own.iter().map(|&(x, _)| near(x)).collect();
@@ -214,7 +220,7 @@ impl Router<'_> {
         Route::Steps(points)
     }
 
-    /// A place for the label on the last piece of the way, in the gap above the lower end, where no other label is.
+    /// A free place for the label on the last piece of the path, in the gap above the lower end.
     fn label(&self, link: usize, route: &Route, taken: &mut [Vec<[f64; 4]>]) -> Option<[f64; 2]> {
         let [width, height] = self.links[link].label?;
         let chain = &self.graph.chains[link];
@@ -237,12 +243,12 @@ impl Router<'_> {
 }
 
 impl Route {
-    /// A point on the last piece between two ranks.
+    /// A point on the last piece between two ranks, for `t` from 0 to 1.
     fn at(&self, t: f64) -> [f64; 2] {
         let s = 1.0 - t;
         match self {
             Self::Steps(points) => {
-                // The lowest gap is at the end that is further down.
+                // The lowest gap is next to the end that is further down.
                 let n = points.len();
                 let down = points[0][1] < points[n - 1][1];
                 let [a, b] = if down { [points[n - 3], points[n - 2]] } else { [points[2], points[1]] };

@@ -1,35 +1,35 @@
 //! The task graph.
 
-use crate::{
+use super::{
     ancestry::Ancestry,
+    buffer::{Before, BufferTracker},
     front::Front,
-    horizon::Settings,
-    names::Named,
-    object::Object,
-    task::{
-        Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,
-        Submitted, TaskId,
-    },
-    tracker::{Before, Tracker},
+    object::ObjectTracker,
+    settings::Settings,
+};
+use crate::task::{
+    Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,
+    Submitted, TaskId,
 };
 use anabranch_grid::{Extent, GridBox, Region};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Derives dependencies from the accesses and effects of tasks, in the order of their submission: see the
 /// [crate](crate) docs.
 ///
-/// Only what future tasks can depend on is kept; tasks themselves are not. Every task, epoch and horizon takes the
-/// next id.
+/// The graph keeps only what future tasks can depend on, not the tasks themselves. Every task, epoch and horizon takes
+/// the next id.
 #[derive(Debug)]
 pub struct TaskGraph {
     settings: Settings,
-    buffers: Named<BufferId, Tracker>,
-    objects: Named<ObjectId, Object>,
-    /// The last name that a buffer or object was given.
-    names: u64,
+    buffers: FxHashMap<BufferId, BufferTracker>,
+    objects: FxHashMap<ObjectId, ObjectTracker>,
+    /// The last id that was given to a buffer or an object.
+    last_name: u64,
     front: Front,
     ancestry: Option<Ancestry>,
-    /// The last id that was given away.
+    /// The last id that was given to a task, epoch or horizon.
     last: TaskId,
     /// The epoch or horizon that stands for everything before it.
     epoch: TaskId,
@@ -40,6 +40,7 @@ pub struct TaskGraph {
 }
 
 type Dependencies = SmallVec<[Dependency; 4]>;
+/// Whether a task is known to have finished.
 type Done<'a> = &'a dyn Fn(TaskId) -> bool;
 
 impl Default for TaskGraph {
@@ -58,9 +59,9 @@ impl TaskGraph {
     pub fn with(settings: Settings) -> Self {
         Self {
             settings,
-            buffers: Named::default(),
-            objects: Named::default(),
-            names: 0,
+            buffers: FxHashMap::default(),
+            objects: FxHashMap::default(),
+            last_name: 0,
             front: Front::after(TaskId::EPOCH),
             ancestry: settings.conflicts.then(Ancestry::new),
             last: TaskId::EPOCH,
@@ -70,16 +71,16 @@ impl TaskGraph {
         }
     }
 
-    /// A buffer of the given extent. `initialised`: its contents are there from the start.
+    /// Creates a buffer of the given extent. If it is `initialised`, its contents are there from the start.
     pub fn create_buffer(&mut self, extent: Extent<3>, initialised: bool) -> BufferId {
-        self.names += 1;
-        let id = BufferId(self.names);
-        self.buffers.insert(id, Tracker::new(extent, initialised, self.epoch));
+        self.last_name += 1;
+        let id = BufferId(self.last_name);
+        self.buffers.insert(id, BufferTracker::new(extent, initialised, self.epoch));
         id
     }
 
-    /// How many allocations a buffer may have at a time (1 to begin with, and at least): a complete overwrite of a buffer
-    /// whose former contents are still being read goes to another one instead of waiting.
+    /// Sets how many allocations a buffer may have at a time: at least 1, and 1 by default. A complete overwrite of a
+    /// buffer whose contents are still being read goes to another allocation instead of waiting.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -87,12 +88,11 @@ impl TaskGraph {
         self.tracker_mut(buffer).set_versions(versions);
     }
 
-    /// Says that the contents of a buffer are not needed any more: what reads them before they are written again is
-    /// an error.
+    /// Discards the contents of a buffer. A task that reads them before they are written again is an error.
     ///
-    /// This makes several tasks that each write a part into one complete overwrite. Where the contents are still being
-    /// read and the buffer has versions, what is written next goes to another version. Otherwise each task waits for
-    /// those that use exactly the part that it writes, as it does without this.
+    /// A discard turns several tasks that each write a part into one complete overwrite. If the contents are still being
+    /// read and the buffer has versions, the next write goes to another version. Otherwise each task waits for the tasks
+    /// that use the part that it writes, as it does without a discard.
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
@@ -101,25 +101,25 @@ impl TaskGraph {
         self.tracker_mut(buffer).discard(epoch, &|task| task == barrier || done(task));
     }
 
-    /// Forgets a buffer. No later task can access it.
+    /// Removes a buffer. No later task can access it.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
     }
 
-    /// A host object.
+    /// Creates a host object.
     pub fn create_object(&mut self) -> ObjectId {
-        self.names += 1;
-        let id = ObjectId(self.names);
-        self.objects.insert(id, Object::new(self.epoch));
+        self.last_name += 1;
+        let id = ObjectId(self.last_name);
+        self.objects.insert(id, ObjectTracker::new(self.epoch));
         id
     }
 
-    /// Forgets a host object. No later task can touch it.
+    /// Removes a host object. No later task can touch it.
     pub fn remove_object(&mut self, object: ObjectId) {
         self.objects.remove(&object);
     }
 
-    /// The number of tasks, epochs and horizons so far, without the root: the last id.
+    /// The number of tasks, epochs and horizons so far, without the root. This is the last id.
     pub fn len(&self) -> u64 {
         self.last.0
     }
@@ -129,23 +129,23 @@ impl TaskGraph {
         self.len() == 0
     }
 
-    /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and who reads them,
-    /// effects on objects, recent tasks. It stays bounded for ever if there are [horizons](Settings::horizons), or if
-    /// `done` is told the truth and what is in flight is bounded.
+    /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and their readers, effects
+    /// on objects, recent tasks. The number stays bounded if the graph makes [horizons](Settings::horizons), or if the
+    /// number of tasks in flight is bounded and `done` reports every finished task.
     pub fn tracked(&self) -> usize {
-        let buffers: usize = self.buffers.values().map(Tracker::tracked).sum();
-        let objects: usize = self.objects.values().map(Object::tracked).sum();
+        let buffers: usize = self.buffers.values().map(BufferTracker::tracked).sum();
+        let objects: usize = self.objects.values().map(ObjectTracker::tracked).sum();
         buffers + objects + self.front.tracked() + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
-    /// Calls `f` with every task whose results or effects a later task may need, some several times.
+    /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several times.
     pub fn last_writers(&self, mut f: impl FnMut(TaskId)) {
         self.buffers.values().for_each(|tracker| tracker.all_writers(self.epoch, &mut f));
         self.objects.values().flat_map(|object| object.users(self.epoch)).for_each(f);
     }
 
-    /// Adds a task and derives its dependencies. `done` tells which earlier tasks are known to have finished; no
-    /// dependency is lost if it says `false` too often.
+    /// Adds a task and derives its dependencies. `done` says whether an earlier task is known to have finished; it may say
+    /// `false` of a task that has.
     ///
     /// # Errors
     /// See [`GraphError`]; the graph is then as before.
@@ -163,10 +163,10 @@ impl TaskGraph {
         Ok(submitted)
     }
 
-    /// Like [`submit`](TaskGraph::submit), with the answer in the place of an earlier one, which saves some time.
+    /// Like [`submit`](TaskGraph::submit), but writes the answer over an earlier one and reuses its memory.
     ///
     /// # Errors
-    /// See [`GraphError`]; the graph is then as before, and `submitted` means nothing.
+    /// See [`GraphError`]; the graph is then as before, and the contents of `submitted` are unspecified.
     ///
     /// # Panics
     /// If a buffer or object is not (or no longer) part of the graph.
@@ -178,9 +178,9 @@ impl TaskGraph {
         submitted: &mut Submitted,
     ) -> Result<(), GraphError> {
         self.derive(accesses, effects, done, submitted)?;
-        self.settle(&mut submitted.dependencies);
+        self.finish_edges(&mut submitted.dependencies);
         let depth = self.front.push(&submitted.dependencies, self.horizon);
-        self.conclude(submitted, done);
+        self.note_task(submitted, done);
         if let Some(horizons) = self.settings.horizons
             && horizons.is_due(depth, self.front.len(), self.last.0 - self.horizon.0)
         {
@@ -191,9 +191,9 @@ impl TaskGraph {
 
     /// Adds an epoch: it comes after everything before it, and everything submitted later comes after it.
     ///
-    /// It depends on the execution front, and is from then on regarded as the producer of all that was written, so
-    /// that nothing later depends on anything older. What was never written stays so. The epoch may capture: read
-    /// parts of buffers, and have effects on host objects (whose order makes no difference here).
+    /// The epoch depends on the execution front. From then on it counts as the writer of everything that was written, so
+    /// that nothing later depends on anything older. Points that were never written stay unwritten. An epoch may capture:
+    /// it may read parts of buffers and have effects on host objects, whose order makes no difference here.
     ///
     /// ```
     /// # use anabranch_graph::{Access, Kind, TaskGraph, TaskId};
@@ -227,15 +227,15 @@ impl TaskGraph {
         let mut submitted = Submitted::default();
         self.derive(accesses, &effects, done, &mut submitted)?;
         submitted.dependencies.extend(self.front.iter().map(after));
-        self.settle(&mut submitted.dependencies);
+        self.finish_edges(&mut submitted.dependencies);
         let id = submitted.id;
         (self.epoch, self.barrier, self.horizon) = (id, id, id);
         self.front.reset(id);
-        self.conclude(&mut submitted, done);
+        self.note_task(&mut submitted, done);
         Ok(submitted)
     }
 
-    /// What the next task depends on by its accesses and effects, which are noted.
+    /// Notes the accesses and effects of the next task, and finds the tasks that it depends on because of them.
     fn derive(
         &mut self,
         accesses: &[Access],
@@ -247,8 +247,8 @@ impl TaskGraph {
         submitted.clear(id);
         let found = &mut submitted.dependencies;
 
-        // First what is read, then what is written: a rename must not hide the contents that the same task reads,
-        // and whoever produced something that is read needs no second edge.
+        // Reads before writes: a rename must not hide the contents that the same task reads, and a task whose results
+        // are read needs no second edge.
         for (i, access) in accesses.iter().enumerate() {
             let tracker = self.tracker(access.buffer);
             check_bounds(tracker, i, access)?;
@@ -284,7 +284,7 @@ impl TaskGraph {
         Ok(())
     }
 
-    /// Notes a write of the last task and its dependencies; the version that it goes to.
+    /// Notes a write of the last task and adds the dependencies. Returns the version that the write goes to.
     fn write(
         &mut self,
         access: &Access,
@@ -295,7 +295,7 @@ impl TaskGraph {
         let (id, epoch, barrier) = (self.last, self.epoch, self.barrier);
         let origin = Origin::Buffer(access.buffer);
         let tracker = self.tracker_mut(access.buffer);
-        // A reader that this task comes after anyway holds nothing up; others are worth another version.
+        // Only readers that this task does not come after anyway cause another version.
         let renames = tracker.renames()
             && access.mode == Mode::Write
             && accesses.iter().filter(|other| other.buffer == access.buffer).count() == 1
@@ -307,7 +307,7 @@ impl TaskGraph {
             tracker.write(&access.region, id, epoch, done, |before| {
                 let (on, kind) = match before {
                     Before::Reader(on) => (on, Kind::Anti),
-                    // Found as the one whose results are read.
+                    // The reads have found this writer already.
                     Before::Writer(_) if access.mode.reads() => return,
                     Before::Writer(on) => (on, Kind::Output),
                 };
@@ -317,14 +317,14 @@ impl TaskGraph {
         tracker.current()
     }
 
-    /// One edge per task, the strongest, ascending; one to the epoch only where there is no other.
+    /// Keeps one edge per task, the strongest, ascending. An edge to the epoch stays only if it is the only one.
     #[inline]
-    fn settle(&self, found: &mut Dependencies) {
+    fn finish_edges(&self, found: &mut Dependencies) {
         if found.len() > 1 {
             found.sort_unstable_by_key(|d| (d.on, d.kind));
             found.dedup_by_key(|d| d.on);
             if found.len() > 1 && found[0].on == self.barrier {
-                // Whoever depends on any later task comes after the epoch anyway.
+                // Every later task comes after the epoch, so the other edges imply this one.
                 found.remove(0);
             }
         }
@@ -333,9 +333,9 @@ impl TaskGraph {
         }
     }
 
-    /// Notes a new task: its ancestry, if that is wanted; forgets what nobody needs.
+    /// Records the ancestry of a new task, if conflict edges are wanted, and forgets tasks that no longer matter.
     #[inline]
-    fn conclude(&mut self, submitted: &mut Submitted, done: Done<'_>) {
+    fn note_task(&mut self, submitted: &mut Submitted, done: Done<'_>) {
         if self.settings.horizons.is_none() {
             self.front.forget_done(done);
         }
@@ -345,14 +345,14 @@ impl TaskGraph {
             submitted.conflicts.sort_unstable();
             submitted.conflicts.dedup();
             if ancestry.is_long() {
-                // Only the way to tasks that may still be in conflict is ever searched.
-                let oldest = self.objects.values().filter_map(Object::oldest_since).min();
+                // Searches go back only as far as tasks that may still be in conflict.
+                let oldest = self.objects.values().filter_map(ObjectTracker::oldest_since).min();
                 ancestry.forget_before(oldest.map_or(submitted.id, |oldest| oldest.max(self.epoch)));
             }
         }
     }
 
-    /// Makes a horizon, and lets the one before it take the place of all that is older.
+    /// Makes a horizon, and applies the one before it.
     #[cold]
     fn make_horizon(&mut self) -> Horizon {
         self.last.0 += 1;
@@ -368,21 +368,21 @@ impl TaskGraph {
         Horizon { id, dependencies, applied }
     }
 
-    fn tracker(&self, buffer: BufferId) -> &Tracker {
+    fn tracker(&self, buffer: BufferId) -> &BufferTracker {
         self.buffers.get(&buffer).expect("a buffer of this graph")
     }
 
-    fn tracker_mut(&mut self, buffer: BufferId) -> &mut Tracker {
+    fn tracker_mut(&mut self, buffer: BufferId) -> &mut BufferTracker {
         self.buffers.get_mut(&buffer).expect("a buffer of this graph")
     }
 }
 
-/// An edge of the graph's own.
+/// An edge that the structure of the graph demands.
 fn after(on: TaskId) -> Dependency {
     Dependency { on, kind: Kind::Serial, origin: Origin::Graph }
 }
 
-/// Adds an edge. What is found several times in a row (a neighbour's boxes, say) is kept once; the rest is for `settle`.
+/// Adds an edge unless it repeats the last one, as the boxes of one neighbour do. `finish_edges` removes other repeats.
 #[inline]
 fn add(found: &mut Dependencies, new: Dependency) {
     if found.last() != Some(&new) {
@@ -390,7 +390,7 @@ fn add(found: &mut Dependencies, new: Dependency) {
     }
 }
 
-fn check_bounds(tracker: &Tracker, i: usize, access: &Access) -> Result<(), GraphError> {
+fn check_bounds(tracker: &BufferTracker, i: usize, access: &Access) -> Result<(), GraphError> {
     let whole = tracker.whole();
     match access.region.boxes().iter().all(|range| whole.contains(range)) {
         true => Ok(()),
@@ -398,9 +398,9 @@ fn check_bounds(tracker: &Tracker, i: usize, access: &Access) -> Result<(), Grap
     }
 }
 
-/// Adds the dependencies on those who wrote what is read.
+/// Adds the dependencies on the writers of the region that an access reads.
 fn read(
-    tracker: &Tracker,
+    tracker: &BufferTracker,
     epoch: TaskId,
     i: usize,
     access: &Access,
@@ -418,9 +418,9 @@ fn read(
     }
 }
 
-/// Two accesses of one task to one buffer can only overlap if both read.
-fn check_overlap(others: &[Access], i: usize, access: &Access) -> Result<(), GraphError> {
-    for (j, other) in others.iter().enumerate() {
+/// Checks that accesses of one task to one buffer overlap only if both read.
+fn check_overlap(earlier: &[Access], i: usize, access: &Access) -> Result<(), GraphError> {
+    for (j, other) in earlier.iter().enumerate() {
         let shared = other.buffer == access.buffer && (other.mode.writes() || access.mode.writes());
         if shared && other.region.intersects(&access.region) {
             let common = other.region.intersection(&access.region);

@@ -1,19 +1,20 @@
-//! The execution front: the tasks that nobody depends on yet.
+//! The execution front: the tasks that no other task depends on yet.
 
 use crate::task::{Dependency, TaskId};
 
-/// Which tasks nobody depends on yet, and how long the dependency paths to recent ones are.
+/// The execution front, and the lengths of the dependency paths to recent tasks.
 ///
-/// Recent tasks are found by index. The few older ones that are still part of the front are in a sorted list.
+/// Recent tasks are found by index. The few older tasks that are still in the front are in a sorted list.
 #[derive(Debug)]
 pub(crate) struct Front {
     /// The task that `recent` begins with.
     base: TaskId,
     recent: Vec<Mark>,
-    /// Tasks before `base` that were in the front when they went here, and whether one has followed since. Ascending.
+    /// Tasks before `base` that were in the front when `base` passed them, and whether a task has followed since.
+    /// Ascending.
     older: Vec<(TaskId, bool)>,
     len: usize,
-    /// How long `recent` may get before what is done is forgotten.
+    /// The length of `recent` above which tasks that are done are forgotten.
     bound: usize,
 }
 
@@ -25,7 +26,7 @@ struct Mark {
     followed: bool,
 }
 
-/// Recent tasks that are kept before it is worth looking which of them are done.
+/// The smallest bound on the length of `recent`.
 const RECENT: usize = 1024;
 
 impl Front {
@@ -35,7 +36,7 @@ impl Front {
         Self { base: epoch, recent, older: Vec::new(), len: 1, bound: RECENT }
     }
 
-    /// The same without giving memory back.
+    /// Makes this the front after an epoch, without freeing memory.
     pub(crate) fn reset(&mut self, epoch: TaskId) {
         self.base = epoch;
         self.recent.clear();
@@ -49,7 +50,7 @@ impl Front {
         self.len
     }
 
-    /// The number of tasks that something is kept about.
+    /// The number of tasks with an entry.
     pub(crate) fn tracked(&self) -> usize {
         self.recent.len() + self.older.len()
     }
@@ -61,8 +62,8 @@ impl Front {
         older.chain(recent.map(|(id, _)| TaskId(id)))
     }
 
-    /// Adds the next task. Returns the length of the longest path to it from `horizon`, along which all tasks are
-    /// later than that.
+    /// Adds the next task. Returns the length of the longest path from `horizon` to it. All tasks on the path are later
+    /// than the horizon.
     #[inline]
     pub(crate) fn push(&mut self, dependencies: &[Dependency], horizon: TaskId) -> u32 {
         let mut depth = 0;
@@ -82,7 +83,7 @@ impl Front {
         self.len = 1;
     }
 
-    /// Notes that a task has a successor; the length of the path to it.
+    /// Notes that a task has a successor. Returns the length of the path to the task.
     #[inline]
     fn follow(&mut self, id: TaskId, horizon: TaskId) -> u32 {
         if id < self.base {
@@ -106,7 +107,7 @@ impl Front {
         }
     }
 
-    /// Forgets tasks before `epoch`, which has followed all of them.
+    /// Forgets tasks before `epoch`, which comes after all of them.
     pub(crate) fn forget_before(&mut self, epoch: TaskId) {
         if epoch > self.base {
             self.recent.drain(..(epoch.0 - self.base.0) as usize);
@@ -114,7 +115,7 @@ impl Front {
         }
     }
 
-    /// Forgets what is done or has successors, now and then: so that it costs little per task.
+    /// Forgets tasks that are done or have successors, once there are many, so that the cost per task is small.
     #[inline]
     pub(crate) fn forget_done(&mut self, done: &dyn Fn(TaskId) -> bool) {
         if self.recent.len() >= self.bound {

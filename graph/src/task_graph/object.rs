@@ -1,56 +1,56 @@
-//! What the graph knows about one host object: the last sequential effect, the others since, and who looks at it.
+//! The tracker of one host object: the last sequential effect, the exclusive and relaxed effects since, and the observer.
 
 use crate::task::{Kind, Order, TaskId};
 
-/// The tracking structure of one host object.
+/// The effects on one host object that later effects come after, or conflict with.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct ObjectTracker {
     /// The last task with a sequential effect, or the epoch or horizon that stands for it.
     last: TaskId,
     /// The tasks with exclusive and relaxed effects since, ascending: each comes after `last`, in any order.
-    since: Vec<Member>,
-    /// The last task that only looks: it comes after all of those that were there then, and everything else after it.
+    since: Vec<Unordered>,
+    /// The last task that observes the object. It comes after all earlier effects, and all later effects come after it.
     observer: Option<TaskId>,
-    /// Whether `last` stands for tasks that some of `since` do not come after.
+    /// Whether `last` is an epoch or horizon that stands for effects which some of `since` do not come after.
     apart: bool,
-    /// How many there may be in `since` before those that are done are forgotten.
+    /// The length of `since` above which tasks that are done are forgotten.
     bound: usize,
 }
 
-/// A task with an effect that is not sequential.
+/// A task with an exclusive or relaxed effect.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct Unordered {
     id: TaskId,
     exclusive: bool,
 }
 
-/// Effects that are kept before it is worth looking which of them are done.
+/// The smallest bound on the length of `since`.
 const EFFECTS: usize = 64;
 
-impl Object {
-    /// An object that exists since `epoch`.
+impl ObjectTracker {
+    /// The tracker of an object that exists since `epoch`.
     pub(crate) fn new(epoch: TaskId) -> Self {
         Self { last: epoch, since: Vec::new(), observer: None, apart: false, bound: EFFECTS }
     }
 
-    /// The number of tasks that are kept.
+    /// The number of tasks that are tracked.
     pub(crate) fn tracked(&self) -> usize {
         1 + self.since.len() + usize::from(self.observer.is_some())
     }
 
-    /// The oldest task among those since the last sequential one.
+    /// The oldest of the tasks since the last sequential one.
     pub(crate) fn oldest_since(&self) -> Option<TaskId> {
-        self.since.first().map(|member| member.id)
+        self.since.first().map(|effect| effect.id)
     }
 
-    /// Every task whose effect a later one comes after.
+    /// Every task whose effect a later effect comes after.
     pub(crate) fn users(&self, epoch: TaskId) -> impl Iterator<Item = TaskId> {
         std::iter::once(self.last)
-            .chain(self.since.iter().map(|member| member.id))
+            .chain(self.since.iter().map(|effect| effect.id))
             .map(move |id| id.max(epoch))
     }
 
-    /// Notes an effect of `task`; calls `before` with the tasks that it comes after, and why.
+    /// Notes an effect of `task`. Calls `before` with the tasks that it comes after and the kind of dependency.
     pub(crate) fn touch(
         &mut self,
         task: TaskId,
@@ -66,16 +66,16 @@ impl Object {
             if self.since.len() >= self.bound {
                 self.forget_done(done);
             }
-            return self.since.push(Member { id: task, exclusive: order == Order::Exclusive });
+            return self.since.push(Unordered { id: task, exclusive: order == Order::Exclusive });
         }
         if order == Order::Observe {
-            // Those that stay would be found by the next observer, too.
+            // The list stays, and the next observer would find the same tasks again.
             self.forget_done(done);
         }
         if self.since.is_empty() || self.apart {
             before(self.last, Kind::Serial);
         }
-        self.since.iter().for_each(|member| before(member.id, Kind::Serial));
+        self.since.iter().for_each(|effect| before(effect.id, Kind::Serial));
         if order == Order::Observe {
             self.observer = Some(task);
         } else {
@@ -85,14 +85,13 @@ impl Object {
     }
 
     fn forget_done(&mut self, done: &dyn Fn(TaskId) -> bool) {
-        self.since.retain(|member| !done(member.id));
+        self.since.retain(|effect| !done(effect.id));
         self.bound = EFFECTS.max(2 * self.since.len());
     }
 
-    /// Calls `f` with the tasks among those since the last sequential one that an effect of this order must not
-    /// overlap.
+    /// Calls `f` with the tasks since the last sequential one that an effect of this order must not overlap.
     pub(crate) fn conflicts(&self, order: Order, epoch: TaskId, f: impl FnMut(TaskId)) {
-        let excludes = |m: &&Member| {
+        let excludes = |m: &&Unordered| {
             m.id >= epoch
                 && match order {
                     Order::Sequential | Order::Observe => false,
@@ -100,17 +99,17 @@ impl Object {
                     Order::Relaxed => m.exclusive,
                 }
         };
-        self.since.iter().filter(excludes).map(|member| member.id).for_each(f);
+        self.since.iter().filter(excludes).map(|effect| effect.id).for_each(f);
     }
 
-    /// Lets `epoch` stand for everything before it.
+    /// Replaces everything before `epoch` by it.
     fn replace_before(&mut self, epoch: TaskId) {
         if self.last < epoch {
             self.last = epoch;
             self.observer = self.observer.filter(|&observer| observer > epoch);
-            let gone = self.since.partition_point(|member| member.id < epoch);
+            let gone = self.since.partition_point(|effect| effect.id < epoch);
             self.since.drain(..gone);
-            // Those that are left may have been submitted without knowing of the horizon.
+            // The remaining tasks may have been submitted before the horizon was applied, and so may not come after it.
             self.apart |= gone > 0;
         }
     }

@@ -1,4 +1,4 @@
-//! Who comes after whom: whether a dependency path makes a conflict edge superfluous.
+//! Ancestry of recent tasks: whether a dependency path makes a conflict edge superfluous.
 
 use crate::task::{Dependency, TaskId};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ pub(crate) struct Ancestry {
     /// The task that `nodes` begins with.
     base: TaskId,
     nodes: Vec<Node>,
-    /// How many there may be before it is worth looking which are still wanted.
+    /// The number of nodes above which the caller should forget old ones.
     bound: usize,
     stack: Vec<TaskId>,
 }
@@ -17,22 +17,22 @@ pub(crate) struct Ancestry {
 #[derive(Debug)]
 struct Node {
     dependencies: SmallVec<[TaskId; 4]>,
-    /// The last task whose search came here.
+    /// The last task whose search visited this node.
     seen_by: TaskId,
 }
 
-/// Tasks that are kept before it is worth looking which of them are still wanted.
+/// The smallest bound on the number of nodes.
 const NODES: usize = 256;
 
 impl Ancestry {
-    /// Nothing but the root.
+    /// An ancestry that holds only the root.
     pub(crate) fn new() -> Self {
         let mut ancestry = Self { base: TaskId::EPOCH, nodes: Vec::new(), bound: NODES, stack: Vec::new() };
         ancestry.push(&[]);
         ancestry
     }
 
-    /// The number of tasks and edges that are kept.
+    /// The number of nodes and edges.
     pub(crate) fn tracked(&self) -> usize {
         self.nodes.iter().map(|node| 1 + node.dependencies.len()).sum()
     }
@@ -51,13 +51,12 @@ impl Ancestry {
         self.bound = NODES.max(2 * self.nodes.len());
     }
 
-    /// Whether there are so many tasks that it is worth looking which of them are still wanted.
+    /// Whether there are enough nodes that forgetting the old ones pays.
     pub(crate) fn is_long(&self) -> bool {
         self.nodes.len() >= self.bound
     }
 
-    /// Removes from `tasks` those that `task`, which was just added, comes after. A search backwards, as far as the
-    /// oldest of them.
+    /// Removes from `tasks` the ancestors of `task`, which was just added. Searches backwards as far as the oldest of them.
     pub(crate) fn remove_ancestors(&mut self, task: TaskId, tasks: &mut SmallVec<[TaskId; 4]>) {
         let Some(&oldest) = tasks.iter().min() else { return };
         self.stack.push(task);

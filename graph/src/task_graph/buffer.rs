@@ -1,7 +1,7 @@
-//! What the graph knows about one buffer: for every point of every version, who wrote it last and who has read it since.
+//! The tracker of one buffer: for every point of every version, the last writer and the readers since.
 //!
-//! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon takes the
-//! place of all that came before: ids are seen that way when they are looked at.
+//! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon is applied:
+//! each use of an id takes the later of the id and the epoch.
 
 use crate::task::TaskId;
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
@@ -10,27 +10,27 @@ use smallvec::SmallVec;
 /// The state of the points of a box.
 #[derive(Clone, Debug, PartialEq)]
 struct Cell {
-    /// Who must come before the next write if there are no readers; `None` where nothing was ever written.
+    /// The task that the next write comes after if there are no readers; `None` where nothing was ever written.
     writer: Option<TaskId>,
-    /// Who has read what the writer wrote, and need not have finished. Ascending.
+    /// The tasks that read what the writer wrote, and may not have finished. Ascending.
     readers: SmallVec<[TaskId; 2]>,
-    /// Whether there are contents to read: they were written, and not discarded since.
+    /// Whether there are contents to read: written, and not discarded since.
     readable: bool,
 }
 
 impl Cell {
-    /// What `writer` has written, or what was there from the start.
+    /// Contents that `writer` wrote, or that were there from the start.
     fn written(writer: TaskId) -> Self {
         Self { writer: Some(writer), readers: SmallVec::new(), readable: true }
     }
 
-    /// No contents, and nobody to wait for.
+    /// No contents, and no task to wait for.
     fn fresh() -> Self {
         Self { writer: None, readers: SmallVec::new(), readable: false }
     }
 
-    /// Calls `f` with those who must come before an overwrite in place: those that read, or where there is none the
-    /// one that wrote (the readers come after that one anyway).
+    /// Calls `f` with the tasks that an overwrite in place comes after: the readers, or the writer if there are none. The
+    /// readers come after the writer anyway.
     #[inline]
     fn before_write(&self, epoch: TaskId, mut f: impl FnMut(Before)) {
         if self.readers.is_empty() {
@@ -40,7 +40,7 @@ impl Cell {
         }
     }
 
-    /// Forgets readers that are done, and puts the epoch in the place of those that are older.
+    /// Forgets readers that are done, and replaces older ones by the epoch.
     fn forget_done(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
         let older = self.readers.partition_point(|&r| r <= epoch);
         if older > 0 {
@@ -49,7 +49,7 @@ impl Cell {
         }
         self.readers.retain(|r| !done(*r));
         if self.readers[..] == [epoch] {
-            // The epoch stands for the writer, too.
+            // The epoch stands for the writer as well.
             (self.writer, self.readers) = (Some(epoch), SmallVec::new());
         }
     }
@@ -61,11 +61,11 @@ struct Version {
     cells: RegionMap<3, Cell>,
     /// When this version became the current one, in the buffer's own count.
     since: u64,
-    /// How many cells there may be before readers that are done are forgotten everywhere, so that cells merge again.
+    /// The number of cells above which readers that are done are forgotten everywhere, so that cells merge again.
     bound: usize,
 }
 
-/// Cells that a version may have before it is worth looking which of them can be merged.
+/// The smallest bound on the number of cells.
 const CELLS: usize = 64;
 
 impl Version {
@@ -73,7 +73,7 @@ impl Version {
         Self { cells: RegionMap::new(extent, cell), since, bound: CELLS }
     }
 
-    /// Everyone who may still use this version: for each part its readers, or its writer where nobody has read.
+    /// The tasks that may still use this version: for each part its readers, or its writer if there are none.
     fn users(&self, epoch: TaskId) -> SmallVec<[TaskId; 4]> {
         let mut users = SmallVec::new();
         for (_, cell) in self.cells.entries() {
@@ -82,7 +82,7 @@ impl Version {
         users
     }
 
-    /// Forgets who is done or older than the epoch, where different accesses have cut the buffer into many cells.
+    /// Forgets tasks that are done or older than the epoch, if accesses have cut the buffer into many cells.
     #[inline]
     fn merge_cells(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
         if self.cells.len() > self.bound {
@@ -102,7 +102,7 @@ impl Version {
     }
 }
 
-/// Who must come before a write, and why.
+/// A task that a write comes after, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// It still reads what is overwritten.
@@ -118,26 +118,26 @@ impl Before {
     }
 }
 
-/// The tracking structure of one buffer.
+/// The readers and writers of one buffer, and its versions.
 #[derive(Debug)]
-pub(crate) struct Tracker {
+pub(crate) struct BufferTracker {
     extent: Extent<3>,
     versions: SmallVec<[Version; 1]>,
     current: usize,
     max_versions: usize,
-    /// How often the current version has changed.
+    /// The number of times that the current version has changed.
     renames: u64,
 }
 
-impl Tracker {
-    /// A buffer that exists since `epoch`.
+impl BufferTracker {
+    /// The tracker of a buffer that exists since `epoch`.
     pub(crate) fn new(extent: Extent<3>, initialised: bool, epoch: TaskId) -> Self {
         let cell = if initialised { Cell::written(epoch) } else { Cell::fresh() };
         let versions = SmallVec::from_buf([Version::new(extent, cell, 0)]);
         Self { extent, versions, current: 0, max_versions: 1, renames: 0 }
     }
 
-    /// Fewer than there are already has no effect on those.
+    /// Sets the bound on the number of versions. Versions above the bound that exist already stay.
     pub(crate) fn set_versions(&mut self, versions: usize) {
         self.max_versions = versions.max(1);
     }
@@ -147,17 +147,18 @@ impl Tracker {
         GridBox::full(self.extent)
     }
 
+    /// The version that reads and writes in place use.
     pub(crate) fn current(&self) -> u32 {
         self.current as u32
     }
 
-    /// The number of cells and readers that are kept.
+    /// The number of cells and readers.
     pub(crate) fn tracked(&self) -> usize {
         let cells = self.versions.iter().flat_map(|version| version.cells.entries());
         cells.map(|(_, cell)| 1 + cell.readers.len()).sum()
     }
 
-    /// Calls `f` with every part of `region` and the task that wrote it last, `None` where there is nothing to read.
+    /// Calls `f` with every part of `region` and its last writer, or `None` where there is nothing to read.
     #[inline]
     pub(crate) fn contents(
         &self,
@@ -178,13 +179,13 @@ impl Tracker {
         cells.filter_map(|(_, cell)| cell.writer).map(|w| w.max(epoch)).for_each(f);
     }
 
-    /// Whether a task for which `waits` holds still reads a part of the current contents.
-    pub(crate) fn is_read(&self, epoch: TaskId, waits: impl Fn(TaskId) -> bool) -> bool {
+    /// Whether a task for which `counts` holds still reads a part of the current contents.
+    pub(crate) fn is_read(&self, epoch: TaskId, counts: impl Fn(TaskId) -> bool) -> bool {
         let mut cells = self.versions[self.current].cells.entries();
-        cells.any(|(_, cell)| cell.readers.iter().any(|r| waits((*r).max(epoch))))
+        cells.any(|(_, cell)| cell.readers.iter().any(|r| counts((*r).max(epoch))))
     }
 
-    /// Notes that `task` reads `region`. Readers for which `done` holds are forgotten now and then.
+    /// Notes that `task` reads `region`. Forgets readers for which `done` holds now and then.
     pub(crate) fn read(
         &mut self,
         region: &Region<3>,
@@ -196,7 +197,7 @@ impl Tracker {
         version.merge_cells(epoch, done);
         for range in region.boxes() {
             version.cells.modify(range, |cell| {
-                // Only before the list would grow: so the check costs little per reader.
+                // Only before the list grows, so that the check costs little per reader.
                 if cell.readers.len() >= 2 && cell.readers.len().is_power_of_two() {
                     cell.forget_done(epoch, done);
                 }
@@ -207,7 +208,7 @@ impl Tracker {
         }
     }
 
-    /// Notes that `task` writes `region` in place; calls `f` with every task that must come before.
+    /// Notes that `task` writes `region` in place. Calls `f` with every task that the write comes after.
     pub(crate) fn write(
         &mut self,
         region: &Region<3>,
@@ -223,8 +224,8 @@ impl Tracker {
         }
     }
 
-    /// Gives a complete overwrite by `task` a version of its own: one that nobody uses any more, a new one, or, where the
-    /// bound is reached, the one that has gone unused for longest. Calls `f` with the tasks that still use that one.
+    /// Gives a complete overwrite by `task` a version of its own: an unused one, a new one, or, if the bound is reached,
+    /// the one that became current longest ago. Calls `f` with the tasks that still use that version.
     pub(crate) fn rename(
         &mut self,
         task: TaskId,
@@ -242,8 +243,8 @@ impl Tracker {
         self.current = next;
     }
 
-    /// The contents are not needed any more. Where somebody still reads them, what is written next goes to a version
-    /// that nobody uses, or to the one that has gone unused for longest, where each part waits for its own users.
+    /// Discards the contents. If a task still reads them, the next write goes to an unused or new version, or else to the
+    /// oldest version, where each part waits for its own users.
     pub(crate) fn discard(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) {
         if self.renames() && self.is_read(epoch, |r| !done(r)) {
             self.renames += 1;
@@ -260,7 +261,7 @@ impl Tracker {
         self.versions[self.current].cells.modify(&whole, |cell| cell.readable = false);
     }
 
-    /// A version that is not the current one and that nobody uses any more, or a new one within the bound.
+    /// A version other than the current one that no task uses any more, or a new one within the bound.
     fn free_version(&mut self, epoch: TaskId, done: &dyn Fn(TaskId) -> bool) -> Option<usize> {
         let is_free = |v: &usize| *v != self.current && self.versions[*v].users(epoch).into_iter().all(done);
         if let Some(free) = (0..self.versions.len()).find(is_free) {
@@ -272,6 +273,7 @@ impl Tracker {
         })
     }
 
+    /// The version that became current longest ago.
     fn oldest_version(&self) -> usize {
         let oldest = (0..self.versions.len()).min_by_key(|&v| self.versions[v].since);
         oldest.expect("a buffer has a version")
@@ -293,31 +295,31 @@ mod tests {
         GridBox::new([at, 0, 0], [at + 1, 1, 1]).into()
     }
 
-    fn tracker() -> Tracker {
-        Tracker::new(Extent([SIZE, 1, 1]), true, TaskId::EPOCH)
+    fn tracker() -> BufferTracker {
+        BufferTracker::new(Extent([SIZE, 1, 1]), true, TaskId::EPOCH)
     }
 
-    /// When parts are merged, the horizon takes the place of older readers; newer ones need not come after it.
+    /// When parts are merged, the horizon replaces older readers. Newer readers need not come after it and are kept.
     #[test]
     fn merged_parts_keep_the_readers_that_are_newer_than_the_horizon() {
         let mut tracker = tracker();
-        let nobody = |_: TaskId| false;
+        let none = |_: TaskId| false;
         for task in [1, 2, 5] {
-            tracker.read(&element(0), TaskId(task), TaskId::EPOCH, &nobody);
+            tracker.read(&element(0), TaskId(task), TaskId::EPOCH, &none);
         }
         let horizon = TaskId(3);
         for i in 0..CELLS {
-            tracker.read(&element(2 * i + 2), TaskId(6 + i as u64), horizon, &nobody);
+            tracker.read(&element(2 * i + 2), TaskId(6 + i as u64), horizon, &none);
         }
         let mut before = Vec::new();
-        tracker.write(&element(0), TaskId(SIZE as u64), horizon, &nobody, |task| before.push(task));
+        tracker.write(&element(0), TaskId(SIZE as u64), horizon, &none, |task| before.push(task));
         assert_eq!(before, [3, 5].map(|id| Before::Reader(TaskId(id))));
     }
 
     #[test]
     fn parts_are_merged_when_their_readers_are_done_or_older_than_the_horizon() {
-        let (all, nobody) = (|_: TaskId| true, |_: TaskId| false);
-        let cases: [(&dyn Fn(TaskId) -> bool, u64); 2] = [(&all, SIZE as u64), (&nobody, 10)];
+        let (all, none) = (|_: TaskId| true, |_: TaskId| false);
+        let cases: [(&dyn Fn(TaskId) -> bool, u64); 2] = [(&all, SIZE as u64), (&none, 10)];
         for (done, behind) in cases {
             let mut tracker = tracker();
             for task in 1..SIZE {
@@ -328,7 +330,7 @@ mod tests {
         }
     }
 
-    /// The same for what many tasks have written: the horizon has written it.
+    /// The horizon replaces older writers.
     #[test]
     fn parts_are_merged_when_their_writers_are_older_than_the_horizon() {
         let mut tracker = tracker();
