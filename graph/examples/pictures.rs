@@ -1,11 +1,10 @@
 //! Draws graphs of small programs: `cargo run -p anabranch-graph --example pictures -- FOLDER [FORMAT [NAME]…]`.
 //!
-//! Two matrices are multiplied and the product is verified; a wave equation is stepped through time, its domain cut in
-//! blocks and its frames saved now and then; tasks touch one object in all orders; a barrier parts a program. These
-//! graphs are derived from accesses and effects. A stencil on three nodes and a program with a failure are put together
-//! by hand.
+//! Four graphs are derived from accesses and effects: the product of two matrices and its verification, a wave equation in
+//! blocks whose frames are saved now and then, tasks with all orders of effects on one object, and a barrier. Two graphs, a
+//! stencil on three nodes and a program with a failure, are put together by hand.
 //!
-//! The pictures of the guide are made by
+//! This command makes the pictures of the guide:
 //! `cargo run -p anabranch-graph --example pictures -- anabranch/src/guide/graphs svg orders epochs matrix_product`.
 
 use anabranch_graph::print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind, State};
@@ -43,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A task graph that is drawn while tasks are submitted.
+/// A task graph, and the drawing of the tasks submitted so far.
 struct Recorder {
     graph: TaskGraph,
     drawing: Drawing,
@@ -122,7 +121,7 @@ impl Recorder {
     }
 }
 
-/// A region without the dimensions that its buffer, of a lower rank, does not have.
+/// A region without its trailing axes `0..1`, which pad buffers of fewer dimensions.
 fn shown(region: &Region<3>) -> String {
     region.to_string().replace(", 0..1]", "]").replace(", 0..1]", "]")
 }
@@ -232,7 +231,7 @@ fn conflicts() -> Drawing {
     drawing
 }
 
-/// Effects of all orders on one object: six tasks, of which only the relaxed ones may run at the same time.
+/// Effects of all orders on one object: of the six tasks, only the relaxed ones may run at the same time.
 fn orders() -> Result<Drawing, GraphError> {
     let mut program = Recorder::new("Three orders on one object");
     let diary = program.object("diary");
@@ -250,7 +249,7 @@ fn orders() -> Result<Drawing, GraphError> {
     Ok(program.drawing)
 }
 
-/// A barrier, with tasks on both sides that have nothing to do with each other.
+/// A barrier, with independent tasks on both sides.
 fn epochs() -> Result<Drawing, GraphError> {
     let mut program = Recorder::new("A barrier");
     let whole = GridBox::new([0, 0, 0], [8, 1, 1]);

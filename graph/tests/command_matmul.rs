@@ -1,5 +1,5 @@
-//! The matrix product of two diagonal matrices on two nodes, and the check of its result: the commands as in figures 1 and 4 of
-//! 'Declarative Data Flow in a Graph-Based Distributed Memory Runtime System'.
+//! The product of two diagonal matrices on two nodes, and the check of its result: the commands are those of figures 1 and 4 in
+//! "Declarative Data Flow in a Graph-Based Distributed Memory Runtime System".
 
 use anabranch_graph::{BufferId, Kind, Mode, TaskId, command::*};
 use anabranch_grid::*;
@@ -14,7 +14,7 @@ fn access(buffer: BufferId, mode: Mode, mapper: impl RangeMapper<2, 2> + 'static
     BufferAccess { buffer, mode, mapper: erase(mapper, Extent([N, N])) }
 }
 
-/// The commands of a node, by task.
+/// The commands of a node for each task.
 fn commands(node: u16) -> Vec<Vec<Command>> {
     let mut graph = CommandGraph::new(NodeId(node), 2);
     for buffer in [A, B, C] {
@@ -55,7 +55,7 @@ fn rows(node: usize) -> GridBox<3> {
 }
 
 #[test]
-fn the_second_operand_is_all_that_moves() {
+fn only_the_second_operand_is_transferred() {
     for node in 0..2 {
         let other = 1 - node;
         let [diag_a, diag_b, mul, verify, _] = &commands(node as u16)[..] else { panic!("five tasks") };

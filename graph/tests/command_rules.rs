@@ -1,4 +1,4 @@
-//! Rules of the command graph, one at a time.
+//! Rules of the command graph, one per test: transfers, edges, horizons, errors, hashes, replay, and bounds.
 
 use anabranch_graph::{BufferId, Effect, Kind, Mode, ObjectId, Order, TaskId, command::*};
 use anabranch_grid::*;
@@ -79,7 +79,7 @@ fn graphs_move_between_threads() {
 }
 
 #[test]
-fn what_a_node_has_is_not_sent_again() {
+fn data_that_a_node_has_is_not_sent_again() {
     let mut program = Program::new(0, 3, 9, false);
     program.kernel(&[access(U, Mode::Write, points(9))]);
     let read_all = [access(U, Mode::Read, everything(9))];
@@ -88,7 +88,7 @@ fn what_a_node_has_is_not_sent_again() {
     assert_eq!(targets(&first[0]), [(1, own.clone()), (2, own.clone())]);
     assert_eq!(program.kernel(&read_all).len(), 1, "only an execution");
 
-    // One element changes, on another node: only that moves.
+    // One element changes on another node: only that element is sent.
     let changed: Mapper = Arc::new(|chunk| line(4, 5).intersection(&chunk.range.into()));
     program.kernel(&[access(U, Mode::Update, changed)]);
     let again = program.kernel(&read_all);
@@ -119,7 +119,7 @@ fn an_overwrite_waits_for_pushes_that_still_read() {
 }
 
 #[test]
-fn an_overwrite_waits_for_all_repetitions_that_read() {
+fn an_overwrite_waits_for_all_repeated_readers() {
     let mut program = Program::new(0, 1, 10, true);
     let point = points(10);
     let step = [access(U, Mode::Read, point.clone()), access(V, Mode::Write, point.clone())];
@@ -132,7 +132,7 @@ fn an_overwrite_waits_for_all_repetitions_that_read() {
 }
 
 #[test]
-fn horizons_are_applied_when_the_next_is_told_and_epochs_at_once() {
+fn horizons_are_applied_at_the_next_horizon_and_epochs_at_once() {
     let mut program = Program::new(0, 1, 8, false);
     let write = program.kernel(&[access(U, Mode::Write, points(8))])[0].id;
     let read = [access(U, Mode::Read, points(8))];
@@ -175,7 +175,7 @@ fn chunks_that_write_the_same_points_are_an_error() {
         "T2: access 0 writes [3..5, 0..1, 0..1] from [0..4, 0..1, 0..1] and again from [4..8, 0..1, 0..1]; chunks must \
          write disjoint regions"
     );
-    assert_eq!(program.graph.program_hash(), hash, "nothing has changed");
+    assert_eq!(program.graph.program_hash(), hash, "an error changes nothing");
     assert_eq!(program.kernel(&[access(U, Mode::Write, points(8))])[0].id, CommandId(1));
 }
 
@@ -200,7 +200,7 @@ fn mappers_that_are_not_monotonic_are_an_error() {
 }
 
 #[test]
-fn reading_what_was_never_written_is_an_error() {
+fn reading_unwritten_points_is_an_error() {
     let mut program = Program::new(0, 2, 8, false);
     let read = [access(U, Mode::Read, points(8))];
     for _ in 0..3 {
@@ -212,7 +212,7 @@ fn reading_what_was_never_written_is_an_error() {
 }
 
 #[test]
-fn snapshots_do_not_write_and_reductions_need_points() {
+fn snapshots_must_not_write_and_reductions_need_points() {
     let mut program = Program::new(0, 2, 8, true);
     let error = program.launch(Work::Fence, &[access(U, Mode::Update, everything(8))]).unwrap_err();
     assert!(matches!(error, CommandError::WritingSnapshot { .. }), "{error}");
@@ -244,7 +244,7 @@ fn stencil_work(nodes: u16) -> (usize, usize) {
     let (mut calls, mut commands) = (0, 0);
     for step in 0..10 {
         let counter = Arc::new(AtomicUsize::new(0));
-        // New mappers in each step, so that nothing is known from the step before.
+        // Each step has new mappers, so that no step repeats the one before.
         let counted = |mapper: Mapper| -> Mapper {
             let counter = counter.clone();
             Arc::new(move |chunk| {
@@ -262,19 +262,19 @@ fn stencil_work(nodes: u16) -> (usize, usize) {
 }
 
 #[test]
-fn work_of_a_stencil_grows_with_the_logarithm_of_the_nodes() {
+fn the_work_of_a_stencil_grows_with_the_logarithm_of_the_nodes() {
     let (few, commands) = stencil_work(4);
     assert_eq!(commands, 3);
     for levels in 3..=12 {
         let (calls, commands) = stencil_work(1 << levels);
         assert_eq!(commands, 3);
-        // Two neighbours to find and one's own runs to check, two calls for each level of the tree.
+        // Two neighbours to find and the node's own runs to check, with two calls for each level of the tree.
         assert!(calls <= few + 6 * (levels - 2), "{calls} calls with {} nodes, {few} with 4", 1 << levels);
     }
 }
 
 #[test]
-fn a_loop_calls_no_mapper_once_it_repeats() {
+fn a_repeated_loop_calls_no_mapper() {
     let n = 1 << 12;
     let mut program = Program::new(1000, 4096, n, false);
     let counter = Arc::new(AtomicUsize::new(0));
@@ -300,7 +300,7 @@ fn a_loop_calls_no_mapper_once_it_repeats() {
     assert_eq!(counter.load(Relaxed), calls);
 }
 
-/// Reads and writes of changing columns by one of two nodes, without an end.
+/// An endless program in which one of two nodes reads and writes changing columns.
 #[test]
 fn commands_of_an_endless_program_name_only_recent_commands() {
     let mut program = Program::new(0, 2, 64, true);

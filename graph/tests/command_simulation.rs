@@ -1,4 +1,4 @@
-//! Random programs on 1 to 16 simulated nodes: every chunk reads current data, whatever the order of execution.
+//! Random programs on 1 to 16 simulated nodes: every chunk reads current data, in every order that keeps the dependencies.
 
 mod command_support;
 
@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases() / 50, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn many_nodes_do_as_well(nodes in 17..150u16, steps in steps(), seed in any::<u64>()) {
+    fn many_nodes_work_on_current_data(nodes in 17..150u16, steps in steps(), seed in any::<u64>()) {
         let (actions, last) = Builder::program(nodes, &steps);
         simulate(nodes, &actions, &last, seed);
     }

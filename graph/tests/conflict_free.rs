@@ -1,4 +1,4 @@
-//! The scheduler of tasks in conflict against a model that knows every pair.
+//! The promises of the conflict scheduler, against a model that knows every pair of tasks in conflict.
 
 mod optimum;
 
@@ -8,7 +8,7 @@ use optimum::optimum;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A small deterministic source of numbers.
+/// A small deterministic generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -38,11 +38,11 @@ struct Known {
     effects: Vec<Effect>,
     partners: Vec<TaskId>,
     state: TaskState,
-    /// In which call it became due.
+    /// The call in which it became due.
     due: usize,
 }
 
-/// All that was told to the scheduler, and a check of each answer.
+/// Everything that was reported to the scheduler, and a check of each answer.
 #[derive(Default)]
 struct Model {
     tasks: BTreeMap<TaskId, Known>,
@@ -95,7 +95,7 @@ impl Model {
         for (i, &id) in start.iter().enumerate() {
             assert!(self.waiting().contains(&id), "{id} was started, but did not wait");
             assert!(!start[..i].contains(&id));
-            // Those that were due before the call and are passed over.
+            // Tasks that were due before the call and are passed over.
             for other in self.waiting().into_iter().filter(|&other| self.conflict(id, other)) {
                 let due = self.tasks[&other].due;
                 assert!(
@@ -143,7 +143,7 @@ impl Model {
         assert_eq!(self.scheduler.waiting(), waiting.len());
     }
 
-    /// Everything becomes eligible and runs to its end.
+    /// Makes every task eligible and runs it to its end.
     fn drain(&mut self) {
         let submitted = self.all(|state| state == TaskState::Submitted);
         self.update(&[], &submitted);
@@ -154,7 +154,7 @@ impl Model {
     }
 }
 
-/// A random program; the order in which its tasks were started.
+/// Runs a random program. Returns the order in which its tasks were started.
 fn program(seed: u64, steps: usize, objects: usize, explicit: usize) -> Vec<TaskId> {
     let (mut random, mut model) = (Random(seed), Model::default());
     let most = [40, 40, 150][random.below(3)];
@@ -208,7 +208,7 @@ proptest! {
 }
 
 #[test]
-fn a_task_in_conflict_with_nobody_starts_at_once() {
+fn a_task_without_conflicts_starts_at_once() {
     let mut model = Model::default();
     let [a, b, c] =
         [vec![exclusive(1)], vec![relaxed(2)], vec![relaxed(2)]].map(|e| model.insert(0, e, vec![]));
@@ -218,7 +218,7 @@ fn a_task_in_conflict_with_nobody_starts_at_once() {
 }
 
 #[test]
-fn equals_go_by_age_and_priority_goes_before_both_age_and_size() {
+fn priority_counts_before_size_and_size_before_age() {
     let mut model = Model::default();
     let gate = model.insert(0, vec![exclusive(1), exclusive(2)], vec![]);
     model.update(&[], &[gate]);
@@ -245,7 +245,7 @@ fn the_stricter_effect_on_an_object_counts() {
 }
 
 #[test]
-fn a_withdrawn_task_holds_nobody_up() {
+fn a_withdrawn_task_blocks_no_other_task() {
     let mut model = Model::default();
     let [a, b, c] = [1, 1, 1].map(|object| model.insert(0, vec![exclusive(object)], vec![]));
     model.update(&[], &[a, b, c]);
@@ -259,8 +259,8 @@ fn an_unknown_task_is_named() {
     ConflictScheduler::new().eligible(TaskId(7), &mut Vec::new());
 }
 
-/// Runs an endless stream of tasks against one victim. `stream` gives effects and priority of the n-th task; of the stream
-/// there are always `overlap` running or waiting, so that the victim's objects are never all free by themselves.
+/// Runs an endless stream of tasks against one victim. `stream` gives the effects and the priority of the n-th task. There are
+/// always `overlap` tasks of the stream running or waiting, so that the victim's objects are never all free.
 fn conflicting_starts(
     victim: (i32, Vec<Effect>),
     overlap: usize,
@@ -274,7 +274,7 @@ fn conflicting_starts(
     }
     let (priority, effects) = victim;
     let victim = model.insert(priority, effects, vec![]);
-    assert_eq!(model.update(&[], &[victim]), [], "the stream has to be in the way");
+    assert_eq!(model.update(&[], &[victim]), [], "the stream must block the victim");
     let mut starts = 0;
     for n in overlap as u64..5_000 {
         let (priority, effects) = stream(n);
@@ -287,11 +287,11 @@ fn conflicting_starts(
         }
         starts += started.iter().filter(|&&id| model.conflict(victim, id)).count() as u64;
     }
-    panic!("never started, while {starts} tasks in conflict with it were");
+    panic!("never started, but {starts} tasks in conflict with it did");
 }
 
 #[test]
-fn nobody_starves() {
+fn no_task_starves() {
     let both = || vec![exclusive(1), exclusive(2)];
     let one_of_both = |n: u64| vec![exclusive(1 + n % 2)];
     let bound = PATIENCE + 16;
@@ -310,7 +310,7 @@ fn nobody_starves() {
 }
 
 #[test]
-fn a_task_that_is_due_is_never_passed_by_many() {
+fn few_tasks_start_before_a_due_task() {
     // Many victims at once, all in conflict with each other and with a more urgent stream.
     let mut model = Model::default();
     let mut running = model.insert(1, vec![exclusive(1)], vec![]);
@@ -334,7 +334,7 @@ fn a_task_that_is_due_is_never_passed_by_many() {
 }
 
 #[test]
-fn the_memory_of_a_stream_is_that_of_its_tasks_alive() {
+fn the_memory_of_a_stream_is_bounded_by_its_unfinished_tasks() {
     let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::new());
     for n in 1..=100_000 {
         // New objects all the time, and one old one.
@@ -348,7 +348,7 @@ fn the_memory_of_a_stream_is_that_of_its_tasks_alive() {
     assert_eq!(scheduler.len(), 10);
 }
 
-// ---- How large the sets are ----
+// ---- The sizes of the sets ----
 
 /// Effects and partners (by index) of the tasks of a program.
 type Program = Vec<(Vec<Effect>, Vec<usize>)>;
@@ -372,7 +372,7 @@ fn cliques(random: &mut Random, n: usize, objects: usize) -> Program {
     (0..n).map(|v| ((0..1 + v % 4).map(&mut effect).collect(), vec![])).collect()
 }
 
-/// The size of the set that is started when all tasks become eligible at once, and of the largest there is.
+/// The size of the set that starts when all tasks become eligible at once, and the size of a largest set.
 fn sizes(program: &Program) -> (usize, usize) {
     let mut model = Model::default();
     let ids: Vec<_> = (1..=program.len() as u64).map(TaskId).collect();
@@ -399,7 +399,7 @@ fn ratio(rounds: u64, mut program: impl FnMut(&mut Random) -> Program) -> (f64, 
 }
 
 #[test]
-fn sets_of_up_to_forty_tasks_are_as_large_as_they_can_be_almost_always() {
+fn sets_of_up_to_forty_tasks_are_almost_always_as_large_as_possible() {
     assert_eq!(CANDIDATES, 100);
     for n in [10, 20, 30, 40] {
         for percent in [5, 10, 20, 30, 50, 80] {
@@ -420,7 +420,7 @@ fn sets_of_up_to_forty_tasks_are_as_large_as_they_can_be_almost_always() {
 }
 
 #[test]
-fn sets_of_more_tasks_than_are_searched_at_once_are_large_still() {
+fn sets_of_more_tasks_than_one_search_takes_are_still_large() {
     for percent in [3, 6, 12] {
         let (mean, worst) = ratio(6, |random| uniform(random, 110, percent));
         println!("110 tasks, {percent} % of all conflicts: mean {mean:.4}, worst {worst:.3}");

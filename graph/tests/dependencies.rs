@@ -1,4 +1,4 @@
-//! Which dependencies a task gets, and of which kind.
+//! The dependencies of a task and their kinds, and the versions of buffers.
 
 use anabranch_graph::{Access, Dependency, Effect, GraphError, Kind, Order, TaskGraph};
 use anabranch_grid::{Extent, GridBox, Region};
@@ -52,7 +52,7 @@ fn sequential_effects_form_a_chain() {
 }
 
 #[test]
-fn what_was_never_written_is_named() {
+fn the_error_names_the_region_that_was_never_written() {
     let mut graph = TaskGraph::new();
     let u = graph.create_buffer(Extent([ROWS, COLS, 1]), false);
     graph.submit(&[Access::write(u, row(0))], &[], &|_| false).unwrap();
@@ -61,7 +61,7 @@ fn what_was_never_written_is_named() {
     assert_eq!(error, GraphError::NeverWritten { access: 0, missing });
 }
 
-/// A frame that is still being stored does not hold up the task that overwrites the buffer; the bound on versions does.
+/// A frame that is still being stored does not hold up the task that overwrites the buffer. Only the bound on versions does.
 #[test]
 fn a_complete_overwrite_goes_to_another_version() {
     let mut graph = TaskGraph::new();
@@ -79,9 +79,9 @@ fn a_complete_overwrite_goes_to_another_version() {
     assert_eq!(overwrite_2.versions, store.versions);
 }
 
-/// The reader that produced this task's input comes first anyway: no memory is spent on it.
+/// The reader that produced this task's input comes first anyway, so it causes no new version.
 #[test]
-fn a_reader_that_comes_first_anyway_is_worth_no_version() {
+fn a_reader_that_comes_first_anyway_causes_no_version() {
     let mut graph = TaskGraph::new();
     let u = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
     graph.set_versions(u, 3);
@@ -109,7 +109,7 @@ fn bands_go_to_another_version_after_a_discard() {
         assert_eq!(kinds(&band.dependencies), [(0, Kind::Serial)]);
         assert_ne!(band.versions, store.versions);
     }
-    // The next time there is no version free: each band waits for those who use what it overwrites.
+    // The next time no version is free: each band waits for the tasks that use the points that it overwrites.
     let top = graph.submit(&[Access::read(v, row(0))], &[], &|_| false).unwrap();
     graph.discard(v, &|_| false);
     let band = graph.submit(&[Access::write(v, row(0))], &[], &|_| false).unwrap();
@@ -121,7 +121,7 @@ fn bands_go_to_another_version_after_a_discard() {
 }
 
 #[test]
-fn without_versions_a_discard_leaves_each_part_its_users() {
+fn without_versions_each_part_waits_for_its_users_after_a_discard() {
     let mut graph = TaskGraph::new();
     let v = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
     let readers: Vec<_> =
@@ -134,7 +134,7 @@ fn without_versions_a_discard_leaves_each_part_its_users() {
 }
 
 #[test]
-fn what_was_discarded_cannot_be_read() {
+fn discarded_contents_cannot_be_read() {
     let mut graph = TaskGraph::new();
     let v = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
     graph.discard(v, &|_| false);
@@ -147,7 +147,7 @@ fn what_was_discarded_cannot_be_read() {
     }
 }
 
-/// Nobody has to wait for what is done: the version of a discarded buffer is used again.
+/// If all readers are done, a discard reuses the current version.
 #[test]
 fn a_discard_with_no_reader_left_needs_no_version() {
     let mut graph = TaskGraph::new();
@@ -172,9 +172,9 @@ fn ids_are_dense_and_an_error_takes_none() {
     assert_eq!((graph.submit(&[], &[], &|_| false).unwrap().id.0, graph.len()), (3, 3));
 }
 
-/// Who only looks at an object comes after all earlier effects and before all later ones, and gives nothing to those.
+/// An observer comes after all earlier effects and before all later ones, and later effects do not depend on its success.
 #[test]
-fn observers_are_ordered_and_give_nothing() {
+fn observers_are_ordered_but_later_effects_need_nothing_of_them() {
     use anabranch_graph::Order::*;
     let mut graph = TaskGraph::new();
     let object = graph.create_object();

@@ -1,4 +1,4 @@
-//! Epochs: everything before them comes before them, everything after them comes after them.
+//! Epochs come after everything before them and before everything after them, and nothing depends across them.
 
 use anabranch_graph::{
     Access, BufferId, Dependency, Effect, GraphError, Kind, Order, Origin, Submitted, TaskGraph,
@@ -31,7 +31,7 @@ fn edges(submitted: &Submitted) -> Vec<(u64, Kind, Origin)> {
 
 /// Figure 3 of the paper: the barrier becomes the producer of A.
 #[test]
-fn a_barrier_becomes_the_producer_of_what_was_written() {
+fn a_barrier_becomes_the_producer_of_all_written_contents() {
     let mut graph = TaskGraph::new();
     let [a, b] = [false, false].map(|initialised| buffer(&mut graph, initialised));
     let produce_a = submit(&mut graph, &[Access::write(a, all())]);
@@ -50,7 +50,7 @@ fn a_barrier_becomes_the_producer_of_what_was_written() {
     let c = buffer(&mut graph, false);
     let produce_c = submit(&mut graph, &[Access::write(c, all())]);
     assert_eq!(edges(&produce_c), [serial(barrier.id.0)]);
-    // A serialisation dependency is there only where nothing else leads to the barrier.
+    // There is a serialisation dependency only if no other path leads to the barrier.
     let read_both = submit(&mut graph, &[Access::read(b, all()), Access::read(c, all())]);
     assert_eq!(edges(&read_both), [(produce_c.id.0, Kind::True, Origin::Buffer(c))]);
 }
@@ -63,7 +63,7 @@ fn an_epoch_after_an_epoch_depends_on_it() {
     }
 }
 
-/// What was read before is not in the way of a writer after.
+/// Readers before an epoch do not hold up writers after it.
 #[test]
 fn nothing_depends_across_an_epoch() {
     let mut graph = TaskGraph::new();
@@ -81,7 +81,7 @@ fn nothing_depends_across_an_epoch() {
 }
 
 #[test]
-fn what_was_never_written_stays_so() {
+fn an_epoch_writes_nothing_that_was_never_written() {
     let mut graph = TaskGraph::new();
     let u = buffer(&mut graph, false);
     submit(&mut graph, &[Access::write(u, part(0, 4))]);
@@ -95,7 +95,7 @@ fn what_was_never_written_stays_so() {
     }
 }
 
-/// The stronger reason is kept where an epoch captures.
+/// If an epoch captures, the true dependency replaces the serial one.
 #[test]
 fn captures_are_data_flow() {
     let mut graph = TaskGraph::new();
@@ -121,7 +121,7 @@ fn captures_are_data_flow() {
     assert_eq!(barrier.versions[..], [0]);
 }
 
-/// Everybody comes after the epoch anyway: that it reads a buffer is worth no version of it.
+/// Every later task comes after the epoch anyway, so its read of a buffer does not cause another version.
 #[test]
 fn a_capture_takes_no_version() {
     let mut graph = TaskGraph::new();
@@ -133,7 +133,7 @@ fn a_capture_takes_no_version() {
 }
 
 #[test]
-fn buffers_and_objects_made_later_belong_to_the_last_epoch() {
+fn buffers_and_objects_created_later_depend_on_the_last_epoch() {
     let mut graph = TaskGraph::new();
     let barrier = epoch(&mut graph, &[]).id.0;
     let u = buffer(&mut graph, true);
@@ -146,14 +146,14 @@ fn buffers_and_objects_made_later_belong_to_the_last_epoch() {
     assert_eq!(edges(&task), [(barrier, Kind::Serial, Origin::Object(object))]);
 }
 
-/// A front of any size, most of it long done: what is not is found in it, however old, unless it has a successor.
+/// In a large front of mostly finished tasks, an unfinished task without a successor is found, however old it is.
 #[test]
-fn only_what_is_done_or_has_successors_leaves_the_front() {
+fn only_tasks_that_are_done_or_have_successors_leave_the_front() {
     let mut graph = TaskGraph::new();
     let object = graph.create_object();
     let slow = |id: u64| id % 10_000 == 1;
     for i in 0..100_000 {
-        // The second slow task, which is old by then, gets a successor.
+        // The second slow task is old now, and gets a successor.
         let order = Order::Sequential;
         let effect = (i == 10_000 || i == 50_000).then_some(Effect { object, order });
         graph.submit(&[], effect.as_slice(), &|id| !slow(id.0)).unwrap();

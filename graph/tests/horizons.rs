@@ -1,4 +1,4 @@
-//! Horizons: when they are made, what they depend on, and that they keep the graph small for ever.
+//! Horizons: when the graph makes them, what they depend on, and that they keep the graph bounded.
 
 use anabranch_graph::{
     Access, BufferId, Effect, Horizons, Kind, Mode, ObjectId, Order, Origin, Settings, Submitted, TaskGraph,
@@ -40,7 +40,7 @@ fn a_horizon_is_made_when_a_path_is_long_enough() {
         let task = graph.submit(&[Access::update(u, all())], &[], &|_| false).unwrap();
         if let Some(horizon) = task.horizon {
             assert_eq!(horizon.id.0, task.id.0 + 1);
-            // The front is the last task; the horizon before it has a successor only if somebody needs it.
+            // The front is the last task. The horizon before it has a successor only if a task depends on it.
             assert_eq!(horizon.dependencies.last().unwrap().on, task.id);
             assert!(horizon.dependencies.iter().all(|d| (d.kind, d.origin) == (Kind::Serial, Origin::Graph)));
             made.push((horizon.id.0, horizon.applied.0));
@@ -74,7 +74,7 @@ fn a_horizon_is_made_after_many_tasks_of_any_shape() {
     }
 }
 
-/// Whoever comes later sees the horizon before the last one in the place of everything older.
+/// Later tasks see the horizon before the last one in place of everything older.
 #[test]
 fn a_horizon_is_applied_when_the_next_one_is_made() {
     let mut graph = graph(100, 3);
@@ -85,7 +85,7 @@ fn a_horizon_is_applied_when_the_next_one_is_made() {
     graph.submit(&[Access::write(v, all())], &[], &|_| false).unwrap();
     let first = graph.submit(&[], &[], &|_| false).unwrap().horizon.expect("three in the front");
 
-    // Made, not applied: old tasks are still seen, and pure producers depend on the root.
+    // Made but not applied: old tasks are still seen, and pure producers depend on the root.
     let writer = graph.submit(&[Access::write(u, row(0))], &[exclusive], &|_| false).unwrap();
     assert_eq!((dependencies(&writer), &writer.conflicts[..]), (vec![reader], &[][..]));
     let second = graph.submit(&[], &[], &|_| false).unwrap();
@@ -100,9 +100,9 @@ fn a_horizon_is_applied_when_the_next_one_is_made() {
     assert_eq!(dependencies(&task), [first.id.0]);
 }
 
-/// A task that does not come after the horizon does not hide it: both must be waited for.
+/// A reader that does not come after the horizon does not hide it: a writer waits for both.
 #[test]
-fn old_readers_are_waited_for_by_way_of_the_horizon() {
+fn a_writer_waits_for_old_readers_through_the_horizon() {
     let mut graph = graph(100, 3);
     let u = buffer(&mut graph, true);
     let submit = |graph: &mut TaskGraph, access: &[Access]| graph.submit(access, &[], &|_| false).unwrap();
@@ -115,7 +115,7 @@ fn old_readers_are_waited_for_by_way_of_the_horizon() {
     assert_eq!(dependencies(&writer), [first, newer]);
 }
 
-/// The same where the buffer has been cut into so many parts that they were merged.
+/// A writer waits for all readers also if the buffer has so many parts that they were merged.
 #[test]
 fn merged_parts_have_all_their_readers() {
     let mut graph = graph(1000, 300);
@@ -140,7 +140,7 @@ fn merged_parts_have_all_their_readers() {
     }
 }
 
-/// What a shape is made of: two buffers and an object.
+/// The operands of a shape: two buffers and an object.
 type Things = ([BufferId; 2], ObjectId);
 
 /// An endless program: the accesses and effects of the i-th task.
@@ -172,7 +172,7 @@ const SHAPES: [Shape; 11] = [
     }),
 ];
 
-/// The most entries that a graph has kept and edges that a node has had in an endless program of this shape.
+/// The largest number of entries of the graph, and of edges of a node, in an endless program of this shape.
 fn most(shape: &Shape, settings: Settings, lead: Option<u64>) -> (usize, usize) {
     let mut graph = TaskGraph::with(settings);
     let things = ([true, true].map(|initialised| buffer(&mut graph, initialised)), graph.create_object());
@@ -190,9 +190,9 @@ fn most(shape: &Shape, settings: Settings, lead: Option<u64>) -> (usize, usize) 
     (entries, edges)
 }
 
-/// Without being told that anything is done.
+/// Even if no task is reported as done.
 #[test]
-fn horizons_keep_the_graph_bounded_for_ever() {
+fn horizons_keep_the_graph_bounded() {
     for shape in &SHAPES {
         let settings = Settings { horizons: Some(Horizons::default()), conflicts: true };
         let (entries, edges) = most(shape, settings, None);
@@ -201,7 +201,7 @@ fn horizons_keep_the_graph_bounded_for_ever() {
 }
 
 #[test]
-fn what_is_done_keeps_the_graph_bounded_too() {
+fn reports_of_done_tasks_keep_the_graph_bounded() {
     for shape in &SHAPES {
         let (entries, _) = most(shape, Settings::default(), Some(500));
         assert!(entries < 12_000, "{}: {entries} entries", shape.0);

@@ -1,4 +1,4 @@
-//! The orders of side effects: which pairs of tasks are ordered, which exclude each other, which are free.
+//! The orders of side effects: which pairs of tasks are ordered, which are in conflict, and which are independent.
 
 use Order::{Exclusive, Observe, Relaxed, Sequential};
 use anabranch_graph::{Access, Effect, Kind, ObjectId, Order, Origin, Settings, Submitted, TaskGraph};
@@ -31,7 +31,7 @@ fn conflicts(submitted: &Submitted) -> Vec<u64> {
     submitted.conflicts.iter().map(|id| id.0).collect()
 }
 
-/// Figure 2 of the paper: one object, tasks with all three orders. Only the relaxed pair is free.
+/// Figure 2 of the paper: one object, tasks with all three orders. Only the relaxed pair is independent.
 #[test]
 fn a_mixed_graph_on_one_object() {
     let mut program = Program::new();
@@ -65,7 +65,7 @@ fn sequential_effects_are_ordered_against_all() {
 
 /// "The task may be re-ordered, but not executed concurrently with any other task affecting the same host object."
 #[test]
-fn exclusive_effects_exclude_what_they_are_not_ordered_against() {
+fn exclusive_effects_conflict_with_effects_that_they_are_not_ordered_against() {
     for pair in [[Exclusive, Exclusive], [Exclusive, Relaxed], [Relaxed, Exclusive]] {
         let mut program = Program::new();
         let [first, second] = pair.map(|order| program.effect(order));
@@ -75,7 +75,7 @@ fn exclusive_effects_exclude_what_they_are_not_ordered_against() {
 
 /// "The task may be executed concurrently with and freely re-ordered against other tasks affecting the same host object."
 #[test]
-fn relaxed_effects_are_free_among_themselves() {
+fn relaxed_effects_are_independent_of_each_other() {
     let mut program = Program::new();
     for _ in 0..10 {
         let task = program.effect(Relaxed);
@@ -166,7 +166,7 @@ fn nothing_conflicts_across_an_epoch() {
 }
 
 #[test]
-fn conflicts_are_derived_only_where_they_are_wanted() {
+fn conflicts_are_derived_only_if_the_settings_ask_for_them() {
     let mut graph = TaskGraph::new();
     let object = graph.create_object();
     for _ in 0..3 {
@@ -175,7 +175,7 @@ fn conflicts_are_derived_only_where_they_are_wanted() {
     }
 }
 
-/// Of many tasks since the last sequential one, those are waited for that are not done, however old they are.
+/// Of many tasks since the last sequential one, the unfinished ones are dependencies, however old they are.
 #[test]
 fn only_tasks_that_are_done_are_forgotten() {
     for order in [Exclusive, Relaxed] {

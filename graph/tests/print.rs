@@ -1,4 +1,4 @@
-//! Drawings in every format: small ones word for word, difficult text, large graphs.
+//! Drawings in every format: a small one word for word, text that needs escaping, bounds, and large graphs.
 
 use anabranch_graph::print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind, State, UnknownFormat};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn small() -> Drawing {
     drawing
 }
 
-/// Everything that means something to one of the formats.
+/// Text with every character that one of the formats treats specially.
 const NASTY: &str = "a \"b\" <c> & 'd' \\n \\N {e|f} #lt; `g` ]] --> %% ;\nÄ∇·u 温度 🌊\u{1}\t\r\nend";
 
 fn nasty() -> Drawing {
@@ -48,7 +48,7 @@ fn svg() {
 }
 
 #[test]
-fn text_that_means_something_to_graphviz_is_escaped() {
+fn text_that_graphviz_treats_specially_is_escaped() {
     let mut drawing = Drawing::new("");
     drawing.push_node(Node::new("T1", NodeKind::Kernel, "a \"b\" \\N &lt;\nc\u{7}").detail("d\ne"));
     let dot = drawing.to_dot();
@@ -56,7 +56,7 @@ fn text_that_means_something_to_graphviz_is_escaped() {
 }
 
 #[test]
-fn text_that_means_something_to_mermaid_is_escaped() {
+fn text_that_mermaid_treats_specially_is_escaped() {
     let mut drawing = Drawing::new("a \"title\"\\");
     drawing.push_node(Node::new("T1", NodeKind::Kernel, "a \"b\" <c> #d; `e`\nf_g").detail("[0..5]"));
     let mermaid = drawing.to_mermaid();
@@ -66,7 +66,7 @@ fn text_that_means_something_to_mermaid_is_escaped() {
 }
 
 #[test]
-fn json_gives_every_text_back() {
+fn every_text_survives_json() {
     let value: serde_json::Value = serde_json::from_str(&nasty().to_json()).unwrap();
     assert_eq!(value["title"], NASTY);
     assert_eq!(value["note"], serde_json::Value::Null);
@@ -132,7 +132,7 @@ fn formats_are_named_by_their_extensions() {
 }
 
 #[test]
-fn an_unknown_format_is_answered_with_those_there_are() {
+fn the_error_for_an_unknown_format_lists_all_formats() {
     let error = "png".parse::<Format>().unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -169,7 +169,7 @@ fn an_edge_without_an_end_is_counted() {
 }
 
 #[test]
-fn edges_are_bounded_as_nodes_are() {
+fn edges_are_bounded_like_nodes() {
     let mut drawing = Drawing::with_limit("", 2);
     drawing.push_node(Node::new("T0", NodeKind::Kernel, ""));
     drawing.push_node(Node::new("T1", NodeKind::Kernel, ""));
@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn in_a_picture_all_nodes_are_seen_and_none_hides_another(drawing in random_drawings()) {
+    fn a_picture_shows_all_nodes_and_none_hides_another(drawing in random_drawings()) {
         let svg = drawing.to_svg();
         let document = roxmltree::Document::parse(&svg).unwrap();
         let page = frame(document.root_element());
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn json_is_read_back_as_it_was_written(drawing in random_drawings()) {
+    fn json_can_be_read_back(drawing in random_drawings()) {
         let value: serde_json::Value = serde_json::from_str(&drawing.to_json()).unwrap();
         prop_assert_eq!(value["nodes"].as_array().unwrap().len(), drawing.nodes().len());
         for (edge, read) in drawing.edges().iter().zip(value["edges"].as_array().unwrap()) {
@@ -254,7 +254,7 @@ proptest! {
     }
 }
 
-/// Every node depends on three others, some of them long before it.
+/// A graph in which every node depends on three earlier ones, some of them far back.
 fn large(nodes: usize) -> Drawing {
     let mut drawing = Drawing::with_limit("large", nodes);
     let mut seed = 1_u64;
@@ -271,7 +271,7 @@ fn large(nodes: usize) -> Drawing {
 }
 
 #[test]
-fn five_hundred_nodes_are_drawn_at_once() {
+fn five_hundred_nodes_are_drawn_quickly() {
     let drawing = large(500);
     let start = Instant::now();
     let svg = drawing.to_svg();
@@ -326,14 +326,14 @@ const JSON: &str = r##"{
   "title": "small",
   "note": null,
   "nodes": [
-    {"cluster":null,"details":[],"id":"T0","kind":"epoch","name":"","state":null},
-    {"cluster":null,"details":["write u [0..5]"],"id":"T1","kind":"kernel","name":"init","state":"done"},
-    {"cluster":"node 1","details":["read u [0..5]"],"id":"T2","kind":"host task","name":"save","state":null}
+    {"id": "T0", "kind": "epoch", "name": "", "details": [], "cluster": null, "state": null},
+    {"id": "T1", "kind": "kernel", "name": "init", "details": ["write u [0..5]"], "cluster": null, "state": "done"},
+    {"id": "T2", "kind": "host task", "name": "save", "details": ["read u [0..5]"], "cluster": "node 1", "state": null}
   ],
   "edges": [
-    {"from":"T0","kind":"serial","label":"","to":"T1"},
-    {"from":"T1","kind":"true","label":"u","to":"T2"},
-    {"from":"T0","kind":"conflict","label":"log","to":"T2"}
+    {"from": "T0", "to": "T1", "kind": "serial", "label": ""},
+    {"from": "T1", "to": "T2", "kind": "true", "label": "u"},
+    {"from": "T0", "to": "T2", "kind": "conflict", "label": "log"}
   ]
 }
 "##;

@@ -1,5 +1,5 @@
-//! Random programs: whatever order keeps the dependencies gives what running the tasks one by one gives, and the
-//! dependencies and conflicts are those of a simple model.
+//! Serial equivalence on random programs: every order that keeps the dependencies gives the same result as running the tasks
+//! one by one, and the dependencies and conflicts are those of a simple model.
 
 use anabranch_graph::{
     Access, BufferId, Dependency, Effect, GraphError, Horizons, Kind, Mode, ObjectId, Order, Settings,
@@ -19,7 +19,7 @@ enum What {
     Task,
     /// The accesses are captures.
     Epoch,
-    /// Of the first access's buffer.
+    /// Whether the first access's buffer is discarded before the task.
     Discard,
 }
 
@@ -27,19 +27,19 @@ enum What {
 struct Step {
     what: What,
     accesses: Vec<(usize, [usize; 4], Mode)>,
-    /// By object.
+    /// The effect on each object.
     effects: [Option<Order>; OBJECTS],
-    /// How many ready tasks are executed after the submission, and which (by this seed).
+    /// The number of ready tasks that are executed after the submission, and the seed that picks them.
     execute: usize,
     seed: u64,
 }
 
-/// How a program is run.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     settings: Settings,
     versions: usize,
-    /// Whether the graph is told what is done.
+    /// Whether the run reports to the graph which tasks are done.
     oracle: bool,
 }
 
@@ -81,7 +81,7 @@ fn run() -> impl Strategy<Value = Run> {
     })
 }
 
-/// The memory of a program: elements by buffer, version, row and column; the objects; what each task has read.
+/// The memory of a program: elements by buffer, version, row and column; the objects; the hash of what each task read.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Memory {
     elements: HashMap<(usize, u32, usize, usize), u64>,
@@ -97,7 +97,7 @@ struct Node {
     effects: [Option<Order>; OBJECTS],
     versions: Vec<u32>,
     dependencies: Vec<Dependency>,
-    /// All that come before, as a set of bits by id.
+    /// All nodes that come before it, as a set of bits by id.
     ancestors: u128,
 }
 
@@ -106,7 +106,7 @@ fn mix(hash: u64, value: u64) -> u64 {
 }
 
 impl Node {
-    /// Everything written depends on everything read and on the task itself. Effects that are not sequential commute.
+    /// Executes the task: every written value depends on all values read and on the task. Effects that are not sequential commute.
     fn execute(&self, memory: &mut Memory, versions: &[u32]) {
         let mut hash = mix(7, self.id.0);
         for (&(buffer, range, mode), &version) in self.accesses.iter().zip(versions) {
@@ -142,7 +142,7 @@ impl Node {
     }
 }
 
-/// Whether submission order must be kept between two nodes (in one version of memory).
+/// Whether two nodes must run in the order of submission (if they use one version of memory).
 fn are_ordered(a: &Node, b: &Node) -> bool {
     let data = a.accesses.iter().any(|(ba, ra, ma)| {
         b.accesses.iter().any(|(bb, rb, mb)| ba == bb && (ma.writes() || mb.writes()) && ra.intersects(rb))
@@ -167,7 +167,7 @@ struct Program {
     graph: TaskGraph,
     buffers: Vec<BufferId>,
     objects: Vec<ObjectId>,
-    /// By id, beginning with the root.
+    /// By id, starting with the root.
     nodes: Vec<Node>,
     pending: Vec<usize>,
     done: HashSet<TaskId>,
@@ -226,7 +226,7 @@ impl Program {
             .map(|&(b, [r, c, r1, c1], mode)| (b, GridBox::new([r, c], [r1, c1]), mode))
             .collect();
         if step.what == What::Task && !step.seed.is_multiple_of(4) {
-            // Most tasks that would read what is not there write it instead.
+            // Most tasks that would read unwritten points write them instead.
             for i in 0..ranges.len() {
                 if self.reads_unwritten(&ranges[i..=i]) {
                     ranges[i].2 = Mode::Write;
@@ -273,7 +273,7 @@ impl Program {
         })
     }
 
-    /// Adds what was submitted, and the horizon that it has led to, after checking them.
+    /// Checks and adds a submission, and the horizon that the graph made after it.
     fn submitted(
         &mut self,
         step: &Step,
@@ -285,7 +285,7 @@ impl Program {
             id: submitted.id,
             is_epoch,
             accesses,
-            // An epoch comes before and after everything, in whatever order.
+            // An epoch is ordered against everything, whatever the orders of its effects.
             effects: step.effects.map(|o| if is_epoch { o.map(|_| Order::Sequential) } else { o }),
             versions: submitted.versions.to_vec(),
             dependencies: submitted.dependencies.to_vec(),
@@ -327,7 +327,8 @@ impl Program {
         self.nodes.push(node);
     }
 
-    /// One edge per task, ascending, each with a reason; nothing across an epoch, and all reachable from the root.
+    /// Checks the edges: one per task, ascending, each with a reason, none across an epoch, and every node is reachable from the
+    /// root.
     fn check_dependencies(&self, node: &Node) -> Result<(), TestCaseError> {
         prop_assert_eq!(node.id.0, self.nodes.len() as u64);
         prop_assert!(node.dependencies.is_sorted_by(|a, b| a.on < b.on));
@@ -356,7 +357,7 @@ impl Program {
         Ok(())
     }
 
-    /// Every earlier task that must come first does, or is known to be done.
+    /// Checks that every earlier task that must come first does, or is known to be done.
     fn check_order(&self, node: &Node) -> Result<(), TestCaseError> {
         for other in &self.nodes {
             let known = self.run.oracle && self.done.contains(&other.id);
@@ -367,7 +368,7 @@ impl Program {
         Ok(())
     }
 
-    /// The conflicts are exactly the pairs that exclude each other and are not ordered.
+    /// Checks that the conflicts are exactly the pairs that exclude each other and are not ordered.
     fn check_conflicts(&self, node: &Node, found: &[TaskId]) -> Result<(), TestCaseError> {
         let conflict = |other: &&Node| exclude_each_other(node, other) && !node.comes_after(other);
         let expected = self.nodes.iter().filter(conflict).map(|other| other.id);
@@ -376,7 +377,7 @@ impl Program {
         Ok(())
     }
 
-    /// Executes one of the pending tasks whose dependencies are done: not the first where the seed says so.
+    /// Executes one of the pending tasks whose dependencies are done. The seed picks it.
     fn execute_one(&mut self, seed: &mut u64) {
         let is_ready = |node: &Node| node.dependencies.iter().all(|d| self.done.contains(&d.on));
         let ready: Vec<usize> =
@@ -391,7 +392,7 @@ impl Program {
         self.done.insert(node.id);
     }
 
-    /// The current version holds what sequential execution left; it is the one that a reader would get.
+    /// Checks that the current version, which a reader would get, holds the result of sequential execution.
     fn check_contents(&mut self) -> Result<(), TestCaseError> {
         prop_assert_eq!(self.parallel.objects, self.serial.objects);
         prop_assert_eq!(&self.parallel.seen, &self.serial.seen);
@@ -416,16 +417,16 @@ fn overlap(ranges: &[(usize, GridBox<2>, Mode)]) -> bool {
 }
 
 proptest! {
-    // More with `PROPTEST_CASES=…`.
+    // `PROPTEST_CASES=…` runs more.
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(2000),
         ..ProptestConfig::default()
     })]
 
-    /// Submits the steps that the graph accepts, executing some tasks in between in any order that the dependencies
-    /// allow; then compares with sequential execution.
+    /// Submits the steps that the graph accepts, and executes some tasks in between in any order that the dependencies allow.
+    /// Then compares with sequential execution.
     #[test]
-    fn any_order_gives_what_submission_order_gives(
+    fn every_order_has_the_result_of_submission_order(
         steps in proptest::collection::vec(step(), 1..50),
         run in run(),
     ) {

@@ -1,13 +1,13 @@
 //! Boxes: half-open intervals of points.
 
-use crate::{Extent, Point};
+use crate::point::{Extent, Point};
 use std::fmt;
 
 /// The half-open interval of points `[min, max)`: all fields inline, `Copy`, no heap.
 ///
 /// All empty boxes are the same value, [`GridBox::EMPTY`], so equality of boxes is equality of point sets. In 0
-/// dimensions there is exactly one point, and a box always is that point: it is never empty. The empty
-/// 0-dimensional set is a [`Region`](crate::Region) without boxes.
+/// dimensions there is exactly one point, and every box is that point: it is never empty. The empty 0-dimensional set is
+/// a [`Region`](crate::Region) without boxes.
 ///
 /// ```
 /// use anabranch_grid::GridBox;
@@ -25,10 +25,10 @@ pub struct GridBox<const D: usize> {
 }
 
 impl<const D: usize> GridBox<D> {
-    /// The empty box, all zero. In 0 dimensions this is the single point, as every box.
+    /// The empty box, all zero. In 0 dimensions this is the single point, like every box.
     pub const EMPTY: Self = Self { min: Point([0; D]), max: Point([0; D]) };
 
-    /// The points from `min` up to, but without, `max`; empty where `max` is not above `min` on every axis.
+    /// The points from `min` up to, but without, `max`; empty unless `max` is above `min` on every axis.
     #[inline]
     pub fn new(min: impl Into<Point<D>>, max: impl Into<Point<D>>) -> Self {
         Self { min: min.into(), max: max.into() }.normalized()
@@ -57,7 +57,7 @@ impl<const D: usize> GridBox<D> {
         self.max
     }
 
-    /// The first coordinate along `axis`: does not copy the point.
+    /// The first coordinate along `axis`. Does not copy the point.
     #[inline]
     pub(crate) fn low(&self, axis: usize) -> usize {
         self.min.0[axis]
@@ -75,7 +75,7 @@ impl<const D: usize> GridBox<D> {
         Extent(std::array::from_fn(|axis| self.max[axis] - self.min[axis]))
     }
 
-    /// The number of points, `usize::MAX` where that overflows.
+    /// The number of points, or `usize::MAX` if that overflows.
     #[inline]
     pub fn len(&self) -> usize {
         self.extent().len()
@@ -129,7 +129,7 @@ impl<const D: usize> GridBox<D> {
         Self { min, max }
     }
 
-    /// The same box in `E` dimensions: added axes are `0..1`.
+    /// The same box in `E` dimensions. Added axes are `0..1`.
     ///
     /// # Panics
     /// If a dropped axis is not `0..1`, or an empty box is cast to 0 dimensions, where no box is empty.
@@ -162,10 +162,19 @@ impl<const D: usize> GridBox<D> {
         Points { range: *self, next: (!self.is_empty()).then_some(self.min) }
     }
 
-    /// Whether the boxes overlap or are next to each other, at a corner perhaps.
+    /// Whether the boxes overlap or are next to each other, even if only at a corner.
     #[inline]
     pub(crate) fn touches(&self, other: &Self) -> bool {
         (0..D).all(|axis| self.min[axis] <= other.max[axis] && other.min[axis] <= self.max[axis])
+    }
+
+    /// Whether this is all of `bounds` on the axes other than `axis`. Never in 0 dimensions, where there is no axis.
+    #[inline]
+    pub(crate) fn is_interval_of(&self, bounds: &Self, axis: usize) -> bool {
+        D > 0
+            && (0..D)
+                .filter(|&other| other != axis)
+                .all(|other| self.low(other) == bounds.low(other) && self.high(other) == bounds.high(other))
     }
 
     /// The same box with `range` along `axis`; `range` must not be empty.
@@ -176,8 +185,8 @@ impl<const D: usize> GridBox<D> {
         self
     }
 
-    /// The union of two boxes that differ, where it is a box that needs both: they are equal on all axes but one, and
-    /// overlap or touch on that one.
+    /// The union of two different boxes if they are equal on all axes but one, and overlap or touch on that axis. Then the
+    /// union is a box.
     #[inline]
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         let mut differing =
@@ -205,7 +214,7 @@ impl<const D: usize> fmt::Debug for GridBox<D> {
     }
 }
 
-/// Iterator over the points of a box in row-major order; see [`GridBox::points`].
+/// An iterator over the points of a box in row-major order; see [`GridBox::points`].
 #[derive(Clone, Debug)]
 pub struct Points<const D: usize> {
     range: GridBox<D>,
@@ -218,7 +227,7 @@ impl<const D: usize> Iterator for Points<D> {
     fn next(&mut self) -> Option<Point<D>> {
         let point = self.next?;
         let mut successor = point;
-        // Count up like an odometer: an axis that overflows starts again and carries to the one before it.
+        // Count up like an odometer: an axis that overflows starts again and carries to the axis before it.
         self.next = (0..D).rev().find_map(|axis| {
             successor[axis] += 1;
             if successor[axis] < self.range.max[axis] {

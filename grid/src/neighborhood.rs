@@ -1,15 +1,19 @@
-//! The neighbourhood mapper: stencils, clamped at the buffer's edges or wrapped round.
+//! The neighbourhood mapper: stencils, clamped at the buffer's edges or wrapped around.
 
-use crate::{Chunk, Extent, GridBox, RangeMapper, Region};
+use crate::{
+    grid_box::GridBox,
+    mapper::{Chunk, RangeMapper},
+    point::Extent,
+    region::Region,
+};
 use smallvec::{SmallVec, smallvec};
-use std::fmt;
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
 /// Each point accesses the points within `radius` on every axis.
 ///
 /// The shape is the box around the point, or with [`along_axes`](Neighborhood::along_axes) the cross of lines
-/// through it. At the edges it is clamped to the buffer, or with [`periodic`](Neighborhood::periodic) wrapped round.
-/// Either way it never leaves the buffer.
+/// through it. At the edges it is clamped to the buffer, or with [`periodic`](Neighborhood::periodic) wrapped around.
+/// In both cases it never leaves the buffer.
 ///
 /// ```
 /// use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, neighborhood};
@@ -32,19 +36,19 @@ pub struct Neighborhood<const K: usize> {
 }
 
 impl<const K: usize> Neighborhood<K> {
-    /// The cross shape: neighbours on one axis at a time, no diagonal ones.
+    /// Takes the cross shape: neighbours on one axis at a time, no diagonal neighbours.
     pub fn along_axes(mut self) -> Self {
         self.along_axes = true;
         self
     }
 
-    /// Wraps round at the buffer's edges, on every axis, instead of clamping. The radius may exceed the buffer.
+    /// Wraps around at the buffer's edges on every axis, instead of clamping. The radius may exceed the buffer.
     pub fn periodic(mut self) -> Self {
         self.periodic = true;
         self
     }
 
-    /// The chunk grown by `radius` as a box shape, clamped or wrapped: one box, or several where it wraps.
+    /// The box `range` grown by `radius`, clamped or wrapped: one box, or several if it wraps.
     fn grown(&self, range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> Boxes<K> {
         if self.periodic { wrapped(range, radius, buffer) } else { smallvec![clamped(range, radius, buffer)] }
     }
@@ -94,7 +98,7 @@ fn wrapped<const K: usize>(range: &GridBox<K>, radius: [usize; K], buffer: Exten
     boxes
 }
 
-/// `interval` grown by `radius`, modulo `size`: one interval, or two where it crosses the edge.
+/// `interval` grown by `radius`, modulo `size`: one interval, or two if it crosses the edge.
 fn wrap(interval: Range<usize>, radius: usize, size: usize) -> [Range<usize>; 2] {
     let len = interval.len().saturating_add(radius).saturating_add(radius);
     if len >= size {
@@ -111,5 +115,16 @@ impl<const K: usize> fmt::Debug for Neighborhood<K> {
         write!(f, "neighborhood({:?})", self.radius)?;
         f.write_str(if self.along_axes { ".along_axes()" } else { "" })?;
         f.write_str(if self.periodic { ".periodic()" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighborhood_describes_itself_as_written() {
+        let mapper: &dyn RangeMapper<2, 2> = &neighborhood([1, 2]).along_axes().periodic();
+        assert_eq!(format!("{mapper:?}"), "neighborhood([1, 2]).along_axes().periodic()");
     }
 }

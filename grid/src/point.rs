@@ -1,7 +1,9 @@
-//! Points and extents: plain arrays of coordinates with a meaning.
+//! Points and extents: arrays of coordinates with a meaning.
 
-use std::fmt;
-use std::ops::{Index, IndexMut};
+use std::{
+    fmt,
+    ops::{Index, IndexMut},
+};
 
 /// A position in a `D`-dimensional index space. Points are ordered lexicographically, which is row-major order.
 ///
@@ -79,7 +81,7 @@ impl<const D: usize> Point<D> {
     /// The point whose coordinates are all zero.
     pub const ORIGIN: Self = Self([0; D]);
 
-    /// The same point in `E` dimensions: added coordinates are 0.
+    /// The same point in `E` dimensions. Added coordinates are 0.
     ///
     /// # Panics
     /// If a dropped coordinate is not 0.
@@ -96,13 +98,13 @@ impl<const D: usize> Default for Point<D> {
 }
 
 impl<const D: usize> Extent<D> {
-    /// The number of points: the product of the sizes, `usize::MAX` where that overflows; 1 in 0 dimensions.
+    /// The number of points: the product of the sizes, or `usize::MAX` if that overflows. 1 in 0 dimensions.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().fold(1, |product: usize, &size| product.saturating_mul(size))
     }
 
-    /// The number of points, or `None` where it overflows.
+    /// The number of points, or `None` if it overflows.
     pub fn checked_len(&self) -> Option<usize> {
         if self.is_empty() {
             return Some(0);
@@ -110,13 +112,13 @@ impl<const D: usize> Extent<D> {
         self.0.iter().try_fold(1, |product: usize, &size| product.checked_mul(size))
     }
 
-    /// Whether there is no point: whether some size is 0.
+    /// Whether there is no point, because some size is 0.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.contains(&0)
     }
 
-    /// The same extent in `E` dimensions: added sizes are 1.
+    /// The same extent in `E` dimensions. Added sizes are 1.
     ///
     /// # Panics
     /// If a dropped size is not 1.

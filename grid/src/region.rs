@@ -1,15 +1,18 @@
 //! Regions: sets of points.
 
-use crate::sweep::{self, Boxes, Op, combine};
-use crate::{GridBox, Point};
+use crate::{
+    grid_box::GridBox,
+    point::Point,
+    sweep::{self, Boxes, Op, combine},
+};
 use smallvec::smallvec;
 use std::fmt;
 
 /// A set of points, as a normalised union of disjoint boxes.
 ///
-/// There is one representation per set: `==` and `Hash` are those of the set, in whatever order it was built. The
-/// boxes are maximal slabs along axis 0 with a constant cross-section, which itself is represented in the same way
-/// along the other axes; [`boxes`](Region::boxes) are in lexicographic order. One box is stored inline.
+/// Every set has one representation, in whatever order it was built, so `==` and `Hash` are those of the set. The boxes
+/// are maximal slabs along axis 0 with a constant cross-section, and the cross-section is represented in the same way along
+/// the other axes. [`boxes`](Region::boxes) are in lexicographic order. One box is stored inline.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, Region};
@@ -32,7 +35,7 @@ impl<const D: usize> Region<D> {
         Self { boxes: Boxes::new() }
     }
 
-    /// The union of any boxes: they may overlap, and empty ones are skipped.
+    /// The union of boxes. They may overlap, and empty boxes are skipped.
     pub fn from_boxes(boxes: impl IntoIterator<Item = GridBox<D>>) -> Self {
         let mut boxes: Boxes<D> = boxes.into_iter().filter(|b| !b.is_empty()).collect();
         if boxes.len() > 1 {
@@ -49,7 +52,7 @@ impl<const D: usize> Region<D> {
         &self.boxes
     }
 
-    /// The points in either.
+    /// The points in `self` or `other`.
     pub fn union(&self, other: &Self) -> Self {
         if self == other || other.is_empty() {
             return self.clone();
@@ -71,7 +74,7 @@ impl<const D: usize> Region<D> {
         Self { boxes: combine(Op::Union, &self.boxes, &other.boxes) }
     }
 
-    /// The points in both.
+    /// The points in `self` and `other`.
     pub fn intersection(&self, other: &Self) -> Self {
         match (self.boxes(), other.boxes()) {
             ([], _) | (_, []) => Self::empty(),
@@ -121,18 +124,18 @@ impl<const D: usize> Region<D> {
         let min = point.into();
         match self.boxes() {
             [only] => only.contains_point(min),
-            // No half-open box holds a coordinate of `usize::MAX`.
+            // No half-open box contains a coordinate of `usize::MAX`.
             _ if min.0.contains(&usize::MAX) => false,
             boxes => sweep::covers(boxes, &GridBox::new(min, min.0.map(|c| c + 1)), 0),
         }
     }
 
-    /// The smallest box that contains the set, [`GridBox::EMPTY`] for the empty set.
+    /// The smallest box that contains the set, or [`GridBox::EMPTY`] for the empty set.
     pub fn bounding_box(&self) -> GridBox<D> {
         self.boxes.iter().fold(GridBox::EMPTY, |bounds, b| bounds.bounding(b))
     }
 
-    /// The number of points, `usize::MAX` where that overflows.
+    /// The number of points, or `usize::MAX` if that overflows.
     pub fn len(&self) -> usize {
         self.boxes.iter().fold(0, |sum: usize, b| sum.saturating_add(b.len()))
     }
@@ -143,7 +146,7 @@ impl<const D: usize> Region<D> {
         self.boxes.is_empty()
     }
 
-    /// The same set in `E` dimensions: added axes are `0..1`.
+    /// The same set in `E` dimensions. Added axes are `0..1`.
     ///
     /// # Panics
     /// If a dropped axis of a box is not `0..1`.
@@ -152,7 +155,7 @@ impl<const D: usize> Region<D> {
         if let [only] = self.boxes() {
             return only.cast().into();
         }
-        // Axes `0..1` at the end neither split nor join bands, so the normal form stays one.
+        // Axes `0..1` at the end neither split nor join bands, so the boxes stay in normal form.
         let mut boxes = Boxes::new();
         for b in &self.boxes {
             boxes.push(b.cast());
@@ -161,7 +164,7 @@ impl<const D: usize> Region<D> {
     }
 }
 
-/// The normal form of the union of non-empty boxes, by halves, so that neighbours in the list meet early.
+/// The normal form of the union of non-empty boxes. Works by halves, so that neighbours in the list meet early.
 fn union_of<const D: usize>(boxes: &[GridBox<D>]) -> Boxes<D> {
     match boxes {
         [] => Boxes::new(),
@@ -177,7 +180,7 @@ impl<const D: usize> Clone for Region<D> {
     #[inline]
     fn clone(&self) -> Self {
         match self.boxes() {
-            // Not worth a loop.
+            // The common case needs no loop.
             [only] => Self { boxes: smallvec![*only] },
             boxes => Self { boxes: boxes.into() },
         }
@@ -210,7 +213,7 @@ impl<const D: usize> FromIterator<Region<D>> for Region<D> {
 }
 
 impl<const D: usize> fmt::Display for Region<D> {
-    /// The boxes joined by ` + `; `empty` where there are none.
+    /// The boxes joined by ` + `, or `empty` if there are none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((first, rest)) = self.boxes.split_first() else { return f.write_str("empty") };
         write!(f, "{first}")?;

@@ -1,14 +1,14 @@
 //! Splits: how an index space is cut into chunks.
 
-use crate::GridBox;
+use crate::grid_box::GridBox;
 use std::ops::Range;
 
 /// Cuts `range` along axis 0 into at most `count` boxes, in order.
 ///
 /// All pieces are non-empty. The cuts are at multiples of `granularity` from the first point, so every size but the
 /// last is a multiple of it. In units of `granularity` (the last unit may be a partial one) the sizes differ by at
-/// most one, and larger pieces come first. There are fewer than `count` pieces only where there are fewer units. An
-/// empty box gives no piece, a 0-dimensional box itself.
+/// most one, and larger pieces come first. There are fewer than `count` pieces only if there are fewer units. An
+/// empty box gives no piece; a 0-dimensional box gives itself.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, split_1d};
@@ -36,10 +36,10 @@ pub fn split_1d<const D: usize>(range: &GridBox<D>, count: usize, granularity: u
 
 /// Cuts `range` along axes 0 and 1 into a grid of at most `count` tiles, in row-major order.
 ///
-/// The grid has as many tiles as fit (`rows * columns <= count`, no more rows or columns than units of granularity
-/// on that axis); among those, the grid whose tiles are nearest to squares (smallest height plus width), and more
-/// rows at a tie, as rows are contiguous in memory. Each axis is then cut as in [`split_1d`]. A prime count thus
-/// gives strips, and uses every chunk. An empty box gives no tile.
+/// The grid has as many tiles as fit (`rows * columns <= count`, no more rows or columns than units of granularity on that
+/// axis). Of the grids with that many tiles it is the one with the squarest tiles (smallest height plus width), and at a
+/// tie the one with more rows, because rows are contiguous in memory. Each axis is then cut as in [`split_1d`]. So a prime
+/// count gives strips, and uses every chunk. An empty box gives no tile.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, split_2d};
@@ -93,12 +93,12 @@ fn check(count: usize, granularity: &[usize]) {
     assert!(!granularity.contains(&0), "the granularity of a split must be at least 1, not 0");
 }
 
-/// The number of units of `granularity` along `axis`; the last one may be partial.
+/// The number of units of `granularity` along `axis`; the last unit may be partial.
 fn units<const D: usize>(range: &GridBox<D>, axis: usize, granularity: usize) -> usize {
     range.extent()[axis].div_ceil(granularity)
 }
 
-/// `pieces` consecutive intervals along `axis`, of whole units; `pieces` is at most the number of units.
+/// Cuts `axis` into `pieces` consecutive intervals of whole units. `pieces` is at most the number of units.
 fn cuts<const D: usize>(
     range: &GridBox<D>,
     axis: usize,

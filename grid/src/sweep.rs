@@ -1,18 +1,18 @@
 //! Set operations on regions in normal form, by one sweep per axis.
 //!
 //! A region in normal form is a list of boxes in *bands*: along axis 0 it is cut exactly where its cross-section
-//! changes, and each cross-section is in normal form along the axes that remain. The boxes of one band are
-//! consecutive and share their interval on that axis, so a list of boxes and an axis say everything, and a set of
-//! points has exactly one such list. In one dimension this is the sorted vector of maximal intervals.
+//! changes, and each cross-section is in normal form along the remaining axes. The boxes of one band are consecutive and
+//! share their interval on that axis, so a list of boxes and an axis describe the bands completely, and every set of points
+//! has exactly one such list. In one dimension this is the sorted vector of maximal intervals.
 
-use crate::GridBox;
+use crate::grid_box::GridBox;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The boxes of a region: the common single one is inline.
+/// The boxes of a region. The common single box is stored inline.
 pub(crate) type Boxes<const D: usize> = SmallVec<[GridBox<D>; 1]>;
 
-/// A set operation, given by which points it keeps.
+/// A set operation, defined by the points that it keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     Union,
@@ -42,8 +42,8 @@ pub(crate) fn combine<const D: usize>(op: Op, a: &[GridBox<D>], b: &[GridBox<D>]
 
 /// The normal form of `whole` without `hole`; they must overlap.
 pub(crate) fn subtract<const D: usize>(whole: &GridBox<D>, hole: &GridBox<D>) -> Boxes<D> {
-    // What remains is, per axis, a slab before and one after the hole; those of later axes lie between those of
-    // earlier ones, so that the first halves are in order and the second halves in reverse order.
+    // Each axis leaves a slab before and a slab after the hole. The slabs of later axes lie between those of earlier axes, so
+    // the slabs before the hole are found in order and those after it in reverse order.
     let (mut before, mut after) = (Boxes::new(), Boxes::new());
     let mut rest = *whole;
     for axis in 0..D {
@@ -63,7 +63,7 @@ pub(crate) fn subtract<const D: usize>(whole: &GridBox<D>, hole: &GridBox<D>) ->
     before
 }
 
-/// Appends `a op b` to `out`. All boxes agree on the axes before `axis`; `done` holds the result's interval there.
+/// Appends `a op b` to `out`. All boxes agree on the axes before `axis`; `done` holds the result's intervals there.
 fn sweep<const D: usize>(
     op: Op,
     mut a: &[GridBox<D>],
@@ -83,7 +83,7 @@ fn sweep<const D: usize>(
         out.extend(a.iter().chain(b).map(clipped));
         return;
     }
-    // Bands that cannot change the result are skipped by binary search.
+    // Skip bands that cannot change the result, by binary search.
     if !op.keeps(true, false) {
         a = overlapping(a, axis, span(b, axis));
     }
@@ -115,8 +115,8 @@ fn sweep<const D: usize>(
     }
 }
 
-/// Joins the band `out[start..]` to the band before it, which begins at `last`, where they touch and have the same
-/// cross-section. Returns where the last band of `out` begins.
+/// Joins the band `out[start..]` to the band before it, which begins at `last`, if they touch and have the same
+/// cross-section. Returns the position at which the last band of `out` begins.
 fn join_bands<const D: usize>(out: &mut Boxes<D>, last: Option<usize>, start: usize, axis: usize) -> usize {
     let Some(last) = last else { return start };
     let (before, after) = (&out[last..start], &out[start..]);
@@ -180,19 +180,19 @@ pub(crate) fn covers<const D: usize>(boxes: &[GridBox<D>], wanted: &GridBox<D>, 
 fn first_band<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> &[GridBox<D>] {
     let Some(first) = boxes.first() else { return boxes };
     let same = |b: &GridBox<D>| b.low(axis) == first.low(axis);
-    // Most bands are one box; the last axis has no others.
+    // Most bands are one box; on the last axis all are.
     let len = if boxes.get(1).is_some_and(same) { boxes.partition_point(same) } else { 1 };
     &boxes[..len]
 }
 
-/// The boxes whose interval on `axis` overlaps `range`: consecutive, since both ends grow along the list.
+/// The boxes whose interval on `axis` overlaps `range`. They are consecutive, because both ends grow along the list.
 fn overlapping<const D: usize>(boxes: &[GridBox<D>], axis: usize, range: Range<usize>) -> &[GridBox<D>] {
     let start = boxes.partition_point(|b| b.high(axis) <= range.start);
     let boxes = &boxes[start..];
     &boxes[..boxes.partition_point(|b| b.low(axis) < range.end)]
 }
 
-/// From the first to the last coordinate of `boxes` on `axis`; beyond all others where there are no boxes.
+/// The interval from the first to the last coordinate of `boxes` on `axis`. Without boxes it lies beyond all others.
 fn span<const D: usize>(boxes: &[GridBox<D>], axis: usize) -> Range<usize> {
     match boxes {
         [] => usize::MAX..usize::MAX,

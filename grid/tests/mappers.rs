@@ -1,4 +1,4 @@
-//! Splits and range mappers: what they promise, on random index spaces.
+//! The promises of splits and range mappers, on random index spaces.
 
 mod common;
 
@@ -6,7 +6,7 @@ use anabranch_grid::*;
 use common::{Bitmap, SIDE, full_box};
 use proptest::prelude::*;
 
-/// Pieces are non-empty, disjoint, in order, and cover the range.
+/// Checks that pieces are non-empty, disjoint, in order, and cover the range.
 fn check_partition<const D: usize>(range: GridBox<D>, pieces: &[GridBox<D>]) -> Result<(), TestCaseError> {
     prop_assert!(pieces.iter().all(|piece| !piece.is_empty() && range.contains(piece)));
     prop_assert!(pieces.is_sorted_by_key(|piece| piece.min()));
@@ -15,7 +15,7 @@ fn check_partition<const D: usize>(range: GridBox<D>, pieces: &[GridBox<D>]) -> 
     Ok(())
 }
 
-/// Sizes along `axis` are multiples of the granularity but at the end, and differ by at most one unit.
+/// Checks that sizes along `axis` are multiples of the granularity, except at the end, and differ by at most one unit.
 fn check_sizes<const D: usize>(
     range: GridBox<D>,
     pieces: &[GridBox<D>],
@@ -67,7 +67,7 @@ fn part<const K: usize>(whole: &Chunk<K>, range: GridBox<K>) -> Chunk<K> {
     Chunk { range: whole.range.intersection(&range), global: whole.global }
 }
 
-/// A part of a chunk maps to a part of its region.
+/// Checks that a part of a chunk maps to a part of its region.
 fn check_monotonic<const K: usize, const B: usize>(
     mapper: &dyn RangeMapper<K, B>,
     whole: &Chunk<K>,
@@ -129,7 +129,7 @@ fn stencil(from: usize, radius: usize, size: usize, periodic: bool) -> Vec<usize
     }
 }
 
-/// Every point's stencil, one by one.
+/// The union of the stencils of all points, one by one.
 fn neighborhood_by_points<const K: usize>(
     range: GridBox<K>,
     buffer: Extent<K>,

@@ -7,14 +7,14 @@ use common::{SIDE, any_box, index, space};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What is done to a map.
+/// A change of a map.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Update(u8),
     Replace(u8),
     Apply(fn(&u8) -> u8),
     Modify(fn(&u8) -> u8),
-    /// And what is equal is merged everywhere.
+    /// Changes values in place, and then merges equal entries everywhere.
     ModifyAndMerge(fn(&u8) -> u8),
 }
 
@@ -92,7 +92,7 @@ fn check<const D: usize>(changes: &[(GridBox<D>, Change)], probe: GridBox<D>) ->
     check_query(&map, probe, &array)
 }
 
-/// The entries cover the space once, with the right values.
+/// Checks that the entries cover the space once, with the right values.
 fn check_entries<const D: usize>(
     map: &RegionMap<D, u8>,
     space: GridBox<D>,
@@ -153,7 +153,7 @@ fn runs(array: &[u8]) -> usize {
 }
 
 proptest! {
-    /// In one dimension the map is minimal, also when it is one axis of a 3-D map.
+    /// In one dimension the map is minimal, also if it is one axis of a 3-D map.
     #[test]
     fn intervals_are_maximal(changes in changes::<1>(), axis in 0..3usize) {
         let mut extent = [1; 3];

@@ -30,7 +30,7 @@ fn check_operations<const D: usize>(a: &[GridBox<D>], b: &[GridBox<D>]) -> Resul
     Ok(())
 }
 
-/// Disjoint, non-empty, ordered boxes.
+/// Checks that the boxes are disjoint, non-empty and ordered.
 fn check_region<const D: usize>(region: &Region<D>) -> Result<(), TestCaseError> {
     let boxes = region.boxes();
     prop_assert!(boxes.iter().all(|b| !b.is_empty()));
@@ -55,7 +55,7 @@ fn check_queries<const D: usize>(a: &[GridBox<D>], probe: GridBox<D>) -> Result<
     Ok(())
 }
 
-/// The same set, point by point in any order, is the same value.
+/// Checks that the same set, built point by point in any order, is the same value.
 fn check_uniqueness<const D: usize>(a: &[GridBox<D>], seed: u64) -> Result<(), TestCaseError> {
     let (region, bits) = both(a);
     let mut points: Vec<_> = bits.points().collect();
@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn the_space_of_the_tests_is_what_it_claims_to_be() {
+fn the_space_of_the_tests_has_all_its_points() {
     assert_eq!(space::<3>().len(), SIDE * SIDE * SIDE);
     assert_eq!(space::<0>().len(), 1);
 }

@@ -1,7 +1,7 @@
-//! What one node knows about a buffer: which parts of it are current here, who else has them, and which commands of
-//! this node have to do with its memory.
+//! The state of one buffer on one node: which parts are current here, what other nodes have, and which commands of this
+//! node access the buffer's memory.
 
-use super::types::{Command, CommandId, NodeId};
+use super::types::{Command, CommandId, NodeId, NodeRegions};
 use crate::task::{Kind, TaskId};
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;
@@ -9,18 +9,18 @@ use std::ops::Range;
 
 /// Where the current contents of a point are, as this node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
-    /// Nothing was ever written.
+pub(super) enum Location {
+    /// The point was never written.
     Nowhere,
-    /// On other nodes; what this node has is stale.
+    /// On other nodes; this node's memory is stale.
     Elsewhere,
-    /// Here, and at their owner.
+    /// In this node's memory, and in the owner's.
     Copied,
-    /// Here, and this node is who sends them to others.
+    /// In this node's memory, and this node sends them to other nodes.
     Owned,
 }
 
-impl Place {
+impl Location {
     fn is_here(self) -> bool {
         matches!(self, Self::Copied | Self::Owned)
     }
@@ -29,22 +29,22 @@ impl Place {
 /// The state of the points of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
-    pub(super) place: Place,
-    /// The command that wrote this node's memory last, whether that is current or not.
+    pub(super) location: Location,
+    /// The command that wrote this node's memory last, whether the contents are still current or not.
     pub(super) writer: CommandId,
 }
 
-/// A command that has read a box that was not overwritten since.
+/// A box, and a command that has read it since it was written.
 pub(super) type Reader = (GridBox<3>, CommandId);
 
-/// Partial results of a reduction that nobody has combined yet.
+/// A reduction whose partial results have not been combined yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Pending {
+pub(super) struct PendingReduction {
     pub(super) reduction: TaskId,
     /// The part of the buffer that was not overwritten since.
     pub(super) region: Region<3>,
     pub(super) leaves: u32,
-    /// The leaves that this node has computed.
+    /// The leaves that this node computed.
     pub(super) mine: Range<u32>,
     /// The commands that computed them.
     pub(super) writers: SmallVec<[CommandId; 1]>,
@@ -57,25 +57,26 @@ type Boxes = SmallVec<[GridBox<3>; 4]>;
 #[derive(Clone, Debug)]
 pub(super) struct BufferState {
     pub(super) cells: RegionMap<3, Cell>,
-    /// A list, and not a part of the cells: reading is most of what happens, and shall not cut them into pieces.
+    /// The readers are a list and not part of the cells, because most accesses are reads and would cut the cells into
+    /// pieces.
     pub(super) readers: Vec<Reader>,
-    /// What other nodes have of what is owned here, by node.
+    /// The parts of the owned region that other nodes have, by ascending node.
     pub(super) sent: Vec<(NodeId, Region<3>)>,
-    pub(super) pending: Option<Box<Pending>>,
-    /// Whether every point was written, as far as it is known.
+    pub(super) pending: Option<Box<PendingReduction>>,
+    /// Whether every point is known to have been written.
     complete: bool,
-    /// How many cells and readers there may be before those before the horizon are merged.
+    /// The number of cells and readers above which those before the horizon are merged.
     bound: usize,
 }
 
-/// Cells and readers that a buffer may have before it is worth looking which of them can be merged.
+/// The smallest bound on the number of cells and readers.
 const BOUND: usize = 32;
 
 impl BufferState {
-    /// A buffer whose contents are everywhere, or nowhere.
+    /// A buffer whose contents are everywhere if it is `initialised`, and nowhere otherwise.
     pub(super) fn new(extent: Extent<3>, initialised: bool) -> Self {
-        let place = if initialised { Place::Copied } else { Place::Nowhere };
-        let cells = RegionMap::new(extent, Cell { place, writer: CommandId::EPOCH });
+        let location = if initialised { Location::Copied } else { Location::Nowhere };
+        let cells = RegionMap::new(extent, Cell { location, writer: CommandId::EPOCH });
         let (readers, sent) = (Vec::new(), Vec::new());
         Self { cells, readers, sent, pending: None, complete: initialised, bound: BOUND }
     }
@@ -84,11 +85,11 @@ impl BufferState {
         GridBox::full(self.cells.extent())
     }
 
-    fn select(&self, region: &Region<3>, keep: impl Fn(Place) -> bool) -> Region<3> {
+    fn select(&self, region: &Region<3>, keep: impl Fn(Location) -> bool) -> Region<3> {
         let mut found = Boxes::new();
         for range in region.boxes() {
             self.cells.for_each(range, |part, cell| {
-                if keep(cell.place) {
+                if keep(cell.location) {
                     found.push(part);
                 }
             });
@@ -100,9 +101,9 @@ impl BufferState {
         }
     }
 
-    /// The part of `region` whose contents are not here.
+    /// The part of `region` whose current contents this node lacks.
     pub(super) fn missing(&self, region: &Region<3>) -> Region<3> {
-        self.select(region, |place| !place.is_here())
+        self.select(region, |location| !location.is_here())
     }
 
     /// The part of `region` that was never written.
@@ -110,24 +111,24 @@ impl BufferState {
         if self.complete {
             return Region::empty();
         }
-        self.select(region, |place| place == Place::Nowhere)
+        self.select(region, |location| location == Location::Nowhere)
     }
 
-    /// The part of `region` that this node sends to others.
+    /// The part of `region` that this node owns.
     pub(super) fn owned(&self, region: &Region<3>) -> Region<3> {
-        self.select(region, |place| place == Place::Owned)
+        self.select(region, |location| location == Location::Owned)
     }
 
-    /// Makes `command` depend on whoever wrote a part of `region`.
-    pub(super) fn before_read(&self, region: &Region<3>, command: &mut Command) {
+    /// Makes `command` depend on the writers of `region`.
+    pub(super) fn add_read_edges(&self, region: &Region<3>, command: &mut Command) {
         for range in region.boxes() {
             self.cells.for_each(range, |_, cell| command.after(cell.writer, Kind::True));
         }
     }
 
-    /// Makes `command` depend on whoever has read a part of `region` since it was written, and on whoever wrote what
-    /// was not read since.
-    pub(super) fn before_write(&self, region: &Region<3>, command: &mut Command) {
+    /// Makes `command` depend on the commands that have read a part of `region` since it was written, and on the writers of
+    /// the parts that no command has read since.
+    pub(super) fn add_write_edges(&self, region: &Region<3>, command: &mut Command) {
         for range in region.boxes() {
             for (_, reader) in self.readers.iter().filter(|(read, _)| read.intersects(range)) {
                 if *reader != command.id {
@@ -145,22 +146,28 @@ impl BufferState {
     }
 
     /// Notes that `by` reads `region`.
-    pub(super) fn read(&mut self, region: &Region<3>, by: CommandId, applied: CommandId) {
-        self.merge(applied);
+    pub(super) fn note_read(&mut self, region: &Region<3>, by: CommandId, applied: CommandId) {
+        self.limit_size(applied);
         self.readers.extend(region.boxes().iter().map(|range| (*range, by)));
     }
 
     /// Notes that `by` writes current contents to `region`.
-    pub(super) fn write(&mut self, region: &Region<3>, by: CommandId, applied: CommandId, place: Place) {
-        self.merge(applied);
+    pub(super) fn note_write(
+        &mut self,
+        region: &Region<3>,
+        by: CommandId,
+        applied: CommandId,
+        location: Location,
+    ) {
+        self.limit_size(applied);
         for range in region.boxes() {
-            self.forget_readers(range);
-            self.cells.update(range, Cell { place, writer: by });
+            self.remove_readers(range);
+            self.cells.update(range, Cell { location, writer: by });
         }
     }
 
-    /// What was read is overwritten.
-    fn forget_readers(&mut self, written: &GridBox<3>) {
+    /// Removes the readers of a box that is overwritten.
+    fn remove_readers(&mut self, written: &GridBox<3>) {
         if !self.readers.iter().any(|(read, _)| read.intersects(written)) {
             return;
         }
@@ -177,16 +184,16 @@ impl BufferState {
     }
 
     /// Notes that other nodes have overwritten `region`.
-    pub(super) fn lose(&mut self, region: &Region<3>) {
+    pub(super) fn invalidate(&mut self, region: &Region<3>) {
         for range in region.boxes() {
-            self.cells.modify(range, |cell| cell.place = Place::Elsewhere);
+            self.cells.modify(range, |cell| cell.location = Location::Elsewhere);
         }
     }
 
-    /// Notes that what `region` held is current nowhere any more.
-    pub(super) fn overwritten(&mut self, region: &Region<3>) {
+    /// Notes that the former contents of `region` are obsolete on every node.
+    pub(super) fn note_overwrite(&mut self, region: &Region<3>) {
         self.complete |= region.contains_box(&self.whole());
-        // What one node has is often what the next one has as well.
+        // Often the next node has the same region as the last one, so that the difference need not be computed again.
         let mut last: Option<[Region<3>; 2]> = None;
         self.sent.retain_mut(|(_, sent)| {
             match &last {
@@ -205,10 +212,11 @@ impl BufferState {
         });
     }
 
-    /// Notes that `node` is sent these parts of what is owned here. Leaves in `parts` what it did not have before.
-    pub(super) fn send(&mut self, parts: &mut super::shape::Parts) {
+    /// Notes that nodes are sent these parts of the owned region. Removes from `parts` what the nodes had before.
+    pub(super) fn note_sent(&mut self, parts: &mut NodeRegions) {
         let mut from = 0;
-        // What one node wants and had, and lacked and has: that is often what the next one does as well.
+        // For the last node: the region that it wanted, had, lacked, and has now. Often the next node has the same, so that
+        // the differences need not be computed again.
         let mut last: Option<[Region<3>; 4]> = None;
         parts.retain(|(node, region)| {
             let at = from + self.sent[from..].partition_point(|(other, _)| other < node);
@@ -232,19 +240,19 @@ impl BufferState {
         });
     }
 
-    /// Merges what differs only in commands before the horizon, once there is much of it.
-    fn merge(&mut self, applied: CommandId) {
+    /// Replaces commands before the horizon by it if there are many cells and readers, so that some of them merge.
+    fn limit_size(&mut self, applied: CommandId) {
         if self.cells.len() + self.readers.len() > self.bound {
-            self.forget(applied);
+            self.replace_before(applied);
             self.bound = BOUND.max(2 * (self.cells.len() + self.readers.len()));
         }
     }
 
     /// Replaces commands before the horizon by it.
-    pub(super) fn forget(&mut self, applied: CommandId) {
+    pub(super) fn replace_before(&mut self, applied: CommandId) {
         let whole = self.whole();
         self.cells.apply(&whole, |cell| Cell { writer: cell.writer.max(applied), ..*cell });
-        // One box around all of what they read: it does no harm to come after the horizon.
+        // One box around everything that they read. Coming after the horizon once more does no harm.
         let mut around = GridBox::EMPTY;
         self.readers.retain(|(read, reader)| {
             let old = *reader <= applied;

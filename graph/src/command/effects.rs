@@ -1,40 +1,41 @@
-//! Side effects of this node's commands on its host objects: dependencies and conflicts.
+//! Effects of this node's commands on its host objects: dependencies and conflicts.
 //!
-//! Every node has host objects of its own, and not every task has a command on every node: two commands may be free of
-//! each other here although a third task comes between theirs elsewhere. So conflicts are derived from the effects of
-//! this node's commands and not taken from the task graph.
+//! Every node has host objects of its own, and not every task has a command on every node. Two commands may be independent
+//! on this node although, in the task graph, a third task comes between theirs. So dependencies and conflicts are derived
+//! from the effects of this node's commands, and not taken from the task graph.
 
 use super::types::{Command, CommandId, CommandKind};
 use crate::task::{Effect, Kind, ObjectId, Order};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The effects on one object that later ones come after, or conflict with.
+/// The effects on one object that later effects come after, or conflict with.
 #[derive(Clone, Debug)]
-struct ObjectState {
-    /// The last sequential one.
+struct ObjectEffects {
+    /// The last command with a sequential effect.
     last: CommandId,
-    /// Those since, in any order. Sequential: a horizon that stands for such as precede it.
+    /// The effects since, in any order. A sequential one is a horizon that stands for effects before it.
     since: SmallVec<[(CommandId, Order); 4]>,
 }
 
-/// All host objects.
+/// The effects on all host objects of this node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    objects: FxHashMap<ObjectId, ObjectState>,
+    objects: FxHashMap<ObjectId, ObjectEffects>,
 }
 
 impl Effects {
     pub(super) fn create(&mut self, object: ObjectId) {
-        self.objects.insert(object, ObjectState { last: CommandId::EPOCH, since: SmallVec::new() });
+        self.objects.insert(object, ObjectEffects { last: CommandId::EPOCH, since: SmallVec::new() });
     }
 
     pub(super) fn remove(&mut self, object: ObjectId) {
         self.objects.remove(&object);
     }
 
-    /// Adds what a task's effects mean for its commands. Those of one task are in no order but what effects demand.
-    pub(super) fn launch(&mut self, effects: &[Effect], commands: &mut [Command], applied: CommandId) {
+    /// Adds the effects of a task, and the edges that they demand, to the task's commands. Two commands of one task are
+    /// ordered only by their effects.
+    pub(super) fn add(&mut self, effects: &[Effect], commands: &mut [Command], applied: CommandId) {
         let touches = |c: &&mut Command| {
             matches!(c.kind, CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch)
         };
@@ -47,7 +48,7 @@ impl Effects {
     }
 }
 
-impl ObjectState {
+impl ObjectEffects {
     fn touch(&mut self, order: Order, command: &mut Command, applied: CommandId) {
         if order.is_in_order() {
             if self.since.is_empty() {
@@ -65,7 +66,7 @@ impl ObjectState {
                 command.conflicts.push(on);
             }
         }
-        // Only before the list would grow: so the check costs little per effect.
+        // Only before the list grows, so that the check costs little per effect.
         if self.since.len() >= 4 && self.since.len().is_power_of_two() {
             let count = self.since.len();
             self.since.retain(|(on, _)| *on > applied);

@@ -1,17 +1,17 @@
-//! What the command graph is told about a task.
+//! Launches: a task, as every node submits it to its command graph.
 
-use super::types::NodeId;
+use super::types::{CommandKind, NodeId};
 use crate::task::{BufferId, Effect, Mode, TaskId};
 use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, Region};
 use std::{fmt, sync::Arc};
 
 /// A range mapper with the buffer's extent built in, and all dimensions padded to three.
 ///
-/// It must be monotonic (a part of a chunk maps to a part of the chunk's region), and give the same answer every time.
-/// Equal pointers are taken for equal mappers: a program that submits the same `Arc` again saves work.
+/// It must be monotonic (a part of a chunk maps to a part of the chunk's region) and always give the same answer. Two
+/// mappers count as equal if they are the same `Arc`: a program that submits an `Arc` again saves work.
 pub type Mapper = Arc<dyn Fn(&Chunk<3>) -> Region<3> + Send + Sync>;
 
-/// A range mapper of any dimensions, for a buffer of this extent.
+/// Turns a range mapper of any dimensions into a [`Mapper`] for a buffer of this extent.
 ///
 /// ```
 /// use anabranch_graph::command::erase;
@@ -31,22 +31,22 @@ pub fn erase<const K: usize, const B: usize>(
     })
 }
 
-/// What kind of task it is, and what it is executed over.
+/// The kind of a task, and the index space that it is executed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
     /// A data-parallel kernel.
     Kernel {
-        /// The points.
+        /// The index space.
         space: GridBox<3>,
     },
     /// A host function for each chunk of an index space.
     HostChunks {
-        /// The points.
+        /// The index space.
         space: GridBox<3>,
     },
-    /// A host function once, on node 0 unless a [hint](Hints::node) says otherwise. Its index space is one point.
+    /// A host function that runs once, on node 0 unless a [hint](Hints::node) says otherwise. Its index space is one point.
     HostOnce,
-    /// A host function once on every node. Node `n` is the point `[n, 0, 0]` of the index space.
+    /// A host function that runs once on every node. Node `n` is the point `[n, 0, 0]` of the index space.
     Collective,
     /// A snapshot on every node. Its index space is one point.
     Fence,
@@ -57,7 +57,17 @@ pub enum Work {
 }
 
 impl Work {
-    /// A number for each kind.
+    /// The only command of every node, for kinds that are not split into chunks.
+    pub(super) fn snapshot(&self) -> Option<CommandKind> {
+        match self {
+            Self::Fence => Some(CommandKind::Fence),
+            Self::Epoch => Some(CommandKind::Epoch),
+            Self::Horizon => Some(CommandKind::Horizon),
+            _ => None,
+        }
+    }
+
+    /// The number of the kind in the program hash.
     pub(super) fn code(&self) -> u64 {
         match self {
             Self::Kernel { .. } => 5,
@@ -77,23 +87,23 @@ pub enum Tiling {
     /// Along axis 0.
     #[default]
     Rows,
-    /// Along axes 0 and 1, into tiles that are nearly square.
+    /// Along axes 0 and 1, into tiles that are as square as possible.
     Tiles,
 }
 
-/// How a task is shared out over the nodes.
+/// How a task is distributed over the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hints {
-    /// Rows or tiles; tasks with reductions are always cut into rows.
+    /// Rows or tiles. Tasks with reductions are always cut into rows.
     pub tiling: Tiling,
-    /// Chunks are cut at multiples of these, along axes 0 and 1.
+    /// Chunks are cut at multiples of these sizes along axes 0 and 1.
     pub granularity: [usize; 2],
-    /// How many chunks each node gets (oversubscription).
+    /// The number of chunks of each node (oversubscription).
     pub chunks_per_node: usize,
-    /// All chunks go to this node.
+    /// The node that gets all chunks.
     pub node: Option<NodeId>,
-    /// For tasks with reductions: the most leaves that the index space is cut into. The result depends on it, and not on
-    /// the number of nodes; no more nodes than leaves take part.
+    /// For tasks with reductions: the largest number of leaves that the index space is cut into. The result depends on
+    /// this number but not on the number of nodes. At most as many nodes as leaves take part.
     pub leaves: usize,
 }
 
@@ -108,9 +118,9 @@ impl Default for Hints {
 pub struct BufferAccess {
     /// The buffer.
     pub buffer: BufferId,
-    /// What is done.
+    /// What the task does with the buffer.
     pub mode: Mode,
-    /// Where each chunk does it.
+    /// The region that each chunk accesses.
     pub mapper: Mapper,
 }
 
@@ -125,29 +135,35 @@ impl fmt::Debug for BufferAccess {
 pub struct Reduction {
     /// The buffer.
     pub buffer: BufferId,
-    /// Whether what the buffer holds takes part: the first leaf starts from it, where others start from the identity.
+    /// Whether the current contents of the buffer take part: the first leaf then starts from them, the other leaves from
+    /// the identity.
     pub include_current: bool,
 }
 
-/// A task, as every node tells it to its command graph.
+/// A task, as every node submits it to its command graph.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// The task's number in the task graph. Numbers ascend.
+    /// The task's id in the task graph. Ids ascend.
     pub task: TaskId,
-    /// What kind of task it is.
+    /// The kind of the task and its index space.
     pub work: Work,
-    /// How it is shared out.
+    /// How the task is distributed.
     pub hints: Hints,
-    /// The buffers that it accesses; accesses that overlap only read, as the task graph has made sure.
+    /// The accesses to buffers. Accesses that overlap only read; the task graph has checked that.
     pub accesses: &'a [BufferAccess],
-    /// The buffers that it reduces to; it does not access them otherwise.
+    /// The reductions. The task does not access their buffers otherwise.
     pub reductions: &'a [Reduction],
-    /// The host objects that it touches: each node's own, by each of the task's commands there.
+    /// The effects on host objects. Each command of the task has them on its own node's objects.
     pub effects: &'a [Effect],
 }
 
 impl Launch<'_> {
-    /// A task without any access.
+    /// Whether the task accesses no buffer.
+    pub(super) fn is_without_data(&self) -> bool {
+        self.accesses.is_empty() && self.reductions.is_empty()
+    }
+
+    /// A task without accesses and effects.
     pub fn new(task: TaskId, work: Work) -> Self {
         Self { task, work, hints: Hints::default(), accesses: &[], reductions: &[], effects: &[] }
     }

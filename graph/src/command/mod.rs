@@ -1,8 +1,8 @@
 //! The command graph: what each node does for the tasks of a program.
 //!
-//! Every node runs the same program, tells every task to a [`CommandGraph`] of its own, and gets only its own commands.
-//! There is no master, and no message is needed to agree on transfers: the node that wrote a region last owns it and
-//! *pushes* it to whoever reads it, once, and the receiver *awaits* the same push, because both derive it from the
+//! Every node runs the same program, submits every task to a [`CommandGraph`] of its own, and gets only its own commands.
+//! There is no master, and no message is needed to agree on transfers. The node that wrote a region last owns it and
+//! *pushes* it, once, to each node that reads it. The receiver *awaits* the same push, because both nodes derive it from the
 //! same launches.
 //!
 //! ```
@@ -24,7 +24,7 @@
 //! graph.launch(&Launch { accesses: &init, ..Launch::new(TaskId(1), Work::Kernel { space }) })?;
 //! let commands = graph.launch(&Launch { accesses: &step, ..Launch::new(TaskId(2), Work::Kernel { space }) })?;
 //!
-//! // Its border rows go to the neighbours, theirs come here, and then the second quarter is executed.
+//! // The node sends its border rows to its neighbours, receives theirs, and executes the second quarter.
 //! let CommandKind::Push { targets, .. } = &commands[0].kind else { panic!() };
 //! assert_eq!(targets[0], Target { node: NodeId(0), region: GridBox::new([25, 0, 0], [26, 100, 1]).into() });
 //! assert_eq!(targets[1].node, NodeId(2));
@@ -36,44 +36,70 @@
 //! ```
 //!
 //! # Ownership and transfers
-//! Each node knows of each buffer which parts it owns, of which it has a current copy, what it has sent to whom, and
-//! nothing about what others own: that takes no more memory with 4,096 nodes than with two. A task's writes make the
-//! writers owners; all copies elsewhere become stale. Contents given from the start are current on every node, and
-//! nobody owns them until they are overwritten. A node reads a region that it lacks after *one* await-push per buffer and
-//! task; the owners send it with one push per buffer and task each, naming all targets.
-//!
-//! # Work
-//! Chunks are computed, not listed, and range mappers are evaluated only for this node's chunks and along bisections that
-//! find the others it must send to. Local accesses (a stencil) take a handful of mapper calls, whose number grows
-//! with the logarithm of the number of nodes.
-//! That needs monotonic mappers. Those that write must even be *exact*: chunks write disjoint regions whose union is
-//! what the whole task writes. Each node checks that for the runs of chunks that hold its own, so that some node
-//! notices every violation.
-//!
-//! A launch that repeats an earlier one (the same mappers on the same buffers) is not derived again where its buffers are in a
-//! state of the same structure: its commands are replayed with new numbers.
+//! For each buffer a node knows which parts it owns, of which parts it has a current copy, and what it has sent to which
+//! node. It knows nothing about the parts that other nodes own, so the state takes no more memory with 4,096 nodes than
+//! with two. The writes of a task make the writing nodes owners; all copies elsewhere become stale. Contents given from the
+//! start are current on every node, and no node owns them until they are overwritten. For each buffer and task, a node that
+//! lacks what it reads awaits *one* push, and an owner sends one push that names all receivers.
 //!
 //! # Reductions
-//! The index space of a task with reductions is cut into *leaves* in a way that does not depend on the number of nodes.
-//! Each node computes partial results for its leaves; the buffer is then *pending*. The first task that reads it makes
-//! every node that does so collect the partial results and [`combine`] them in a fixed tree. The first of these nodes is
-//! the owner then. What is overwritten before it is read is never combined.
+//! The index space of a task with reductions is cut into *leaves* in a way that does not depend on the number of nodes. Each
+//! node computes partial results for its leaves; the buffer is then *pending*. The first task that reads the buffer makes
+//! every node that does so collect the partial results and [`combine`] them in a fixed tree. The first of these nodes becomes
+//! the owner. A result that is overwritten before it is read is never combined.
 //!
 //! # Horizons and epochs
-//! A horizon depends on the whole execution front of its node. When the next one is told, the one before stands for all
-//! commands that precede it, in dependencies and in conflicts, so that what is tracked stays bounded. An epoch does so at
-//! once: no dependency reaches across it.
+//! A horizon depends on the whole execution front of its node. When the next one is submitted, the one before is *applied*:
+//! it stands for all commands that precede it, in dependencies and in conflicts, so that the state stays bounded. An epoch is
+//! applied at once: no dependency crosses it.
+//!
+//! # The way of a launch
+//! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without accesses.
+//!
+//! 1. **Replay?** A launch that repeats an earlier one (the same mappers on the same buffers), on buffers whose states have
+//!    the same structure as before, is not derived again: its commands are replayed with new numbers (`replay`, `interned`).
+//!    Otherwise:
+//! 2. **Split.** The index space is split by arithmetic: chunks are computed, not listed (`split`).
+//! 3. **Find what is needed.** The range mappers are evaluated for this node's chunks and for the whole index space, and the
+//!    launch is checked (`shape`). Nodes that read a region are found by bisection over runs of chunks (`shape::readers`).
+//!    Local accesses such as a stencil take a handful of mapper calls, whose number grows with the logarithm of the number
+//!    of nodes.
+//! 4. **Derive** (`derive`), from and into the states of the buffers (`buffer`, in `slots`):
+//!    1. for each buffer: resolve a pending reduction, push what other nodes lack, await what this node lacks;
+//!    2. mark what the task writes as overwritten, and execute this node's chunks;
+//!    3. make the buffers that the task reduces to pending.
+//! 5. **Effects.** Effects on host objects add dependencies and conflicts (`effects`).
+//! 6. **Number.** The edges of the new commands are finished, and the commands join the execution front (`front`).
+//!
+//! A rolling hash of everything that was submitted (`hash`) shows whether two nodes run the same program.
+//!
+//! The graph generates commands; it does not execute them.
+//!
+//! # Checks
+//! Range mappers must be monotonic. Those that write must also be *exact*: chunks write disjoint regions whose union is the
+//! region that the whole task writes. Each node checks that for the runs of chunks that hold its own, so that some node
+//! notices every violation.
+//!
+//! # Sources
+//! Ownership, push and await-push, and the command graph itself follow Celerity: F. Knorr, P. Thoman, T. Fahringer,
+//! "Declarative Data Flow in a Graph-Based Distributed Memory Runtime System", 2022,
+//! <https://doi.org/10.1007/s10766-022-00743-4>, and P. Salzmann et al., "An Asynchronous Dataflow-Driven Execution Model For
+//! Distributed Accelerator Computing", 2023, <https://doi.org/10.1109/CCGrid57682.2023.00018>. Horizons are described in
+//! P. Thoman, P. Salzmann, "Command Horizons: Coalescing Data Dependencies while Maintaining Asynchronicity", 2023,
+//! <https://doi.org/10.1007/978-3-031-32316-4_2>.
 
 mod buffer;
 mod derive;
 mod effects;
 mod error;
+mod front;
 mod graph;
 mod hash;
+mod interned;
 mod launch;
-mod layout;
 mod replay;
 mod shape;
+mod slots;
 mod split;
 mod tree;
 mod types;

@@ -1,4 +1,4 @@
-//! Splits by arithmetic: which chunk is where and whose, without a list of all of them.
+//! Splits by arithmetic: the box and the node of each chunk, without a list of all chunks.
 
 use super::{
     launch::{Hints, Tiling, Work},
@@ -7,7 +7,7 @@ use super::{
 use anabranch_grid::{GridBox, Point};
 use std::ops::Range;
 
-/// Things in a row, shared out in contiguous runs as evenly as possible, larger runs first.
+/// Consecutive things, divided into runs as evenly as possible, larger runs first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Runs {
     count: usize,
@@ -17,7 +17,7 @@ struct Runs {
 
 impl Runs {
     fn new(things: usize, count: usize) -> Self {
-        // Divisions are what a split costs, and most of them are one of these.
+        // Divisions dominate the cost of a split, and most of them are one of the first two cases.
         let (each, larger) = match count {
             0 | 1 => (things, 0),
             _ if count == things => (1, 0),
@@ -26,12 +26,12 @@ impl Runs {
         Self { count, each, larger }
     }
 
-    /// The first thing of run `at`; for `count` the number of things.
+    /// The first thing of run `at`, or the number of things for `at == count`.
     fn start(&self, at: usize) -> usize {
         at * self.each + at.min(self.larger)
     }
 
-    /// The run that the thing `at` is part of.
+    /// The run that holds the thing `at`.
     fn holding(&self, at: usize) -> usize {
         if self.each == 1 && self.larger == 0 {
             return at;
@@ -41,8 +41,8 @@ impl Runs {
     }
 }
 
-/// An axis of an index space, cut into leaves (units of granularity, or the leaves of a reduction tree) and those
-/// shared out to chunks.
+/// An axis of an index space. It is cut into leaves (units of granularity, or the leaves of a reduction tree), and the
+/// leaves are divided into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Axis {
     first: usize,
@@ -76,7 +76,7 @@ impl Axis {
         self
     }
 
-    /// The interval of chunks `run`.
+    /// The interval of the chunks `run`.
     fn interval(&self, run: Range<usize>) -> Range<usize> {
         let cut = |chunk| {
             let unit = self.leaves.start(self.chunks.start(chunk));
@@ -86,18 +86,18 @@ impl Axis {
     }
 }
 
-/// How a task's index space is shared out: the chunks are numbered row by row, and each node has a run of them.
+/// The split of a task's index space. The chunks are numbered row by row, and each node has a run of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Split {
     space: GridBox<3>,
     rows: Axis,
     columns: Axis,
-    /// Which node has which chunks, counted from `first_node`.
+    /// The chunks of each node, counted from `first_node`.
     nodes: Runs,
     first_node: u16,
-    /// Every node executes the whole space.
+    /// Whether every node executes the whole space.
     pub(crate) everywhere: bool,
-    /// The leaves of the reduction tree; 0 for tasks without reductions.
+    /// The number of leaves of the reduction tree; 0 for tasks without reductions.
     pub(crate) leaves: u32,
 }
 
@@ -156,7 +156,7 @@ impl Split {
         self.space
     }
 
-    /// The number of chunks, on all nodes together; one that is everywhere counts once.
+    /// The number of chunks on all nodes. A space that every node executes is one chunk.
     pub(crate) fn chunks(&self) -> usize {
         self.nodes.start(self.nodes.count)
     }
@@ -178,7 +178,7 @@ impl Split {
         NodeId(self.first_node + self.nodes.holding(chunk) as u16)
     }
 
-    /// The leaves of chunks `run`, of a task with reductions.
+    /// The leaves of the chunks `run`; empty for tasks without reductions.
     pub(crate) fn leaves_of(&self, run: Range<usize>) -> Range<u32> {
         if self.leaves == 0 {
             return 0..0;
@@ -186,7 +186,7 @@ impl Split {
         self.rows.chunks.start(run.start) as u32..self.rows.chunks.start(run.end) as u32
     }
 
-    /// The box of chunks `run`: one chunk, several of a row, or whole rows.
+    /// The box of the chunks `run`, which are one chunk, several of a row, or whole rows.
     pub(crate) fn range(&self, run: Range<usize>) -> GridBox<3> {
         let width = self.columns.chunks.count;
         if run.len() == self.chunks() {
@@ -210,7 +210,7 @@ impl Split {
         )
     }
 
-    /// The middle of a run of several chunks, such that both halves are runs that have a box.
+    /// The middle of a run of several chunks, so that each half has a box.
     pub(crate) fn middle(&self, run: &Range<usize>) -> usize {
         let width = self.columns.chunks.count;
         let step = if run.len() > width { width } else { 1 };
@@ -218,8 +218,8 @@ impl Split {
     }
 }
 
-/// The number of rows and columns of tiles: as many tiles as fit, nearest to squares, more rows at a tie, like
-/// [`split_2d`](anabranch_grid::split_2d).
+/// The number of rows and columns of tiles: as many tiles as fit, as square as possible, more rows at a tie. The same rule
+/// as in [`split_2d`](anabranch_grid::split_2d).
 fn tile_grid(axes: [&Axis; 2], count: usize) -> [usize; 2] {
     let most = axes.map(Axis::units);
     let mut best = ([1, 1], 0, usize::MAX);

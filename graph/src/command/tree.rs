@@ -1,12 +1,13 @@
 //! The fixed shape in which the partial results of a reduction are combined.
 //!
-//! Neighbours are combined first, then neighbours of those, and so on: the tree over several leaves is the tree over the
-//! largest power of two of them that is not all, combined with the tree over the rest. It depends on the number of leaves
-//! alone, so the result has the same bits on any number of nodes, and on one. A node that has the partial results of consecutive leaves can combine those that form whole [`subtrees`], and send fewer.
+//! The tree over several leaves combines two trees: one over the largest power of two of leaves that is less than all, and
+//! one over the rest. So neighbours are combined first, then neighbours of those, and so on. The shape depends only on the
+//! number of leaves, so the result has the same bits on any number of nodes. A node with the partial results of consecutive
+//! leaves can combine those that form whole [`subtrees`], and send fewer.
 
 use std::ops::Range;
 
-/// The largest subtrees that lie within `run`, ascending, of the tree over `0..leaves`.
+/// The largest subtrees of the tree over `0..leaves` that lie within `run`, ascending.
 ///
 /// ```
 /// use anabranch_graph::command::subtrees;
@@ -30,7 +31,8 @@ pub fn subtrees(leaves: u32, run: Range<u32>) -> Vec<Range<u32>> {
     found
 }
 
-/// Combines partial results of subtrees, as [`subtrees`] gives them: ascending, of the tree over `tree`.
+/// Combines the partial results of the tree over the leaves `tree`. The parts are subtrees, as [`subtrees`] gives them, in
+/// ascending order.
 ///
 /// ```
 /// use anabranch_graph::command::combine;
@@ -41,7 +43,7 @@ pub fn subtrees(leaves: u32, run: Range<u32>) -> Vec<Range<u32>> {
 /// ```
 ///
 /// # Panics
-/// If the parts are not subtrees of the tree, or not all of it.
+/// If the parts are not subtrees of the tree, or do not cover it.
 pub fn combine<T>(
     tree: Range<u32>,
     parts: impl IntoIterator<Item = (Range<u32>, T)>,

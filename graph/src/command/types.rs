@@ -1,6 +1,5 @@
-//! Commands: what one node does for a task.
+//! Commands, and the ids of nodes and commands.
 
-use super::launch::Work;
 use crate::task::{BufferId, Kind, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
@@ -16,7 +15,30 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A command of one node, by the order of generation. Other nodes give the same numbers to commands of their own.
+/// The rank of this node among all nodes of the program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rank {
+    /// This node.
+    pub(super) me: NodeId,
+    /// The number of nodes.
+    pub(super) nodes: u16,
+}
+
+/// The point of the program at which a node generates the commands of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context {
+    pub(super) rank: Rank,
+    pub(super) task: TaskId,
+    /// The horizon or epoch that stands for all commands before it.
+    pub(super) applied: CommandId,
+    /// The number of the first new command.
+    pub(super) first: u64,
+}
+
+/// Some nodes, and the region that each of them needs.
+pub(super) type NodeRegions = SmallVec<[(NodeId, Region<3>); 4]>;
+
+/// A command of one node, numbered in the order of generation. Each node numbers its own commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub u64);
 
@@ -36,22 +58,24 @@ impl fmt::Display for CommandId {
 pub struct CommandDependency {
     /// The earlier command.
     pub on: CommandId,
-    /// The strongest reason: true before serial before anti before output.
+    /// The strongest reason for the edge.
     pub kind: Kind,
 }
 
-/// What one node does for a task.
+/// A part of a task that one node does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// This command.
+    /// The id of the command.
     pub id: CommandId,
-    /// The task that it is part of; for a transfer or a reduction the task that needs the data.
+    /// The task that the command belongs to. For a transfer or a reduction: the task that needs the data.
     pub task: TaskId,
-    /// What is done.
+    /// What the command does.
     pub kind: CommandKind,
-    /// The commands that it comes after: at most one edge each, ascending; at least one, except for the root epoch.
+    /// The commands that it comes after: at most one edge to each, ascending. Every command but the root epoch has at
+    /// least one edge.
     pub dependencies: SmallVec<[CommandDependency; 4]>,
-    /// Earlier commands that must never run at the same time, in whatever order: ascending, none of them a dependency.
+    /// Earlier commands that must never run at the same time, although either may run first. Ascending, without commands
+    /// that it depends on.
     pub conflicts: SmallVec<[CommandId; 2]>,
 }
 
@@ -60,13 +84,13 @@ pub struct Command {
 pub struct Target {
     /// The receiver.
     pub node: NodeId,
-    /// What it gets.
+    /// The region that it receives.
     pub region: Region<3>,
 }
 
 /// What a command does.
 ///
-/// A transfer is named by its buffer and the [`task`](Command::task) that needs the data: sender and receivers derive
+/// The name of a transfer is its buffer and the [`task`](Command::task) that needs the data: sender and receivers derive
 /// the same name without a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandKind {
@@ -78,83 +102,73 @@ pub enum CommandKind {
         /// tasks without reductions.
         leaves: Range<u32>,
     },
-    /// Sends what this node owns and others lack.
+    /// Sends parts of a buffer that this node owns and other nodes lack.
     Push {
         /// The buffer.
         buffer: BufferId,
-        /// Who gets what, by ascending node.
+        /// The receivers and their regions, by ascending node.
         targets: Arc<[Target]>,
     },
     /// Waits until a region has arrived from its owners, in any number of messages.
     AwaitPush {
         /// The buffer.
         buffer: BufferId,
-        /// All that must arrive.
+        /// The union of everything that must arrive.
         region: Region<3>,
     },
     /// Sends this node's partial results of a reduction.
     PushPartials {
         /// The buffer that is reduced to.
         buffer: BufferId,
-        /// The part of it that is still wanted.
+        /// The part of the buffer that is still wanted.
         region: Region<3>,
         /// The task that computed the partial results.
         reduction: TaskId,
-        /// The leaves that this node has computed. Whole [subtrees](crate::command::subtrees) can be combined before they are sent.
+        /// The leaves that this node computed. Whole [subtrees](crate::command::subtrees) can be combined before they are
+        /// sent.
         leaves: Range<u32>,
-        /// Who gets them, ascending.
+        /// The receivers, ascending.
         targets: Arc<[NodeId]>,
     },
-    /// Waits for the partial results of all leaves that this node has not computed itself.
+    /// Waits for the partial results of all leaves that this node did not compute itself.
     AwaitPartials {
         /// The buffer that is reduced to.
         buffer: BufferId,
-        /// The part of it that is still wanted.
+        /// The part of the buffer that is still wanted.
         region: Region<3>,
         /// The task that computed the partial results.
         reduction: TaskId,
-        /// The leaves that this node has computed, and does not wait for.
+        /// The leaves that this node computed, and does not wait for.
         present: Range<u32>,
-        /// The number of leaves in all.
+        /// The total number of leaves.
         leaves: u32,
     },
     /// Combines all partial results, as [`combine`](crate::command::combine) does, and writes them to the buffer.
     Reduce {
         /// The buffer that is reduced to.
         buffer: BufferId,
-        /// The part of it that is written.
+        /// The part of the buffer that is written.
         region: Region<3>,
         /// The task that computed the partial results.
         reduction: TaskId,
-        /// The number of leaves in all.
+        /// The total number of leaves.
         leaves: u32,
     },
     /// Takes a snapshot of what the task reads.
     Fence,
-    /// Precedes everything after it and follows everything before it, and takes a snapshot of what the task reads.
+    /// Follows everything before it and precedes everything after it, and takes a snapshot of what the task reads.
     Epoch,
     /// Stands for everything before it, without waiting.
     Horizon,
 }
 
-impl CommandKind {
-    /// For tasks that every node takes part in with one command: which.
-    pub(super) fn snapshot(work: &Work) -> Option<Self> {
-        match work {
-            Work::Fence => Some(Self::Fence),
-            Work::Epoch => Some(Self::Epoch),
-            Work::Horizon => Some(Self::Horizon),
-            _ => None,
-        }
-    }
-}
-
 impl Command {
+    /// A command without edges.
     pub(super) fn new(id: CommandId, task: TaskId, kind: CommandKind) -> Self {
         Self { id, task, kind, dependencies: SmallVec::new(), conflicts: SmallVec::new() }
     }
 
-    /// Adds an edge. What is found several times in a row is kept once; the rest is for [`settle`](Self::settle).
+    /// Adds an edge unless it repeats the last one. [`finish_edges`](Self::finish_edges) removes other repeats.
     pub(super) fn after(&mut self, on: CommandId, kind: Kind) {
         let new = CommandDependency { on, kind };
         if self.dependencies.last() != Some(&new) {
@@ -162,15 +176,15 @@ impl Command {
         }
     }
 
-    /// One edge per command, the strongest, ascending, none older than `applied`, and at least one; to the last epoch only
-    /// where there is no other, as whoever depends on a later command comes after the epoch anyway.
-    pub(super) fn settle(&mut self, applied: CommandId, epoch: CommandId) {
+    /// Keeps one edge per command, the strongest, ascending. Edges to commands before `applied` go to `applied` instead. An
+    /// edge to the last epoch stays only if it is the only one, because every later command comes after the epoch.
+    pub(super) fn finish_edges(&mut self, applied: CommandId, epoch: CommandId) {
         let found = &mut self.dependencies;
         if !self.conflicts.is_empty() {
             self.conflicts.sort_unstable();
             self.conflicts.dedup();
             if self.conflicts[0] < applied {
-                // Whoever comes after the horizon is never at the same time as what the horizon stands for.
+                // A command after the horizon never runs at the same time as the commands that the horizon stands for.
                 self.conflicts.retain(|c| *c >= applied);
                 found.push(CommandDependency { on: applied, kind: Kind::Serial });
             }

@@ -1,7 +1,10 @@
 //! JSON, for other programs.
+//!
+//! It is written by hand: `serde_json` among the dependencies adds implementations of `PartialEq` for the primitive types, and
+//! comparisons such as `slice == []` then fail to infer their types in every program that uses this crate.
 
 use super::drawing::Drawing;
-use serde_json::{Value, json};
+use std::fmt::{Display, Write};
 
 impl Drawing {
     /// The drawing as a JSON object.
@@ -21,33 +24,54 @@ impl Drawing {
     ///
     /// `note`, `cluster` and `state` are a string or `null`; all other values are a string or a list. Kinds and states
     /// are the words that [`NodeKind`](super::NodeKind), [`EdgeKind`](super::EdgeKind) and [`State`](super::State)
-    /// display. Nodes and edges stand in the order in which they were added, one on each line. The order of an object's
-    /// members means nothing.
+    /// display. Nodes and edges stand in the order in which they were added.
     pub fn to_json(&self) -> String {
         let nodes = self.nodes().iter().map(|node| {
-            json!({
-                "id": node.id,
-                "kind": node.kind.to_string(),
-                "name": node.name,
-                "details": node.details,
-                "cluster": node.cluster,
-                "state": node.state.map(|state| state.to_string()),
-            })
+            let details = node.details.iter().map(string).collect::<Vec<_>>().join(", ");
+            format!(
+                r#"{{"id": {}, "kind": {}, "name": {}, "details": [{details}], "cluster": {}, "state": {}}}"#,
+                string(&node.id),
+                string(node.kind),
+                string(&node.name),
+                optional(node.cluster.as_ref()),
+                optional(node.state),
+            )
         });
         let edges = self.edges().iter().map(|edge| {
-            json!({"from": edge.from, "to": edge.to, "kind": edge.kind.to_string(), "label": edge.label})
+            let [from, to] = [string(&edge.from), string(&edge.to)];
+            let [kind, label] = [string(edge.kind), string(&edge.label)];
+            format!(r#"{{"from": {from}, "to": {to}, "kind": {kind}, "label": {label}}}"#)
         });
         format!(
             "{{\n  \"title\": {},\n  \"note\": {},\n  \"nodes\": {},\n  \"edges\": {}\n}}\n",
-            json!(self.title()),
-            json!(self.note()),
+            string(self.title()),
+            optional(self.note()),
             list(nodes),
             list(edges),
         )
     }
 }
 
-fn list(items: impl Iterator<Item = Value>) -> String {
+fn list(items: impl Iterator<Item = String>) -> String {
     let lines: Vec<String> = items.map(|item| format!("\n    {item}")).collect();
     if lines.is_empty() { "[]".to_owned() } else { format!("[{}\n  ]", lines.join(",")) }
+}
+
+fn optional(text: Option<impl Display>) -> String {
+    text.map_or_else(|| "null".to_owned(), string)
+}
+
+fn string(text: impl Display) -> String {
+    let mut quoted = String::from('"');
+    for c in text.to_string().chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            c if c.is_control() => write!(quoted, "\\u{:04x}", c as u32).expect("a String takes all text"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

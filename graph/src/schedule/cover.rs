@@ -1,108 +1,138 @@
-//! Explicit conflicts as anonymous objects, few of them: a cover of the conflict graph by stars and cliques.
+//! Explicit conflicts as uses of few anonymous objects: a cover of the conflict graph by stars and cliques.
 //!
-//! A task with partners joins *exclusively* an object all of whose members are partners (so a clique, however large, ends up
-//! as one object). For every partner that this does not cover it joins *relaxed* the partner's star, an object on which
-//! the partner alone is exclusive. So there are at most as many objects as tasks, and no more effects than conflicts and
-//! stars.
+//! A task with partners *exclusively* uses an object all of whose users are partners (so a clique, however large, becomes one
+//! object). For every partner that this does not cover, the task uses the partner's star: an object that the partner alone
+//! uses exclusively, and others *relaxed*. So there are at most as many objects as tasks, and no more uses than conflicts
+//! and stars together.
 
-use super::{ConflictScheduler, objects::Member};
+use super::{objects::ObjectUse, tasks::Tasks};
 use crate::task::TaskId;
 
-/// How many effects of a partner are looked at for a clique to join: the time to insert is linear in the partners.
+/// The number of a partner's objects that are considered as cliques to join, so that the time to insert is linear in the
+/// number of partners.
 const LOOKED_AT: usize = 4;
-/// A smaller clique is not worth joining: its object is no longer a star for the next ones.
+/// The smallest clique that is joined. Joining makes the object useless as a star for later tasks, so smaller cliques do not
+/// pay.
 const CLIQUE: u32 = 3;
 
-/// What is known of the explicit conflicts of a task.
+/// The explicit conflicts of one task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Explicit {
-    /// How many of its objects have a name, the first ones.
+    /// The number of its objects that have a name. They come first.
     pub(super) named: u32,
-    /// How many conflicts there are so far, those with tasks that have finished included.
+    /// The number of its conflicts so far, including those with finished tasks.
     pub(super) partners: u32,
-    /// The object on which it may be the only exclusive one.
-    pub(super) star: Option<u32>,
-    /// The latest insertion that it is a partner of.
-    pub(super) insertion: u64,
+    /// The object that may be its star: no other task uses it exclusively.
+    star: Option<u32>,
+    /// The latest insertion of which it is a partner.
+    insertion: u64,
 }
 
-impl ConflictScheduler {
-    /// Gives the task in `slot` conflicts with `partners`, as far as these have not finished.
-    pub(super) fn cover(&mut self, slot: usize, partners: &[TaskId]) {
+/// The explicit conflicts of all tasks, by slot.
+#[derive(Debug, Default)]
+pub(super) struct Cover {
+    explicit: Vec<Explicit>,
+    /// The number of insertions with partners so far.
+    insertions: u64,
+    /// Empty between calls, and kept for its memory.
+    partners: Vec<u32>,
+}
+
+impl Cover {
+    /// Adds a task without explicit conflicts, which has `named` objects.
+    pub(super) fn insert(&mut self, slot: usize, named: usize) {
+        let new = Explicit { named: named as u32, ..Explicit::default() };
+        if slot == self.explicit.len() {
+            self.explicit.push(new);
+        } else {
+            self.explicit[slot] = new;
+        }
+    }
+
+    /// The explicit conflicts of a task.
+    #[inline]
+    pub(super) fn of(&self, slot: u32) -> &Explicit {
+        &self.explicit[slot as usize]
+    }
+
+    /// Gives the task in `slot` conflicts with those of `partners` that have not finished.
+    pub(super) fn cover(&mut self, tasks: &mut Tasks, slot: usize, partners: &[TaskId]) {
         self.insertions += 1;
         let mut found = std::mem::take(&mut self.partners);
-        for partner in partners.iter().filter_map(|id| self.slots.get(id)) {
-            let task = &mut self.explicit[*partner as usize];
-            let new = task.insertion != self.insertions && *partner as usize != slot;
+        for partner in partners.iter().filter_map(|&id| tasks.slot(id)) {
+            let task = &mut self.explicit[partner as usize];
+            let new = task.insertion != self.insertions && partner as usize != slot;
             task.insertion = self.insertions;
             if new {
                 task.partners += 1;
-                found.push(*partner);
+                found.push(partner);
             }
         }
         self.explicit[slot].partners = found.len() as u32;
         if found.len() >= CLIQUE as usize {
-            found.iter().for_each(|&partner| self.hit(partner as usize));
+            found.iter().for_each(|&partner| self.count_user(tasks, partner as usize));
         }
         for &partner in &found {
-            if !self.join_clique(slot, partner as usize) {
-                let star = self.star(partner as usize);
-                self.enter(slot, Member::new(star, false));
+            if !self.join_clique(tasks, slot, partner as usize) {
+                let star = self.star(tasks, partner as usize);
+                tasks.add_use(slot, ObjectUse::new(star, false));
             }
         }
         found.clear();
         self.partners = found;
     }
 
-    /// The `i`-th object through which a clique may be found.
-    fn looked_at(&self, slot: usize, i: usize) -> Option<usize> {
-        self.tasks[slot].members.get(self.explicit[slot].named as usize + i).map(|member| member.object())
+    /// The `i`-th object of a task that may be a clique.
+    fn looked_at(&self, tasks: &Tasks, slot: usize, i: usize) -> Option<usize> {
+        tasks[slot].uses.get(self.explicit[slot].named as usize + i).map(|used| used.object())
     }
 
-    fn hit(&mut self, partner: usize) {
+    /// Counts a partner for each of its objects that may be a clique.
+    fn count_user(&mut self, tasks: &mut Tasks, partner: usize) {
         for i in 0..LOOKED_AT {
-            let Some(object) = self.looked_at(partner, i) else { return };
-            let object = &mut self.objects[object];
+            let Some(object) = self.looked_at(tasks, partner, i) else { return };
+            let object = &mut tasks.objects[object];
             if object.insertion != self.insertions {
-                (object.insertion, object.hits, object.joined) = (self.insertions, 0, false);
+                (object.insertion, object.partners, object.joined) = (self.insertions, 0, false);
             }
-            object.hits += 1;
+            object.partners += 1;
         }
     }
 
-    /// Whether a clique that all partners of are members of, joined now or before, covers the conflict with `partner`.
-    fn join_clique(&mut self, slot: usize, partner: usize) -> bool {
+    /// Joins a clique all of whose users are partners, if there is one. Returns whether a clique, joined now or before,
+    /// covers the conflict with `partner`.
+    fn join_clique(&mut self, tasks: &mut Tasks, slot: usize, partner: usize) -> bool {
         let now = self.insertions;
         let mut full = None;
-        for object in (0..LOOKED_AT).map_while(|i| self.looked_at(partner, i)) {
-            let candidate = &self.objects[object];
+        for object in (0..LOOKED_AT).map_while(|i| self.looked_at(tasks, partner, i)) {
+            let candidate = &tasks.objects[object];
             if candidate.insertion == now && candidate.joined {
                 return true;
             }
             if candidate.insertion == now
-                && candidate.hits >= CLIQUE
-                && candidate.hits == self.objects.usage(object).members
+                && candidate.partners >= CLIQUE
+                && candidate.partners == tasks.objects.usage(object).users
             {
                 full = Some(object);
             }
         }
         if let Some(object) = full {
-            self.objects[object].joined = true;
-            self.enter(slot, Member::new(object, true));
+            tasks.objects[object].joined = true;
+            tasks.add_use(slot, ObjectUse::new(object, true));
         }
         full.is_some()
     }
 
-    /// The object on which `partner` alone is exclusive; a new one if there is none (any more).
-    fn star(&mut self, partner: usize) -> usize {
+    /// The star of `partner`, an object that it alone uses exclusively. Creates one if there is none (any more).
+    fn star(&mut self, tasks: &mut Tasks, partner: usize) -> usize {
         if let Some(star) = self.explicit[partner].star
-            && self.objects.usage(star as usize).exclusives == 1
+            && tasks.objects.usage(star as usize).exclusive_users == 1
         {
             return star as usize;
         }
-        let star = self.objects.create(None);
+        let star = tasks.objects.create(None);
         self.explicit[partner].star = Some(star as u32);
-        self.enter(partner, Member::new(star, true));
+        tasks.add_use(partner, ObjectUse::new(star, true));
         star
     }
 }

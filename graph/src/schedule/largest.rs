@@ -1,15 +1,15 @@
-//! The search itself: a largest set of vertices without an edge between them, in a graph of at most 64 vertices.
+//! The search itself: a maximum independent set of a graph with at most 64 vertices, or a large one.
 //!
-//! Vertices are numbered by age, the oldest is 0 (or by whatever decides among sets of one size); a set of vertices is a
-//! word, and so is a row of the adjacency matrix.
+//! Vertices are numbered by age, and the oldest is 0: among sets of one size, older vertices win. A set of vertices is a word,
+//! and so is a row of the adjacency matrix.
 
 /// The most vertices that are searched at once.
 pub(super) const BLOCK: usize = u64::BITS as usize;
 
-/// The largest conflict-free set that is found before `candidates` others were rejected in a connected component.
+/// The largest conflict-free set that the search finds before it has rejected `candidates` others in a connected component.
 ///
-/// `rows[v]` are the vertices in conflict with `v`. The set is never one that a further vertex could be added to, and
-/// none of its vertices could be exchanged for an older one alone.
+/// `rows[v]` are the vertices in conflict with `v`. No further vertex can be added to the set, and none of its vertices can
+/// be exchanged for a single older one.
 pub(super) fn largest(rows: &[u64], candidates: usize) -> u64 {
     let mut rest = if rows.len() == BLOCK { u64::MAX } else { (1 << rows.len()) - 1 };
     let mut set = 0;
@@ -28,12 +28,12 @@ pub(super) fn largest(rows: &[u64], candidates: usize) -> u64 {
     set
 }
 
-/// The smallest number in a set that is not empty.
+/// The smallest vertex of a set that is not empty.
 fn first(set: u64) -> usize {
     set.trailing_zeros() as usize
 }
 
-/// Calls `f` with the numbers in a set, ascending.
+/// Calls `f` with the vertices of a set, ascending.
 fn each(mut set: u64, mut f: impl FnMut(usize)) {
     while set != 0 {
         f(first(set));
@@ -53,14 +53,14 @@ fn connected(rows: &[u64], from: u64) -> u64 {
     seen
 }
 
-/// Exchanges vertices of `set` for older ones out of `others`, one for one, until none can be. What such an exchange sets
-/// free is added.
+/// Exchanges vertices of `set` for older ones out of `others`, one for one, until that is no longer possible. Adds vertices
+/// that such an exchange makes free of conflicts.
 fn older(rows: &[u64], mut set: u64, mut others: u64) -> u64 {
     loop {
         let mut changed = false;
         each(others, |v| {
             let conflicts = rows[v] & set;
-            // None, or exactly one and that is younger.
+            // No conflict, or exactly one, with a younger vertex.
             if conflicts & conflicts.wrapping_sub(1) == 0 && (conflicts == 0 || first(conflicts) > v) {
                 set ^= conflicts | 1 << v;
                 others ^= conflicts | 1 << v;
@@ -78,7 +78,7 @@ struct Search<'a> {
     rows: &'a [u64],
     best: u64,
     size: u32,
-    /// How many candidates may yet be rejected.
+    /// The number of candidates that may still be rejected.
     left: usize,
 }
 
@@ -92,7 +92,7 @@ impl Search<'_> {
                 (self.best, self.size) = (chosen, size);
                 return;
             }
-            // Nothing was found yet on the first descent; afterwards a candidate has to promise more.
+            // The first descent has no set to compare with; afterwards a candidate must be able to be larger.
             if free == 0
                 || self.size > 0 && size + self.bound(free, self.size.saturating_sub(size)) <= self.size
             {
@@ -107,8 +107,8 @@ impl Search<'_> {
         }
     }
 
-    /// Chooses every vertex with at most one conflict, which some largest set contains; gives a vertex with the fewest
-    /// conflicts among the rest (any, if there is none).
+    /// Chooses every vertex with at most one conflict, which some largest set contains. Returns a vertex with the fewest
+    /// conflicts among the rest (any vertex if there is no rest).
     fn reduce(&self, free: &mut u64, chosen: &mut u64) -> usize {
         loop {
             let (mut vertex, mut fewest, before) = (0, u32::MAX, *free);
@@ -131,8 +131,8 @@ impl Search<'_> {
         }
     }
 
-    /// At most how many vertices of `free` a conflict-free set contains: one of each clique of a cover. Counting ends
-    /// above `enough`.
+    /// An upper bound on the number of vertices of `free` in a conflict-free set: one of each clique of a cover. Counting
+    /// stops above `enough`.
     fn bound(&self, mut free: u64, enough: u32) -> u32 {
         let mut cliques = 0;
         while free != 0 && cliques <= enough {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The size of a largest set, by trying all.
+    /// The size of a largest set, by trying all sets.
     fn optimum(rows: &[u64], free: u64) -> u32 {
         if free == 0 {
             return 0;

@@ -1,16 +1,15 @@
-//! Objects, through which conflicts are represented: a task occupies its objects while it runs, and waits in the queue of
-//! one that is in its way.
+//! Objects: a task occupies its objects while it runs, and a task that is blocked waits in the queue of one of its objects.
 
 use super::queue::NONE;
 use crate::task::ObjectId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// What a task does with an object: the object's slot, and whether it needs it exclusively.
+/// The use of an object by a task: the object's slot, and whether the use is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Member(u32);
+pub(super) struct ObjectUse(u32);
 
-impl Member {
+impl ObjectUse {
     pub(super) fn new(object: usize, exclusive: bool) -> Self {
         Self((object as u32) << 1 | u32::from(exclusive))
     }
@@ -23,62 +22,66 @@ impl Member {
         self.0 & 1 == 1
     }
 
-    /// An object that is occupied more than that is in the way.
+    /// The use is blocked by an object that is occupied more than this.
     fn limit(self) -> u32 {
-        // Without a branch: 0 for an exclusive one.
+        // Without a branch: 0 for an exclusive use, and the most that relaxed uses can occupy otherwise.
         (self.0 & 1).wrapping_sub(1) >> 1
     }
 }
 
-/// How far an object is occupied by one exclusive task; otherwise it is the number of relaxed ones.
+/// The value of `occupied` for an object that one task uses exclusively. Otherwise it is the number of relaxed users.
 const OCCUPIED: u32 = 1 << 31;
 
-/// A task that is due: no later one may start before it.
+/// A due task: no later task in conflict with it may start before it.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     rank: u64,
     exclusive: bool,
 }
 
+/// An object, without its counts.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// `None` for one that stands for explicit conflicts.
+    /// `None` for an object that stands for explicit conflicts.
     name: Option<ObjectId>,
-    /// By rank.
+    /// The due tasks that use it, by rank.
     due: SmallVec<[Due; 1]>,
-    /// While a task is inserted: how many of its partners are members; which insertion that is; whether the task joins.
-    pub(super) hits: u32,
+    /// While a task is inserted: the number of its partners that use the object.
+    pub(super) partners: u32,
+    /// The insertion that `partners` and `joined` belong to.
     pub(super) insertion: u64,
+    /// Whether the inserted task uses the object, too.
     pub(super) joined: bool,
 }
 
-/// How many tasks use an object.
+/// The counts and queues of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    /// By how many it is occupied, see [`OCCUPIED`].
+    /// The running tasks that use it, see [`OCCUPIED`].
     occupied: u32,
-    /// Tasks with an effect on it that have not finished, exclusive ones included.
-    pub(super) members: u32,
-    pub(super) exclusives: u32,
-    /// The queues of tasks that the object is in the way of: relaxed, exclusive.
+    /// The tasks that use it and have not finished.
+    pub(super) users: u32,
+    /// Those of them that use it exclusively.
+    pub(super) exclusive_users: u32,
+    /// The queues of tasks that the object blocks: relaxed, exclusive.
     queues: [u32; 2],
 }
 
-const UNUSED: Usage = Usage { occupied: 0, members: 0, exclusives: 0, queues: [NONE; 2] };
+const UNUSED: Usage = Usage { occupied: 0, users: 0, exclusive_users: 0, queues: [NONE; 2] };
 
-/// All objects with a member.
+/// All objects with a user.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     all: Vec<Object>,
-    /// Apart from the rest because a search asks for nothing else.
+    /// Apart from `all`, because a search needs nothing else.
     usage: Vec<Usage>,
-    /// In which round the latest of the tasks that were started became eligible: relaxed, exclusive.
+    /// The latest round in which a task that has started became eligible: relaxed, exclusive.
     latest: Vec<[u64; 2]>,
     names: FxHashMap<ObjectId, u32>,
     free: Vec<u32>,
-    /// How many tasks are due.
+    /// The number of due tasks.
     pub(super) due: usize,
-    /// How many tasks run.
+    /// The number of running tasks.
     pub(super) running: usize,
 }
 
@@ -97,12 +100,12 @@ impl std::ops::IndexMut<usize> for Objects {
 }
 
 impl Objects {
-    /// One more than the greatest slot.
+    /// The number of slots, used or not.
     pub(super) fn slots(&self) -> usize {
         self.all.len()
     }
 
-    /// The object of that name; a new one if no task has an effect on it.
+    /// The object of that name. Creates it if no task uses it.
     pub(super) fn named(&mut self, name: ObjectId) -> usize {
         if let Some(&object) = self.names.get(&name) {
             return object as usize;
@@ -112,9 +115,9 @@ impl Objects {
         object
     }
 
-    /// An object without members.
+    /// Creates an object without users.
     pub(super) fn create(&mut self, name: Option<ObjectId>) -> usize {
-        let empty = Object { name, due: SmallVec::new(), hits: 0, insertion: 0, joined: false };
+        let empty = Object { name, due: SmallVec::new(), partners: 0, insertion: 0, joined: false };
         match self.free.pop() {
             Some(object) => {
                 self.all[object as usize] = empty;
@@ -134,9 +137,9 @@ impl Objects {
         self.usage[object]
     }
 
-    /// The queue of the tasks that the object is in the way of, and that would use it like `member`.
-    pub(super) fn queue(&mut self, member: Member) -> &mut u32 {
-        &mut self.usage[member.object()].queues[usize::from(member.exclusive())]
+    /// The queue of the tasks that the object blocks, and that would use it like `used`.
+    pub(super) fn queue(&mut self, used: ObjectUse) -> &mut u32 {
+        &mut self.usage[used.object()].queues[usize::from(used.exclusive())]
     }
 
     /// Whether a task waits for the object.
@@ -144,83 +147,84 @@ impl Objects {
         self.usage[object].queues != [NONE; 2]
     }
 
-    /// With how many tasks at most, among all that have not finished, a task is in conflict.
-    pub(super) fn conflicts(&self, members: &[Member]) -> usize {
-        let conflicts = |m: &Member| {
+    /// An upper bound on the number of unfinished tasks that a task with these uses is in conflict with.
+    pub(super) fn conflicts(&self, uses: &[ObjectUse]) -> usize {
+        let conflicts = |m: &ObjectUse| {
             let usage = self.usage[m.object()];
-            if m.exclusive() { usage.members - 1 } else { usage.exclusives }
+            if m.exclusive() { usage.users - 1 } else { usage.exclusive_users }
         };
-        members.iter().map(|m| conflicts(m) as usize).sum()
+        uses.iter().map(|m| conflicts(m) as usize).sum()
     }
 
-    /// A task gets an effect.
-    pub(super) fn enter(&mut self, member: Member) {
-        let usage = &mut self.usage[member.object()];
-        usage.members += 1;
-        usage.exclusives += u32::from(member.exclusive());
+    /// Notes that a task uses the object.
+    pub(super) fn add_user(&mut self, used: ObjectUse) {
+        let usage = &mut self.usage[used.object()];
+        usage.users += 1;
+        usage.exclusive_users += u32::from(used.exclusive());
     }
 
-    /// A task that does not run any more has gone.
-    pub(super) fn leave(&mut self, member: Member) {
-        let usage = &mut self.usage[member.object()];
-        usage.members -= 1;
-        usage.exclusives -= u32::from(member.exclusive());
-        if usage.members == 0 {
-            if let Some(name) = self.all[member.object()].name.take() {
+    /// Notes that a task, which does not run any more, is gone.
+    pub(super) fn remove_user(&mut self, used: ObjectUse) {
+        let usage = &mut self.usage[used.object()];
+        usage.users -= 1;
+        usage.exclusive_users -= u32::from(used.exclusive());
+        if usage.users == 0 {
+            if let Some(name) = self.all[used.object()].name.take() {
                 self.names.remove(&name);
             }
-            self.free.push(member.object() as u32);
+            self.free.push(used.object() as u32);
         }
     }
 
-    /// A task starts that became eligible in `round`.
-    pub(super) fn occupy(&mut self, member: Member, round: u64) {
-        self.usage[member.object()].occupied += if member.exclusive() { OCCUPIED } else { 1 };
-        let latest = &mut self.latest[member.object()][usize::from(member.exclusive())];
+    /// Notes that a task starts. It became eligible in `round`.
+    pub(super) fn occupy(&mut self, used: ObjectUse, round: u64) {
+        self.usage[used.object()].occupied += if used.exclusive() { OCCUPIED } else { 1 };
+        let latest = &mut self.latest[used.object()][usize::from(used.exclusive())];
         *latest = round.max(*latest);
     }
 
-    /// A task has run; whether the object is free now.
-    pub(super) fn vacate(&mut self, member: Member) -> bool {
-        let occupied = &mut self.usage[member.object()].occupied;
-        *occupied -= if member.exclusive() { OCCUPIED } else { 1 };
+    /// Notes that a task has run. Returns whether the object is free now.
+    pub(super) fn vacate(&mut self, used: ObjectUse) -> bool {
+        let occupied = &mut self.usage[used.object()].occupied;
+        *occupied -= if used.exclusive() { OCCUPIED } else { 1 };
         *occupied == 0
     }
 
-    /// A task is due from now on. Ranks ascend.
-    pub(super) fn hold(&mut self, member: Member, rank: u64) {
-        self.all[member.object()].due.push(Due { rank, exclusive: member.exclusive() });
+    /// Notes that a task is due from now on. Ranks ascend.
+    pub(super) fn add_due(&mut self, used: ObjectUse, rank: u64) {
+        self.all[used.object()].due.push(Due { rank, exclusive: used.exclusive() });
     }
 
-    /// A task that was due starts or is withdrawn.
-    pub(super) fn release(&mut self, member: Member, rank: u64) {
-        self.all[member.object()].due.retain(|due| due.rank != rank);
+    /// Notes that a due task starts or is withdrawn.
+    pub(super) fn remove_due(&mut self, used: ObjectUse, rank: u64) {
+        self.all[used.object()].due.retain(|due| due.rank != rank);
     }
 
-    /// Whether the object is in the way of a task of that level: occupied, or wanted by one that is due before.
-    pub(super) fn in_the_way(&self, member: Member, level: u64) -> bool {
-        self.usage[member.object()].occupied > member.limit() || self.due > 0 && self.held(member, level)
+    /// Whether the object blocks a task of that level: it is occupied, or a task that is due before uses it.
+    pub(super) fn blocks(&self, used: ObjectUse, level: u64) -> bool {
+        self.usage[used.object()].occupied > used.limit() || self.due > 0 && self.is_held(used, level)
     }
 
-    /// An object that is in the way.
-    pub(super) fn any_in_the_way(&self, members: &[Member], level: u64) -> Option<Member> {
+    /// A use of an object that blocks a task of that level, if there is one.
+    pub(super) fn blocking(&self, uses: &[ObjectUse], level: u64) -> Option<ObjectUse> {
         if self.running + self.due == 0 {
             return None;
         }
-        // From the end, where the star of a task with explicit conflicts mostly is, with the most others on it.
-        let occupied = members.iter().rev().find(|m| self.usage[m.object()].occupied > m.limit());
-        let held = || members.iter().find(|m| self.held(**m, level));
+        // From the end: there a task with explicit conflicts mostly has its star, the object with the most users.
+        let occupied = uses.iter().rev().find(|m| self.usage[m.object()].occupied > m.limit());
+        let held = || uses.iter().find(|m| self.is_held(**m, level));
         occupied.or_else(|| if self.due > 0 { held() } else { None }).copied()
     }
 
-    fn held(&self, member: Member, level: u64) -> bool {
-        let due = self.all[member.object()].due.iter().take_while(|due| due.rank < level);
-        due.into_iter().any(|due| due.exclusive || member.exclusive())
+    /// Whether a task that is due before uses the object, in conflict with `used`.
+    fn is_held(&self, used: ObjectUse, level: u64) -> bool {
+        let due = self.all[used.object()].due.iter().take_while(|due| due.rank < level);
+        due.into_iter().any(|due| due.exclusive || used.exclusive())
     }
 
-    /// The latest round of a task that was started on the object and is in conflict with `member`.
-    pub(super) fn latest_conflict(&self, member: Member) -> u64 {
-        let [relaxed, exclusive] = self.latest[member.object()];
-        if member.exclusive() { exclusive.max(relaxed) } else { exclusive }
+    /// The latest round in which a task became eligible that has started and is in conflict with `used`.
+    pub(super) fn latest_conflict(&self, used: ObjectUse) -> u64 {
+        let [relaxed, exclusive] = self.latest[used.object()];
+        if used.exclusive() { exclusive.max(relaxed) } else { exclusive }
     }
 }

@@ -1,22 +1,32 @@
-//! Queues of waiting tasks: pairing heaps whose nodes are the tasks' own slots, so that a task can be in one queue at a
-//! time and no queue ever allocates.
+//! Queues of waiting tasks: pairing heaps whose nodes are the tasks' own slots, so that a task can be in one queue at a time
+//! and no queue ever allocates.
 //!
-//! A queue is its root slot ([`NONE`] if it is empty). Adding costs one comparison; taking the first costs an amortised
-//! logarithm; a task may leave from anywhere.
+//! A queue is its root slot, or [`NONE`] if it is empty. Adding costs one comparison, taking the first costs an amortised
+//! logarithm, and a task may leave from anywhere. Pairing heaps are described in M. Fredman, R. Sedgewick, D. Sleator,
+//! R. Tarjan, "The Pairing Heap: A New Form of Self-Adjusting Heap", 1986.
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// The smallest level of tasks that are not due.
+const NOT_DUE: u64 = 1 << 63;
+
+/// The level of a task that is not due: a higher priority has a smaller level. The level of a due task is its rank, which is
+/// below all of these.
+pub(super) fn level(priority: i32) -> u64 {
+    NOT_DUE + (i64::from(i32::MAX) - i64::from(priority)) as u64
+}
+
 /// The order in queues: smaller is first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// See [`level`](super::level).
+    /// See [`level`].
     pub(super) level: u64,
     /// The task's id: its age.
     pub(super) age: u64,
 }
 
-/// `previous` is the sibling before, or the parent of a first child.
+/// A node of a heap. `previous` is the sibling before, or the parent of a first child.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: Key,
@@ -74,7 +84,7 @@ impl Queues {
         *root = self.merge(*root, rest);
     }
 
-    /// Makes one queue of two; only roots go in and only a root comes out.
+    /// Makes one queue of two. Takes two roots and returns one.
     fn merge(&mut self, a: u32, b: u32) -> u32 {
         if a == NONE || b == NONE {
             return if a == NONE { b } else { a };
@@ -89,8 +99,8 @@ impl Queues {
         parent
     }
 
-    /// Makes one queue of a list of siblings: in pairs from the left, then all from the right. That order is what the
-    /// logarithm comes from.
+    /// Makes one queue of a list of siblings: in pairs from the left, then all from the right. The logarithm comes from that
+    /// order.
     fn merge_all(&mut self, mut first: u32) -> u32 {
         let mut pairs = NONE;
         while first != NONE {
@@ -110,7 +120,7 @@ impl Queues {
         root
     }
 
-    /// Makes a root of `slot`; gives what was its next sibling.
+    /// Makes `slot` a root. Returns its former next sibling.
     fn detach(&mut self, slot: u32) -> u32 {
         let node = &mut self.nodes[slot as usize];
         node.previous = NONE;

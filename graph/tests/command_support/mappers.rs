@@ -1,10 +1,10 @@
-//! Range mappers for random programs. All are monotonic and stay in the buffer; those for writes are exact.
+//! Range mappers for random programs. All are monotonic and stay in the buffer; mappers for writes are exact.
 
 use anabranch_graph::command::{Mapper, erase};
 use anabranch_grid::*;
 use std::sync::Arc;
 
-/// Takes random choices one after the other; zeros, the simplest ones, when they are used up.
+/// Takes random choices one after the other. When they are used up, it takes zeros, the simplest choices.
 pub struct Picks<'a>(pub &'a [u16]);
 
 impl Picks<'_> {
@@ -56,7 +56,7 @@ fn two_parts(extent: Extent<3>) -> Region<3> {
     ])
 }
 
-/// A mapper for reading, and its name. It maps to `readable` only.
+/// A mapper for reading, and its name. It maps only to points of `readable`.
 pub fn reading(picks: &mut Picks, extent: Extent<3>, readable: &Region<3>) -> (Mapper, &'static str) {
     let radius = std::array::from_fn(|_| picks.below(3));
     let near = neighborhood(radius);
@@ -72,7 +72,7 @@ pub fn reading(picks: &mut Picks, extent: Extent<3>, readable: &Region<3>) -> (M
         7 => (three(fixed(picks.part_of(GridBox::full(extent))), extent), "fixed"),
         8 => match flat {
             Some(flat) if radius[0] > 0 => {
-                // In two dimensions, where the index space is flat, too.
+                // In two dimensions, if the index space is also flat.
                 let mapper = erase(transposed(), flat);
                 let three = three(permuted([1, 0, 2]), extent);
                 (
@@ -109,7 +109,7 @@ pub fn reading(picks: &mut Picks, extent: Extent<3>, readable: &Region<3>) -> (M
     (within(mapper, readable.clone()), name)
 }
 
-/// A mapper for writing, and its name. `rows`: the index space is cut along axis 0 only.
+/// A mapper for writing, and its name. With `rows`, the index space is cut along axis 0 only.
 pub fn writing(
     picks: &mut Picks,
     extent: Extent<3>,

@@ -1,4 +1,4 @@
-//! What a program does when its tasks run one after the other, as if there were one node.
+//! The model: the memory of a program whose tasks run one after the other on one node.
 
 use anabranch_graph::{BufferId, TaskId};
 use anabranch_grid::{Extent, GridBox, Point, Region};
@@ -47,7 +47,7 @@ impl Array {
 
 pub type Memory = BTreeMap<BufferId, Array>;
 
-/// What is given from the start.
+/// The contents of a buffer that is initialised.
 pub fn initial(extent: Extent<3>, buffer: BufferId) -> Array {
     let mut array = Array::new(extent);
     for p in array.points() {
@@ -56,17 +56,17 @@ pub fn initial(extent: Extent<3>, buffer: BufferId) -> Array {
     array
 }
 
-/// What a task writes to a point, if it does not look at what was there, or does.
+/// The element that a task writes to a point: an overwrite if `old` is `None`, an update otherwise.
 pub fn result(task: TaskId, buffer: BufferId, p: Point<3>, old: Option<Element>) -> Element {
     Element { value: mix(&[task.0, buffer.0, at(p), old.map_or(0, |e| e.value)]), stamp: task }
 }
 
-/// What a leaf contributes to an element, from the identity.
+/// The contribution of a leaf to an element, from the identity.
 pub fn contribution(task: TaskId, leaf: u32, p: Point<3>) -> u64 {
     mix(&[task.0, leaf as u64, at(p)])
 }
 
-/// Neither commutative nor associative, so that another shape of the tree or another order shows.
+/// An operator that is neither commutative nor associative, so that it reveals another tree or another order.
 pub fn join(a: u64, b: u64) -> u64 {
     mix(&[a, b, 7])
 }
@@ -76,7 +76,7 @@ pub fn tree(range: std::ops::Range<u32>, leaf: &dyn Fn(u32) -> u64) -> u64 {
     if range.len() == 1 {
         return leaf(range.start);
     }
-    // The largest power of two that is not all: neighbours first.
+    // The largest power of two that is less than all, so that neighbours are combined first.
     let middle = range.start + (range.end - range.start).next_power_of_two() / 2;
     join(tree(range.start..middle, leaf), tree(middle..range.end, leaf))
 }

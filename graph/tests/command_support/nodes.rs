@@ -1,4 +1,4 @@
-//! Nodes with memory of their own, that execute their commands in a random order that keeps each node's dependencies.
+//! Simulated nodes: each has its own memory and executes its commands in a random order that keeps their dependencies.
 
 use super::{model::*, program::*};
 use anabranch_graph::{command::*, *};
@@ -16,7 +16,7 @@ type Partials = BTreeMap<u32, (Range<u32>, BTreeMap<Point<3>, u64>)>;
 struct Node {
     commands: Vec<Command>,
     memory: Memory,
-    /// What has been computed here and has arrived, by task and buffer.
+    /// The partial results that were computed here or have arrived, by task and buffer.
     partials: HashMap<(TaskId, BufferId), Partials>,
     inbox: HashMap<(TaskId, BufferId), Vec<Elements>>,
     /// By the task that needs them.
@@ -27,8 +27,8 @@ struct Node {
     done: usize,
 }
 
-/// Tells all nodes' graphs of the program, checks the graphs, and executes the commands.
-/// Returns how many commands of each kind there were.
+/// Submits the program to all nodes' graphs, checks the graphs, and executes the commands. Returns the number of commands of
+/// each kind.
 pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) -> BTreeMap<String, usize> {
     let mut graphs: Vec<_> = (0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect();
     let mut machine: Vec<_> = (0..nodes).map(|_| Node::default()).collect();
@@ -64,7 +64,7 @@ pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) ->
     kinds
 }
 
-/// Executes one command of some node; whether there is one that can be.
+/// Executes one command of some node. Returns whether there was one to execute.
 fn step(machine: &mut [Node], tasks: &HashMap<TaskId, &Task>, seed: &mut u64) -> bool {
     let random = |seed: &mut u64| {
         *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -115,7 +115,7 @@ fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<Ta
                         task.before[buffer].get(p),
                         "N{number} pushes {p} of {buffer:?} current"
                     );
-                    (p, element.expect("what is pushed was written"))
+                    (p, element.expect("a pushed element was written"))
                 });
                 let message = Elements(message.collect());
                 machine[node.0 as usize].inbox.entry(name(buffer)).or_default().push(message);
@@ -204,7 +204,7 @@ impl Node {
         }
     }
 
-    /// Executes what sends no message.
+    /// Executes a command that sends no message.
     fn execute_alone(&mut self, command: &Command, task: &Task, tasks: &HashMap<TaskId, &Task>) {
         match &command.kind {
             CommandKind::Execute { chunk, leaves } => self.execute_chunk(task, chunk, leaves),
@@ -282,7 +282,7 @@ impl Node {
         }
     }
 
-    /// What must hold of the edges of any graph.
+    /// Checks the edges of a graph.
     fn check_edges(&self, actions: &[Action]) {
         let mut transfers = HashSet::new();
         let (mut epoch, mut horizon, mut applied) = (CommandId::EPOCH, CommandId::EPOCH, CommandId::EPOCH);
@@ -314,7 +314,7 @@ impl Node {
         self.check_effects(actions);
     }
 
-    /// Commands with effects on one object are ordered, or conflict, as the stricter order says.
+    /// Checks that commands with effects on one object are ordered or in conflict, as the stricter order demands.
     fn check_effects(&self, actions: &[Action]) {
         let mut effects: HashMap<TaskId, &[Effect]> = HashMap::new();
         for action in actions {
@@ -361,7 +361,7 @@ fn pairs(a: &[Effect], b: &[Effect]) -> Vec<(Order, Order)> {
     a.iter().filter_map(common).collect()
 }
 
-/// What the graph says is current on a node is what the model has.
+/// Checks that the contents that are current on a node, according to its graph, are those of the model.
 fn check_memory(graph: &CommandGraph, node: &Node, last: &Memory) {
     for (&buffer, array) in last {
         for p in points(&graph.current(buffer)) {
@@ -371,8 +371,8 @@ fn check_memory(graph: &CommandGraph, node: &Node, last: &Memory) {
     }
 }
 
-/// Everything that was written is current on all nodes after the last epoch, nothing has two owners, and what a task
-/// has written has one.
+/// Checks that all written points are current on all nodes after the last epoch, that no point has two owners, and that every
+/// point that a task wrote has one.
 fn check_owners(graphs: &[CommandGraph], last: &Memory) {
     for (&buffer, array) in last {
         let mut owned = Region::empty();

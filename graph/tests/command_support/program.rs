@@ -1,4 +1,4 @@
-//! Random programs: from a list of random choices to valid launches, and what they do in the model.
+//! Random programs: from a list of random choices to valid launches and their results in the model.
 
 use super::{
     mappers::{Picks, reading, writing},
@@ -7,7 +7,7 @@ use super::{
 use anabranch_graph::{command::*, *};
 use anabranch_grid::{Chunk, Extent, GridBox, Region, split_1d};
 
-/// A task and what the memory holds before it.
+/// A task, and the contents of the memory before it.
 pub struct Task {
     pub id: TaskId,
     pub work: Work,
@@ -45,7 +45,7 @@ impl Task {
         }
     }
 
-    /// The parts of an access, or of what a reduction reads, by a chunk.
+    /// The regions that a chunk reads, also for a reduction.
     pub fn reads(&self, chunk: &Chunk<3>) -> Vec<(BufferId, Region<3>)> {
         let reading = self.accesses.iter().filter(|a| a.mode.reads());
         let mut found: Vec<_> = reading.map(|a| (a.buffer, (a.mapper)(chunk))).collect();
@@ -75,7 +75,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The actions of a random program, and what the memory holds in the end.
+    /// The actions of a random program, and the contents of the memory at the end.
     pub fn program(nodes: u16, steps: &[Vec<u16>]) -> (Vec<Action>, Memory) {
         let mut builder = Self {
             nodes,
@@ -117,7 +117,7 @@ impl Builder {
         }
     }
 
-    /// The last tasks again, with the same mappers: a loop.
+    /// Repeats the last tasks with the same mappers, like a loop.
     fn repeat(&mut self, picks: &mut Picks) {
         let launches = self.actions.iter().filter_map(|action| match action {
             Action::Launch(task) => Some(task),
@@ -227,7 +227,7 @@ impl Builder {
         self.submit(task);
     }
 
-    /// `all`: of everything; otherwise of what is picked.
+    /// Adds a snapshot of everything if `all`, and of random buffers otherwise.
     fn snapshot(&mut self, work: Work, picks: &mut Picks, all: bool) {
         let mut task = self.task(work, Hints::default());
         let names: Vec<_> = self.memory.keys().copied().collect();
@@ -269,7 +269,7 @@ impl Builder {
             let mode = [Mode::Write, Mode::Read, Mode::Read, Mode::Update][picks.below(4)];
             let (mapper, name) = match mode {
                 Mode::Read => reading(picks, extent, &written),
-                // Sometimes only one half, so that another access has the other one.
+                // Sometimes only one half, so that another access can have the other half.
                 Mode::Write => {
                     let half = picks.part_of(GridBox::full(extent));
                     writing(picks, extent, rows, half.into())

@@ -17,7 +17,7 @@ fn branch(rows: &[u128], mut free: u128, mut size: usize, best: &mut usize) {
             if size + cliques(rows, free) <= *best {
                 return;
             }
-            // The vertex with the most conflicts: either it is part of the set, or it is not.
+            // The vertex with the most conflicts is either part of the set or not.
             let Some(v) = bits(free).max_by_key(|&v| degree(v)) else { return };
             branch(rows, free & !(rows[v] | 1 << v), size + 1, best);
             free &= !(1 << v);
@@ -28,7 +28,7 @@ fn branch(rows: &[u128], mut free: u128, mut size: usize, best: &mut usize) {
     }
 }
 
-/// The number of cliques in a cover of `free`: no set is larger.
+/// The number of cliques in a cover of `free`. No conflict-free set is larger.
 fn cliques(rows: &[u128], mut free: u128) -> usize {
     let mut cliques = 0;
     while free != 0 {

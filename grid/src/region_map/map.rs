@@ -1,22 +1,25 @@
-//! Region maps: a value for every point of a buffer, updated and queried by box.
+//! The map and its operations.
 
-use crate::sorted::{Entry, Run, Sorted};
-use crate::{Extent, GridBox};
+use super::{
+    entry::{Entry, Run},
+    sorted::Sorted,
+};
+use crate::{grid_box::GridBox, point::Extent};
 use smallvec::SmallVec;
 use std::fmt;
 
 /// A total map from every point of an extent to a value, stored as disjoint boxes with their values.
 ///
-/// What an operation writes is merged with neighbours of equal value wherever both form one box, so the map stays
-/// small. In a layout that is split along one axis this makes every entry maximal.
+/// An operation merges the entries that it writes with neighbours of equal value wherever both form one box, so the map
+/// stays small. In a map that is split along one axis only, this makes every entry maximal.
 ///
 /// # Cost
-/// One entry is inline: a map that is always updated as a whole never allocates. Entries are sorted along one axis,
-/// that of the first split. A layout that is split along a single axis, whichever it is (intervals of a 1-D buffer,
-/// rows or columns of a matrix), is a sorted vector of intervals: updates and queries find their place by binary
-/// search, and only an update that adds or removes entries moves those behind them. Layouts split on several axes
-/// cost a binary search plus a scan of the entries that overlap the box on the sorted axis (the tiles of one row of
-/// tiles, say). An axis that turns out to separate badly is exchanged for the one with the most distinct cuts.
+/// One entry is stored inline: a map that is always updated as a whole never allocates. Entries are sorted along one axis,
+/// the axis of the first split. A map that is split along a single axis (intervals of a 1-D buffer, rows or columns of a
+/// matrix) is a sorted vector of intervals: updates and queries find their place by binary search, and only an update that
+/// adds or removes entries moves later entries. A map that is split along several axes costs a binary search plus a scan
+/// of the entries that overlap the box on the sorted axis (the tiles of one row of tiles, say). If the sorted axis turns
+/// out to separate badly, the map changes to the axis with the most distinct cuts.
 ///
 /// ```
 /// use anabranch_grid::{GridBox, RegionMap};
@@ -34,7 +37,7 @@ use std::fmt;
 pub struct RegionMap<const D: usize, V: Clone + PartialEq> {
     bounds: GridBox<D>,
     /// Disjoint, covering `bounds`.
-    pub(crate) entries: Sorted<D, V>,
+    entries: Sorted<D, V>,
 }
 
 impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
@@ -45,7 +48,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         Self { bounds, entries: Sorted::new(only) }
     }
 
-    /// The extent that the map covers; all zero where it was created with an empty one.
+    /// The extent that the map covers; all zero if it was created with an empty one.
     pub fn extent(&self) -> Extent<D> {
         self.bounds.extent()
     }
@@ -55,7 +58,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         self.entries.as_slice().len()
     }
 
-    /// Whether the map has no entry, because its extent is empty.
+    /// Whether the map has no entry. That is so only if its extent is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -113,12 +116,11 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         self.entries.replace(&target, near, hits, run);
     }
 
-    /// Changes the values of the points of `range` where they are: entries at the border of the box are split first,
-    /// then `change` is called once per entry inside. Points outside the extent are ignored.
+    /// Changes the values of the points of `range` in place: splits the entries at the border of the box, then calls `change`
+    /// once per entry inside. Points outside the extent are ignored.
     ///
-    /// Cheaper than [`apply`](RegionMap::apply) for values that own memory, and a little less tidy: of entries that
-    /// are equal afterwards, those are merged that are neighbours along the sorted axis. [`merge`](RegionMap::merge)
-    /// does the rest.
+    /// Cheaper than [`apply`](RegionMap::apply) for values that own memory, but it may leave more entries: it merges only
+    /// equal entries that are neighbours along the sorted axis. [`merge`](RegionMap::merge) merges the rest.
     pub fn modify(&mut self, range: &GridBox<D>, mut change: impl FnMut(&mut V)) {
         let target = self.bounds.intersection(range);
         if target.is_empty() {
@@ -148,9 +150,9 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         }
     }
 
-    /// Gives every point of `range` the value that `change` makes of its old one, splitting entries at the border of
-    /// the box where the value does change. `change` is called once per entry that shares points with the box.
-    /// Points outside the extent are ignored.
+    /// Gives every point of `range` the value that `change` makes of the old one. Calls `change` once per entry that shares
+    /// points with the box, and splits entries at the border of the box only if their value changes. Points outside the
+    /// extent are ignored.
     pub fn apply(&mut self, range: &GridBox<D>, mut change: impl FnMut(&V) -> V) {
         let target = self.bounds.intersection(range);
         if target.is_empty() {
@@ -197,7 +199,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         }
     }
 
-    /// The parts of entries inside `range` (clipped to it), with their values, in no particular order.
+    /// The entries that share points with `range`, clipped to it, with their values, in no particular order.
     #[inline]
     pub fn query(&self, range: &GridBox<D>) -> Query<'_, D, V> {
         let range = self.bounds.intersection(range);
@@ -205,13 +207,13 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
         Query { range, entries: entries.iter() }
     }
 
-    /// Calls `visit` with what [`query`](RegionMap::query) gives.
+    /// Calls `visit` with every item of [`query`](RegionMap::query).
     #[inline]
     pub fn for_each(&self, range: &GridBox<D>, mut visit: impl FnMut(GridBox<D>, &V)) {
         self.query(range).for_each(|(part, value)| visit(part, value));
     }
 
-    /// The first split of a map with one entry decides the axis that entries are sorted along.
+    /// Chooses the axis that entries are sorted along, if `target` is the first split of a map with one entry.
     fn prepare_split(&mut self, target: &GridBox<D>) {
         if self.len() == 1 {
             let is_cut = |&axis: &usize| target.extent()[axis] != self.bounds.extent()[axis];
@@ -220,7 +222,7 @@ impl<const D: usize, V: Clone + PartialEq> RegionMap<D, V> {
     }
 }
 
-/// Iterator over the parts of a region map's entries inside a box; see [`RegionMap::query`].
+/// An iterator over the entries of a region map inside a box; see [`RegionMap::query`].
 #[derive(Clone)]
 pub struct Query<'a, const D: usize, V> {
     range: GridBox<D>,
@@ -240,5 +242,53 @@ impl<'a, const D: usize, V> Iterator for Query<'a, D, V> {
 impl<const D: usize, V: Clone + PartialEq + fmt::Debug> fmt::Debug for RegionMap<D, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.entries()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 300;
+
+    fn line(axis: usize, at: usize) -> GridBox<3> {
+        GridBox::full([SIZE; 3]).with_axis(axis, at..at + 1)
+    }
+
+    /// The largest number of entries that an operation on one slice along `axis` looks at.
+    fn most_scanned(map: &RegionMap<3, usize>, axis: usize) -> usize {
+        (0..SIZE).map(|at| map.entries.near(&line(axis, at)).len()).max().unwrap()
+    }
+
+    #[test]
+    fn slices_along_any_axis_are_found_by_binary_search() {
+        for axis in 0..3 {
+            let mut map = RegionMap::new([SIZE; 3], 0);
+            (0..SIZE).for_each(|step| map.update(&line(axis, step * 7 % SIZE), step + 1));
+            assert_eq!(map.len(), SIZE);
+            assert!(most_scanned(&map, axis) <= 3);
+        }
+    }
+
+    #[test]
+    fn an_axis_that_separates_badly_is_exchanged() {
+        let mut map = RegionMap::new([SIZE; 3], 0);
+        map.update(&GridBox::full([1, SIZE, SIZE]), 1);
+        assert_eq!(map.entries.axis(), 0);
+        for step in 0..3 * SIZE {
+            map.update(&line(2, step * 7 % SIZE), step + 2);
+        }
+        assert_eq!((map.entries.axis(), map.len()), (2, SIZE));
+        assert!(most_scanned(&map, 2) <= 3);
+    }
+
+    #[test]
+    fn one_entry_needs_no_heap() {
+        let mut map = RegionMap::new([SIZE; 3], 0);
+        for step in 1..10 {
+            map.update(&GridBox::full([SIZE; 3]), step);
+            map.apply(&GridBox::full([SIZE; 3]), |value| value + 1);
+        }
+        assert!(!map.entries.list.spilled());
     }
 }

@@ -1,15 +1,16 @@
-//! Layouts that are split along one axis only: a sorted vector of intervals, where nothing has to be searched for that
-//! is not next to its place.
+//! Region maps that are split along one axis only: their entries are a sorted vector of intervals, and equal neighbours are
+//! consecutive.
 
-use crate::GridBox;
-use crate::sorted::{Entry, Sorted};
+use super::{entry::Entry, sorted::Sorted};
+use crate::grid_box::GridBox;
 use std::ops::Range;
 
 impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
-    /// The entries that share points with `target`, if they and it are intervals along the sorted axis.
+    /// The positions of the entries that share points with `target`, if all entries and `target` are intervals along the
+    /// sorted axis.
     #[inline]
-    pub(crate) fn intervals(&mut self, target: &GridBox<D>, bounds: &GridBox<D>) -> Option<Range<usize>> {
-        if !self.are_intervals || !is_interval(target, bounds, self.axis()) {
+    pub(super) fn intervals(&mut self, target: &GridBox<D>, bounds: &GridBox<D>) -> Option<Range<usize>> {
+        if !self.are_intervals || !target.is_interval_of(bounds, self.axis()) {
             return None;
         }
         let found = self.overlapping_intervals(target);
@@ -17,9 +18,9 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         Some(found)
     }
 
-    /// The entries that share points with `target`, where all are intervals.
+    /// The positions of the entries that share points with `target`, if all entries are intervals.
     #[inline]
-    pub(crate) fn overlapping_intervals(&self, target: &GridBox<D>) -> Range<usize> {
+    pub(super) fn overlapping_intervals(&self, target: &GridBox<D>) -> Range<usize> {
         let axis = self.axis();
         let (low, high) = (target.low(axis), target.high(axis));
         let start = self.first_reaching(low + 1);
@@ -29,8 +30,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         }
     }
 
-    /// Gives the points of `target`, which `hits` overlap, one value.
-    pub(crate) fn replace_intervals(&mut self, target: &GridBox<D>, hits: Range<usize>, value: V) {
+    /// Gives the points of `target` one value. `hits` are the entries that overlap it.
+    pub(super) fn replace_intervals(&mut self, target: &GridBox<D>, hits: Range<usize>, value: V) {
         let axis = self.axis();
         let (mut low, mut high) = (target.low(axis), target.high(axis));
         let Range { mut start, mut end } = hits;
@@ -43,7 +44,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
             list[start].value = value;
             return;
         }
-        // Equal neighbours become part of the new entry. Where an entry sticks out, the neighbour is what remains of it.
+        // Equal neighbours become part of the new entry. If an entry sticks out, its rest is the neighbour.
         let (first, last) = (list[start].range.low(axis), list[end - 1].range.high(axis));
         let before = if first < low { Some(start) } else { start.checked_sub(1) };
         if let Some(before) = before.filter(|&at| list[at].value == value) {
@@ -80,8 +81,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         }
     }
 
-    /// Cuts the entries `hits` at the border of `target`. Returns those inside.
-    pub(crate) fn split_intervals(&mut self, target: &GridBox<D>, mut hits: Range<usize>) -> Range<usize> {
+    /// Cuts the entries `hits` at the border of `target`. Returns the positions of the entries inside.
+    pub(super) fn split_intervals(&mut self, target: &GridBox<D>, mut hits: Range<usize>) -> Range<usize> {
         if hits.len() == 1 && self.list[hits.start].range == *target {
             return hits;
         }
@@ -93,7 +94,7 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         hits
     }
 
-    /// Cuts an entry in two, if `cut` is inside it.
+    /// Cuts an entry in two if `cut` is inside it. Returns whether it did.
     fn split_interval(&mut self, at: usize, cut: usize) -> bool {
         let axis = self.axis();
         let whole = self.list[at].range;
@@ -107,8 +108,8 @@ impl<const D: usize, V: Clone + PartialEq> Sorted<D, V> {
         inside
     }
 
-    /// Merges the entries `changed` with each other and their neighbours where they are equal.
-    pub(crate) fn merge_intervals(&mut self, changed: Range<usize>) {
+    /// Merges the entries `changed` with each other and their neighbours if they are equal.
+    pub(super) fn merge_intervals(&mut self, changed: Range<usize>) {
         let axis = self.axis();
         let near = changed.start.saturating_sub(1)..(changed.end + 1).min(self.list.len());
         let equal = |pair: &[Entry<D, V>]| pair[0].value == pair[1].value;
@@ -140,14 +141,4 @@ impl<const D: usize, V> Entry<D, V> {
         self.range = self.range.with_axis(axis, interval);
         self.reach = self.range.high(axis);
     }
-}
-
-/// Whether `range` is all of `bounds` on the axes other than `axis`.
-#[inline]
-pub(crate) fn is_interval<const D: usize>(range: &GridBox<D>, bounds: &GridBox<D>, axis: usize) -> bool {
-    // In 0 dimensions there is no axis.
-    D > 0
-        && (0..D)
-            .filter(|&other| other != axis)
-            .all(|other| range.low(other) == bounds.low(other) && range.high(other) == bounds.high(other))
 }
