@@ -45,15 +45,15 @@
 //! # How it works
 //! Conflicts are not stored as edges: a thousand exclusive tasks on one object would have half a million. A task occupies its
 //! objects while it runs. A task that must wait does so in the queue of one object that blocks it, until that object is
-//! free ([`objects`], [`queue`], [`tasks`]). Explicit conflicts ([`insert_with`](ConflictScheduler::insert_with)) become
-//! effects on anonymous objects ([`cover`]).
+//! free (`objects`, `queue`, `tasks`). Explicit conflicts ([`insert_with`](ConflictScheduler::insert_with)) become
+//! effects on anonymous objects (`cover`).
 //!
-//! A call to [`update`](ConflictScheduler::update) takes these steps ([`scheduler`]):
+//! A call to [`update`](ConflictScheduler::update) takes these steps (`scheduler`):
 //!
 //! 1. Finished tasks free their objects.
 //! 2. Level by level (due tasks in their order, then priorities from the highest), the tasks that wait for a freed object and
 //!    the newly eligible ones are collected, if no object blocks them.
-//! 3. The largest set of them without a conflict that the search finds starts ([`search`], [`largest`]); the rest waits.
+//! 3. The largest set of them without a conflict that the search finds starts (`search`, `largest`); the rest waits.
 //! 4. Two of the waiting tasks, in turn, are checked: if a task was passed over for too long, it becomes due.
 
 mod cover;
