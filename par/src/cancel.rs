@@ -1,13 +1,13 @@
-//! Cancellation: what has not begun is left out.
+//! Cancellation of work that has not begun.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::*},
 };
 
-/// Cancels whatever looks at it: loops between their chunks, and in the crate `anabranch` tasks that have not begun.
+/// Cancels the work that has the token: loops look at it between their chunks, and the crate `anabranch` before a task begins.
 ///
-/// Clones are the same token. What takes long can look at it itself.
+/// All clones are the same token. A closure that takes long can look at the token itself.
 ///
 /// ```
 /// use anabranch_par::prelude::*;
@@ -26,17 +26,17 @@ use std::sync::{
 pub struct CancellationToken(Arc<AtomicBool>);
 
 impl CancellationToken {
-    /// A token that is not cancelled.
+    /// Makes a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancels, for good.
+    /// Cancels the work. This cannot be undone.
     pub fn cancel(&self) {
         self.0.store(true, Release);
     }
 
-    /// Whether it was cancelled.
+    /// Whether the token was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Acquire)
     }

@@ -61,7 +61,7 @@ pub use lanes::Lanes;
 #[cfg(feature = "ndarray")]
 pub use loops::source::{ParallelArray, Shaped};
 pub use loops::{
-    IntoStream, Loop, LoopError, Number, ParticipantStatistics, Progress, ScratchLoop, ScratchStream,
+    IntoStream, Loop, LoopError, Number, ParticipantStatistics, Producer, Progress, ScratchLoop, SharedIter,
     Statistics, Stream,
     source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,

@@ -1,38 +1,39 @@
-//! How a loop is cut into chunks, and who takes them: plain data.
+//! Schedules and splits of loops: plain data and arithmetic.
 
 use std::{
     iter::StepBy,
     ops::{Index, Range},
 };
 
-/// How the items of a loop are dealt out to its participants.
+/// How the participants of a loop claim its items.
 ///
-/// Results never depend on it. Whatever the schedule, a participant that has nothing left to do helps the others.
+/// Results never depend on it. Under every schedule except `Serial`, a participant that has nothing left to do takes over items
+/// that have not begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schedule {
-    /// The calling thread does everything; no other thread is woken or asked.
+    /// The calling thread does everything, and wakes no other thread.
     Serial,
-    /// Every participant has its own part, the same in every loop of the same shape, so that caches stay warm; what others
-    /// have not begun when its own is done it takes as well.
+    /// Every participant has its own part, the same in every loop of the same shape, so that caches stay warm. A participant
+    /// that has done its part takes over items of the other parts.
     Static(Split),
-    /// Chunks of equal length, taken one after the other by whoever is free.
+    /// Chunks of equal length. A participant that is free claims the next one.
     Dynamic,
-    /// Chunks that become shorter towards the end: few of them, and yet an even finish.
+    /// Chunks that become shorter towards the end: there are few of them, and yet all participants finish together.
     #[default]
     Guided,
-    /// One item at a time, taken by whoever is free; where items are tiny, several at a time, as many as take some
-    /// microseconds.
+    /// One item at a time. A participant that is free claims the next one; tiny items are claimed several at a time, as many as
+    /// take some microseconds.
     Greedy,
 }
 
 /// How items are split among participants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Split {
-    /// A block of consecutive items for each: see [`Consecutive`].
+    /// A block of consecutive items for each participant: see [`Consecutive`].
     #[default]
     Consecutive,
-    /// Every n-th item for each of n: see [`RoundRobin`]. Where the work of an item grows or falls along the loop, all get
-    /// the same share of it.
+    /// Every n-th item for each of n participants: see [`RoundRobin`]. All get the same share of the work where the work per
+    /// item grows or falls along the loop.
     RoundRobin,
 }
 
@@ -49,7 +50,7 @@ pub enum Split {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Consecutive {
     len: usize,
-    /// The length of a chunk, or the number of them, from which lengths follow that differ by one at most.
+    /// The length of each chunk, or the number of chunks.
     by: By,
 }
 
@@ -60,13 +61,13 @@ enum By {
 }
 
 impl Consecutive {
-    /// At most `count` chunks (at least 1), whose lengths differ by one at most. None is empty: there are `len` where `len`
-    /// is smaller.
+    /// Cuts into `count` chunks (at least 1), whose lengths differ by one at most. No chunk is empty: if `len` is smaller than
+    /// `count`, there are `len` chunks.
     pub fn by_count(len: usize, count: usize) -> Self {
         Self { len, by: By::Count(count.max(1).min(len.max(1))) }
     }
 
-    /// Chunks of `size` (at least 1); the last one may be shorter.
+    /// Cuts into chunks of `size` (at least 1); the last one may be shorter.
     pub fn by_size(len: usize, size: usize) -> Self {
         Self { len, by: By::Size(size.max(1)) }
     }
@@ -82,7 +83,7 @@ impl Consecutive {
     /// Chunk number `i`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such chunk.
     pub fn chunk(&self, i: usize) -> Range<usize> {
         assert!(i < self.chunks(), "chunk {i} of {}", self.chunks());
         self.start(i)..self.start(i + 1)
@@ -100,12 +101,12 @@ impl Consecutive {
         self.start(chunks.start)..self.start(chunks.end)
     }
 
-    /// The number of the first chunk that has nothing before item `item`.
+    /// A chunk number from which on all chunks begin at or behind item `item`.
     #[inline]
     pub(crate) fn limit(&self, item: usize) -> usize {
         match self.by {
             _ if item >= self.len => usize::MAX,
-            // A loop that is cut short: nothing is to begin.
+            // The loop is interrupted, so no chunk may begin.
             _ if item == 0 => 0,
             By::Size(size) => item.div_ceil(size),
             By::Count(count) => (item as u128 * count as u128).div_ceil(self.len as u128) as usize + 1,
@@ -124,7 +125,7 @@ impl Consecutive {
     }
 }
 
-/// `0..len` dealt out to `parts` like cards.
+/// `0..len` split into `parts`, where part i has every `parts`-th number from i on.
 ///
 /// ```
 /// use anabranch_par::RoundRobin;
@@ -140,7 +141,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// For `parts` parts (at least 1).
+    /// Splits into `parts` parts (at least 1).
     pub fn new(len: usize, parts: usize) -> Self {
         Self { len, parts: parts.max(1) }
     }
@@ -150,7 +151,7 @@ impl RoundRobin {
         self.parts
     }
 
-    /// The numbers of part `i`.
+    /// The numbers in part `i`.
     ///
     /// # Panics
     /// If there is no such part.
@@ -162,7 +163,7 @@ impl RoundRobin {
     /// The elements of `values` that are in part `i`.
     ///
     /// # Panics
-    /// If there is no such part, or `values` is shorter than what was split.
+    /// If there is no such part, or `values` has fewer than `len` elements.
     pub fn select<'a, V: Index<usize> + ?Sized>(
         &self,
         values: &'a V,
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_chunk_before_the_limit_is_left_out() {
+    fn every_chunk_with_an_item_before_the_stop_is_below_the_limit() {
         for len in 1..40 {
             for n in 1..12 {
                 for split in [Consecutive::by_count(len, n), Consecutive::by_size(len, n)] {

@@ -1,4 +1,4 @@
-//! Parts of a loop's closure that not every participant may do, or not two at a time.
+//! Parts of a loop's closure that only one participant runs, or only one at a time.
 
 use crate::current::Holding;
 use parking_lot::Mutex;
@@ -7,9 +7,9 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::*},
 };
 
-/// Something that is done by the first who comes to it, and by nobody else.
+/// A closure that only the first thread to arrive runs.
 ///
-/// The others do not wait for it.
+/// Other threads skip it and do not wait.
 ///
 /// ```
 /// use anabranch_par::{OnlyOnce, prelude::*};
@@ -25,27 +25,27 @@ use std::{
 pub struct OnlyOnce(AtomicBool);
 
 impl OnlyOnce {
-    /// Not done yet.
+    /// No thread has arrived yet.
     pub const fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// Calls `f` if nobody has come here before.
+    /// Calls `f` if no thread has called this before.
     pub fn run<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
-        // Relaxed: nobody learns from this what `f` has done.
+        // Relaxed: a thread that skips `f` does not rely on its effects.
         (!self.0.load(Relaxed) && !self.0.swap(true, Relaxed)).then(f)
     }
 
-    /// As if nobody had come.
+    /// Forgets that a thread has arrived.
     pub fn reset(&mut self) {
         *self.0.get_mut() = false;
     }
 }
 
-/// A value that one participant at a time may work with.
+/// A value that one thread at a time can use: a critical section.
 ///
-/// It may be held around an inner loop: threads that wait in a loop do nothing else, so none of them can come back here. A
-/// thread that enters while it is inside gets a panic that says so, instead of waiting for itself.
+/// A thread may run a loop inside the section. Threads that wait in a loop run nothing else, so none of them can arrive here a
+/// second time. A thread that enters the section while it is inside panics with a message, instead of waiting for itself.
 ///
 /// ```
 /// use anabranch_par::{Critical, prelude::*};
@@ -61,27 +61,27 @@ impl OnlyOnce {
 /// assert_eq!(found, [7, 47, 87]);
 /// ```
 pub struct Critical<T> {
-    /// The thread that is inside, by the address of one of its thread-locals; 0 for none.
+    /// The thread inside, as the address of one of its thread-local variables; 0 if there is none.
     owner: AtomicUsize,
     value: Mutex<T>,
 }
 
-/// Different for threads that are alive at the same time, and never 0.
+/// A number that is different for all threads that are alive, and never 0.
 fn this_thread() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 impl<T> Critical<T> {
-    /// Around `value`.
+    /// Makes a critical section around `value`.
     pub const fn new(value: T) -> Self {
         Self { owner: AtomicUsize::new(0), value: Mutex::new(value) }
     }
 
-    /// Calls `f` with the value when nobody else is inside.
+    /// Waits until no other thread is inside, and calls `f` with the value.
     ///
     /// # Panics
-    /// If the calling thread is inside.
+    /// If the calling thread is inside already.
     #[track_caller]
     pub fn enter<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         struct Leave<'a>(&'a AtomicUsize);
@@ -91,25 +91,26 @@ impl<T> Critical<T> {
             }
         }
         let me = this_thread();
-        // Relaxed: only this thread writes its own number, so it sees it if and only if it is inside.
+        // Relaxed: only this thread writes its number, so it reads its number exactly if it is inside.
         if self.owner.load(Relaxed) == me {
             panic!("this thread is inside this critical section already, and would wait for itself");
         }
         let mut value = self.value.lock();
         self.owner.store(me, Relaxed);
-        // Who is in here does not wait for a value of a bounded pool: those who hold the values may wait to come in.
+        // A thread inside does not wait for a value of a bounded pool, because the threads that hold the values may wait to
+        // enter.
         let _holding = Holding::begin();
-        // Dropped before the lock is.
+        // Dropped before the lock.
         let _leave = Leave(&self.owner);
         f(&mut value)
     }
 
-    /// The value, for its only owner.
+    /// The value, by exclusive reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// The value.
+    /// Takes the value out.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }

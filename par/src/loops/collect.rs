@@ -1,38 +1,68 @@
-//! Loops whose results are kept, in the order of the items.
+//! Loops that keep their results, in the order of the items.
 
-use super::{Loop, LoopError, Source, Step, output::Output};
+use super::{
+    Loop, LoopError, Producer,
+    output::Output,
+    producer::Batch,
+    source::{SliceMut, Source},
+    step::Step,
+};
 use std::convert::Infallible;
 
-impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q>
-where
-    Q::Out: Send,
-{
-    /// The results, in the order of the items.
+impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
+    /// Collects the results, in the order of the items.
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each).
-    pub fn collect(self) -> Vec<Q::Out> {
-        let mut results = Vec::new();
-        self.collect_into(&mut results);
-        results
+    pub fn collect(self) -> Vec<Q::Out>
+    where
+        Q::Out: Send,
+    {
+        S::collect(self)
     }
 
+    /// Collects the results in the order of the items, if none is an error.
+    ///
+    /// ```
+    /// use anabranch_par::prelude::*;
+    ///
+    /// let numbers = ["1", "2", "3"].par().map(|word| word.parse::<i32>()).try_collect()?;
+    /// assert_eq!(numbers, [1, 2, 3]);
+    /// # Ok::<(), anabranch_par::LoopError<std::num::ParseIntError>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`try_for_each`](Self::try_for_each).
+    pub fn try_collect<T, E>(self) -> Result<Vec<T>, LoopError<E>>
+    where
+        Q: Step<S::Item, Out = Result<T, E>>,
+        T: Send,
+        E: Send,
+    {
+        S::try_collect(self)
+    }
+}
+
+impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
     /// Appends the results to `results`, in the order of the items.
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each); then `results` is as it was.
-    pub fn collect_into(self, results: &mut Vec<Q::Out>) {
+    pub fn collect_into(self, results: &mut Vec<Q::Out>)
+    where
+        Q::Out: Send,
+    {
         let len = self.len();
         let output = Output::behind(results, len);
-        let done = self.drive::<Infallible, _>(|_, run| {
-            // SAFETY: runs are disjoint.
-            let mut writer = unsafe { output.writer(run.items()) };
-            run.each(|value| writer.push(value));
+        let done = self.run_chunks::<Infallible, _>(self.split(), None, |_, batch| {
+            // SAFETY: batches are disjoint.
+            let mut writer = unsafe { output.writer(batch.items()) };
+            batch.for_each(|value| writer.push(value));
             Ok(())
         });
         done.unwrap_or_else(|error| error.resume());
         output.finish();
-        // SAFETY: all of them are written.
+        // SAFETY: every result was written.
         unsafe { results.set_len(results.len() + len) };
     }
 
@@ -47,51 +77,40 @@ where
     /// ```
     ///
     /// # Panics
-    /// If there are not as many elements as items; and as [`for_each`](Self::for_each): then some are overwritten.
-    pub fn write_to(self, results: &mut [Q::Out]) {
+    /// If the numbers of elements and items differ; and as [`for_each`](Self::for_each): then some elements are overwritten.
+    pub fn write_to(self, results: &mut [Q::Out])
+    where
+        Q::Out: Send,
+    {
         let (items, elements) = (self.len(), results.len());
         assert!(items == elements, "the results of {items} items cannot be written to {elements} elements");
-        let target = super::source::SliceMut::new(results);
-        let done = self.drive::<Infallible, _>(|_, run| {
-            let mut cursor = target.cursor(run.items().start);
-            // SAFETY: there are as many elements as items; runs are disjoint.
-            run.each(|value| *unsafe { target.next(&mut cursor) } = value);
+        let target = SliceMut::new(results);
+        let done = self.run_chunks::<Infallible, _>(self.split(), None, |_, batch| {
+            let mut cursor = target.cursor(batch.items().start);
+            // SAFETY: there are as many elements as items, and batches are disjoint.
+            batch.for_each(|value| *unsafe { target.next(&mut cursor) } = value);
             Ok(())
         });
         done.unwrap_or_else(|error| error.resume());
     }
-}
 
-impl<S, Q, T, E> Loop<'_, S, Q>
-where
-    S: Source,
-    Q: Step<S::Item, Out = Result<T, E>>,
-    T: Send,
-    E: Send,
-{
     /// The results in the order of the items, if none is an error.
-    ///
-    /// ```
-    /// use anabranch_par::prelude::*;
-    ///
-    /// let numbers = ["1", "2", "3"].par().map(|word| word.parse::<i32>()).try_collect()?;
-    /// assert_eq!(numbers, [1, 2, 3]);
-    /// # Ok::<(), anabranch_par::LoopError<std::num::ParseIntError>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`try_for_each`](Self::try_for_each).
-    pub fn try_collect(self) -> Result<Vec<T>, LoopError<E>> {
+    pub(super) fn try_collect_chunks<T, E>(self) -> Result<Vec<T>, LoopError<E>>
+    where
+        Q: Step<S::Item, Out = Result<T, E>>,
+        T: Send,
+        E: Send,
+    {
         let mut results = Vec::new();
         let len = self.len();
         let output = Output::behind(&mut results, len);
-        self.drive(|_, run| {
-            // SAFETY: runs are disjoint.
-            let mut writer = unsafe { output.writer(run.items()) };
-            run.try_each(|_, result| result.map(|value| writer.push(value)))
+        self.run_chunks(self.split(), None, |_, batch| {
+            // SAFETY: batches are disjoint.
+            let mut writer = unsafe { output.writer(batch.items()) };
+            batch.try_for_each(|result| result.map(|value| writer.push(value)))
         })?;
         output.finish();
-        // SAFETY: all of them are written.
+        // SAFETY: every result was written.
         unsafe { results.set_len(len) };
         Ok(results)
     }

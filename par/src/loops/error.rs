@@ -1,44 +1,59 @@
-//! How a loop fails.
+//! Errors of loops.
 
 use crate::{Forked, Panic};
 use std::{convert::Infallible, error::Error, fmt};
 
-/// Why a loop was not done.
+/// Why a loop did not finish.
 ///
-/// Everything that had begun has ended before it is returned. Where several items failed, it is the one that comes first
-/// in the loop, on any number of threads and under any schedule: items before it have all been done (unless the loop was
-/// cancelled as well, or its deadline had passed).
+/// Everything that began has ended before it is returned. If several items failed, it is the error of the first one in the
+/// order of the loop, on any number of threads and under any schedule. All items before that one have been done, unless the
+/// loop was cancelled as well or its deadline passed.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError<E> {
     /// The closure returned an error.
+    #[error("item {index}: {error}")]
     Item {
         /// The number of the item.
         index: usize,
         /// The error.
+        #[source]
         error: E,
     },
     /// The closure panicked.
-    Panic(Panic),
+    #[error("{0}")]
+    Panic(#[source] Panic),
     /// The [token](crate::Loop::cancel_with) was cancelled before all items had begun.
+    #[error("the loop was cancelled when {} items were done", share(*.done, *.items))]
     Cancelled {
-        /// How many items were done.
+        /// The number of items that were done.
         done: usize,
-        /// Of how many, if that is known: it is not for a [`Stream`](crate::Stream).
+        /// The number of all items. `None` for a [`Stream`](crate::Stream), which does not know it.
         items: Option<usize>,
     },
     /// The [deadline](crate::Loop::deadline) passed before all items had begun.
+    #[error("the loop's deadline passed when {} items were done", share(*.done, *.items))]
     DeadlineExceeded {
-        /// How many items were done.
+        /// The number of items that were done.
         done: usize,
-        /// Of how many, if that is known: it is not for a [`Stream`](crate::Stream).
+        /// The number of all items. `None` for a [`Stream`](crate::Stream), which does not know it.
         items: Option<usize>,
     },
-    /// This process was forked after the pool was built: its threads are not here.
-    Forked(Forked),
+    /// This process was forked after the pool was built, so it does not have the pool's threads.
+    #[error("{0}")]
+    Forked(#[source] Forked),
+}
+
+/// The number of items that are done, of all items if their number is known.
+fn share(done: usize, items: Option<usize>) -> String {
+    match items {
+        Some(items) => format!("{done} of {items}"),
+        None => done.to_string(),
+    }
 }
 
 impl<E> LoopError<E> {
-    /// The number of the item that failed, if one did.
+    /// The number of the item that failed, if an item failed.
     pub fn index(&self) -> Option<usize> {
         match self {
             Self::Item { index, .. } => Some(*index),
@@ -46,12 +61,23 @@ impl<E> LoopError<E> {
             Self::Cancelled { .. } | Self::DeadlineExceeded { .. } | Self::Forked(_) => None,
         }
     }
+
+    /// The same error for another type of item errors. The caller has handled the errors of items.
+    pub(crate) fn without_item<F>(self) -> LoopError<F> {
+        match self {
+            Self::Item { .. } => unreachable!("the caller handles the errors of items"),
+            Self::Panic(panic) => LoopError::Panic(panic),
+            Self::Cancelled { done, items } => LoopError::Cancelled { done, items },
+            Self::DeadlineExceeded { done, items } => LoopError::DeadlineExceeded { done, items },
+            Self::Forked(forked) => LoopError::Forked(forked),
+        }
+    }
 }
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> LoopError<E> {
-    /// The same as an error like others, also where the item's error is none: a `String`, a `&str`, or a
-    /// `Box<dyn Error + Send + Sync>` itself. What caused the item's error is kept. (`?` does it by itself where the
-    /// item's error is one.)
+    /// Converts it into an ordinary error, also if the item's error does not implement [`Error`]: a `String`, a `&str`, or a
+    /// `Box<dyn Error + Send + Sync>`. It keeps the source of the item's error. (If the item's error does implement `Error`,
+    /// `?` converts it.)
     ///
     /// ```
     /// use anabranch_par::{LoopError, prelude::*};
@@ -71,14 +97,10 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> LoopError<E> {
     }
 }
 
-/// An error that is in a box already. A box is no error itself.
+/// An error in a box. The box itself does not implement [`Error`].
+#[derive(thiserror::Error)]
+#[error(transparent)]
 struct Boxed(Box<dyn Error + Send + Sync>);
-
-impl fmt::Display for Boxed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
 
 impl fmt::Debug for Boxed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,90 +108,14 @@ impl fmt::Debug for Boxed {
     }
 }
 
-impl Error for Boxed {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
-    }
-}
-
-impl<E> LoopError<E> {
-    /// The same with another type of error, for what is known not to be an item's error.
-    pub(crate) fn without_item<F>(self) -> LoopError<F> {
-        match self {
-            Self::Item { .. } => unreachable!("an item's error is handled by the caller"),
-            Self::Panic(panic) => LoopError::Panic(panic),
-            Self::Cancelled { done, items } => LoopError::Cancelled { done, items },
-            Self::DeadlineExceeded { done, items } => LoopError::DeadlineExceeded { done, items },
-            Self::Forked(forked) => LoopError::Forked(forked),
-        }
-    }
-}
-
 impl LoopError<Infallible> {
-    /// For loops whose closures return no errors: goes on with the panic.
+    /// Panics: with the panic of an item, or with a message. For loops whose closures return no errors.
     pub(crate) fn resume(self) -> ! {
         match self {
             Self::Item { error, .. } => match error {},
             Self::Panic(panic) => panic.resume(),
             Self::Forked(forked) => panic!("{forked}"),
-            cut_short => panic!("{cut_short}; a `try_` form of the loop returns this as an error"),
-        }
-    }
-}
-
-/// So many, of so many if that is known.
-struct Share(usize, Option<usize>);
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self(done, Some(items)) => write!(f, "{done} of {items}"),
-            Self(done, None) => write!(f, "{done}"),
-        }
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for LoopError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Item { index, error } => write!(f, "item {index}: {error}"),
-            Self::Panic(panic) => panic.fmt(f),
-            Self::Cancelled { done, items } => {
-                write!(f, "the loop was cancelled when {} items were done", Share(*done, *items))
-            }
-            Self::DeadlineExceeded { done, items } => {
-                write!(f, "the loop's deadline passed when {} items were done", Share(*done, *items))
-            }
-            Self::Forked(forked) => forked.fmt(f),
-        }
-    }
-}
-
-impl<E: fmt::Debug> fmt::Debug for LoopError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Item { index, error } => {
-                f.debug_struct("Item").field("index", index).field("error", error).finish()
-            }
-            Self::Panic(panic) => f.debug_tuple("Panic").field(panic).finish(),
-            Self::Cancelled { done, items } => {
-                f.debug_struct("Cancelled").field("done", done).field("items", items).finish()
-            }
-            Self::DeadlineExceeded { done, items } => {
-                f.debug_struct("DeadlineExceeded").field("done", done).field("items", items).finish()
-            }
-            Self::Forked(forked) => f.debug_tuple("Forked").field(forked).finish(),
-        }
-    }
-}
-
-impl<E: Error + 'static> Error for LoopError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Item { error, .. } => Some(error),
-            Self::Panic(panic) => Some(panic),
-            Self::Forked(forked) => Some(forked),
-            Self::Cancelled { .. } | Self::DeadlineExceeded { .. } => None,
+            interrupted => panic!("{interrupted}; a `try_` form of the loop returns this as an error"),
         }
     }
 }

@@ -1,14 +1,10 @@
-//! Sums, extremes and products of numbers, in lanes that the compiler makes vectors of.
+//! Sums, products and extremes of numbers.
 
 use super::{
-    Loop, Source, Step, Stream,
-    output::Output,
+    Loop, Producer,
     source::{IntoParallel, Slice, UnequalLengths},
+    step::Step,
 };
-use std::convert::Infallible;
-
-/// How many partial results a participant keeps at a time: enough to hide the latency of an addition.
-const LANES: usize = 16;
 
 /// A number type that loops can add up and multiply.
 pub trait Number: Copy + Send + Sync + private::Arithmetic {}
@@ -26,8 +22,9 @@ mod private {
     pub trait Arithmetic: Sized {
         const ZERO: Self;
         const ONE: Self;
-        /// Not larger, or not smaller, than any other number.
+        /// No number is smaller.
         const LEAST: Self;
+        /// No number is larger.
         const GREATEST: Self;
         fn plus(self, other: Self) -> Self;
         fn times(self, other: Self) -> Self;
@@ -74,7 +71,7 @@ macro_rules! numbers {
                 self * other
             }
 
-            // One comparison, which is one instruction of vectors. What is not a number is passed over.
+            // One comparison, which is one vector instruction. NaN as `other` is passed over.
             #[inline]
             fn smaller(self, other: $type) -> $type {
                 if other < self { other } else { self }
@@ -104,21 +101,29 @@ numbers! {
 
 impl<S, Q, N> Loop<'_, S, Q>
 where
-    S: Source,
-    Q: Step<S::Item>,
-    Q::Out: NumberRef<Number = N>,
+    S: Producer,
+    Q: Step<S::Item, Out: NumberRef<Number = N>>,
     N: Number,
 {
-    /// The sum of the items; 0 where there are none. For floats it is the same on any number of threads, bit for bit (and
-    /// more accurate than adding them one after the other).
+    /// The sum of the items; 0 if there are none. For floats it is the same on any number of threads, bit for bit (and more
+    /// accurate than adding them one after the other).
+    ///
+    /// ```
+    /// use anabranch_par::prelude::*;
+    ///
+    /// assert_eq!((1..101_u64).par().sum(), 5050);
+    /// let numbers = "1.5 2.5 -1".split(' ').par_stream().map(|word| word.parse::<f64>().unwrap());
+    /// assert_eq!(numbers.clone().sum(), 3.0);
+    /// assert_eq!((numbers.clone().min(), numbers.max()), (Some(-1.0), Some(2.5)));
+    /// ```
     ///
     /// # Panics
-    /// As [`for_each`](Self::for_each); in debug builds where integers overflow.
+    /// As [`for_each`](Self::for_each); in debug builds also if integers overflow.
     pub fn sum(self) -> N {
-        self.fold_numbers(N::ZERO, N::plus)
+        S::fold_numbers(self, N::ZERO, N::plus).unwrap_or(N::ZERO)
     }
 
-    /// The product of the items; 1 where there are none. Floats and overflow: see [`sum`](Self::sum).
+    /// The product of the items; 1 if there are none. For floats and overflow see [`sum`](Self::sum).
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -129,115 +134,25 @@ where
     /// # Panics
     /// As [`sum`](Self::sum).
     pub fn product(self) -> N {
-        self.fold_numbers(N::ONE, N::times)
+        S::fold_numbers(self, N::ONE, N::times).unwrap_or(N::ONE)
     }
 
-    /// The smallest item; `None` where there are none. Items that are not a number (NaN) are passed over; where there is
-    /// nothing else, the result is infinite.
+    /// The smallest item; `None` if there are none. Items that are not a number (NaN) are passed over; if there is nothing
+    /// else, the result is infinite.
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each).
     pub fn min(self) -> Option<N> {
-        (self.len() > 0).then(|| self.fold_numbers(N::GREATEST, N::smaller))
+        S::fold_numbers(self, N::GREATEST, N::smaller)
     }
 
-    /// The largest item; `None` where there are none. For items that are not a number see [`min`](Self::min).
+    /// The largest item; `None` if there are none. For items that are not a number see [`min`](Self::min).
     ///
     /// # Panics
     /// As [`for_each`](Self::for_each).
     pub fn max(self) -> Option<N> {
-        (self.len() > 0).then(|| self.fold_numbers(N::LEAST, N::larger))
+        S::fold_numbers(self, N::LEAST, N::larger)
     }
-
-    fn fold_numbers(self, identity: N, op: impl Fn(N, N) -> N + Copy + Sync) -> N {
-        let split = self.leaves_of_numbers();
-        let mut leaves: Vec<Option<N>> = Vec::new();
-        let output = Output::behind(&mut leaves, split.chunks());
-        let done = self.drive_by::<Infallible, _>(split, |units, mut run| {
-            // SAFETY: runs are disjoint, and so are their units.
-            let mut writer = unsafe { output.writer(units.clone()) };
-            for unit in units {
-                let part = run.split_off(split.chunk(unit).end);
-                let lanes = part.lanes::<N, LANES>(identity, |sum, item| op(sum, item.number()));
-                writer.push(Some(pairwise(lanes, op)));
-            }
-            Ok(())
-        });
-        done.unwrap_or_else(|error| error.resume());
-        output.finish();
-        // SAFETY: all of them are written.
-        unsafe { leaves.set_len(split.chunks()) };
-        let combined = self.combine::<_, Infallible>(&split, &mut leaves, &op, true);
-        combined.unwrap_or_else(|error| error.resume()).unwrap_or(identity)
-    }
-}
-
-impl<I, Q, N> Stream<'_, I, Q>
-where
-    I: Iterator<Item: Send> + Send,
-    Q: Step<I::Item, Out: NumberRef<Number = N>>,
-    N: Number,
-{
-    /// The sum of the items; 0 where there are none. For floats it is the same on any number of threads, bit for bit.
-    ///
-    /// ```
-    /// use anabranch_par::prelude::*;
-    ///
-    /// let numbers = "1.5 2.5 -1".split(' ').par_stream().map(|word| word.parse::<f64>().unwrap());
-    /// assert_eq!(numbers.clone().sum(), 3.0);
-    /// assert_eq!((numbers.clone().min(), numbers.max()), (Some(-1.0), Some(2.5)));
-    /// ```
-    ///
-    /// # Panics
-    /// As [`for_each`](Self::for_each); in debug builds where integers overflow.
-    pub fn sum(self) -> N {
-        self.fold(|| N::ZERO, |sum, item| sum.plus(item.number()), N::plus)
-    }
-
-    /// The product of the items; 1 where there are none. Floats: see [`sum`](Self::sum).
-    ///
-    /// # Panics
-    /// As [`sum`](Self::sum).
-    pub fn product(self) -> N {
-        self.fold(|| N::ONE, |product, item| product.times(item.number()), N::times)
-    }
-
-    /// The smallest item; `None` where there are none. For items that are not a number see [`Loop::min`].
-    ///
-    /// # Panics
-    /// As [`for_each`](Self::for_each).
-    pub fn min(self) -> Option<N> {
-        self.extreme(N::GREATEST, N::smaller)
-    }
-
-    /// The largest item; `None` where there are none. For items that are not a number see [`Loop::min`].
-    ///
-    /// # Panics
-    /// As [`for_each`](Self::for_each).
-    pub fn max(self) -> Option<N> {
-        self.extreme(N::LEAST, N::larger)
-    }
-
-    fn extreme(self, identity: N, op: impl Fn(N, N) -> N + Copy + Sync) -> Option<N> {
-        let either = |a: Option<N>, b: Option<N>| match (a, b) {
-            (Some(a), Some(b)) => Some(op(a, b)),
-            (a, b) => a.or(b),
-        };
-        self.fold(|| None, |best, item| either(best.or(Some(identity)), Some(item.number())), either)
-    }
-}
-
-/// Combines lane k with lane k + half, until one is left.
-#[inline]
-fn pairwise<N: Copy>(mut lanes: [N; LANES], op: impl Fn(N, N) -> N) -> N {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for k in 0..half {
-            lanes[k] = op(lanes[k], lanes[k + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
 }
 
 impl<'s, N> Loop<'_, Slice<'s, N>>
@@ -245,7 +160,7 @@ where
     N: Number,
     for<'n> &'n N: NumberRef<Number = N>,
 {
-    /// The sum of the products of the numbers with those of `other`. Floats: see [`sum`](Self::sum).
+    /// The scalar product: the sum of the products of the numbers with those of `other`. For floats see [`sum`](Self::sum).
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -255,7 +170,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Where there are not as many.
+    /// If the two have different lengths.
     pub fn dot<I>(self, other: I) -> Result<N, UnequalLengths>
     where
         I: IntoParallel<Source = Slice<'s, N>>,

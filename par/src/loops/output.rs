@@ -1,4 +1,4 @@
-//! Memory that participants fill, each with the results for its own items.
+//! Memory that participants fill with results, each for its own items.
 
 use crate::panic::discard;
 use parking_lot::Mutex;
@@ -13,16 +13,17 @@ use std::{
 pub(super) struct Output<'o, T> {
     start: *mut T,
     len: usize,
-    /// What is written, where it would have to be dropped.
+    /// The ranges that are written, of types that need to be dropped.
     written: Mutex<Vec<Range<usize>>>,
     _values: PhantomData<(&'o mut [T], T)>,
 }
 
-// SAFETY: through a shared reference values can only be written, each by one thread.
+// SAFETY: through a shared reference values can only be written, and each of them by one thread.
 unsafe impl<T: Send> Sync for Output<'_, T> {}
 
 impl<'o, T> Output<'o, T> {
-    /// Space behind the values of `vec` for `len` more. `vec` is as it was until [`finish`](Self::finish) is told so.
+    /// Reserves memory for `len` more values behind those of `vec`. The caller sets the new length of `vec` after
+    /// [`finish`](Self::finish).
     pub(super) fn behind(vec: &'o mut Vec<T>, len: usize) -> Self {
         vec.reserve_exact(len);
         let spare = vec.spare_capacity_mut();
@@ -39,7 +40,7 @@ impl<'o, T> Output<'o, T> {
         Writer { output: self, next: range.start, range }
     }
 
-    /// All values are written: they are their owner's now.
+    /// Leaves the values to their owner: all of them are written.
     pub(super) fn finish(mut self) {
         self.written.get_mut().clear();
     }
@@ -49,9 +50,9 @@ impl<T> Drop for Output<'_, T> {
     fn drop(&mut self) {
         for range in take(self.written.get_mut()) {
             for i in range {
-                // SAFETY: this value was written, and nobody else owns it.
+                // SAFETY: this value was written, and it has no other owner.
                 let value = || unsafe { self.start.add(i).drop_in_place() };
-                // Its destructor is the program's code. What went wrong first is on its way to the caller already.
+                // A destructor is the program's code and may panic. The caller gets the failure that came first.
                 let _ = catch_unwind(AssertUnwindSafe(value)).map_err(discard);
             }
         }
@@ -73,7 +74,7 @@ impl<T> Writer<'_, '_, T> {
     #[inline]
     pub(super) fn push(&mut self, value: T) {
         assert!(self.next < self.range.end);
-        // SAFETY: inside the output, and no other writer's.
+        // SAFETY: the place is inside the output, and no other writer has it.
         unsafe { self.output.start.add(self.next).write(value) };
         self.next += 1;
     }

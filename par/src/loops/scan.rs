@@ -1,13 +1,14 @@
 //! Prefix sums, with any associative operator.
 //!
-//! Chunks are scanned by themselves, and what comes before each is then put in front (G. E. Blelloch, *Prefix sums and
-//! their applications*, CMU-CS-90-190, 1990).
+//! A scan has three steps: it scans each chunk by itself, then the last values of the chunks one after the other, and then
+//! combines each chunk with the sum of those before it (G. E. Blelloch, [*Prefix sums and their
+//! applications*](https://www.cs.cmu.edu/~guyb/papers/Ble93.pdf), CMU-CS-90-190, 1990).
 
 use super::{
-    Loop, Source, Step,
+    Loop,
     settings::Settings,
-    source::{IntoParallel, SliceMut},
-    step::Identity,
+    source::{IntoParallel, SliceMut, Source},
+    step::{Identity, Step},
 };
 use crate::Consecutive;
 
@@ -15,8 +16,8 @@ impl<'a, S: Source, Q: Step<S::Item>> Loop<'a, S, Q>
 where
     Q::Out: Send + Sync,
 {
-    /// For each item, `op` over all items up to it, itself included. `op` must be associative. Floats have the same bits on
-    /// any number of threads.
+    /// Combines, for each item, all items up to and including it with `op`, which must be associative. Floats have the same
+    /// bits on any number of threads.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -25,12 +26,12 @@ where
     /// ```
     ///
     /// # Panics
-    /// As [`for_each`](Self::for_each); the number is that of a chunk where `op` panics.
+    /// As [`for_each`](Self::for_each). If `op` panics, the number in the message is that of a chunk.
     pub fn scan<F>(self, op: F) -> Vec<Q::Out>
     where
         F: Fn(&Q::Out, &Q::Out) -> Q::Out + Sync,
     {
-        let (settings, split) = (self.settings.of_parts(), self.leaves());
+        let (settings, split) = (self.settings.for_parts(), self.settings.leaves(self.len()));
         let mut values = self.collect();
         let mut parts = cut(&mut values, &split);
         over(&mut parts, settings).for_each(|part| {
@@ -39,10 +40,10 @@ where
             }
         });
         let Some((first, rest)) = parts.split_first_mut() else { return values };
-        // What comes before each part from the third on; before the second is the first.
+        // The sums of all items before each part, from the third part on. Before the second part there is only the first.
         let before_second = first.last().expect("no chunk is empty");
         let mut before: Vec<Q::Out> = Vec::with_capacity(rest.len());
-        settings.in_mode(|| {
+        settings.in_denormal_mode(|| {
             for part in rest.iter() {
                 let sum = op(before.last().unwrap_or(before_second), part.last().expect("no chunk is empty"));
                 before.push(sum);
@@ -55,7 +56,7 @@ where
         values
     }
 
-    /// For each item, `initial` and `op` over all items before it. `op` must be associative.
+    /// Combines, for each item, `initial` and all items before it with `op`, which must be associative.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -70,7 +71,7 @@ where
         Q::Out: Clone,
         F: Fn(&Q::Out, &Q::Out) -> Q::Out + Sync,
     {
-        let settings = self.settings.of_parts();
+        let settings = self.settings.for_parts();
         let sums = self.scan(&op);
         let source = (0..sums.len()).into_source();
         let shifted = |i: usize| i.checked_sub(1).map_or_else(|| initial.clone(), |i| op(&initial, &sums[i]));
@@ -78,6 +79,7 @@ where
     }
 }
 
+/// Cuts `values` into the chunks of `split`.
 fn cut<'v, T>(mut values: &'v mut [T], split: &Consecutive) -> Vec<&'v mut [T]> {
     let mut parts = Vec::with_capacity(split.chunks());
     for chunk in split.iter() {
@@ -88,6 +90,7 @@ fn cut<'v, T>(mut values: &'v mut [T], split: &Consecutive) -> Vec<&'v mut [T]> 
     parts
 }
 
+/// A loop over the parts.
 fn over<'a, 'p, 'v, T: Send>(
     parts: &'p mut [&'v mut [T]],
     settings: Settings<'a>,

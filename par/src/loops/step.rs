@@ -1,14 +1,13 @@
-//! What a loop makes of each item before its results go anywhere: nothing, a copy, a closure, one closure after another,
+//! Steps: the functions that a loop applies to each item. A step does nothing, copies, or calls closures one after the other,
 //! with scratch or without.
 
-use super::{Loop, Source};
-use crate::scratch::worker_local::Provide;
+use crate::scratch::provider::Provider;
 
-/// A function of an item, and of scratch that each participant has for itself.
+/// A function of an item and of scratch that belongs to one participant.
 ///
-/// The methods of [`Loop`](super::Loop) build it; there is nothing to call.
+/// The methods of [`Loop`](super::Loop) build it; programs call none of its methods.
 pub trait Step<In>: Sync {
-    /// What a participant keeps from item to item.
+    /// The value that a participant keeps from item to item.
     #[doc(hidden)]
     type Scratch<'s>
     where
@@ -16,20 +15,20 @@ pub trait Step<In>: Sync {
     /// The result for an item.
     type Out;
 
-    /// Called by each participant before its first item.
+    /// Makes the scratch of a participant, before its first item.
     #[doc(hidden)]
-    fn begin(&self) -> Self::Scratch<'_>;
+    fn init_scratch(&self) -> Self::Scratch<'_>;
 
     /// The result for `item`.
     #[doc(hidden)]
     fn apply(&self, scratch: &mut Self::Scratch<'_>, item: In) -> Self::Out;
 
-    /// Whether this scratch was made when the participant began.
+    /// Whether [`init_scratch`](Self::init_scratch) made this scratch, and did not find it in a `WorkerLocal`.
     #[doc(hidden)]
     fn is_fresh(&self, scratch: &Self::Scratch<'_>) -> bool;
 }
 
-/// Items as they are.
+/// Leaves items as they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity;
 
@@ -38,7 +37,7 @@ impl<In> Step<In> for Identity {
     type Out = In;
 
     #[inline]
-    fn begin(&self) {}
+    fn init_scratch(&self) {}
 
     #[inline]
     fn apply(&self, (): &mut (), item: In) -> In {
@@ -50,7 +49,7 @@ impl<In> Step<In> for Identity {
     }
 }
 
-/// A closure after another step.
+/// Calls a closure after another step.
 #[derive(Clone, Copy, Debug)]
 pub struct Then<Q, F> {
     pub(super) step: Q,
@@ -69,8 +68,8 @@ where
     type Out = Out;
 
     #[inline]
-    fn begin(&self) -> Q::Scratch<'_> {
-        self.step.begin()
+    fn init_scratch(&self) -> Q::Scratch<'_> {
+        self.step.init_scratch()
     }
 
     #[inline]
@@ -83,7 +82,7 @@ where
     }
 }
 
-/// Copies of what another step makes references to.
+/// Copies the values that another step makes references to.
 #[derive(Clone, Copy, Debug)]
 pub struct Copied<Q>(pub(super) Q);
 
@@ -99,8 +98,8 @@ where
     type Out = T;
 
     #[inline]
-    fn begin(&self) -> Q::Scratch<'_> {
-        self.0.begin()
+    fn init_scratch(&self) -> Q::Scratch<'_> {
+        self.0.init_scratch()
     }
 
     #[inline]
@@ -113,26 +112,7 @@ where
     }
 }
 
-impl<'a, S, Q> Loop<'a, S, Q> {
-    /// Copies of the items of a loop over references, as [`Iterator::copied`].
-    ///
-    /// ```
-    /// use anabranch_par::prelude::*;
-    ///
-    /// let xs = [1.0, 3.0, 2.0];
-    /// assert_eq!(xs.par().copied().reduce(f64::max), Some(3.0));
-    /// ```
-    pub fn copied<'t, T>(self) -> Loop<'a, S, Copied<Q>>
-    where
-        S: Source,
-        Q: Step<S::Item, Out = &'t T>,
-        T: Copy + 't,
-    {
-        Loop { source: self.source, step: Copied(self.step), settings: self.settings }
-    }
-}
-
-/// A closure with scratch.
+/// Calls a closure with scratch.
 #[derive(Clone, Copy, Debug)]
 pub struct Scratched<P, F> {
     pub(super) provider: P,
@@ -141,7 +121,7 @@ pub struct Scratched<P, F> {
 
 impl<In, P, F, Out> Step<In> for Scratched<P, F>
 where
-    P: Provide,
+    P: Provider,
     F: Fn(&mut P::Value, In) -> Out + Sync,
 {
     type Scratch<'s>
@@ -151,7 +131,7 @@ where
     type Out = Out;
 
     #[inline]
-    fn begin(&self) -> P::Lent<'_> {
+    fn init_scratch(&self) -> P::Lent<'_> {
         self.provider.lend()
     }
 

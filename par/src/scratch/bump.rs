@@ -9,26 +9,26 @@ use std::{
     ptr::{self, NonNull},
 };
 
-/// Every slice begins on a cache line of its own: no false sharing, whole vectors.
+/// Every slice begins on its own cache line, against false sharing and for aligned vector instructions.
 const ALIGN: usize = 64;
-/// The smallest piece of memory that is asked of the system.
+/// The size of the smallest chunk, in bytes.
 const MIN_CHUNK: usize = 64 << 10;
 
-/// Memory from which scopes take slices. It grows to what the deepest use needs and keeps that until dropped.
+/// Memory from which scopes take slices. It grows to the size that the deepest use needs, and keeps it until it is dropped.
 ///
 /// All of its memory is initialised when it is allocated, and only plain data ([`Pod`]: any bytes are a value, and no
 /// byte is padding) is ever stored in it; so a slice with *unspecified* contents is still a slice of valid values.
 pub struct Bump {
-    /// The free part of the chunk in use: from here …
+    /// The begin of the free part of the chunk in use.
     next: Cell<*mut u8>,
-    /// … to here.
+    /// The end of the free part.
     end: Cell<*mut u8>,
-    /// How many chunks are in use; those behind are kept for the next scope that needs them.
+    /// The number of chunks in use. The chunks behind them are kept for the next scope that needs them.
     used: Cell<usize>,
     chunks: RefCell<Vec<Chunk>>,
 }
 
-// SAFETY: the memory belongs to this value alone; nothing is tied to the thread that made it.
+// SAFETY: the memory belongs to this value alone, and nothing in it is tied to the thread that made it.
 unsafe impl Send for Bump {}
 
 struct Chunk {
@@ -45,7 +45,7 @@ pub struct Scope<'s> {
     _invariant: PhantomData<Cell<&'s ()>>,
 }
 
-/// Gives back everything that was taken since it was made.
+/// Gives back all slices that were taken since it was made.
 struct Reset<'a> {
     bump: &'a Bump,
     next: *mut u8,
@@ -68,7 +68,7 @@ impl Default for Bump {
 }
 
 impl Bump {
-    /// No memory yet.
+    /// Has no memory yet.
     pub const fn new() -> Self {
         Self {
             next: Cell::new(ptr::null_mut()),
@@ -78,7 +78,7 @@ impl Bump {
         }
     }
 
-    /// Opens a scope; everything taken from it is given back when `f` ends or panics.
+    /// Opens a scope. All slices that are taken from it are given back when `f` ends or panics.
     #[inline]
     pub fn scope<R>(&mut self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
         if self.chunks.get_mut().len() > 1 {
@@ -87,7 +87,7 @@ impl Bump {
         self.enter(f)
     }
 
-    /// The number of bytes that this holds from the system.
+    /// The number of bytes that it has allocated.
     pub fn capacity(&self) -> usize {
         self.chunks.borrow().iter().map(|c| c.layout.size()).sum()
     }
@@ -98,7 +98,7 @@ impl Bump {
         f(&mut Scope { bump: self, _invariant: PhantomData })
     }
 
-    /// A fresh block of `bytes` bytes, aligned.
+    /// Takes an aligned block of `bytes` bytes.
     #[inline]
     fn take(&self, bytes: usize) -> *mut u8 {
         let start = self.next.get();
@@ -113,14 +113,14 @@ impl Bump {
         start
     }
 
-    /// Goes on in a chunk that has `bytes` bytes: the next one that is kept, if it is large enough, or a new one.
+    /// Goes on to a chunk that has `bytes` bytes: the next one that is kept, if it is large enough, or a new one.
     #[cold]
     fn next_chunk(&self, bytes: usize) {
         let mut chunks = self.chunks.borrow_mut();
         let used = self.used.get();
         if chunks.get(used).is_none_or(|c| c.layout.size() < bytes) {
             let double = used.checked_sub(1).map_or(0, |last| chunks[last].layout.size().saturating_mul(2));
-            // Chunks that are kept and too small make way: none of their memory is in use.
+            // Kept chunks that are too small are freed: none of their memory is in use.
             chunks.truncate(used);
             chunks.push(Chunk::new(bytes.max(MIN_CHUNK).max(double)));
         }
@@ -135,7 +135,7 @@ impl Bump {
         self.end.set(unsafe { chunk.start.as_ptr().add(chunk.layout.size()) });
     }
 
-    /// One chunk instead of several, so that a scope like the last one needs no second. No scope is open.
+    /// Replaces several chunks by one, so that a scope as large as the last one needs no second. No scope is open.
     #[cold]
     fn merge(&mut self) {
         let total = self.capacity();
@@ -151,7 +151,7 @@ impl Bump {
 impl Chunk {
     fn new(size: usize) -> Self {
         let layout = Layout::from_size_align(size, ALIGN).expect("scratch of less than isize::MAX bytes");
-        // SAFETY: the size is not zero: at least MIN_CHUNK.
+        // SAFETY: the size is at least MIN_CHUNK, so it is not zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         Self { start, layout }
@@ -166,7 +166,7 @@ impl Drop for Chunk {
 }
 
 impl<'s> Scope<'s> {
-    /// A slice of `len` values, 64-byte aligned. Its contents are unspecified: whatever was there before.
+    /// Takes a slice of `len` values, 64-byte aligned. Its contents are unspecified: they are left from earlier uses.
     ///
     /// # Panics
     /// If the slice would have more than `isize::MAX` bytes. Aborts like `Vec` when memory runs out.
@@ -175,13 +175,13 @@ impl<'s> Scope<'s> {
         const { assert!(align_of::<T>() <= ALIGN) };
         let bytes = len.checked_mul(size_of::<T>()).expect("scratch of less than isize::MAX bytes");
         let start = self.bump.take(bytes).cast::<T>();
-        // SAFETY: the block is aligned, of this size, inside a live chunk and given to nobody else until the scope
+        // SAFETY: the block is aligned, has this size, lies inside a live chunk, and is not given out again until the scope
         // ends, which 's does not outlive. Its bytes are initialised (chunks are allocated zeroed, and only `Pod`
         // values, which have no uninitialised bytes, are stored), and any bytes are a valid `T`.
         unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
-    /// A slice of `len` copies of `value`, 64-byte aligned.
+    /// Takes a slice of `len` copies of `value`, 64-byte aligned.
     ///
     /// # Panics
     /// As [`slice`](Self::slice).
@@ -192,7 +192,7 @@ impl<'s> Scope<'s> {
         slice
     }
 
-    /// Opens a scope inside this one. Slices of this scope stay usable, but nothing is taken from it meanwhile.
+    /// Opens a scope inside this one. Slices of this scope stay usable, but it gives out none until the inner one ends.
     #[inline]
     pub fn scope<R>(&mut self, f: impl for<'t> FnOnce(&mut Scope<'t>) -> R) -> R {
         self.bump.enter(f)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_gives_back_what_it_took() {
+    fn the_end_of_a_scope_frees_its_slices() {
         let mut bump = Bump::new();
         let first = bump.scope(|s| s.slice::<u64>(10).as_ptr().addr());
         let again = bump.scope(|s| s.slice::<u64>(10).as_ptr().addr());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_on_panic() {
+    fn a_panic_frees_the_slices_of_its_scope() {
         let mut bump = Bump::new();
         let first = bump.scope(|s| s.slice::<u64>(10).as_ptr().addr());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_that_needed_many_chunks_needs_one_the_next_time() {
+    fn a_scope_that_needed_many_chunks_needs_one_next_time() {
         let mut bump = Bump::new();
         let use_it = |s: &mut Scope<'_>| (0..10).map(|_| s.filled(100_000, 0u8).len()).sum::<usize>();
         bump.scope(use_it);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_scope_first_does_not_keep_later_ones_from_growing() {
+    fn a_large_scope_after_a_small_one_reuses_its_memory() {
         let mut bump = Bump::new();
         bump.scope(|s| s.slice::<u8>(10).len());
         let start = |bump: &mut Bump| bump.scope(|s| s.slice::<u8>(10 << 20).as_ptr().addr());
@@ -284,9 +284,9 @@ mod tests {
         assert_eq!(bump.chunks.borrow().len(), 1);
     }
 
-    /// An inner scope in a loop that does not fit the outer one's chunk allocates once.
+    /// Inner scopes in a loop that do not fit the outer one's chunk allocate once.
     #[test]
-    fn inner_scopes_find_their_chunk_again() {
+    fn inner_scopes_reuse_their_chunk() {
         let mut bump = Bump::new();
         bump.scope(|outer| {
             let kept = outer.filled(100, 7u8);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_thread_scope_has_memory_of_its_own() {
+    fn a_nested_thread_scope_has_its_own_memory() {
         super::super::scope(|a| {
             let x = a.filled(64, 1u8);
             super::super::scope(|b| b.filled(64, 2u8).fill(3));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_slices_are_fine() {
+    fn slices_may_be_empty() {
         Bump::new().scope(|s| assert!(s.slice::<u64>(0).is_empty() && s.filled(0, 1u8).is_empty()));
     }
 }

@@ -1,7 +1,7 @@
 //! Scratch memory: short-lived slices for the body of a region, at the cost of moving a pointer.
 //!
-//! Every thread has a [`Bump`]; [`scope`] opens a scope on it. What is taken inside a scope is given back when the
-//! scope ends, also by a panic, and cannot leave it: the borrow checker sees to that.
+//! Every thread has a [`Bump`], and [`scope`] opens a scope on it. Slices that are taken inside a scope are given back when the
+//! scope ends, also by a panic. The borrow checker makes sure that they do not leave the scope.
 //!
 //! ```
 //! let total = anabranch_par::scratch::scope(|scope| {
@@ -13,37 +13,38 @@
 //! assert_eq!(total, 1500.0);
 //! ```
 //!
-//! Taken slices cannot escape. Returning one does not compile:
+//! Returning a slice does not compile:
 //!
 //! ```compile_fail
 //! let leaked = anabranch_par::scratch::scope(|scope| scope.filled(8, 0u8));
 //! ```
 //!
-//! nor does keeping one in something that lives longer, handing one to an outer scope, or taking from an outer scope while
-//! an inner one is open, whose end would free it.
+//! Nor does it compile to keep a slice in a value that lives longer, to pass a slice to an outer scope, or to take a slice from
+//! an outer scope while an inner one is open, whose end would free it.
 //!
 //! For the other kinds of scratch see [the guide](crate::guide::scratch_storage).
 
 mod bump;
 mod pool;
-pub(crate) mod worker_local;
+pub(crate) mod provider;
+mod worker_local;
 
 pub use bump::{Bump, Scope};
-pub use pool::{Lent, Pool};
+pub use pool::{Pool, PoolGuard};
 pub use worker_local::WorkerLocal;
 
 use crate::foreign;
 
 /// Opens a scope on the calling thread's scratch memory.
 ///
-/// The memory stays with the thread, so that the next scope of the same size allocates nothing; a nested call has memory of
-/// its own. In a parallel region every participant uses its own. When a thread [ends or leaves](crate::foreign), up
-/// to 1 MiB is left to the next one that needs scratch.
+/// The memory stays with the thread, so the next scope of the same size allocates nothing. A nested call has its own memory,
+/// and so has every participant of a parallel region. When a thread [ends or leaves](crate::foreign), the next thread that
+/// needs scratch gets up to 1 MiB of its memory.
 #[inline]
 pub fn scope<R>(f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
-    /// Puts the memory back, also when `f` panics.
-    struct Lent(Option<Box<Bump>>);
-    impl Drop for Lent {
+    /// Puts the memory back, also if `f` panics.
+    struct PutBack(Option<Box<Bump>>);
+    impl Drop for PutBack {
         #[inline]
         fn drop(&mut self) {
             if let Some(bump) = self.0.take() {
@@ -51,5 +52,5 @@ pub fn scope<R>(f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
             }
         }
     }
-    Lent(foreign::with(|held| held.scratch.pop())).0.get_or_insert_default().scope(f)
+    PutBack(foreign::with(|held| held.scratch.pop())).0.get_or_insert_default().scope(f)
 }

@@ -1,4 +1,4 @@
-//! A bounded number of values that are lent to whoever needs one.
+//! A bounded pool of values.
 
 use crate::current::{self, Holding};
 use parking_lot::{Condvar, Mutex};
@@ -7,16 +7,19 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// At most so many values, made when they are needed, and lent by a [guard](Lent) that gives them back, also on panic.
+/// A bounded number of values. The pool makes them when they are needed, and lends them by a [guard](PoolGuard) that gives
+/// them back, also on panic.
 ///
-/// Who finds none free waits until one is given back. That cannot deadlock, in loops of any depth and with several pools:
-/// a thread that holds a value already, of this pool or another, that is inside a [`Critical`](crate::Critical), or that works
-/// in a loop which such a thread has opened, might be waited for by those who hold the rest; so it does not wait. It gets one
-/// *extra* value, which is dropped when it is given back. (Waiting of other kinds a pool cannot see: do not hold a value at a
-/// team's barrier if other members may want one before they come there, nor while you join the handle of a job that may.)
+/// A thread that finds no free value waits until one is given back. This cannot deadlock, in loops of any depth and with
+/// several pools. The threads that have the other values might wait for this thread if it already holds a value of any pool,
+/// if it is inside a [`Critical`](crate::Critical), or if it works in a loop that such a thread has opened. In these cases it
+/// does not wait: it gets an *extra* value, which is dropped when it is given back.
 ///
-/// For scratch in a loop [`scratch`](crate::Loop::scratch) is simpler and costs nothing. A pool is for values that are dear
-/// (large, or a connection) and needed in a part of the work only: it may have fewer of them than there are threads.
+/// The pool does not see other ways to wait. Do not hold a value at a team's barrier if other members may need one before they
+/// arrive there, nor while you join the handle of a job that may need one.
+///
+/// For scratch in a loop [`scratch`](crate::Loop::scratch) is simpler and costs nothing. A pool is for values that are expensive
+/// (large, or a connection) and needed in only a part of the work: it may have fewer values than there are threads.
 ///
 /// ```
 /// use anabranch_par::{prelude::*, scratch::Pool};
@@ -37,13 +40,13 @@ pub struct Pool<T, F = fn() -> T> {
 
 struct State<T> {
     free: Vec<T>,
-    /// How many there are, free or lent, without the extra ones.
+    /// The number of values, free or lent, without the extra ones.
     made: usize,
     waiting: usize,
 }
 
 impl<T, F: Fn() -> T> Pool<T, F> {
-    /// At most `bound` values, made by `make`.
+    /// A pool of at most `bound` values, which `make` makes.
     ///
     /// # Panics
     /// If `bound` is 0.
@@ -53,11 +56,11 @@ impl<T, F: Fn() -> T> Pool<T, F> {
         Self { bound, make, state: Mutex::new(state), given_back: Condvar::new() }
     }
 
-    /// Lends a value: the one that was given back last, or a new one. Waits where there are none to be had.
+    /// Lends the value that was given back last, or a new one. Waits if all values are lent.
     ///
     /// # Panics
-    /// If the closure that makes values does.
-    pub fn take(&self) -> Lent<'_, T, F> {
+    /// If the closure that makes values panics.
+    pub fn take(&self) -> PoolGuard<'_, T, F> {
         let mut state = self.state.lock();
         loop {
             if let Some(value) = state.free.pop() {
@@ -78,11 +81,11 @@ impl<T, F: Fn() -> T> Pool<T, F> {
         }
     }
 
-    /// The same, or `None` where it would have to wait.
+    /// Lends a value, or returns `None` if it would have to wait.
     ///
     /// # Panics
-    /// If the closure that makes values does.
-    pub fn try_take(&self) -> Option<Lent<'_, T, F>> {
+    /// If the closure that makes values panics.
+    pub fn try_take(&self) -> Option<PoolGuard<'_, T, F>> {
         let mut state = self.state.lock();
         if let Some(value) = state.free.pop() {
             return Some(self.lend(value, false));
@@ -95,11 +98,11 @@ impl<T, F: Fn() -> T> Pool<T, F> {
         Some(self.lend_new())
     }
 
-    /// Makes a value whose place is counted already.
-    fn lend_new(&self) -> Lent<'_, T, F> {
-        /// Gives the place back where no value comes.
-        struct Place<'p, T, F>(&'p Pool<T, F>);
-        impl<T, F> Drop for Place<'_, T, F> {
+    /// Makes a value that `made` counts already.
+    fn lend_new(&self) -> PoolGuard<'_, T, F> {
+        /// Uncounts the value if `make` panics.
+        struct Uncount<'p, T, F>(&'p Pool<T, F>);
+        impl<T, F> Drop for Uncount<'_, T, F> {
             fn drop(&mut self) {
                 let mut state = self.0.state.lock();
                 state.made -= 1;
@@ -108,24 +111,24 @@ impl<T, F: Fn() -> T> Pool<T, F> {
                 }
             }
         }
-        let place = Place(self);
+        let uncount = Uncount(self);
         let value = (self.make)();
-        mem::forget(place);
+        mem::forget(uncount);
         self.lend(value, false)
     }
 
-    fn lend(&self, value: T, extra: bool) -> Lent<'_, T, F> {
-        Lent { value: Some(value), extra, pool: self, _holding: Holding::begin() }
+    fn lend(&self, value: T, extra: bool) -> PoolGuard<'_, T, F> {
+        PoolGuard { value: Some(value), extra, pool: self, _holding: Holding::begin() }
     }
 }
 
 impl<T, F> Pool<T, F> {
-    /// The number of values that are lent and made at most, extra ones not counted.
+    /// The largest number of values, without the extra ones.
     pub fn bound(&self) -> usize {
         self.bound
     }
 
-    /// All values.
+    /// Takes all values out.
     pub fn into_values(self) -> Vec<T> {
         self.state.into_inner().free
     }
@@ -137,15 +140,15 @@ impl<T, F> fmt::Debug for Pool<T, F> {
     }
 }
 
-/// A value of a [`Pool`], given back when this is dropped. It stays on its thread.
-pub struct Lent<'p, T, F> {
+/// A value of a [`Pool`]. Dropping it gives the value back. It stays on its thread.
+pub struct PoolGuard<'p, T, F> {
     value: Option<T>,
     extra: bool,
     pool: &'p Pool<T, F>,
     _holding: Holding,
 }
 
-impl<T, F> Drop for Lent<'_, T, F> {
+impl<T, F> Drop for PoolGuard<'_, T, F> {
     fn drop(&mut self) {
         let Some(value) = self.value.take().filter(|_| !self.extra) else { return };
         let mut state = self.pool.state.lock();
@@ -156,21 +159,21 @@ impl<T, F> Drop for Lent<'_, T, F> {
     }
 }
 
-impl<T, F> Deref for Lent<'_, T, F> {
+impl<T, F> Deref for PoolGuard<'_, T, F> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.value.as_ref().expect("there until it is given back")
+        self.value.as_ref().expect("only `drop` takes the value")
     }
 }
 
-impl<T, F> DerefMut for Lent<'_, T, F> {
+impl<T, F> DerefMut for PoolGuard<'_, T, F> {
     fn deref_mut(&mut self) -> &mut T {
-        self.value.as_mut().expect("there until it is given back")
+        self.value.as_mut().expect("only `drop` takes the value")
     }
 }
 
-impl<T: fmt::Debug, F> fmt::Debug for Lent<'_, T, F> {
+impl<T: fmt::Debug, F> fmt::Debug for PoolGuard<'_, T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

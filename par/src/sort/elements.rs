@@ -1,35 +1,36 @@
-//! The elements of a slice while they are merged: in the slice or in a buffer, and in between during a round.
+//! The elements of a slice while they are merged: they are in the slice, in a buffer, or during a round partly in both.
 //!
-//! This is the `unsafe` part of sorting. What it relies on is built in, whatever the cuts and the comparison are:
+//! This is the `unsafe` part of sorting. It relies on these invariants, which hold whatever the cuts and the comparison are:
 //! - every element is in exactly one [`Merge`] of a round, because they are made by splitting slices;
-//! - a [`Merge`] that is dropped, by a panic or because nobody ran it, moves what is left to where it belongs;
+//! - a [`Merge`] that is dropped, by a panic or because it was not run, moves the remaining elements to their places;
 //! - [`Elements`] that are dropped move everything back to the slice.
 //!
-//! An element is compared in the place that it is moved from later, and never looked at there again. So a comparison may
-//! change what is inside a cell.
+//! An element is compared in the place that it is moved from later, and never read there again. So a comparison may change a
+//! value in a cell.
 
 use std::{marker::PhantomData, mem::MaybeUninit, ops::Range, ptr};
 
-/// The elements of a slice, which are there again when this is dropped.
+/// The elements of a slice. Dropping this moves them back to the slice.
 pub(super) struct Elements<'s, T> {
     slice: &'s mut [MaybeUninit<T>],
     buffer: Box<[MaybeUninit<T>]>,
-    /// Where the elements are: all that is in the other place are bits that nobody owns.
+    /// Whether the elements are in the buffer. The other place holds bits that have no owner.
     in_buffer: bool,
 }
 
 impl<'s, T> Elements<'s, T> {
     pub(super) fn new(slice: &'s mut [T]) -> Self {
         let buffer = Box::new_uninit_slice(slice.len());
-        // SAFETY: the layouts are the same. Nobody else sees the slice before we are dropped, and then it is full again.
+        // SAFETY: the layouts are the same. No other code sees the slice before this is dropped, and then all its elements are
+        // back.
         let slice = unsafe { &mut *(ptr::from_mut(slice) as *mut [MaybeUninit<T>]) };
         Self { slice, buffer, in_buffer: false }
     }
 
     pub(super) fn as_slice(&self) -> &[T] {
         let elements: &[MaybeUninit<T>] = if self.in_buffer { &self.buffer } else { self.slice };
-        // SAFETY: the elements are here, all of them initialised: `Merge`s move them to the other place completely
-        // before the borrow that they hold ends.
+        // SAFETY: all elements are here and initialised: `Merge`s move all of them to the other place before the borrow that
+        // they hold ends.
         unsafe { &*(ptr::from_ref(elements) as *const [T]) }
     }
 
@@ -37,9 +38,9 @@ impl<'s, T> Elements<'s, T> {
         self.in_buffer
     }
 
-    /// The merges of one round, which move all elements to the other place: pairs of runs, whose lengths are `pairs`, are
-    /// merged in pieces of length `piece` or less where a pair ends. `cuts` says of each piece how many elements come from
-    /// the left run. What is behind the last pair is one run more.
+    /// The merges of one round, which move all elements to the other place. `pairs` has the lengths of the two runs of each
+    /// pair; the elements behind the last pair are one more run. A pair is merged in pieces of length `piece`, of which the
+    /// last may be shorter. `cuts` has the number of elements of each piece that come from the left run.
     ///
     /// The merges must be run or dropped, not forgotten.
     pub(super) fn merges(
@@ -55,7 +56,7 @@ impl<'s, T> Elements<'s, T> {
         };
         let mut merges = Vec::with_capacity(pairs.len() + from.len() / piece + 1);
         let (mut pairs, mut cuts) = (pairs.iter().copied(), cuts.iter().copied());
-        // From here on the merges move the elements; nothing below panics, so all of them come to be.
+        // From here on the merges move the elements. Nothing below panics, so all merges are made.
         self.in_buffer = !self.in_buffer;
         while !from.is_empty() {
             let pair = pairs.next().unwrap_or((from.len(), 0));
@@ -64,14 +65,14 @@ impl<'s, T> Elements<'s, T> {
             (right, from) = from.split_at_mut(pair.1.min(from.len()));
             (places, to) = to.split_at_mut(left.len() + right.len());
             for to in places.chunks_mut(piece) {
-                // There are as many elements as places: both bounds can be kept.
+                // There are as many elements as places, so both bounds can be kept.
                 let least = to.len().saturating_sub(right.len());
                 let most = to.len().min(left.len());
                 let cut = cuts.next().unwrap_or(0).clamp(least, most);
                 let (l, r);
                 (l, left) = left.split_at_mut(cut);
                 (r, right) = right.split_at_mut(to.len() - cut);
-                // SAFETY: the elements are in `from`, each in one merge only; the lengths are right by the cut.
+                // SAFETY: the elements are in `from`, and each is in one merge only. The cut makes the lengths right.
                 merges.push(unsafe { Merge::new(l, r, to) });
             }
         }
@@ -82,8 +83,8 @@ impl<'s, T> Elements<'s, T> {
 impl<T> Drop for Elements<'_, T> {
     fn drop(&mut self) {
         if self.in_buffer {
-            // SAFETY: two allocations of the same length. The buffer's elements are owned by the slice from here on; the
-            // buffer drops none.
+            // SAFETY: the two are different allocations of the same length. From here on the slice owns the elements; the
+            // buffer drops none of them.
             unsafe {
                 ptr::copy_nonoverlapping(self.buffer.as_ptr(), self.slice.as_mut_ptr(), self.slice.len());
             }
@@ -91,10 +92,10 @@ impl<T> Drop for Elements<'_, T> {
     }
 }
 
-/// Two parts of runs that are being merged, from both ends: `left` and `right` are the elements that have not been moved
-/// yet, and `to` is as many places.
+/// Two parts of runs that are being merged, from both ends. `left` and `right` are the elements that have not been moved yet, and
+/// `to` has as many places.
 ///
-/// Invariant: all three lie in one allocation each, `to` in another one than the elements, and nobody else uses them.
+/// Invariant: each of the three lies in one allocation, `to` in another one than the elements, and no other code uses them.
 pub(super) struct Merge<'e, T> {
     left: Range<*const T>,
     right: Range<*const T>,
@@ -107,7 +108,7 @@ unsafe impl<T: Send> Send for Merge<'_, T> {}
 
 impl<'e, T> Merge<'e, T> {
     /// # Safety
-    /// `left` and `right` are initialised, and together as long as `to`; they are not used any more after this.
+    /// `left` and `right` are initialised, and together as long as `to`. The caller does not use their elements afterwards.
     unsafe fn new(
         left: &'e mut [MaybeUninit<T>],
         right: &'e mut [MaybeUninit<T>],
@@ -122,11 +123,11 @@ impl<'e, T> Merge<'e, T> {
         }
     }
 
-    /// Merges; of equal elements those on the left come first.
+    /// Merges the two parts. Of equal elements the left ones come first.
     pub(super) fn run(mut self, less: &impl Fn(&T, &T) -> bool) {
         loop {
-            // Each turn takes two elements, so in so many turns neither side runs out. The two are independent of each
-            // other: the processor works on both at once.
+            // Each turn takes two elements, so neither side runs out within this number of turns. The two are independent of
+            // each other, so the processor works on both at once.
             let turns = length(&self.left).min(length(&self.right)) / 2;
             if turns == 0 {
                 break;
@@ -143,7 +144,7 @@ impl<'e, T> Merge<'e, T> {
             // SAFETY: neither side is empty.
             unsafe { self.take_first(less) };
         }
-        // The rest of one side is moved by `drop`.
+        // `drop` moves the rest of one side.
     }
 
     /// # Safety
@@ -151,8 +152,8 @@ impl<'e, T> Merge<'e, T> {
     #[inline(always)]
     unsafe fn take_first(&mut self, less: &impl Fn(&T, &T) -> bool) {
         let (left, right) = (self.left.start, self.right.start);
-        // SAFETY: both are in range, so they are initialised and ours, and there is a place. No branch depends on the
-        // comparison: it would be mispredicted half of the time.
+        // SAFETY: both are in range, so they are initialised and belong to this merge, and there is a place. No branch depends
+        // on the comparison, because it would be mispredicted half of the time.
         unsafe {
             let from_right = less(&*right, &*left);
             let from = if from_right { right } else { left };
@@ -183,7 +184,7 @@ impl<'e, T> Merge<'e, T> {
 impl<T> Drop for Merge<'_, T> {
     fn drop(&mut self) {
         let (left, right) = (length(&self.left), length(&self.right));
-        // SAFETY: they fill the places exactly, which are in another allocation.
+        // SAFETY: they fill the places exactly, and the places are in another allocation.
         unsafe {
             ptr::copy_nonoverlapping(self.left.start, self.to.start, left);
             ptr::copy_nonoverlapping(self.right.start, self.to.start.add(left), right);
@@ -192,6 +193,6 @@ impl<T> Drop for Merge<'_, T> {
 }
 
 fn length<T>(range: &Range<*const T>) -> usize {
-    // SAFETY: the ranges of a `Merge` lie in one allocation each, and their ends never cross. `T` has a size.
+    // SAFETY: each range of a `Merge` lies in one allocation, and its ends never cross. The size of `T` is not 0.
     unsafe { range.end.offset_from_unsigned(range.start) }
 }

@@ -1,26 +1,26 @@
 //! Merge sort in rounds.
 //!
 //! The slice is cut into runs, which the standard library sorts, all of them in parallel. Then each round merges
-//! neighbouring runs pairwise, from the slice into a buffer or back, until one is left; neighbours that are in order
-//! already become one at no cost. A merge is cut into pieces of equal size, so that all threads have work in the last
-//! round too. Where the cuts are depends on the slice alone.
+//! neighbouring runs pairwise, from the slice into a buffer or back, until one is left. Neighbours that are in order
+//! already become one run at no cost. Each merge is cut into pieces of equal size, so that all threads have work in the last
+//! round, too. The cuts depend on the slice alone.
 //!
-//! Elements need not be `Sync`: at no time do two threads look at the same one. Therefore the calling thread alone looks
-//! for the cuts, before a round; each takes no more comparisons than the length of a run has bits.
+//! Elements need not be `Sync`: two threads never look at the same element at the same time. Therefore the calling thread
+//! alone finds the cuts, before each round. A cut takes no more comparisons than the length of a run has bits.
 
 use super::{MIN_PARALLEL, elements::Elements, for_each_owned, presorted};
 use std::cmp::Ordering::{self, Less};
 
-/// No run is shorter than this.
+/// The shortest length of a run.
 const MIN_RUN: usize = 2 * 1024;
-/// There are at most so many runs: a power of 4, see [`run_length`].
+/// The largest number of runs: a power of 4, see [`run_length`].
 const MAX_RUNS: usize = 64;
-/// A round has about so many pieces, where they do not get shorter than [`MIN_RUN`].
+/// About how many pieces a round has, if they are not shorter than [`MIN_RUN`].
 const PIECES: usize = 64;
 
 /// Sorts by `cmp`; equal elements keep their order.
 pub(super) fn sort<T: Send>(slice: &mut [T], cmp: &(impl Fn(&T, &T) -> Ordering + Sync)) {
-    // Elements without size have no order; the standard library says what becomes of them.
+    // The standard library decides how to sort elements of size 0.
     if slice.len() < MIN_PARALLEL || size_of::<T>() == 0 {
         return slice.sort_by(cmp);
     }
@@ -50,7 +50,7 @@ pub(super) fn sort<T: Send>(slice: &mut [T], cmp: &(impl Fn(&T, &T) -> Ordering 
     }
 }
 
-/// The lengths of the runs that are merged; the last may have no partner.
+/// The lengths of the two runs of each pair. The last run may have no partner.
 fn pairs(ends: &[usize]) -> Vec<(usize, usize)> {
     let mut start = 0;
     let lengths = |pair: &[usize]| {
@@ -61,8 +61,8 @@ fn pairs(ends: &[usize]) -> Vec<(usize, usize)> {
     ends.chunks(2).map(lengths).collect()
 }
 
-/// How long the runs of a slice are. There are 4, 16, 64 ... of them: after an even number of rounds the elements are
-/// back in the slice, unless some runs were in order.
+/// The length of the runs of a slice. There are 4, 16 or 64 runs, so after an even number of rounds the elements are back in
+/// the slice, unless some runs were in order already.
 fn run_length(len: usize) -> usize {
     let mut runs = 4;
     while runs < MAX_RUNS && len / (4 * runs) >= MIN_RUN {
@@ -71,8 +71,8 @@ fn run_length(len: usize) -> usize {
     len.div_ceil(runs)
 }
 
-/// How many elements of each piece come from the left one of the two runs that are merged there: for all pairs of runs,
-/// and all pieces of each. If `less` is no order, the cuts are anywhere, but the pieces still are what they ought to be.
+/// The number of elements of each piece that come from the left run of its pair, for all pieces of all pairs. If `less` is not
+/// an order, these numbers have no meaning, but the pieces still have the right lengths.
 fn cuts<T>(
     mut elements: &[T],
     pairs: &[(usize, usize)],
@@ -97,7 +97,8 @@ fn cuts<T>(
     cuts
 }
 
-/// How many of the first `count` elements of the merged runs come from the left one: between `least` and `most`.
+/// The number of elements that come from the left run, among the first `count` elements of the merged runs: between `least` and
+/// `most`.
 fn cut<T>(
     left: &[T],
     right: &[T],

@@ -1,8 +1,8 @@
 //! Sorting slices on all threads of a pool.
 //!
-//! [`ParallelSort`] is what programs see. The stable forms are a [`merge_sort`], whose [`elements`] move between the slice
-//! and a buffer; the unstable ones are a [`quicksort`], in place. Both leave slices alone that are [`presorted`]. They cut
-//! a slice by its length and its elements, never by the number of threads.
+//! Programs use [`ParallelSort`]. The stable sorts are a [`merge_sort`], whose [`elements`] move between the slice and a
+//! buffer; the unstable sorts are a [`quicksort`], in place. Both first test whether the slice is [`presorted`]. Where they cut
+//! a slice follows from its length and its elements, never from the number of threads.
 
 mod elements;
 mod merge_sort;
@@ -13,21 +13,21 @@ use crate::{IntoParallel, LoopError};
 use parking_lot::Mutex;
 use std::{cmp::Ordering, convert::Infallible, panic::resume_unwind};
 
-/// Shorter slices are not worth waking a thread.
+/// The calling thread sorts shorter slices alone.
 const MIN_PARALLEL: usize = 8 * 1024;
 
 /// Parallel sorting of slices, on the calling thread's pool.
 ///
-/// The result does not depend on the number of threads. The stable forms give what those of the standard library give, and
-/// use a buffer as large as the slice. The unstable forms sort in place; they may order equal elements otherwise than the
-/// standard library, but always in the same way. They are faster than the stable ones, except on many threads, which the
-/// stable forms keep busy from the beginning.
+/// The result does not depend on the number of threads. The stable sorts give the same result as those of the standard library,
+/// and use a buffer as large as the slice. The unstable sorts work in place. They may order equal elements differently from the
+/// standard library, but always in the same way. They are faster than the stable sorts, except on many threads, which the
+/// stable sorts keep busy from the beginning.
 ///
 /// A slice of fewer than some thousand elements is sorted by the calling thread alone.
 ///
 /// # Panics
-/// If a closure panics, that panic comes out once every thread has left. A closure that is no total order may make a
-/// sort panic too. In both cases the slice holds all its elements, in an unspecified order.
+/// If a closure panics, the sort panics in the same way when every thread has left. A sort may also panic if the closure is
+/// not a total order. In both cases the slice holds all its elements, in an unspecified order.
 ///
 /// ```
 /// use anabranch_par::ParallelSort;
@@ -129,8 +129,7 @@ mod sealed {
     impl<T> Sealed for [T] {}
 }
 
-/// Calls `f` with every item, on the calling thread's pool. After a panic the items that nobody took are dropped on the
-/// calling thread.
+/// Calls `f` with every item, on the calling thread's pool. After a panic the calling thread drops the items that are left.
 fn for_each_owned<S: Send>(items: impl Iterator<Item = S>, f: impl Fn(S) + Sync) {
     let items: Vec<Mutex<Option<S>>> = items.map(|item| Mutex::new(Some(item))).collect();
     for_each(items.len(), |i| {
@@ -142,8 +141,8 @@ fn for_each_owned<S: Send>(items: impl Iterator<Item = S>, f: impl Fn(S) + Sync)
     });
 }
 
-/// Calls `f` for each of `0..n`, on the calling thread's pool. A panic comes out as it was: the index means nothing to
-/// the program.
+/// Calls `f` for each of `0..n`, on the calling thread's pool. A panic is resumed with its own payload: the index in a loop's
+/// message would mean nothing to the program.
 fn for_each(n: usize, f: impl Fn(usize) + Sync) {
     let call = |i| {
         f(i);

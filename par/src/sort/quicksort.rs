@@ -1,11 +1,11 @@
 //! Quicksort in rounds.
 //!
-//! Each round splits all parts of the slice that are long, in parallel, by a pivot: what is less comes before it, and the
+//! Each round splits all long parts of the slice by a pivot, in parallel: smaller elements come before the pivot, and the
 //! rest after it. When all parts are short, the standard library sorts them. One thread splits one part, because pivots
-//! need not be `Sync`; so the first rounds are for few threads, but they do the work of the first levels of any quicksort,
-//! and there is no buffer.
+//! need not be `Sync`. So the first rounds keep few threads busy, but they do the work of the first levels of any quicksort,
+//! and they need no buffer.
 //!
-//! Elements only ever change places. So whatever the comparison does, the slice keeps them all.
+//! Elements only ever change places, so the slice keeps them all whatever the comparison does.
 
 use super::{MIN_PARALLEL, for_each_owned, presorted};
 use parking_lot::Mutex;
@@ -14,18 +14,18 @@ use std::cmp::{
     Reverse,
 };
 
-/// There are about so many parts in the end,
+/// About how many parts there are in the end.
 const PARTS: usize = 64;
-/// but no shorter ones are split than this.
+/// The shortest length of a part that is split.
 const MIN_SPLIT: usize = 4 * 1024;
-/// Twice as many as good pivots need. The standard library copes with what bad ones leave.
+/// Twice the number of rounds that good pivots need. After bad pivots the standard library sorts the parts that are still long.
 const ROUNDS: u32 = 2 * PARTS.ilog2();
-/// The pivot is the median of so many elements.
+/// The number of elements whose median is the pivot.
 const SAMPLE: usize = 127;
 
 /// Sorts by `cmp`; equal elements may change places.
 pub(super) fn sort<T: Send>(slice: &mut [T], cmp: &(impl Fn(&T, &T) -> Ordering + Sync)) {
-    // Elements without size have no order; the standard library says what becomes of them.
+    // The standard library decides how to sort elements of size 0.
     if slice.len() < MIN_PARALLEL || size_of::<T>() == 0 {
         return slice.sort_unstable_by(cmp);
     }
@@ -55,14 +55,14 @@ pub(super) fn sort<T: Send>(slice: &mut [T], cmp: &(impl Fn(&T, &T) -> Ordering 
     for_each_owned(short.into_iter(), |part| part.sort_unstable_by(cmp));
 }
 
-/// Long parts first, so that no thread begins one when the others end. Parts must not stay in the order that they were
-/// found in, on which it would depend whose panic comes out.
+/// Puts long parts first, so that no thread begins one when the other threads end. The order in which threads have made the
+/// parts must not remain, because it would decide which panic is reported.
 fn put_in_order<T>(parts: &mut [&mut [T]]) {
     parts.sort_unstable_by_key(|part| (Reverse(part.len()), part.as_ptr()));
 }
 
-/// Splits by a pivot, into what comes before it and what comes after it. Elements that equal the pivot are in place, if
-/// there are many.
+/// Splits by a pivot, into the elements before it and the elements after it. If many elements equal the pivot, they are in their
+/// final place, too.
 fn split<'s, T>(part: &'s mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> [&'s mut [T]; 2] {
     let many_equal = choose_pivot(part, cmp);
     let (pivot, rest) = part.split_first_mut().expect("the part is long");
@@ -77,8 +77,8 @@ fn split<'s, T>(part: &'s mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> [&'s mu
     [before, after]
 }
 
-/// Moves the median of a sample to the front; says whether many elements of the sample equal it: at least an eighth, and
-/// surely if a quarter do.
+/// Moves the median of a sample to the front. Returns whether many elements of the sample equal it: at least an eighth; always if
+/// a quarter do.
 fn choose_pivot<T>(part: &mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> bool {
     let step = part.len() / SAMPLE;
     for i in 0..SAMPLE {
@@ -93,8 +93,8 @@ fn choose_pivot<T>(part: &mut [T], cmp: &impl Fn(&T, &T) -> Ordering) -> bool {
     many
 }
 
-/// Moves the elements that belong `left` in front of the others; returns how many there are. No branch depends on `left`:
-/// it would be mispredicted half of the time.
+/// Moves the elements for which `left` is true in front of the rest, and returns their number. No branch depends on `left`,
+/// because it would be mispredicted half of the time.
 fn partition<T>(part: &mut [T], left: impl Fn(&T) -> bool) -> usize {
     let mut count = 0;
     for i in 0..part.len() {

@@ -1,7 +1,7 @@
 //! All configurations of a loop: pools of 1, 2, 3, 4 and 8 threads, all schedules, all settings of chunks.
 #![allow(dead_code, reason = "each test program uses some of the helpers")]
 
-use anabranch_par::{Loop, prelude::*};
+use anabranch_par::{Loop, Source, prelude::*};
 use parking_lot::Mutex;
 use std::{
     sync::atomic::{AtomicUsize, Ordering::*},
@@ -59,7 +59,7 @@ impl Config {
     }
 
     /// The loop `l` with this configuration.
-    pub fn apply<'a, S, Q>(&self, l: Loop<'a, S, Q>) -> Loop<'a, S, Q> {
+    pub fn apply<'a, S: Source, Q>(&self, l: Loop<'a, S, Q>) -> Loop<'a, S, Q> {
         let l = l.on(self.pool()).schedule(self.schedule).threads(self.limit);
         match self.chunks {
             Chunks::Auto => l,

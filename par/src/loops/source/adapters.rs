@@ -6,41 +6,35 @@ use super::{IntoParallel, Source, private::Sealed};
 #[derive(Clone, Copy, Debug)]
 pub struct Zip<A, B>(pub(super) A, pub(super) B);
 
-/// Two sources to be [zipped](crate::Loop::zip) have different lengths, or different shapes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The error of a [`zip`](crate::Loop::zip) of two sources that have different lengths or different shapes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", describe(.left, .right, .shapes))]
 pub struct UnequalLengths {
     /// The number of items of the loop.
     pub left: usize,
-    /// The number of items of what it was to be zipped with.
+    /// The number of items of the other one.
     pub right: usize,
     shapes: Option<Box<[Vec<usize>; 2]>>,
 }
 
 impl UnequalLengths {
-    /// The lengths of the axes of both, where both are boxes or arrays. There may be as many items in them all the same.
+    /// The lengths of the axes of both, if both are boxes or arrays. Their numbers of items may be equal.
     pub fn shapes(&self) -> Option<(&[usize], &[usize])> {
         self.shapes.as_deref().map(|[left, right]| (&left[..], &right[..]))
     }
 }
 
-impl std::fmt::Display for UnequalLengths {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { left, right, .. } = self;
-        match self.shapes() {
-            Some((left, right)) => write!(
-                f,
-                "a loop of shape {left:?} cannot be zipped with one of shape {right:?}: slice or transpose one of them, or \
-                 zip it with a slice, which has no shape"
-            ),
-            None => write!(
-                f,
-                "a loop over {left} items cannot be zipped with {right}: cut the longer one to the length of the other"
-            ),
-        }
+fn describe(left: &usize, right: &usize, shapes: &Option<Box<[Vec<usize>; 2]>>) -> String {
+    match shapes.as_deref() {
+        Some([left, right]) => format!(
+            "a loop of shape {left:?} cannot be zipped with one of shape {right:?}: slice or transpose one of them, or zip it \
+             with a slice, which has no shape"
+        ),
+        None => format!(
+            "a loop over {left} items cannot be zipped with {right}: cut the longer one to the length of the other"
+        ),
     }
 }
-
-impl std::error::Error for UnequalLengths {}
 
 impl<A: Source, B: Source> Zip<A, B> {
     pub(crate) fn new<I: IntoParallel<Source = B>>(a: A, b: I) -> Result<Self, UnequalLengths> {
@@ -82,7 +76,7 @@ impl<A: Source, B: Source> Source for Zip<A, B> {
 
     #[inline]
     unsafe fn next(&self, cursor: &mut Self::Cursor) -> Self::Item {
-        // SAFETY: as the caller promises, for both.
+        // SAFETY: the caller keeps the contract for both sources.
         unsafe { (self.0.next(&mut cursor.0), self.1.next(&mut cursor.1)) }
     }
 
@@ -93,7 +87,7 @@ impl<A: Source, B: Source> Source for Zip<A, B> {
 
     #[inline]
     unsafe fn step<const UNIT: bool>(&self, cursor: &mut Self::Cursor) -> Self::Item {
-        // SAFETY: as the caller promises, for both.
+        // SAFETY: the caller keeps the contract for both sources.
         unsafe { (self.0.step::<UNIT>(&mut cursor.0), self.1.step::<UNIT>(&mut cursor.1)) }
     }
 }
@@ -131,7 +125,7 @@ impl<A: Source> Source for Enumerate<A> {
     unsafe fn next(&self, cursor: &mut Self::Cursor) -> Self::Item {
         let i = cursor.0;
         cursor.0 += 1;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract.
         (i, unsafe { self.0.next(&mut cursor.1) })
     }
 }

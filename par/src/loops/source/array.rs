@@ -1,8 +1,8 @@
 //! Arrays of the crate `ndarray`: their elements, or their sub-views along an axis.
 //!
-//! Elements come in row-major order of the indices, whatever their order in memory. A cursor is a pointer to the next one.
-//! Where the array lies in memory like a slice, it is one row, in which the pointer moves on by one element; otherwise the
-//! pointer moves by the stride of the last axis, and there is a new cursor for each row.
+//! Elements have the row-major order of their indices, whatever their order in memory. A cursor is a pointer to the next
+//! element. An array that lies in memory like a slice is one row, in which the pointer moves by one element. In any other array
+//! the pointer moves by the stride of the last axis, and each row needs a new cursor.
 
 use super::{IntoParallel, Shaped, Source, private::Sealed, range::next_row};
 use crate::loops::Loop;
@@ -50,7 +50,7 @@ pub trait ParallelArray<A, D: Dimension> {
         A: Sync,
         D: RemoveAxis;
 
-    /// The same, by exclusive reference.
+    /// A loop over the sub-views along `axis`, by exclusive reference.
     ///
     /// # Panics
     /// If there is no such axis.
@@ -92,14 +92,14 @@ fn length(shape: &[usize], Axis(axis): Axis) -> usize {
     *shape.get(axis).unwrap_or_else(|| panic!("axis {axis} of an array that has {axes}: they count from 0"))
 }
 
-/// Where the elements of an array are, in elements from its first one.
+/// The places of the elements of an array, relative to its first element.
 #[derive(Clone, Debug)]
 struct Layout<D> {
     dim: D,
-    /// Negative ones wrap around, as in `ndarray` itself.
+    /// Negative strides wrap around, as in `ndarray` itself.
     strides: D,
     len: usize,
-    /// Whether elements follow each other in memory in row-major order.
+    /// Whether elements are contiguous in memory, in row-major order.
     standard: bool,
 }
 
@@ -117,17 +117,17 @@ impl<D: Dimension> Layout<D> {
         if self.standard { usize::MAX } else { next_row(at, self.dim.slice().last().copied().unwrap_or(1)) }
     }
 
-    /// A walk from item `at` on, in an array whose first element is at `start`.
+    /// A cursor at item `at`, in an array whose first element is at `start`.
     #[inline]
-    fn walk<A>(&self, start: *mut A, at: usize) -> Walk<A> {
+    fn cursor<A>(&self, start: *mut A, at: usize) -> ArrayCursor<A> {
         if self.standard {
-            Walk { next: start.wrapping_add(at), stride: 1, unit: true }
+            ArrayCursor { next: start.wrapping_add(at), stride: 1, unit: true }
         } else {
-            self.walk_row(start, at)
+            self.row_cursor(start, at)
         }
     }
 
-    fn walk_row<A>(&self, start: *mut A, at: usize) -> Walk<A> {
+    fn row_cursor<A>(&self, start: *mut A, at: usize) -> ArrayCursor<A> {
         let (mut rest, mut offset, mut stride) = (at, 0_usize, 1);
         let axes = self.dim.slice().iter().zip(self.strides.slice()).rev();
         for (axis, (&len, &step)) in axes.enumerate() {
@@ -138,29 +138,29 @@ impl<D: Dimension> Layout<D> {
                 stride = step as isize;
             }
         }
-        Walk { next: start.wrapping_add(offset), stride, unit: stride == 1 }
+        ArrayCursor { next: start.wrapping_add(offset), stride, unit: stride == 1 }
     }
 }
 
-/// A place in a row of an array.
+/// A position in a row of an array.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Walk<A> {
-    /// Behind the row's last item it may be anywhere, so it is moved by arithmetic that wraps.
+pub struct ArrayCursor<A> {
+    /// Behind the row's last item it may point anywhere, so it moves by wrapping arithmetic.
     next: *mut A,
     stride: isize,
-    /// Whether the stride is 1: where it is, the compiler makes vectors of items.
+    /// Whether the stride is 1: then the compiler can use vector instructions.
     unit: bool,
 }
 
-impl<A> Walk<A> {
-    /// Where the item is; moves on.
+impl<A> ArrayCursor<A> {
+    /// The address of the item. Moves to the next one.
     #[inline]
     fn next(&mut self) -> *mut A {
         if self.unit { self.step::<true>() } else { self.step::<false>() }
     }
 
-    /// The same where it is known whether the stride is 1.
+    /// As `next`, if it is known whether the stride is 1.
     #[inline]
     fn step<const UNIT: bool>(&mut self) -> *mut A {
         let item = self.next;
@@ -183,14 +183,13 @@ pub struct ElementsMut<'s, A, D> {
     _borrow: PhantomData<&'s mut A>,
 }
 
-// SAFETY: it stands for a shared borrow of the array, which may be sent where its elements may be shared.
+// SAFETY: it is a shared borrow of the array, which may be sent if its elements may be shared.
 unsafe impl<A: Sync, D: Send> Send for Elements<'_, A, D> {}
 // SAFETY: as above.
 unsafe impl<A: Sync, D: Sync> Sync for Elements<'_, A, D> {}
-// SAFETY: it stands for an exclusive borrow of the array, which may be sent where its elements may.
+// SAFETY: it is an exclusive borrow of the array, which may be sent if its elements may.
 unsafe impl<A: Send, D: Send> Send for ElementsMut<'_, A, D> {}
-// SAFETY: through a shared reference only `next` reaches elements, each of them once, so that each is borrowed by one
-// thread.
+// SAFETY: through a shared reference only `next` and `step` reach elements, and each element once, so one thread borrows it.
 unsafe impl<A: Send, D: Sync> Sync for ElementsMut<'_, A, D> {}
 
 impl<'s, A, D: Dimension> Elements<'s, A, D> {
@@ -212,7 +211,7 @@ macro_rules! elements {
 
         impl<'s, A: $bound, D: Dimension> Source for $source<'s, A, D> {
             type Item = $item;
-            type Cursor = Walk<A>;
+            type Cursor = ArrayCursor<A>;
 
             #[inline]
             fn len(&self) -> usize {
@@ -229,25 +228,25 @@ macro_rules! elements {
             }
 
             #[inline]
-            fn cursor(&self, at: usize) -> Walk<A> {
-                self.layout.walk(self.start, at)
+            fn cursor(&self, at: usize) -> ArrayCursor<A> {
+                self.layout.cursor(self.start, at)
             }
 
             #[inline]
-            unsafe fn next(&self, cursor: &mut Walk<A>) -> $item {
+            unsafe fn next(&self, cursor: &mut ArrayCursor<A>) -> $item {
                 let $element = cursor.next();
-                // SAFETY: the caller asks only for items that there are, so the element is in the array, which is borrowed
-                // for 's; and for each item at most once.
+                // SAFETY: the caller asks only for items that exist, so the element is in the array, which is borrowed for
+                // 's; and it asks for each item at most once.
                 unsafe { $reference }
             }
 
             #[inline]
-            fn is_unit(&self, cursor: &Walk<A>) -> bool {
+            fn is_unit(&self, cursor: &ArrayCursor<A>) -> bool {
                 cursor.unit
             }
 
             #[inline]
-            unsafe fn step<const UNIT: bool>(&self, cursor: &mut Walk<A>) -> $item {
+            unsafe fn step<const UNIT: bool>(&self, cursor: &mut ArrayCursor<A>) -> $item {
                 let $element = cursor.step::<UNIT>();
                 // SAFETY: as above.
                 unsafe { $reference }
@@ -390,8 +389,8 @@ impl<'s, A: Send, D: RemoveAxis> Source for SubviewsMut<'s, A, D> {
         let i = *cursor;
         *cursor += 1;
         let part = self.view.clone().index_axis_move(self.axis, i);
-        // SAFETY: the part is in the array, which is borrowed for 's; parts have no element in common, and each is asked
-        // for once.
+        // SAFETY: the part is in the array, which is borrowed for 's. Parts have no element in common, and the caller asks for
+        // each of them once.
         unsafe { part.deref_into_view_mut() }
     }
 }

@@ -1,4 +1,4 @@
-//! Chunks: items are consecutive parts of a slice.
+//! Chunks of slices: the items are consecutive parts of a slice.
 
 use super::{IntoParallel, Source, private::Sealed, slice::SliceMut};
 use crate::loops::Loop;
@@ -29,7 +29,7 @@ pub trait ParallelSlice<T> {
     where
         T: Sync;
 
-    /// The same, by exclusive reference.
+    /// A loop over parts of `size` elements, by exclusive reference.
     ///
     /// # Panics
     /// If `size` is 0.
@@ -103,9 +103,9 @@ pub struct ChunksMut<'s, T> {
     _borrow: PhantomData<&'s mut [T]>,
 }
 
-// SAFETY: it stands for an exclusive borrow of the slice, which may be sent where its elements may.
+// SAFETY: it is an exclusive borrow of the slice, which may be sent if its elements may.
 unsafe impl<T: Send> Send for ChunksMut<'_, T> {}
-// SAFETY: through a shared reference only `next` reaches elements, each part once, so that each is borrowed by one thread.
+// SAFETY: through a shared reference only `next` reaches elements, and each part once, so one thread borrows it.
 unsafe impl<T: Send> Sync for ChunksMut<'_, T> {}
 
 impl<T> Sealed for ChunksMut<'_, T> {}
@@ -127,7 +127,7 @@ impl<'s, T: Send> Source for ChunksMut<'s, T> {
         let start = *cursor * self.size;
         *cursor += 1;
         debug_assert!(start < self.len);
-        // SAFETY: the part is in the slice, which is borrowed for 's; parts are disjoint, and each is asked for once.
+        // SAFETY: the part is in the slice, which is borrowed for 's. Parts are disjoint, and the caller asks for each once.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), self.size.min(self.len - start)) }
     }
 }

@@ -1,8 +1,8 @@
-//! What loops run over: sources of items that any participant can reach by their number.
+//! Sources: collections whose items any participant can reach by their number.
 //!
 //! [`IntoParallel::par`] makes them of slices, ranges and boxes, [`ParallelSlice`] of parts of slices, and with the feature
 //! `ndarray` `ParallelArray` of arrays of any layout. Loops [zip](Loop::zip) and [number](Loop::enumerate) them. The types
-//! are here to be named, in the fields of a structure or in what a function returns:
+//! are public so that programs can name them, in the fields of a structure or in the result of a function:
 //!
 //! ```
 //! use anabranch_par::{Loop, prelude::*, source::Slice};
@@ -33,66 +33,67 @@ pub use slice::{Slice, SliceMut};
 
 use super::Loop;
 
-/// Items `0..len`, each of which can be reached without those before it.
+/// A collection of items `0..len`, each of which can be reached without the items before it.
 ///
-/// Implemented by this crate's sources only; any other indexed source is `(0..n).par().map(|i| ...)`.
+/// Only this crate implements it; for any other indexed collection write `(0..n).par().map(|i| ...)`.
 pub trait Source: Sync + private::Sealed {
-    /// What the source gives.
+    /// The type of the items.
     type Item;
-    /// Where in the source a participant is.
+    /// A participant's position in the source.
     #[doc(hidden)]
     type Cursor;
 
     /// The number of items.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no items.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The lengths of its axes, the outermost first, where it has more to say than the number of items: a plain sequence,
-    /// which has `None`, goes with every source of as many.
+    /// The lengths of its axes, the outermost first. `None` for a plain sequence, which can be zipped with every source of the
+    /// same length.
     #[doc(hidden)]
     fn extents(&self) -> Option<&[usize]> {
         None
     }
 
-    /// A number behind `at`. A cursor is good for the items before it: then it may be at the end of a row, where it would have
-    /// to turn, which would cost more than all else if it were looked for at each item.
+    /// The end of the row of item `at`. A cursor gives the items of one row; to look for the end of the row at each item
+    /// would cost more than all else.
     #[doc(hidden)]
     #[inline]
     fn row_end(&self, _at: usize) -> usize {
         usize::MAX
     }
 
-    /// A cursor before item `at`.
+    /// A cursor that points to item `at`.
     #[doc(hidden)]
     fn cursor(&self, at: usize) -> Self::Cursor;
 
-    /// The item behind the cursor, which is moved on.
+    /// The item that the cursor points to. Moves the cursor to the next one.
     ///
     /// # Safety
-    /// There is such an item, in the row of the item that the cursor began with, and over all cursors each is asked for at most once: an item may be an exclusive borrow.
+    /// The cursor points to an item of the row that it began in. Over all cursors, each item is asked for at most once: an
+    /// item may be an exclusive borrow.
     #[doc(hidden)]
     unsafe fn next(&self, cursor: &mut Self::Cursor) -> Self::Item;
 
-    /// Whether items follow each other in memory, or are nowhere in memory.
+    /// Whether the items from the cursor on are contiguous in memory, or not in memory at all.
     #[doc(hidden)]
     #[inline]
     fn is_unit(&self, _cursor: &Self::Cursor) -> bool {
         true
     }
 
-    /// As [`next`](Self::next), for a cursor that [is unit](Self::is_unit) or is not: where the loop is too large for the
-    /// compiler to make two of it.
+    /// As [`next`](Self::next), for a cursor of which it is known whether it [is unit](Self::is_unit). For loops that are too
+    /// large for the compiler to make both versions.
     ///
     /// # Safety
-    /// As `next`; and it is known which.
+    /// As for `next`, and `UNIT` is `is_unit(cursor)`.
     #[doc(hidden)]
     #[inline]
     unsafe fn step<const UNIT: bool>(&self, cursor: &mut Self::Cursor) -> Self::Item {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `next`.
         unsafe { self.next(cursor) }
     }
 }
@@ -101,8 +102,8 @@ pub(crate) mod private {
     pub trait Sealed {}
 }
 
-/// What a [`Loop`] can be made of: slices, mutable slices, vectors by reference, ranges of integers, and pairs and
-/// triples of ranges, whose items are all points of the box in row-major order. With the feature `ndarray` also arrays and
+/// Makes a [`Loop`] of a collection: slices, mutable slices, vectors by reference, ranges of integers, and pairs and triples of
+/// ranges, whose items are all points of the box in row-major order. With the feature `ndarray` also arrays and
 /// their views, whose items are the elements in row-major order, whatever their layout.
 ///
 /// ```
@@ -119,13 +120,13 @@ pub(crate) mod private {
 /// assert_eq!(sums, [0, 1, 2, 10, 11, 12]);
 /// ```
 pub trait IntoParallel: Sized {
-    /// What its items come from.
+    /// The type of the source.
     type Source: Source;
 
     /// The source of its items.
     fn into_source(self) -> Self::Source;
 
-    /// A loop over its items, on the calling thread's pool unless it is told [another](Loop::on).
+    /// A loop over its items. It runs on the calling thread's pool unless the program chooses [another](Loop::on).
     #[inline]
     fn par<'a>(self) -> Loop<'a, Self::Source> {
         Loop::new(self.into_source())

@@ -3,14 +3,14 @@
 use super::{IntoParallel, Source, private::Sealed};
 use std::ops::{Range, RangeInclusive};
 
-/// An integer type whose ranges can be loops.
+/// An integer type whose ranges can be sources.
 pub trait Integer: Copy + Send + Sync + private::Count {}
 
 mod private {
     pub trait Count: Sized {
-        /// How many numbers are in `start..end`, if that can be counted.
+        /// How many numbers are in `start..end`, if a `usize` can hold that.
         fn count(start: Self, end: Self) -> Option<usize>;
-        /// The n-th after `start`.
+        /// The n-th number after `start`.
         fn nth(start: Self, n: usize) -> Self;
     }
 }
@@ -22,7 +22,7 @@ macro_rules! integers {
             #[inline]
             fn count(start: $type, end: $type) -> Option<usize> {
                 if start >= end { Some(0) } else { usize::try_from(end.checked_sub(start).map_or_else(
-                    // Signed numbers far apart.
+                    // The difference of signed numbers may overflow their type.
                     || end as i128 - start as i128, |n| n as i128)).ok() }
             }
             #[inline]
@@ -38,7 +38,7 @@ fn count<I: Integer>(range: &Range<I>) -> usize {
     I::count(range.start, range.end).expect("a range of more items than can be counted")
 }
 
-/// The lengths of a box; all 0 where it has no points, so that their product can always be had.
+/// The lengths of a box. All are 0 if it has no points, so that their product never overflows.
 fn lengths<const N: usize>(lengths: [usize; N]) -> [usize; N] {
     if lengths.contains(&0) {
         return [0; N];
@@ -48,7 +48,7 @@ fn lengths<const N: usize>(lengths: [usize; N]) -> [usize; N] {
     lengths
 }
 
-/// Numbers of a range.
+/// The numbers of a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Range1<I> {
     start: I,
@@ -59,7 +59,7 @@ impl<I> Sealed for Range1<I> {}
 
 impl<I: Integer> Source for Range1<I> {
     type Item = I;
-    /// The next number itself: it stays in a register, where the start would have to be read again for every item.
+    /// The next number itself. It stays in a register, whereas the start would have to be read again for every item.
     type Cursor = I;
 
     #[inline]
@@ -104,13 +104,13 @@ impl<I: Integer> IntoParallel for RangeInclusive<I> {
     }
 }
 
-/// The number of the first item behind `at` in another row, where rows have `len` items.
+/// The first item of the row behind the one of item `at`, if rows have `len` items.
 #[inline]
 pub(super) fn next_row(at: usize, len: usize) -> usize {
     at - at.checked_rem(len).unwrap_or(0) + len.max(1)
 }
 
-/// Points of a box of two dimensions, in row-major order.
+/// The points of a box of two dimensions, in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub struct Range2<I> {
     start: [I; 2],
@@ -158,7 +158,7 @@ impl<I: Integer> IntoParallel for (Range<I>, Range<I>) {
     }
 }
 
-/// Points of a box of three dimensions, in row-major order.
+/// The points of a box of three dimensions, in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub struct Range3<I> {
     start: [I; 3],

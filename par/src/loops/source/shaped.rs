@@ -1,13 +1,13 @@
-//! Sources that have a shape, so that their results can have it too.
+//! Sources that have a shape. The results of a loop over them can be collected in an array of that shape.
 
 use super::{Chunks, ChunksMut, Enumerate, Integer, Range1, Range2, Range3, Slice, SliceMut, Source, Zip};
-use crate::loops::{Loop, LoopError, Step};
+use crate::loops::{Loop, LoopError, step::Step};
 use ndarray::{Array, Dimension, Ix1, Ix2, Ix3};
 
 /// A source whose items are the points of a box, in row-major order.
 ///
-/// An array has its own shape, a pair of ranges has two axes and a triple three; a sequence has one. Of what is zipped, the
-/// first has the say.
+/// An array has its own shape, a pair of ranges has two axes, a triple of ranges has three, and a sequence has one. Zipped
+/// sources have the shape of the first one.
 pub trait Shaped: Source {
     /// The type of the shape.
     type Dim: Dimension;
@@ -69,7 +69,7 @@ impl<A: Shaped> Shaped for Enumerate<A> {
     }
 }
 
-/// As many values as the shape has points, in row-major order.
+/// An array of `values`, which are in row-major order.
 fn array<T, D: Dimension>(shape: D, values: Vec<T>) -> Array<T, D> {
     Array::from_shape_vec(shape, values).expect("a result for each point")
 }
@@ -78,7 +78,7 @@ impl<S: Shaped, Q: Step<S::Item>> Loop<'_, S, Q>
 where
     Q::Out: Send,
 {
-    /// The results, in an array of the shape of what the loop runs over, in standard layout.
+    /// Collects the results in an array of the source's shape, in standard layout.
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -107,7 +107,7 @@ where
     T: Send,
     E: Send,
 {
-    /// The results in an array, as [`collect_array`](Self::collect_array), if none is an error.
+    /// Collects the results in an array as [`collect_array`](Self::collect_array) does, if none is an error.
     ///
     /// # Errors
     /// As [`try_for_each`](Self::try_for_each).

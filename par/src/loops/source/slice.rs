@@ -1,4 +1,4 @@
-//! Slices: items are borrows of their elements.
+//! Slices: the items are borrows of their elements.
 
 use super::{IntoParallel, Source, private::Sealed};
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ impl<T> Sealed for Slice<'_, T> {}
 
 impl<'s, T: Sync> Source for Slice<'s, T> {
     type Item = &'s T;
-    // A pointer, not a number: what the closure writes cannot change it, as far as the compiler can see.
+    // A pointer instead of a number: the compiler sees that writes of the closure cannot change it.
     type Cursor = *const T;
 
     #[inline]
@@ -27,7 +27,7 @@ impl<'s, T: Sync> Source for Slice<'s, T> {
     #[inline]
     unsafe fn next(&self, cursor: &mut *const T) -> &'s T {
         debug_assert!(*cursor < self.0.as_ptr_range().end || size_of::<T>() == 0);
-        // SAFETY: the caller asks only for items that there are.
+        // SAFETY: the caller asks only for items that exist.
         unsafe {
             let item = &**cursor;
             *cursor = cursor.add(1);
@@ -44,10 +44,9 @@ pub struct SliceMut<'s, T> {
     _borrow: PhantomData<&'s mut [T]>,
 }
 
-// SAFETY: it stands for an exclusive borrow of the slice, which may be sent where its elements may.
+// SAFETY: it is an exclusive borrow of the slice, which may be sent if its elements may.
 unsafe impl<T: Send> Send for SliceMut<'_, T> {}
-// SAFETY: through a shared reference only `next` reaches elements, each of them once, so that each is borrowed by one
-// thread.
+// SAFETY: through a shared reference only `next` reaches elements, and each element once, so one thread borrows it.
 unsafe impl<T: Send> Sync for SliceMut<'_, T> {}
 
 impl<'s, T> SliceMut<'s, T> {
@@ -70,13 +69,13 @@ impl<'s, T: Send> Source for SliceMut<'s, T> {
     #[inline]
     fn cursor(&self, at: usize) -> *mut T {
         assert!(at <= self.len);
-        // SAFETY: inside the slice, or at its end.
+        // SAFETY: the pointer is inside the slice, or at its end.
         unsafe { self.start.add(at) }
     }
 
     #[inline]
     unsafe fn next(&self, cursor: &mut *mut T) -> &'s mut T {
-        // SAFETY: the element is in the slice, which is borrowed for 's, and asked for once.
+        // SAFETY: the element is in the slice, which is borrowed for 's, and the caller asks for it once.
         unsafe {
             let item = &mut **cursor;
             *cursor = cursor.add(1);

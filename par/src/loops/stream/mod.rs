@@ -1,33 +1,36 @@
-//! Parallel loops over iterators, of which nobody knows how long they are.
+//! Loops over iterators, whose length is not known.
 //!
-//! Whoever is free takes the next few items from the iterator, under a lock, and then works on them without it
-//! ([`drive`]). Items have the numbers in which the iterator gives them: everything else is as in a [`Loop`](super::Loop).
-//! Results are in the order of the items, reductions have the shape of a tree that depends on the batch size alone
-//! ([`reduce`]), and of several failures the one of the first item comes out.
+//! 1. A participant that is free locks the [shared iterator](job) and takes a batch of items. Then it works on them without
+//!    the lock.
+//! 2. Items are numbered in the order in which the iterator gives them. So results are in that order, and of several failures
+//!    the one of the first item is reported.
+//! 3. The leaves of reductions are batches of a fixed size ([`fold`]).
+//! 4. When the iterator ends or panics, an item has failed or the loop is interrupted, nothing more is taken.
 
-mod drive;
-mod ends;
-mod reduce;
+mod batch;
+mod fold;
+mod job;
 
 use super::{
-    settings::Settings,
-    step::{Copied, Identity, Scratched, Step, Then},
+    Loop, LoopError, Number, Producer,
+    numbers::NumberRef,
+    producer::{Batch, Consumer, OnInterrupt},
+    reduce::optional,
+    source::private::Sealed,
+    step::{Identity, Step},
 };
-use crate::scratch::{
-    WorkerLocal,
-    worker_local::{Fresh, Kept, Provide},
-};
+use parking_lot::Mutex;
+use std::convert::Infallible;
 
 /// Makes parallel loops of iterators.
 pub trait IntoStream: Iterator + Send + Sized
 where
     Self::Item: Send,
 {
-    /// A parallel loop over the items of this iterator. It is called by one thread at a time; what is expensive belongs into
-    /// [`map`](Stream::map), behind it.
+    /// A parallel loop over the items of this iterator. One thread at a time calls the iterator; expensive work belongs
+    /// behind it, in [`map`](Loop::map).
     ///
-    /// Where there is a loop over numbers, slices or arrays, that is quicker: see
-    /// [`IntoParallel`](crate::IntoParallel).
+    /// Loops over numbers, slices and arrays are faster: see [`IntoParallel`](crate::IntoParallel).
     ///
     /// ```
     /// use anabranch_par::prelude::*;
@@ -35,22 +38,22 @@ where
     /// let text = "one\ntwo\nthree";
     /// let lengths: Vec<usize> = text.lines().par_stream().map(str::len).collect();
     /// assert_eq!(lengths, [3, 3, 5]);
-    /// // It may have no end.
+    /// // The iterator may be endless.
     /// let square = (0_u64..).map(|i| i * i).par_stream().find(|i| *i > 1000);
     /// assert_eq!(square, Some(1024));
     /// ```
     fn par_stream<'a>(self) -> Stream<'a, Self> {
-        Stream { items: self, step: Identity, settings: Settings::default() }
+        Loop::new(SharedIter(self))
     }
 }
 
 impl<I: Iterator<Item: Send> + Send> IntoStream for I {}
 
-/// A parallel loop over an iterator that has not been run yet: over the items of `I`, of which it makes `Q`.
+/// A parallel loop over an iterator that has not run yet: over the items of `I`, with the step `Q`.
 ///
-/// It begins with [`par_stream`](IntoStream::par_stream) and does nothing until one of the methods is called that run it.
-/// No more items are taken from the iterator after something has failed or was found. If the iterator itself panics, that
-/// counts as a panic of the item that it should have given. It may run loops of its own.
+/// [`par_stream`](IntoStream::par_stream) makes it. It has the methods of every [`Loop`] that do not need the number of items.
+/// No more items are taken from the iterator after an item has failed or was found. If the iterator itself panics, that counts
+/// as a panic of the item that it should have given. The iterator may run loops of its own.
 ///
 /// ```
 /// use anabranch_par::{LoopError, prelude::*};
@@ -59,76 +62,87 @@ impl<I: Iterator<Item: Send> + Send> IntoStream for I {}
 /// let result = words.par_stream().map(|word| word.parse::<u32>()).try_collect();
 /// assert_eq!(result.unwrap_err().to_string(), "item 2: invalid digit found in string");
 /// ```
+pub type Stream<'a, I, Q = Identity> = Loop<'a, SharedIter<I>, Q>;
+
+/// An iterator that participants take turns to call: the producer of a [`Stream`].
 #[derive(Clone, Copy, Debug)]
-#[must_use = "a loop does nothing until it is run"]
-pub struct Stream<'a, I, Q = Identity> {
-    items: I,
-    step: Q,
-    pub(super) settings: Settings<'a>,
-}
+pub struct SharedIter<I>(I);
 
-impl<'a, I: Iterator> Stream<'a, I> {
-    /// Gives each participant scratch of its own: see [`Loop::scratch`](crate::Loop::scratch).
-    ///
-    /// ```
-    /// use anabranch_par::prelude::*;
-    ///
-    /// let lines = ["a b", "c", "d e f"].into_iter();
-    /// let counts = lines.par_stream().scratch(Vec::new).map(|words, line| {
-    ///     words.clear();
-    ///     words.extend(line.split(' '));
-    ///     words.len()
-    /// });
-    /// assert_eq!(counts.collect(), [2, 1, 3]);
-    /// ```
-    pub fn scratch<T, F: Fn() -> T + Sync>(self, init: F) -> ScratchStream<'a, I, Fresh<F>> {
-        ScratchStream { inner: self, provider: Fresh(init) }
-    }
+impl<I> Sealed for SharedIter<I> {}
 
-    /// Scratch that stays in `local` from loop to loop: see [`WorkerLocal`].
-    pub fn scratch_in<'w, T: Send, F: Fn() -> T + Sync>(
-        self,
-        local: &'w mut WorkerLocal<T>,
-        init: F,
-    ) -> ScratchStream<'a, I, Kept<'w, T, F>> {
-        ScratchStream { inner: self, provider: Kept::new(local, init) }
-    }
-}
+impl<I: Iterator<Item: Send> + Send> Producer for SharedIter<I> {
+    type Item = I::Item;
 
-impl<'a, I: Iterator, Q: Step<I::Item>> Stream<'a, I, Q> {
-    /// Makes of each item, or of what was made of it so far, what `f` makes of it.
-    pub fn map<R, F: Fn(Q::Out) -> R + Sync>(self, f: F) -> Stream<'a, I, Then<Q, F>> {
-        Stream { items: self.items, step: Then { step: self.step, then: f }, settings: self.settings }
-    }
-}
-
-impl<'a, 't, I, Q, T> Stream<'a, I, Q>
-where
-    I: Iterator,
-    Q: Step<I::Item, Out = &'t T>,
-    T: Copy + 't,
-{
-    /// Copies of the items of a stream of references, as [`Iterator::copied`].
-    pub fn copied(self) -> Stream<'a, I, Copied<Q>> {
-        Stream { items: self.items, step: Copied(self.step), settings: self.settings }
-    }
-}
-
-/// A [`Stream`] whose closure also gets scratch: see [`Stream::scratch`].
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a loop does nothing until it is run"]
-pub struct ScratchStream<'a, I, P> {
-    pub(super) inner: Stream<'a, I>,
-    provider: P,
-}
-
-impl<'a, I: Iterator, P: Provide> ScratchStream<'a, I, P> {
-    /// Makes of each item what `f` makes of it with the participant's scratch.
-    pub fn map<R, F>(self, f: F) -> Stream<'a, I, Scratched<P, F>>
+    fn run<Q, R, C>(
+        work: Stream<'_, I, Q>,
+        consumer: &C,
+        on_interrupt: OnInterrupt<'_>,
+    ) -> Result<(), LoopError<C::Error>>
     where
-        F: Fn(&mut P::Value, I::Item) -> R + Sync,
+        Q: Step<I::Item, Out = R>,
+        C: Consumer<R>,
     {
-        let Stream { items, settings, .. } = self.inner;
-        Stream { items, step: Scratched { provider: self.provider, then: f }, settings }
+        let batch_size = work.settings.chunk_size();
+        work.run_batches(batch_size, on_interrupt, |batch| consumer.consume(batch))
+    }
+
+    fn collect<Q, R>(work: Stream<'_, I, Q>) -> Vec<R>
+    where
+        Q: Step<I::Item, Out = R>,
+        R: Send,
+    {
+        let result = work.map(Ok::<_, Infallible>).try_collect();
+        result.unwrap_or_else(|error| error.resume())
+    }
+
+    fn try_collect<Q, T, E>(work: Stream<'_, I, Q>) -> Result<Vec<T>, LoopError<E>>
+    where
+        Q: Step<I::Item, Out = Result<T, E>>,
+        T: Send,
+        E: Send,
+    {
+        // The results of each batch, with the number of its first item, in the order in which they arrive.
+        let batches: Mutex<Vec<(usize, Vec<T>)>> = Mutex::default();
+        let batch_size = work.settings.chunk_size();
+        work.run_batches(batch_size, None, |batch| {
+            let items = batch.items();
+            let mut results = Vec::with_capacity(items.len());
+            batch.try_for_each(|result| result.map(|value| results.push(value)))?;
+            batches.lock().push((items.start, results));
+            Ok(())
+        })?;
+        let mut batches = batches.into_inner();
+        batches.sort_unstable_by_key(|(first, _)| *first);
+        let mut all = Vec::with_capacity(batches.iter().map(|(_, results)| results.len()).sum());
+        all.extend(batches.into_iter().flat_map(|(_, results)| results));
+        Ok(all)
+    }
+
+    fn try_fold<Q, R, A, E, N, F, C>(
+        work: Stream<'_, I, Q>,
+        identity: N,
+        fold: F,
+        combine: C,
+    ) -> Result<A, LoopError<E>>
+    where
+        Q: Step<I::Item, Out = R>,
+        A: Send,
+        E: Send,
+        N: Fn() -> A + Sync,
+        F: Fn(A, R) -> Result<A, E> + Sync,
+        C: Fn(A, A) -> A + Sync,
+    {
+        work.fold_batches(identity, fold, combine)
+    }
+
+    fn fold_numbers<Q, R, N, F>(work: Stream<'_, I, Q>, identity: N, op: F) -> Option<N>
+    where
+        Q: Step<I::Item, Out = R>,
+        R: NumberRef<Number = N>,
+        N: Number,
+        F: Fn(N, N) -> N + Copy + Sync,
+    {
+        let add = |sum: Option<N>, item: R| Some(op(sum.unwrap_or(identity), item.number()));
+        work.fold(|| None, add, optional(&op))
     }
 }
