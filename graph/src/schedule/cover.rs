@@ -40,6 +40,7 @@ pub(super) struct Cover {
 
 impl Cover {
     /// Adds a task without explicit conflicts, which has `named` objects.
+    #[inline]
     pub(super) fn insert(&mut self, slot: usize, named: usize) {
         let new = Explicit { named: named as u32, ..Explicit::default() };
         if slot == self.explicit.len() {

@@ -67,20 +67,24 @@ impl std::ops::Index<usize> for Tasks {
 
 impl Tasks {
     /// The number of tasks that have not finished.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// The number of slots, used or not.
+    #[inline]
     pub(super) fn slots(&self) -> usize {
         self.all.len()
     }
 
+    #[inline]
     pub(super) fn slot(&self, task: TaskId) -> Option<u32> {
         self.slots.get(&task).copied()
     }
 
     /// Adds a task with its declared effects. Returns its slot.
+    #[inline]
     pub(super) fn insert(&mut self, task: TaskId, priority: i32, effects: &[Effect]) -> usize {
         let Entry::Vacant(entry) = self.slots.entry(task) else {
             panic!("{task} was inserted twice; give every task an id of its own");
@@ -105,6 +109,7 @@ impl Tasks {
     }
 
     /// Gives a task its declared effects: one for each object, the stricter if there are several.
+    #[inline]
     fn add_effects(&mut self, slot: usize, effects: &[Effect]) {
         let mut found = take(&mut self.effects);
         let known = effects.iter().filter(|effect| !effect.order.is_in_order());
@@ -119,6 +124,7 @@ impl Tasks {
     }
 
     /// Gives a task, in whatever state, one more object.
+    #[inline]
     pub(super) fn add_use(&mut self, slot: usize, used: ObjectUse) {
         let task = &mut self.all[slot];
         task.uses.push(used);
@@ -131,6 +137,7 @@ impl Tasks {
     }
 
     /// Makes a submitted task eligible. Returns its slot and its key.
+    #[inline]
     pub(super) fn make_eligible(&mut self, task: TaskId, round: u64) -> (Key, u32) {
         let slot = self.slots.get(&task);
         let slot = *slot.unwrap_or_else(|| panic!("{task} is eligible but not known; insert it first"));
@@ -142,6 +149,7 @@ impl Tasks {
     }
 
     /// Puts a task into the queue of an object that blocks it. Returns whether there is one.
+    #[inline]
     pub(super) fn wait(&mut self, key: Key, slot: u32) -> bool {
         let task = &mut self.all[slot as usize];
         let Some(used) = self.objects.blocking(&task.uses, key.level) else { return false };
@@ -151,6 +159,7 @@ impl Tasks {
     }
 
     /// Starts a task that no object blocks.
+    #[inline]
     pub(super) fn start(&mut self, slot: u32, start: &mut Vec<TaskId>) {
         let task = &mut self.all[slot as usize];
         let due = task.state == TaskState::Waiting { due: true };
@@ -168,6 +177,7 @@ impl Tasks {
     }
 
     /// Removes a task, and adds the objects that it freed and that other tasks wait for to `released`.
+    #[inline]
     pub(super) fn remove(&mut self, task: TaskId, released: &mut Vec<u32>) {
         let slot = self.slots.remove(&task);
         let slot = slot.unwrap_or_else(|| panic!("{task} has finished but is not known; insert it first"));
