@@ -32,7 +32,7 @@ pub(crate) fn detach() -> Result<(), Failure> {
                 let message = "this thread is not attached: each anabranch_detach ends one anabranch_attach of its thread";
                 return Err(Failure::new(ANABRANCH_NOT_ATTACHED, message));
             }
-            1 => leave(attachment)?,
+            1 => detach_guard(attachment)?,
             _ => {}
         }
         attachment.count.set(attachment.count.get() - 1);
@@ -40,9 +40,9 @@ pub(crate) fn detach() -> Result<(), Failure> {
     })
 }
 
-fn leave(attachment: &Attachment) -> Result<(), Failure> {
+fn detach_guard(attachment: &Attachment) -> Result<(), Failure> {
     let Some(guard) = attachment.guard.take() else { return Ok(()) };
-    ManuallyDrop::into_inner(guard).leave().map_err(|refused| {
+    ManuallyDrop::into_inner(guard).detach().map_err(|refused| {
         attachment.guard.set(Some(ManuallyDrop::new(refused.into_guard())));
         let message = "a thread cannot detach inside a loop or a job; detach when that has ended";
         Failure::new(ANABRANCH_STILL_INSIDE, message)

@@ -1,33 +1,29 @@
-//! What the calling thread is in the middle of: the pool it works for, its place in a region, and whether it may wait.
+//! The calling thread's pool, its place in a loop, and how many regions, joins, scopes and jobs it is inside.
 //!
-//! A loop that is opened inside another one runs on the same pool, so that nesting never adds threads; that pool is
-//! found here. Everything is in cells without a destructor, so it may be used at any time, also while a thread ends.
+//! A loop that is opened inside another one runs on the same pool, so that nesting never adds threads. Such a loop finds its
+//! pool here. Everything is in cells without a destructor, so it may be used at any time, also while a thread ends.
 
-use crate::thread_pool::{Shared, ThreadPool};
-use std::{cell::Cell, marker::PhantomData, ptr, sync::OnceLock};
+use crate::{
+    held::{self, HeldValues, HoldingFor},
+    thread_pool::state::PoolState,
+};
+use std::{cell::Cell, marker::PhantomData, ptr};
 
-/// Each field has a cell of its own: a processor waits where it reads at once what it has just written in parts.
-struct Here {
-    pool: Cell<*const Shared>,
+/// Each field has a cell of its own, because a processor stalls when it loads as one word what it has just stored in parts.
+struct Current {
+    pool: Cell<*const PoolState>,
     participant: Cell<Participant>,
-    /// How many regions, jobs and scopes this thread is inside.
+    /// How many regions, joins, scopes and jobs this thread is inside.
     depth: Cell<u32>,
-    /// How many values of pools (and critical sections) are held by this thread, and by those whose work it does.
-    held: Cell<u32>,
 }
 
 thread_local! {
-    static HERE: Here = const {
-        Here {
-            pool: Cell::new(ptr::null()),
-            participant: Cell::new(Participant::NONE),
-            depth: Cell::new(0),
-            held: Cell::new(0),
-        }
+    static CURRENT: Current = const {
+        Current { pool: Cell::new(ptr::null()), participant: Cell::new(Participant::NONE), depth: Cell::new(0) }
     };
 }
 
-/// The place of a thread among those that work on a loop, or in a team: see [`participant`].
+/// The place of a thread among the threads that work on a loop or form a team: see [`participant`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Participant {
     pub(crate) index: u32,
@@ -35,22 +31,22 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// Of a thread that works on no loop.
+    /// The place of a thread that works on no loop.
     pub(crate) const NONE: Self = Self { index: 0, count: 0 };
 
-    /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1; no two participants of one loop have the
-    /// same.
+    /// From 0 (the thread that opened the loop) to [`count`](Self::count) - 1. No two participants of one loop have the same
+    /// index.
     pub fn index(self) -> usize {
         self.index as usize
     }
 
-    /// How many participants the loop may have; fewer take part where threads are busy elsewhere.
+    /// How many participants the loop may have. Fewer take part if threads are busy elsewhere.
     pub fn count(self) -> usize {
         self.count as usize
     }
 }
 
-/// The calling thread's place in the innermost loop that it is working on; `None` outside of all loops.
+/// The calling thread's place in the innermost loop that it works on; `None` outside of all loops.
 ///
 /// ```
 /// use anabranch_par::prelude::*;
@@ -62,157 +58,136 @@ impl Participant {
 /// });
 /// ```
 pub fn participant() -> Option<Participant> {
-    let participant = HERE.with(|here| here.participant.get());
+    let participant = CURRENT.with(|current| current.participant.get());
     (participant.count > 0).then_some(participant)
 }
 
-/// The calling thread's pool; null where it works for none.
+/// The calling thread's pool; null if it works for none.
 #[inline]
-pub(crate) fn pool() -> *const Shared {
-    HERE.with(|here| here.pool.get())
+pub(crate) fn pool() -> *const PoolState {
+    CURRENT.with(|current| current.pool.get())
 }
 
-/// Whether the calling thread is inside a region, a job or a scope of any pool.
+/// Calls `f` with the pool that the calling thread works for, if it works for one.
+#[inline]
+pub(crate) fn with_installed<R>(f: impl FnOnce(Option<&PoolState>) -> R) -> R {
+    // SAFETY: the pointer is null, or was set by a guard further up on this thread's stack, which borrows the pool.
+    f(unsafe { pool().as_ref() })
+}
+
+/// Whether the calling thread is inside a region, a join, a scope or a job of any pool.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     depth() > 0
 }
 
-/// How many of them it is inside.
+/// How many regions, joins, scopes and jobs the calling thread is inside.
 #[inline]
 pub(crate) fn depth() -> u32 {
-    HERE.with(|here| here.depth.get())
+    CURRENT.with(|current| current.depth.get())
 }
 
-/// Makes `pool` the calling thread's pool, and takes it inside, until the guard is dropped.
+/// The block that the calling thread, which is inside a region of `pool`, claims from first under a static schedule. It is the
+/// same one in every region that all threads take part in, so that caches stay warm. In a region of fewer threads it follows
+/// from the place in the region, so that no two have the same. The opener begins with block 0.
+pub(crate) fn own_block(pool: &PoolState) -> usize {
+    match (participant(), pool.worker_index()) {
+        (Some(me), _) if me.count() < pool.workers() => me.index(),
+        (_, Some(worker)) => worker + 1,
+        (_, None) => 0,
+    }
+}
+
+/// Makes `pool` the calling thread's pool and counts the thread as inside, until the guard is dropped.
 #[inline]
-pub(crate) fn enter(pool: &Shared, participant: Participant) -> Entered<'_> {
+pub(crate) fn enter(pool: &PoolState, participant: Participant) -> Entered<'_> {
     let _installed = install(pool);
-    HERE.with(|here| {
-        here.depth.set(here.depth.get() + 1);
-        Entered { before: here.participant.replace(participant), _installed }
+    Entered { _inside: enter_installed(participant), _installed }
+}
+
+/// Enters a join or a scope that the calling thread opens. The thread keeps its place in a loop around it.
+pub(crate) fn enter_here(pool: &PoolState) -> Entered<'_> {
+    enter(pool, CURRENT.with(|current| current.participant.get()))
+}
+
+/// Enters work for another thread, which holds `values` while it waits for that work.
+pub(crate) fn enter_for(pool: &PoolState, participant: Participant, values: HeldValues) -> EnteredFor<'_> {
+    EnteredFor { _entered: enter(pool, participant), _holding: held::hold_for(values) }
+}
+
+/// Enters a job of the pool that is installed already; a thread that waits for the job holds `values`.
+#[inline]
+pub(crate) fn enter_job(values: HeldValues) -> EnteredJob {
+    EnteredJob { _inside: enter_installed(Participant::NONE), _holding: held::hold_for(values) }
+}
+
+#[inline]
+fn enter_installed(participant: Participant) -> Inside {
+    CURRENT.with(|current| {
+        current.depth.set(current.depth.get() + 1);
+        Inside { before: current.participant.replace(participant) }
     })
 }
 
-/// The same for a join or a scope that the calling thread opens: its place in a loop around it stays.
-pub(crate) fn enter_here(pool: &Shared) -> Entered<'_> {
-    enter(pool, HERE.with(|here| here.participant.get()))
-}
-
-/// The same for work that another thread waits for, and that counts as holding what that one holds.
-pub(crate) fn enter_for(pool: &Shared, participant: Participant, held: Held) -> EnteredFor<'_> {
-    let before = Held(HERE.with(|here| here.held.replace(here.held.get().max(held.0))));
-    EnteredFor { before, _entered: enter(pool, participant) }
-}
-
-/// Restores all that was before, and what was held.
-#[must_use]
-#[derive(Debug)]
-pub(crate) struct EnteredFor<'p> {
-    before: Held,
-    _entered: Entered<'p>,
-}
-
-impl Drop for EnteredFor<'_> {
-    fn drop(&mut self) {
-        HERE.with(|here| here.held.set(self.before.0));
-    }
-}
-
-/// How many values of pools a thread holds; a critical section that it is inside of counts as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held(u32);
-
-impl Held {
-    /// For work that nobody waits for.
-    pub(crate) const NOTHING: Self = Self(0);
-}
-
-/// What the calling thread holds.
+/// Makes `pool` the calling thread's pool until the guard is dropped. The thread does not count as inside: see
+/// [`ThreadPool::install`](crate::ThreadPool::install).
 #[inline]
-pub(crate) fn held() -> Held {
-    HERE.with(|here| Held(here.held.get()))
+pub(crate) fn install(pool: &PoolState) -> Installed<'_> {
+    Installed { before: CURRENT.with(|current| current.pool.replace(pool)), _pool: PhantomData }
 }
 
-/// Whether the calling thread holds a value of a pool, or a thread does that waits for its work.
-pub(crate) fn is_holding() -> bool {
-    held().0 > 0
-}
-
-/// The calling thread holds a value of a pool, or is inside a critical section, as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Holding(PhantomData<*const ()>);
-
-impl Holding {
-    pub(crate) fn begin() -> Self {
-        HERE.with(|here| here.held.set(here.held.get() + 1));
-        Self(PhantomData)
-    }
-}
-
-impl Drop for Holding {
-    fn drop(&mut self) {
-        HERE.with(|here| here.held.set(here.held.get().saturating_sub(1)));
-    }
-}
-
-/// Makes `pool` the calling thread's pool until the guard is dropped, without going inside: see [`ThreadPool::install`].
-#[inline]
-pub(crate) fn install(pool: &Shared) -> Installed<'_> {
-    Installed { before: HERE.with(|here| here.pool.replace(pool)), _pool: PhantomData }
-}
-
-/// Restores the pool that was before. It borrows the pool: a pointer in [`HERE`] never outlives what it points to. It must be
-/// dropped in the frame that made it, so it stays inside this crate and is never forgotten.
+/// Restores the former pool when it is dropped. It borrows the pool, so a pointer in [`CURRENT`] never outlives its target. It
+/// must be dropped in the frame that made it, so it stays inside this crate and is never forgotten.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Installed<'p> {
-    before: *const Shared,
-    _pool: PhantomData<&'p Shared>,
+    before: *const PoolState,
+    _pool: PhantomData<&'p PoolState>,
 }
 
-/// Restores all that was before.
+/// Restores the former place and depth when it is dropped.
+#[derive(Debug)]
+struct Inside {
+    before: Participant,
+}
+
+/// Restores the former pool, place and depth when it is dropped.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Entered<'p> {
-    before: Participant,
+    _inside: Inside,
     _installed: Installed<'p>,
+}
+
+/// Restores the former pool, place, depth and held values when it is dropped.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct EnteredFor<'p> {
+    _holding: HoldingFor,
+    _entered: Entered<'p>,
+}
+
+/// Restores the former place, depth and held values when it is dropped.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct EnteredJob {
+    _holding: HoldingFor,
+    _inside: Inside,
 }
 
 impl Drop for Installed<'_> {
     #[inline]
     fn drop(&mut self) {
-        HERE.with(|here| here.pool.set(self.before));
+        CURRENT.with(|current| current.pool.set(self.before));
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        HERE.with(|here| {
-            here.participant.set(self.before);
-            here.depth.set(here.depth.get() - 1);
+        CURRENT.with(|current| {
+            current.participant.set(self.before);
+            current.depth.set(current.depth.get() - 1);
         });
     }
-}
-
-/// Calls `f` with the calling thread's pool: the one it works for, or else the [global](ThreadPool::global) one.
-#[inline]
-pub(crate) fn with_pool<R>(f: impl FnOnce(&Shared) -> R) -> R {
-    let pool = HERE.with(|here| here.pool.get());
-    if pool.is_null() {
-        return f(ThreadPool::global().shared());
-    }
-    // SAFETY: set by a guard further up on this thread's stack, which borrows the pool.
-    f(unsafe { &*pool })
-}
-
-static GLOBAL: OnceLock<ThreadPool> = OnceLock::new();
-
-/// The pool of all threads that work for no other.
-pub(crate) fn global() -> &'static ThreadPool {
-    GLOBAL.get_or_init(|| match ThreadPool::builder().build() {
-        Ok(pool) => pool,
-        Err(error) => panic!("the global thread pool could not be started: {error}"),
-    })
 }

@@ -1,15 +1,18 @@
 //! Lanes: threads for jobs that may block, so that they never take a compute worker.
 //!
-//! A job that blocks must not hold up those behind it, and a thousand that do not must not wake a crowd of threads on a
-//! machine with two processors. So a few lanes (the *eager* ones) are woken, or started, as soon as there is a job for
-//! them; more only when the queue stands still: a watch looks at it as long as jobs are waiting, and adds a lane
-//! whenever none was taken since it looked last. Lanes that find the queue empty look around for a moment and then
-//! sleep; a set of lanes with nothing to do uses no processor.
+//! A job that blocks must not hold up the jobs behind it, and a thousand jobs that do not block must not wake dozens of threads on
+//! a machine with two processors. So a few lanes (the *eager* ones) are woken, or started, as soon as there is a job for them.
+//! More are added only when the queue stands still: while jobs wait, a *monitor* thread looks at the queue again and again, and
+//! adds a lane whenever no job was taken since its last look. A lane that finds the queue empty spins for a moment and then
+//! sleeps. Lanes with nothing to do use no processor.
 
 use crate::{
-    Forked,
-    fork::Home,
-    thread_pool::{Job, Jobs, run_job},
+    denormals::control,
+    fork::{BuildProcess, Forked},
+    jobs::{
+        fifo::Fifo,
+        job::{Job, run_caught},
+    },
 };
 use parking_lot::{Condvar, Mutex};
 use std::{
@@ -26,9 +29,9 @@ use std::{
 /// How long a lane looks for the next job before it sleeps.
 const SPIN: Duration = Duration::from_micros(30);
 
-/// How long a lane that has run dry waits before it looks again. Where jobs come one by one faster than a lane runs them, it
-/// would fight for every line of memory with whoever hands them over; so each time that it finds something at once, it
-/// waits twice as long the next time, and what has come in meanwhile is run in one go.
+/// How long a lane that found no job waits before it looks again. If jobs come one by one faster than a lane runs them, the lane
+/// would contend with the submitting thread for every cache line. So each time that it finds a job at once, it waits twice as
+/// long the next time, and runs in one go the jobs that have come meanwhile.
 const PAUSE: Range<Duration> = Duration::from_micros(1)..Duration::from_micros(16);
 
 /// How long the queue may stand still before another lane is added.
@@ -36,8 +39,8 @@ const STANDSTILL: Duration = Duration::from_micros(200);
 
 /// Threads for jobs that may block.
 ///
-/// A few lanes are woken as soon as there is a job for them, more when the queue stands still; they are started when they
-/// are needed, and stay.
+/// A few lanes are woken as soon as there is a job for them, and more when the queue stands still. They are started when they are
+/// needed, and stay.
 ///
 /// ```
 /// use anabranch_par::{Job, Lanes};
@@ -57,83 +60,84 @@ const STANDSTILL: Duration = Duration::from_micros(200);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Lanes<J: Job + ?Sized + 'static = dyn Job> {
-    shared: Arc<Shared<J>>,
+    state: Arc<LanesState<J>>,
 }
 
-struct Shared<J: ?Sized> {
-    /// Where the lanes are.
-    home: Home,
-    jobs: Jobs<J>,
-    /// Lanes that look at the queue again and again.
+struct LanesState<J: ?Sized> {
+    /// The process that the lanes are in.
+    process: BuildProcess,
+    jobs: Fifo<Arc<J>>,
+    /// The number of lanes that look at the queue again and again.
     searching: AtomicUsize,
-    /// Whether everything is done that can be for jobs in the queue: enough lanes are awake, and the watch is on.
+    /// Whether the queue needs no further lane now: enough lanes are awake, and the monitor is active or cannot add one.
     covered: AtomicBool,
-    /// How many jobs lanes have taken: what the watch looks at.
+    /// The number of jobs that lanes have taken. The monitor reads it.
     taken: AtomicUsize,
-    crew: Mutex<Crew>,
+    threads: Mutex<LaneThreads>,
     wake: Condvar,
-    wake_watch: Condvar,
+    wake_monitor: Condvar,
     eager: usize,
     max: usize,
     name: String,
 }
 
 #[derive(Default)]
-struct Crew {
-    threads: Vec<JoinHandle<()>>,
-    /// Lanes that have been started.
+struct LaneThreads {
+    handles: Vec<JoinHandle<()>>,
+    /// The number of lanes that have been started.
     lanes: usize,
-    /// Lanes that do not sleep; those that are being woken count.
+    /// The number of lanes that do not sleep. Lanes that are being woken count.
     awake: usize,
-    /// How many of them are being woken and have not noticed yet.
+    /// The number of lanes that are being woken and have not noticed yet.
     woken: usize,
-    /// Whether the watch runs, and whether its thread exists.
-    watching: bool,
-    has_watch: bool,
+    /// Whether the monitor looks at the queue.
+    monitoring: bool,
+    /// Whether the monitor's thread has been started.
+    has_monitor: bool,
     stop: bool,
 }
 
 impl<J: Job + ?Sized> Lanes<J> {
-    /// At most `max` lanes, of which `eager` are woken without waiting for the queue to stand still. One is started now,
-    /// so that a later refusal of the system costs only concurrency. `name` is the beginning of the threads' names.
+    /// At most `max` lanes, of which `eager` are woken without waiting for the queue to stand still. One is started now, so that a
+    /// later refusal of the system costs only concurrency. `name` is the beginning of the threads' names.
     ///
     /// # Errors
-    /// Where the system refuses the first thread.
+    /// If the system refuses the first thread.
     pub fn new(eager: usize, max: usize, name: impl Into<String>) -> io::Result<Self> {
         let (max, name) = (max.max(1), name.into());
-        let shared = Arc::new(Shared {
-            home: Home::here(&name)?,
-            jobs: Jobs::default(),
+        let state = Arc::new(LanesState {
+            process: BuildProcess::this(&name)?,
+            jobs: Fifo::default(),
             searching: AtomicUsize::new(0),
             covered: AtomicBool::new(false),
             taken: AtomicUsize::new(0),
-            crew: Mutex::default(),
+            threads: Mutex::default(),
             wake: Condvar::new(),
-            wake_watch: Condvar::new(),
+            wake_monitor: Condvar::new(),
             eager: eager.clamp(1, max),
             max,
             name,
         });
-        shared.start_lane(&mut shared.crew.lock())?;
-        Ok(Self { shared })
+        state.start_lane(&mut state.threads.lock())?;
+        Ok(Self { state })
     }
 
-    /// Hands over a job: a lane runs it some time later. Jobs begin in the order in which they were handed over.
+    /// Hands over a job, which a lane runs some time later. Jobs begin in the order in which they were handed over.
     ///
     /// # Panics
     /// If this process was forked after the lanes were built.
     #[inline]
     pub fn submit(&self, job: Arc<J>) {
-        self.shared.home.expect();
-        self.shared.jobs.push(job);
-        self.shared.provide();
+        self.state.process.expect();
+        self.state.jobs.push(job);
+        self.state.find_lane();
     }
 
     /// Takes the oldest job that no lane has taken yet, for the caller to run. In a process that was forked after the lanes
-    /// were built there is none: they are all run in the parent.
+    /// were built there is none: the parent runs them all.
     #[inline]
     pub fn steal(&self) -> Option<Arc<J>> {
-        self.check_fork().ok().and_then(|()| self.shared.jobs.pop())
+        self.check_fork().ok().and_then(|()| self.state.jobs.pop())
     }
 
     /// Whether this process has the lanes: not if it was forked after they were built.
@@ -142,7 +146,7 @@ impl<J: Job + ?Sized> Lanes<J> {
     /// [`Forked`].
     #[inline]
     pub fn check_fork(&self) -> Result<(), Forked> {
-        self.shared.home.check()
+        self.state.process.check()
     }
 
     /// Ends the lanes when the queue is empty, and waits for them. In a process that was forked after they were built it
@@ -151,16 +155,16 @@ impl<J: Job + ?Sized> Lanes<J> {
         if self.check_fork().is_err() {
             return;
         }
-        let threads = {
-            let mut crew = self.shared.crew.lock();
-            crew.stop = true;
-            self.shared.wake.notify_all();
-            self.shared.wake_watch.notify_all();
-            std::mem::take(&mut crew.threads)
+        let handles = {
+            let mut threads = self.state.threads.lock();
+            threads.stop = true;
+            self.state.wake.notify_all();
+            self.state.wake_monitor.notify_all();
+            std::mem::take(&mut threads.handles)
         };
         let me = std::thread::current().id();
-        for thread in threads.into_iter().filter(|t| t.thread().id() != me) {
-            // A lane catches everything that its jobs throw; there is nothing to hear from it.
+        for thread in handles.into_iter().filter(|t| t.thread().id() != me) {
+            // A lane catches all panics of its jobs, so joining it returns no error.
             let _ = thread.join();
         }
     }
@@ -174,97 +178,97 @@ impl<J: Job + ?Sized + 'static> Drop for Lanes<J> {
 
 impl<J: Job + ?Sized + 'static> fmt::Debug for Lanes<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lanes").field("max", &self.shared.max).finish_non_exhaustive()
+        f.debug_struct("Lanes").field("max", &self.state.max).finish_non_exhaustive()
     }
 }
 
-impl<J: Job + ?Sized + 'static> Shared<J> {
-    /// Sees to it that somebody comes for the jobs in the queue.
+impl<J: Job + ?Sized + 'static> LanesState<J> {
+    /// Finds a lane for the jobs in the queue.
     #[inline]
-    fn provide(self: &Arc<Self>) {
-        // Pairs with the fences where a lane stops searching and where `covered` is taken back: either we see that, or
-        // whoever did it sees our job.
+    fn find_lane(self: &Arc<Self>) {
+        // Pairs with the fences after a lane stops searching and after `covered` is cleared: either we see that, or the thread
+        // that did it sees our job.
         fence(SeqCst);
         if self.searching.load(Relaxed) == 0 && !self.covered.load(Relaxed) {
-            self.rouse();
+            self.wake_or_start();
         }
     }
 
-    /// Wakes or starts a lane, or where enough are awake the watch.
+    /// Wakes or starts a lane or, if enough are awake, the monitor.
     #[cold]
-    fn rouse(self: &Arc<Self>) {
-        let mut crew = self.crew.lock();
-        if self.searching.load(Relaxed) > 0 || crew.stop {
+    fn wake_or_start(self: &Arc<Self>) {
+        let mut threads = self.threads.lock();
+        if self.searching.load(Relaxed) > 0 || threads.stop {
             return;
         }
-        if crew.awake < self.eager {
-            // If the system refuses another thread, those that there are will come to the job.
-            let _ = self.add_lane(&mut crew);
-        } else if !crew.watching && crew.awake < self.max {
-            // If the system refuses the watch, the next one who comes tries again.
-            crew.has_watch = crew.has_watch || self.start_watch(&mut crew).is_ok();
-            crew.watching = crew.has_watch;
-            self.wake_watch.notify_one();
+        if threads.awake < self.eager {
+            // If the system refuses another thread, the lanes that there are will run the job.
+            let _ = self.add_lane(&mut threads);
+        } else if !threads.monitoring && threads.awake < self.max {
+            // If the system refuses the monitor, the next thread that submits a job tries again.
+            threads.has_monitor = threads.has_monitor || self.start_monitor(&mut threads).is_ok();
+            threads.monitoring = threads.has_monitor;
+            self.wake_monitor.notify_one();
         }
-        let enough = crew.awake >= self.eager && (crew.watching || crew.awake >= self.max);
+        let enough = threads.awake >= self.eager && (threads.monitoring || threads.awake >= self.max);
         self.covered.store(enough, Relaxed);
     }
 
-    /// One lane more: one that sleeps, or a new one.
-    fn add_lane(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        if crew.awake < crew.lanes {
-            crew.awake += 1;
-            crew.woken += 1;
+    /// Adds a lane: wakes one that sleeps, or starts a new one.
+    fn add_lane(self: &Arc<Self>, threads: &mut LaneThreads) -> io::Result<()> {
+        if threads.awake < threads.lanes {
+            threads.awake += 1;
+            threads.woken += 1;
             self.wake.notify_one();
             Ok(())
         } else {
-            self.start_lane(crew)
+            self.start_lane(threads)
         }
     }
 
-    fn start_lane(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        let shared = Arc::clone(self);
-        let name = format!("{}{}", self.name, crew.lanes);
-        crew.threads.push(std::thread::Builder::new().name(name).spawn(move || shared.work())?);
-        crew.lanes += 1;
-        crew.awake += 1;
+    fn start_lane(self: &Arc<Self>, threads: &mut LaneThreads) -> io::Result<()> {
+        let state = Arc::clone(self);
+        let name = format!("{}{}", self.name, threads.lanes);
+        threads.handles.push(std::thread::Builder::new().name(name).spawn(move || state.main_loop())?);
+        threads.lanes += 1;
+        threads.awake += 1;
         Ok(())
     }
 
-    fn start_watch(self: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        let shared = Arc::clone(self);
-        let name = format!("{}watch", self.name);
-        crew.threads.push(std::thread::Builder::new().name(name).spawn(move || shared.watch())?);
+    fn start_monitor(self: &Arc<Self>, threads: &mut LaneThreads) -> io::Result<()> {
+        let state = Arc::clone(self);
+        let name = format!("{}monitor", self.name);
+        threads.handles.push(std::thread::Builder::new().name(name).spawn(move || state.monitor())?);
         Ok(())
     }
 
-    /// A lane's life.
-    fn work(self: &Arc<Self>) {
-        crate::denormals::reset();
+    /// The main loop of a lane.
+    fn main_loop(self: &Arc<Self>) {
+        control::reset();
         let mut pause = PAUSE.start;
         loop {
             while let Some(job) = self.search(&mut pause) {
-                run_job(job);
+                run_caught(job);
             }
-            let mut crew = self.crew.lock();
-            crew.awake -= 1;
+            let mut threads = self.threads.lock();
+            threads.awake -= 1;
             self.uncover();
             if !self.jobs.is_empty() {
-                // It came after our search.
-                crew.awake += 1;
+                // A job came after our search.
+                threads.awake += 1;
                 continue;
             }
-            while crew.woken == 0 {
-                if crew.stop {
+            while threads.woken == 0 {
+                if threads.stop {
                     return;
                 }
-                self.wake.wait(&mut crew);
+                self.wake.wait(&mut threads);
             }
-            crew.woken -= 1;
+            threads.woken -= 1;
         }
     }
 
-    /// The next job, if one comes soon. `pause`: how long to wait before looking again.
+    /// The next job, if one comes soon. `pause` is how long to wait before looking again.
     fn search(self: &Arc<Self>, pause: &mut Duration) -> Option<Arc<J>> {
         if let Some(job) = self.take() {
             return Some(job);
@@ -288,11 +292,11 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
             *pause = (*pause * 2).min(PAUSE.end);
         }
         self.searching.fetch_sub(1, SeqCst);
-        // Somebody may have handed over a job and relied on our search.
+        // The thread that submitted a job may have relied on our search.
         fence(SeqCst);
         let job = job.or_else(|| self.take());
         if job.is_some() && !self.jobs.is_empty() {
-            self.provide();
+            self.find_lane();
         }
         job
     }
@@ -305,33 +309,33 @@ impl<J: Job + ?Sized + 'static> Shared<J> {
         job
     }
 
-    /// Lanes or the watch have become fewer: whoever hands over a job must look again.
+    /// Fewer lanes are awake, or the monitor stops: a thread that submits a job must look for a lane again.
     fn uncover(&self) {
         self.covered.store(false, Relaxed);
-        // Pairs with the fence in `provide`.
+        // Pairs with the fence in `find_lane`.
         fence(SeqCst);
     }
 
-    /// The watch's life: adds lanes while the queue stands still.
-    fn watch(self: &Arc<Self>) {
-        let mut crew = self.crew.lock();
-        while !crew.stop {
-            if !crew.watching {
-                self.wake_watch.wait(&mut crew);
+    /// The main loop of the monitor: adds lanes while the queue stands still.
+    fn monitor(self: &Arc<Self>) {
+        let mut threads = self.threads.lock();
+        while !threads.stop {
+            if !threads.monitoring {
+                self.wake_monitor.wait(&mut threads);
                 continue;
             }
             let before = self.taken.load(Relaxed);
-            self.wake_watch.wait_for(&mut crew, STANDSTILL);
+            self.wake_monitor.wait_for(&mut threads, STANDSTILL);
             let standstill = self.taken.load(Relaxed) == before && !self.jobs.is_empty();
-            if standstill && crew.awake < self.max && !crew.stop {
-                // If the system refuses, the lanes that there are will come to the jobs.
-                let _ = self.add_lane(&mut crew);
+            if standstill && threads.awake < self.max && !threads.stop {
+                // If the system refuses, the lanes that there are will run the jobs.
+                let _ = self.add_lane(&mut threads);
             }
-            if self.jobs.is_empty() || crew.awake >= self.max {
-                crew.watching = false;
+            if self.jobs.is_empty() || threads.awake >= self.max {
+                threads.monitoring = false;
                 self.uncover();
-                // It may have come just now.
-                crew.watching = !self.jobs.is_empty() && crew.awake < self.max;
+                // A job may have come just now.
+                threads.monitoring = !self.jobs.is_empty() && threads.awake < self.max;
             }
         }
     }

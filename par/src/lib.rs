@@ -1,18 +1,19 @@
-//! Parallel loops, jobs and scratch memory, on threads of their own and on those that others bring along.
+//! Parallel loops, jobs and scratch memory, on a pool of threads and on any thread of the program.
 //!
 //! - A [`Loop`] over slices, ranges, arrays and more ([`par`](IntoParallel::par), [`par_mut`](ParallelSlice::par_mut)) runs on
-//!   all threads of a pool: the caller takes part, and a thread that waits inside a loop never starts other work. Its results
+//!   all threads of a pool. The caller takes part, and a thread that waits inside a loop never starts other work. The results
 //!   have the same bits on any number of threads. A [`Stream`] is a loop over an iterator of unknown length.
-//! - [`join`](join()) calls two closures, at the same time where a worker is free; it costs hardly more than calling them.
-//!   [`scope`](scope()) and [`spawn`] hand over closures and give handles to their results.
+//! - [`join`](join()) calls two closures, at the same time if a worker is free. It costs hardly more than calling them.
+//!   [`scope`](scope()) and [`spawn`] hand over closures and return handles to their results.
 //! - [`ParallelSort`] sorts slices, with the same result on any number of threads.
-//! - [`ThreadPool`] is a persistent team of threads. [`ThreadPool::team`] calls a closure on several of them at the same time,
-//!   with a barrier.
+//! - [`ThreadPool`] is a set of persistent threads. [`ThreadPool::team`] calls a closure on several of them at the same time, with
+//!   a barrier.
 //! - [`scratch`] is memory for the body of a loop: per participant, from a bounded pool, or at the cost of moving a pointer.
-//! - [`foreign`]: any thread may do all this; it joins by itself, and [`ThreadPool::call`] returns panics as values.
-//! - [`Critical`] and [`OnlyOnce`] are for what one participant at a time, or only one, may do.
-//! - [`ThreadPool::submit`] hands over a [`Job`] that nobody waits for. [`Lanes`] are threads for jobs that may block.
-//! - [`flush_denormals`](flush_denormals()) makes decaying fields as fast as others.
+//! - [`foreign`]: any thread may do all this. It attaches by itself, and [`ThreadPool::call`] returns panics as values.
+//! - [`Critical`] and [`OnlyOnce`] are for work that one participant at a time, or only one, may do.
+//! - [`ThreadPool::submit`] hands over a [`Job`] that keeps its own outcome. [`Lanes`] are threads for jobs that may block.
+//! - [`flush_denormals`](flush_denormals()) makes computations with decaying fields fast.
+//! - A panic of the program's code that a loop, a job or a call returns is a [`Panic`].
 //!
 //! ```
 //! use anabranch_par::prelude::*;
@@ -26,8 +27,8 @@
 //! The [guide] explains loops and scratch storage step by step.
 //!
 //! # Safety
-//! `unsafe` is in few files, which `ARCHITECTURE.md` lists; each block says why it is sound. The lock-free parts have models
-//! that loom checks over every interleaving (`models`, in tests only).
+//! `unsafe` is in few files, which `ARCHITECTURE.md` lists. Each block says why it is sound. The lock-free parts have models that
+//! loom checks over every interleaving (`models`, in tests only).
 
 mod cancel;
 mod current;
@@ -35,6 +36,8 @@ mod denormals;
 pub mod foreign;
 mod fork;
 pub mod guide;
+mod held;
+mod jobs;
 mod join;
 mod lanes;
 mod loops;
@@ -45,7 +48,6 @@ pub mod scratch;
 mod sections;
 mod sort;
 mod sync;
-mod tasks;
 mod team;
 mod thread_pool;
 
@@ -56,6 +58,7 @@ pub use cancel::CancellationToken;
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use fork::Forked;
+pub use jobs::{Job, JobHandle, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use join::join;
 pub use lanes::Lanes;
 #[cfg(feature = "ndarray")]
@@ -70,16 +73,15 @@ pub use panic::Panic;
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use sort::ParallelSort;
-pub use tasks::{JobHandle, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use team::{Member, TeamError};
-pub use thread_pool::{Builder, Job, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
+pub use thread_pool::{Builder, MAX_WORKERS, PoolError, ThreadPool, WaitPolicy, default_threads};
 
 /// The programs in the README are tests, too.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What a program that uses loops wants in scope: `use anabranch_par::prelude::*;`.
+/// The names that most programs with loops need: `use anabranch_par::prelude::*;`.
 pub mod prelude {
     #[cfg(feature = "ndarray")]
     pub use crate::ParallelArray;

@@ -1,4 +1,4 @@
-//! Models of the lock-free parts, checked by loom over every interleaving (up to a bound on preemptions):
+//! Models of the lock-free parts. Loom checks every interleaving, up to a bound on preemptions:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --release -p anabranch-par --lib models
@@ -14,7 +14,7 @@ use crate::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
         thread,
     },
-    team::meeting::Meeting,
+    team::barrier::Barrier,
     thread_pool::sleep::Sleep,
 };
 use loom::{cell::UnsafeCell, sync::Arc};
@@ -25,10 +25,10 @@ pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// What a region's body points to in these models: a cell that must not be read once the opener has closed.
+/// The target of a region's body in these models: a cell that must not be read once the opener has closed the region.
 type Target = Arc<UnsafeCell<usize>>;
 
-/// The body is a copyable pointer, as in the pool.
+/// The body is a pointer that can be copied, as in the pool.
 #[derive(Clone, Copy)]
 struct Pointer(*const UnsafeCell<usize>);
 // SAFETY: the models keep the target alive, and loom checks every access to it.
@@ -47,15 +47,15 @@ fn target() -> Target {
     Arc::new(UnsafeCell::new(0))
 }
 
-/// Opens a region whose body points to a cell, closes it, and overwrites the cell: whatever a joiner reads must have
-/// been read before the close.
-fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, seats: usize) {
+/// Opens a region whose body points to a cell, closes it, and overwrites the cell. A joiner must have read the cell before the
+/// close.
+fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, tickets: usize) {
     assert!(slot.try_claim());
-    // SAFETY: nobody is inside: the slot was free.
+    // SAFETY: no thread is inside, because the slot was free.
     target.with_mut(|v| unsafe { *v = value });
-    slot.open(Pointer(&**target), seats);
+    slot.open(Pointer(&**target), tickets);
     slot.close(Patience::MODEL);
-    // SAFETY: everyone has left. If one had not, loom would report the race.
+    // SAFETY: every participant has left. If one had not, loom would report the race.
     target.with_mut(|v| unsafe { *v = usize::MAX });
 }
 
@@ -67,8 +67,8 @@ fn a_joiner_is_out_before_close_returns() {
         let joiner = {
             let slot = Arc::clone(&slot);
             thread::spawn(move || {
-                if let Some(seat) = slot.join() {
-                    assert_eq!(seat.body().read(), 7);
+                if let Some(joined) = slot.join() {
+                    assert_eq!(joined.body().read(), 7);
                 }
             })
         };
@@ -78,7 +78,7 @@ fn a_joiner_is_out_before_close_returns() {
 }
 
 #[test]
-fn two_joiners_and_one_seat() {
+fn two_joiners_and_one_ticket() {
     model(|| {
         let slot = Arc::new(Slot::<Pointer>::new());
         let target = target();
@@ -87,9 +87,9 @@ fn two_joiners_and_one_seat() {
             .map(|_| {
                 let (slot, inside) = (Arc::clone(&slot), Arc::clone(&inside));
                 thread::spawn(move || {
-                    if let Some(seat) = slot.join() {
-                        assert_eq!(inside.fetch_add(1, Relaxed), 0, "one seat, one participant ever");
-                        assert_eq!(seat.body().read(), 3);
+                    if let Some(joined) = slot.join() {
+                        assert_eq!(inside.fetch_add(1, Relaxed), 0, "one ticket, one participant ever");
+                        assert_eq!(joined.body().read(), 3);
                         slot.shut();
                     }
                 })
@@ -108,8 +108,8 @@ fn a_reused_slot_shows_the_new_body() {
         let joiner = {
             let slot = Arc::clone(&slot);
             thread::spawn(move || {
-                if let Some(seat) = slot.join() {
-                    let seen = seat.body().read();
+                if let Some(joined) = slot.join() {
+                    let seen = joined.body().read();
                     assert!(seen == 1 || seen == 2);
                 }
             })
@@ -151,7 +151,7 @@ fn every_unit_is_claimed_once() {
     }
 }
 
-/// A worker that finds no work sleeps; the publisher wakes it. If a wake-up were lost, loom would report a deadlock.
+/// A worker that finds no work sleeps, and the publisher wakes it. If a wake-up were lost, loom would report a deadlock.
 #[test]
 fn no_wake_up_is_lost() {
     model(|| {
@@ -174,10 +174,9 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// Two pieces of work, two workers, one wake-up each at most: both pieces are done although a publisher that sees a
-/// searcher wakes nobody.
+/// Two pieces of work, and at most one wake-up for each. Both are done although a publisher that sees a searcher wakes no worker.
 #[test]
-fn what_a_searcher_leaves_is_found_by_another() {
+fn work_that_a_searcher_leaves_is_found_by_another() {
     model(|| {
         let sleep = Arc::new(Sleep::new(1));
         let work = Arc::new(AtomicUsize::new(0));
@@ -207,17 +206,17 @@ fn what_a_searcher_leaves_is_found_by_another() {
     });
 }
 
-/// A record belongs to one thread at a time (loom reports it if two reach into it at once), each sees what the one before left,
-/// and there are no more records than there were members at once.
+/// A record belongs to one thread at a time (loom reports a race if not), each thread sees what the former one left in it, and
+/// there are no more records than threads were attached at once.
 #[test]
 fn a_record_is_taken_by_one_thread_at_a_time() {
     model(|| {
         let registry = Arc::new(Registry::new());
         let use_it = |registry: &Registry| {
             for _ in 0..2 {
-                let mut member = registry.take();
-                member.with(|held| held.scratch.push(Box::default()));
-                registry.give_back(member);
+                let mut record = registry.take();
+                record.with(|kept| kept.scratch.push(Box::default()));
+                registry.give_back(record);
             }
         };
         let other = {
@@ -227,27 +226,27 @@ fn a_record_is_taken_by_one_thread_at_a_time() {
         use_it(&registry);
         other.join().unwrap();
         let statistics = registry.statistics();
-        assert!(statistics.members == 0 && (1..=2).contains(&statistics.kept), "{statistics:?}");
-        let mut all: Vec<_> = (0..statistics.kept).map(|_| registry.take()).collect();
-        assert_eq!(all.iter_mut().map(|m| m.with(|held| held.scratch.len())).sum::<usize>(), 4);
+        assert!(statistics.attached == 0 && (1..=2).contains(&statistics.free), "{statistics:?}");
+        let mut all: Vec<_> = (0..statistics.free).map(|_| registry.take()).collect();
+        assert_eq!(all.iter_mut().map(|record| record.with(|kept| kept.scratch.len())).sum::<usize>(), 4);
     });
 }
 
-/// Two members meet twice and leave; then a third time, where one of them has left already.
+/// Two members wait twice, and one leaves. When the other one waits again, the barrier is broken.
 #[test]
-fn who_leaves_after_a_meeting_does_not_break_it() {
+fn a_member_that_leaves_after_a_round_does_not_break_it() {
     model(|| {
-        let meeting = Arc::new(Meeting::new(2));
+        let barrier = Arc::new(Barrier::new(2));
         let other = {
-            let meeting = Arc::clone(&meeting);
+            let barrier = Arc::clone(&barrier);
             thread::spawn(move || {
-                assert!(meeting.meet().is_ok() && meeting.meet().is_ok());
-                meeting.leave();
+                assert!(barrier.wait().is_ok() && barrier.wait().is_ok());
+                barrier.leave();
             })
         };
-        assert!(meeting.meet().is_ok() && meeting.meet().is_ok());
-        assert!(meeting.meet().is_err(), "the other one never comes");
-        meeting.leave();
+        assert!(barrier.wait().is_ok() && barrier.wait().is_ok());
+        assert!(barrier.wait().is_err(), "the other member never comes");
+        barrier.leave();
         other.join().unwrap();
     });
 }

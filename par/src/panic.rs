@@ -23,6 +23,8 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// assert_eq!(panic.to_string(), "a job panicked: no such file");
 /// # Ok::<(), anabranch_par::PoolError>(())
 /// ```
+#[derive(thiserror::Error)]
+#[error("{origin} panicked: {}", self.message().unwrap_or("(no message)"))]
 pub struct Panic {
     origin: Origin,
     content: Content,
@@ -98,24 +100,21 @@ impl Panic {
     }
 }
 
-impl fmt::Display for Panic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.origin {
-            Origin::Item(index) => write!(f, "item {index} panicked: ")?,
-            Origin::Job => f.write_str("a job panicked: ")?,
-            Origin::Call => f.write_str("the call panicked: ")?,
-        }
-        f.write_str(self.message().unwrap_or("(no message)"))
-    }
-}
-
 impl fmt::Debug for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Panic").field("origin", &self.origin).field("message", &self.message()).finish()
     }
 }
 
-impl std::error::Error for Panic {}
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item(index) => write!(f, "item {index}"),
+            Self::Job => f.write_str("a job"),
+            Self::Call => f.write_str("the call"),
+        }
+    }
+}
 
 impl Content {
     fn new(payload: Payload) -> Self {

@@ -1,6 +1,6 @@
 //! Parts of a loop's closure that only one participant runs, or only one at a time.
 
-use crate::current::Holding;
+use crate::held::Holding;
 use parking_lot::Mutex;
 use std::{
     fmt,

@@ -1,7 +1,7 @@
 //! The synchronisation types of this crate: the standard library's, or loom's when a model is checked.
 //!
-//! Everything that [`slot`](crate::region::slot), [`sleep`](crate::thread_pool::sleep) and a job's cell share between threads
-//! comes from here, so that the code that runs is the code that is modelled.
+//! Everything that lock-free parts share between threads comes from here, so that the code that runs is the code that loom
+//! checks.
 
 #[cfg(not(loom))]
 pub(crate) use std::{
@@ -38,7 +38,7 @@ impl<T> UnsafeCell<T> {
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// One turn of a waiting loop. Under loom every turn gives way, so that a model ends.
+/// One turn of a waiting loop. Under loom every turn yields, so that a model ends.
 #[inline]
 pub(crate) fn pause() {
     #[cfg(not(loom))]
@@ -47,19 +47,7 @@ pub(crate) fn pause() {
     loom::thread::yield_now();
 }
 
-/// A value alone on its cache lines (two of them: adjacent lines are fetched in pairs), against false sharing.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Padded<T>(pub(crate) T);
-
-impl<T> std::ops::Deref for Padded<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-/// Locks to sleep on, with one interface for both.
+/// Locks and condition variables, with one interface for both.
 pub(crate) mod lock {
     #[cfg(loom)]
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -74,7 +62,7 @@ pub(crate) mod lock {
         return mutex.lock().expect("nothing panics under this lock");
     }
 
-    /// Sleeps until it is woken, or for no reason.
+    /// Sleeps until a notification, or spuriously.
     #[cfg_attr(loom, expect(unused_mut))]
     pub(crate) fn wait<'m, T>(condvar: &Condvar, mut guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
         #[cfg(not(loom))]

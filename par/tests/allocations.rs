@@ -86,12 +86,12 @@ fn a_thread_that_has_joined_allocates_nothing() {
     };
     assert_eq!(allocations(nested), 0);
     // A thread that attaches again and again allocates nothing either.
-    assert_eq!(allocations(|| foreign::attach().leave().unwrap()), 0);
+    assert_eq!(allocations(|| foreign::attach().detach().unwrap()), 0);
     assert_eq!(
         allocations(|| {
             let attached = foreign::attach();
             nested();
-            attached.leave().unwrap();
+            attached.detach().unwrap();
         }),
         0
     );

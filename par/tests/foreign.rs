@@ -51,17 +51,17 @@ fn the_number_of_records_is_bounded_by_the_threads_alive_at_once() {
     let after = foreign::statistics();
     // Other tests of this program run at the same time, and their threads count, too.
     let other_threads = 200;
-    assert!(after.members + after.kept <= before.members + before.kept + 4 + other_threads, "{after:?}");
-    assert!(after.kept_bytes <= after.kept << 20, "{after:?}");
+    assert!(after.attached + after.free <= before.attached + before.free + 4 + other_threads, "{after:?}");
+    assert!(after.free_bytes <= after.free << 20, "{after:?}");
 }
 
 #[test]
 fn a_thread_that_leaves_frees_most_of_its_scratch_memory() {
     let attached = foreign::attach();
     scratch::scope(|scope| scope.slice::<u8>(100 << 20).len());
-    attached.leave().unwrap();
+    attached.detach().unwrap();
     let statistics = foreign::statistics();
-    assert!(statistics.kept >= 1 && statistics.kept_bytes <= statistics.kept << 20, "{statistics:?}");
+    assert!(statistics.free >= 1 && statistics.free_bytes <= statistics.free << 20, "{statistics:?}");
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn nested_guards_share_one_record() {
         let outer = foreign::attach();
         let inner = foreign::attach();
         assert_eq!(outer.index(), inner.index());
-        outer.leave().unwrap();
+        outer.detach().unwrap();
         let third = foreign::attach();
         assert_eq!(third.index(), inner.index());
         drop((inner, third));
         // The thread may join again, by itself or with a guard.
         scratch::scope(|scope| scope.filled(10, 0_u8).len());
-        foreign::attach().leave().unwrap();
+        foreign::attach().detach().unwrap();
     })
     .join()
     .unwrap();
@@ -102,7 +102,7 @@ fn a_thread_cannot_leave_inside_a_loop() {
         (0..16).par().on(&pool).for_each(|_| {
             let attached = foreign::attach();
             let index = attached.index();
-            let refused = attached.leave().unwrap_err();
+            let refused = attached.detach().unwrap_err();
             assert!(refused.to_string().contains("leave when that has ended"));
             let attached = refused.into_guard();
             assert_eq!(attached.index(), index);
@@ -110,7 +110,7 @@ fn a_thread_cannot_leave_inside_a_loop() {
             // The thread is still attached.
             assert_eq!(foreign::attach().index(), index);
         });
-        foreign::attach().leave().unwrap();
+        foreign::attach().detach().unwrap();
     }
 }
 
@@ -179,7 +179,7 @@ impl Drop for Late {
     fn drop(&mut self) {
         let attached = foreign::attach();
         let items = use_all(&self.0);
-        attached.leave().unwrap();
+        attached.detach().unwrap();
         self.1.send(items + use_all(&self.0)).unwrap();
     }
 }
@@ -216,7 +216,7 @@ fn threads_may_end_without_leaving() {
         });
     }
     let after = foreign::statistics();
-    assert!(after.members + after.kept <= before.members + before.kept + 200, "{before:?} {after:?}");
+    assert!(after.attached + after.free <= before.attached + before.free + 200, "{before:?} {after:?}");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_thread_may_outlive_every_pool() {
         }
         // No pool exists any more.
         scratch::scope(|scope| scope.filled(10, 1_u8).len());
-        foreign::attach().leave().unwrap();
+        foreign::attach().detach().unwrap();
     });
     for threads in [1, 2, 3, 4, 8] {
         to_thread.send(ThreadPool::new(threads).unwrap()).unwrap();
@@ -245,7 +245,7 @@ fn a_scope_that_is_open_when_the_thread_leaves_keeps_its_memory() {
         let attached = foreign::attach();
         scratch::scope(|scope| {
             let mine = scope.filled(100, 1_u8);
-            attached.leave().unwrap();
+            attached.detach().unwrap();
             scratch::scope(|other| other.filled(100, 2_u8).len());
             thread::spawn(|| scratch::scope(|other| other.filled(100, 3_u8).len())).join().unwrap();
             assert_eq!(*mine, [1; 100]);

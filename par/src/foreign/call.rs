@@ -7,8 +7,8 @@ impl ThreadPool {
     /// Calls `f` with this pool as the calling thread's own, as [`install`](Self::install) does, and returns a panic as a
     /// value: for callbacks from another language, whose frames a panic must not cross.
     ///
-    /// `f` runs on the calling thread, which may be any. The call takes no lock and allocates nothing. What `f` leaves behind when it
-    /// panics is the caller's to judge, as with [`catch_unwind`].
+    /// `f` runs on the calling thread, which may be any thread. The call takes no lock and allocates nothing. As with
+    /// [`catch_unwind`], the caller must judge whether the data that `f` changed is still consistent after a panic.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;

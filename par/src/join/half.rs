@@ -1,12 +1,8 @@
-//! The second half of a join, waiting in its owner's stack frame until the owner comes to it or somebody takes it.
+//! The second half of a join. It waits in its owner's stack frame until the owner runs it or another thread steals it.
 
-use super::{
-    board::Board,
-    latch::{Latch, Outcome},
-};
+use super::latch::{Latch, Outcome};
 use crate::{
-    current::{self, Held},
-    denormals,
+    held::HeldValues,
     panic::{Payload, discard},
     sync::atomic::{AtomicUsize, Ordering::*},
 };
@@ -18,60 +14,50 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A half that took less than this was not worth handing over.
-const WORTH: Duration = Duration::from_micros(1);
+/// A half that took less than this was not worth stealing.
+const WORTH_STEALING: Duration = Duration::from_micros(1);
 
-const NOBODY: usize = usize::MAX;
+const NO_THIEF: usize = usize::MAX;
 
-/// The part of a half that does not depend on types: a link of the owner's list, and what it takes to run it elsewhere.
+/// The part of a half that does not depend on types: a link of the owner's list, and everything that a thief needs.
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// The one before it in the list (older); null once it is offered to others.
+    /// The half or mark before it in the list; null once the half is offered.
     pub(super) older: Cell<*const Head>,
-    /// The one after it; means something only where the list goes on.
+    /// The half or mark after it in the list; not valid at the end of the list.
     pub(super) newer: Cell<*const Head>,
-    /// Runs the half and keeps its result; `None` for what only marks a place in the list.
+    /// Runs the half and writes its result; `None` for a mark.
     pub(super) run: Option<unsafe fn(*const Head)>,
     /// Written when the half is offered.
     share: UnsafeCell<MaybeUninit<Share>>,
 }
 
-/// What the owner of a half and the thread that takes it have to say to each other.
+/// The part of a half that its owner and its thief share.
 #[derive(Debug)]
 pub(crate) struct Share {
     pub(crate) latch: Latch,
-    /// The cell that the thief's own offers go to.
+    /// The cell that the thief offers its own halves in.
     thief: AtomicUsize,
     /// The floating-point mode that the half was made in.
-    flush: bool,
-    /// What the owner holds, who waits for it.
-    pub(super) held: Held,
+    pub(super) flush: bool,
+    /// The values that the owner holds while it waits.
+    pub(super) held: HeldValues,
 }
 
 impl Share {
-    /// The cell that the thief's own offers go to, once it has said so.
+    /// The cell that the thief offers its own halves in, once the thief has announced it.
     pub(super) fn thief(&self) -> Option<usize> {
-        // Acquire: pairs with the Release in `Head::run`; the thief's cell was empty before.
+        // Acquire: pairs with the Release in `announce_thief`. The cell was empty before.
         match self.thief.load(Acquire) {
-            NOBODY => None,
+            NO_THIEF => None,
             cell => Some(cell),
         }
     }
 
-    /// Takes something from the thief's cell that descends from this half, if there is such a thing.
-    ///
-    /// A thread takes a half only where it has none of its own that are not done, so its cell is empty then. What is found there
-    /// while it runs the half was therefore put there by the half. Whether it still ran it is looked up *afterwards*: if the
-    /// offer was put there later, then taking it (Acquire) has made the outcome visible. Such an offer is not ours to run, and
-    /// goes back to its owner.
-    pub(crate) fn take_descendant(&self, board: &Board, thief: usize) -> Option<*const Head> {
-        let taken = board.take_from(thief)?;
-        if self.latch.outcome().is_none() {
-            return Some(taken);
-        }
-        // SAFETY: it was taken from the board, by this thread alone, and its outcome is set once.
-        unsafe { Latch::set(&raw const (*Head::share(taken)).latch, Outcome::Returned) };
-        None
+    /// The calling thread has stolen the half, and offers its own halves in `cell`.
+    pub(super) fn announce_thief(&self, cell: usize) {
+        // Release: see `thief`.
+        self.thief.store(cell, Release);
     }
 }
 
@@ -86,24 +72,23 @@ impl Head {
         }
     }
 
-    /// Prepares the half for being offered. For the owner, before it offers the half.
-    pub(crate) fn prepare(&self, flush: bool) {
-        let share =
-            Share { latch: Latch::new(), thief: AtomicUsize::new(NOBODY), flush, held: current::held() };
-        // SAFETY: nobody else knows the half yet.
+    /// Prepares the half for being offered. The owner calls this before it offers the half.
+    pub(crate) fn prepare(&self, flush: bool, held: HeldValues) {
+        let share = Share { latch: Latch::new(), thief: AtomicUsize::new(NO_THIEF), flush, held };
+        // SAFETY: no other thread knows the half yet.
         unsafe { (*self.share.get()).write(share) };
     }
 
-    /// Clears away what `prepare` has made. For the owner, when the half has been taken back or has an outcome.
+    /// Drops the shared part. The owner calls this when it has taken the half back or has seen an outcome.
     ///
     /// # Safety
-    /// The half must have been prepared, and nobody else may know it any more.
+    /// The half must have been prepared, and no other thread may know it any more.
     pub(crate) unsafe fn clear(&self) {
         // SAFETY: the caller says so.
         unsafe { (*self.share.get()).assume_init_drop() };
     }
 
-    /// What a half that was offered holds for both sides.
+    /// The part of an offered half that both threads share.
     ///
     /// # Safety
     /// `head` must be alive, and have been prepared.
@@ -112,21 +97,20 @@ impl Head {
         unsafe { (*head).share.get().cast::<Share>() }
     }
 
-    /// Runs a half that was taken from the board, for a thread whose offers go to `cell`. Then calls `leave`, and tells its owner.
+    /// Runs a half that was stolen, for a thread that offers its own halves in `cell`. Then calls `leave`, and publishes the outcome.
     ///
     /// # Safety
-    /// The calling thread must have taken `head` from the board, and this is called once.
+    /// The calling thread must have stolen `head`, and call this once.
     pub(crate) unsafe fn run(head: *const Self, cell: usize, leave: impl FnOnce()) {
         // SAFETY: the owner keeps the half alive until it sees an outcome.
         let (share, run) = unsafe { (&*Self::share(head), (*head).run) };
-        // Release: see `Share::thief`.
-        share.thief.store(cell, Release);
+        share.announce_thief(cell);
         let begun = Instant::now();
         if let Some(run) = run {
-            // SAFETY: `run` came with this very half, and this thread alone has it.
-            denormals::in_mode(share.flush, || unsafe { run(head) });
+            // SAFETY: `run` belongs to this very half, and this thread alone has it.
+            unsafe { run(head) };
         }
-        let outcome = if begun.elapsed() >= WORTH { Outcome::Long } else { Outcome::Short };
+        let outcome = if begun.elapsed() >= WORTH_STEALING { Outcome::Long } else { Outcome::Short };
         leave();
         let latch = &raw const share.latch;
         // SAFETY: there is no outcome yet.
@@ -156,7 +140,7 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     }
 
     /// # Safety
-    /// `head` must be that of such a half, whose body the calling thread may take.
+    /// `head` must be the head of a `Half<B, R>` whose body the calling thread may take.
     unsafe fn run(head: *const Head) {
         // SAFETY: `Half` is `repr(C)` and begins with the head; the pointer comes from a reference to the whole.
         let half = unsafe { &*head.cast::<Self>() };
@@ -168,8 +152,8 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     }
 
     /// # Safety
-    /// Once, by the one thread whose the half is: the owner's as long as it is not offered, or after it was taken back or
-    /// returned; else that of who has taken it.
+    /// Only the thread that has the half may call this, once: the owner as long as the half is not offered, or after it was taken
+    /// back or returned; else the thief.
     #[inline(always)]
     pub(super) unsafe fn take_body(&self) -> B {
         // SAFETY: the caller says so.
@@ -177,13 +161,13 @@ impl<R, B: FnOnce() -> R> Half<B, R> {
     }
 
     /// # Safety
-    /// Once, by the owner, after an outcome that says that the half was run.
+    /// Only the owner may call this, once, after an outcome that says that the half was run.
     pub(super) unsafe fn take_result(&self) -> Caught<R> {
         // SAFETY: the thread that ran the half has written its result before the outcome.
         unsafe { (*self.result.get()).assume_init_read() }
     }
 
-    /// Drops the result, or what the panic carried.
+    /// Drops the result, or the payload of the panic.
     ///
     /// # Safety
     /// As [`take_result`](Self::take_result).

@@ -1,7 +1,9 @@
-//! Models of how halves are offered, taken, taken back and answered for: see `crate::models`.
+//! Models of how halves are offered, stolen, taken back and waited for: see `crate::models`.
 
-use super::{board::Board, half::Head, latch::Outcome};
+use super::{half::Head, latch::Outcome, offers::Offers};
 use crate::{
+    held::HeldValues,
+    models::model,
     sync::{
         UnsafeCell,
         atomic::{Ordering::*, fence},
@@ -11,50 +13,44 @@ use crate::{
 };
 use loom::sync::Arc;
 
-fn model(f: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
-    builder.check(f);
-}
-
 type Part = Box<dyn FnOnce() + Send>;
 
-/// Runs all parts at the same time. None of them on the thread that waits for the others: loom takes a wake-up that comes late
-/// for the end of what that thread waits for.
+/// Runs all parts at the same time, none of them on the thread that waits for the threads: loom would take a late wake-up for the
+/// end of a thread.
 fn run_all(parts: impl IntoIterator<Item = Part>) {
     let threads: Vec<_> = parts.into_iter().map(thread::spawn).collect();
     threads.into_iter().for_each(|t| t.join().unwrap());
 }
 
-/// A half with a result that loom watches. `inside` is what it does first.
+/// A half with a result that loom watches. First it offers the half `inside`, if there is one.
 #[repr(C)]
 struct Piece {
     head: Head,
     result: UnsafeCell<usize>,
-    inside: Option<(Arc<Board>, usize, Arc<Piece>)>,
+    inside: Option<(Arc<Offers>, usize, Arc<Piece>)>,
 }
 
-// SAFETY: the models reach it as the board and the latch allow, and loom checks the result.
+// SAFETY: the models reach it as the offers and the latch allow, and loom checks the result.
 unsafe impl Send for Piece {}
 // SAFETY: as above.
 unsafe impl Sync for Piece {}
 
 impl Piece {
-    fn new(inside: Option<(Arc<Board>, usize, Arc<Piece>)>) -> Arc<Self> {
+    fn new(inside: Option<(Arc<Offers>, usize, Arc<Piece>)>) -> Arc<Self> {
         Arc::new(Self { head: Head::new(Some(Self::run)), result: UnsafeCell::new(0), inside })
     }
 
     unsafe fn run(head: *const Head) {
         // SAFETY: `Piece` is `repr(C)` and begins with the head.
         let piece = unsafe { &*head.cast::<Self>() };
-        if let Some((board, cell, inner)) = &piece.inside {
-            inner.offer(board, *cell);
+        if let Some((offers, cell, inner)) = &piece.inside {
+            inner.offer(offers, *cell);
             fence(SeqCst);
             // SAFETY: this half was offered, so it is prepared.
-            unsafe { (*Head::share(head)).latch.nudge() };
-            inner.settle(board, *cell);
+            unsafe { (*Head::share(head)).latch.wake_owner() };
+            inner.reclaim(offers, *cell);
         }
-        // SAFETY: who runs a half has it alone; loom reports it where that is not so.
+        // SAFETY: the thread that runs a half has it alone; loom reports a race otherwise.
         piece.result.with_mut(|r| unsafe { *r += 1 });
     }
 
@@ -62,9 +58,9 @@ impl Piece {
         std::ptr::from_ref(self).cast()
     }
 
-    fn offer(&self, board: &Board, cell: usize) {
-        self.head.prepare(false);
-        board.offer(cell, self.pointer());
+    fn offer(&self, offers: &Offers, cell: usize) {
+        self.head.prepare(false, HeldValues::NONE);
+        offers.offer(cell, self.pointer());
     }
 
     fn await_outcome(&self) -> Outcome {
@@ -79,31 +75,31 @@ impl Piece {
         }
     }
 
-    /// What a join does when it comes to a half that was offered.
-    fn settle(&self, board: &Board, cell: usize) {
-        if board.take_back(cell, self.pointer()) || self.await_outcome() == Outcome::Returned {
-            // SAFETY: it is this thread's alone.
+    /// Does what a join does with a half that was offered.
+    fn reclaim(&self, offers: &Offers, cell: usize) {
+        if offers.take_back(cell, self.pointer()) || self.await_outcome() == Outcome::Returned {
+            // SAFETY: this thread alone has it.
             unsafe { Self::run(self.pointer()) };
         }
         self.leave();
     }
 
-    /// The frame of the half goes: it has been run once, and nobody touches it any more.
+    /// The frame of the half ends: the half has been run once, and no thread touches it any more.
     fn leave(&self) {
-        // SAFETY: the protocol says so; loom reports a race where it is not true.
+        // SAFETY: the protocol guarantees it; loom reports a race otherwise.
         self.result.with_mut(|r| unsafe { assert_eq!(std::mem::replace(&mut *r, 100), 1, "run once") });
         // SAFETY: as above.
         unsafe { self.head.clear() };
     }
 }
 
-/// A thread that looks once whether there is something to take, and runs it.
-fn thief(board: &Arc<Board>, cell: usize) -> Part {
-    let board = Arc::clone(board);
+/// A thread that looks once for an offer, and runs it.
+fn thief(offers: &Arc<Offers>, cell: usize) -> Part {
+    let offers = Arc::clone(offers);
     Box::new(move || {
-        if let Some(taken) = board.take(cell) {
-            // SAFETY: it was just taken.
-            unsafe { Head::run(taken, cell, || ()) };
+        if let Some(stolen) = offers.steal(cell) {
+            // SAFETY: it was just stolen.
+            unsafe { Head::run(stolen, cell, || ()) };
         }
     })
 }
@@ -111,13 +107,13 @@ fn thief(board: &Arc<Board>, cell: usize) -> Part {
 #[test]
 fn a_half_is_run_once() {
     model(|| {
-        let board = Arc::new(Board::new(2));
-        let thief = thief(&board, 0);
+        let offers = Arc::new(Offers::new(2));
+        let thief = thief(&offers, 0);
         let owner = move || {
             let half = Piece::new(None);
-            half.offer(&board, 1);
-            half.settle(&board, 1);
-            assert!(!board.any());
+            half.offer(&offers, 1);
+            half.reclaim(&offers, 1);
+            assert!(!offers.any());
         };
         run_all([thief, Box::new(owner)]);
     });
@@ -126,57 +122,57 @@ fn a_half_is_run_once() {
 #[test]
 fn two_thieves_and_two_halves() {
     model(|| {
-        let board = Arc::new(Board::new(3));
-        let (one, two) = (thief(&board, 0), thief(&board, 1));
+        let offers = Arc::new(Offers::new(3));
+        let (one, two) = (thief(&offers, 0), thief(&offers, 1));
         let owner = move || {
             for half in [Piece::new(None), Piece::new(None)] {
-                half.offer(&board, 2);
-                half.settle(&board, 2);
+                half.offer(&offers, 2);
+                half.reclaim(&offers, 2);
             }
         };
         run_all([one, two, Box::new(owner)]);
     });
 }
 
-/// The owner of a half helps its thief. What the thief offers when it has done the half, from the same cell, is none
-/// of its business.
+/// The owner of a half helps its thief. It must not run a half that the thief offers in the same cell after the end of the stolen
+/// one.
 #[test]
-fn who_waits_runs_descendants_only() {
+fn a_thread_that_waits_runs_descendants_only() {
     model(|| {
-        let board = Arc::new(Board::new(2));
+        let offers = Arc::new(Offers::new(2));
         let inner = Piece::new(None);
-        let half = Piece::new(Some((Arc::clone(&board), 0, Arc::clone(&inner))));
+        let half = Piece::new(Some((Arc::clone(&offers), 0, Arc::clone(&inner))));
         let thief = {
-            let board = Arc::clone(&board);
+            let offers = Arc::clone(&offers);
             move || {
-                if let Some(taken) = board.take_from(1) {
-                    // SAFETY: it was just taken.
-                    unsafe { Head::run(taken, 0, || ()) };
+                if let Some(stolen) = offers.steal_from(1) {
+                    // SAFETY: it was just stolen.
+                    unsafe { Head::run(stolen, 0, || ()) };
                     let unrelated = Piece::new(None);
-                    unrelated.offer(&board, 0);
-                    unrelated.settle(&board, 0);
+                    unrelated.offer(&offers, 0);
+                    unrelated.reclaim(&offers, 0);
                 }
             }
         };
         let owner = move || {
-            half.offer(&board, 1);
-            if board.take_back(1, half.pointer()) {
-                // SAFETY: it is this thread's alone.
+            half.offer(&offers, 1);
+            if offers.take_back(1, half.pointer()) {
+                // SAFETY: this thread alone has it.
                 unsafe { Piece::run(half.pointer()) };
             } else {
                 // SAFETY: it was offered, so it is prepared.
                 let share = unsafe { &*Head::share(half.pointer()) };
                 share.latch.announce();
                 if share.thief().is_none() {
-                    // Perhaps somebody has something for us.
+                    // The thief may wake us for an offer.
                     thread::park();
                 }
                 if let Some(cell) = share.thief()
-                    && let Some(taken) = share.take_descendant(&board, cell)
+                    && let Some(stolen) = offers.steal_descendant(share, cell)
                 {
-                    assert_eq!(taken, inner.pointer());
-                    // SAFETY: it was just taken.
-                    unsafe { Head::run(taken, 1, || ()) };
+                    assert_eq!(stolen, inner.pointer());
+                    // SAFETY: it was just stolen.
+                    unsafe { Head::run(stolen, 1, || ()) };
                 }
                 assert_ne!(half.await_outcome(), Outcome::Returned);
             }
@@ -186,29 +182,29 @@ fn who_waits_runs_descendants_only() {
     });
 }
 
-/// The owner relies on the worker. If a wake-up were lost, loom would report a deadlock.
+/// The owner relies on the worker to run the half. If a wake-up were lost, loom would report a deadlock.
 #[test]
 fn an_offer_wakes_a_sleeper() {
     model(|| {
-        let (board, sleep) = (Arc::new(Board::new(1)), Arc::new(Sleep::new(1)));
+        let (offers, sleep) = (Arc::new(Offers::new(1)), Arc::new(Sleep::new(1)));
         let worker = {
-            let (board, sleep) = (Arc::clone(&board), Arc::clone(&sleep));
+            let (offers, sleep) = (Arc::clone(&offers), Arc::clone(&sleep));
             move || {
                 sleep.register(0);
                 sleep.start_search();
                 loop {
-                    if let Some(taken) = board.take(0) {
-                        sleep.end_search(|| board.any());
-                        // SAFETY: it was just taken.
-                        return unsafe { Head::run(taken, 0, || ()) };
+                    if let Some(stolen) = offers.steal(0) {
+                        sleep.end_search(|| offers.any());
+                        // SAFETY: it was just stolen.
+                        return unsafe { Head::run(stolen, 0, || ()) };
                     }
-                    sleep.sleep(0, || board.any());
+                    sleep.sleep(0, || offers.any());
                 }
             }
         };
         let owner = move || {
             let half = Piece::new(None);
-            half.offer(&board, 1);
+            half.offer(&offers, 1);
             sleep.wake_one();
             assert_ne!(half.await_outcome(), Outcome::Returned);
             half.leave();
@@ -221,19 +217,19 @@ fn an_offer_wakes_a_sleeper() {
 #[test]
 fn a_lent_cell_has_one_owner() {
     model(|| {
-        let board = Arc::new(Board::new(1));
+        let offers = Arc::new(Offers::new(1));
         let guest = || -> Part {
-            let board = Arc::clone(&board);
+            let offers = Arc::clone(&offers);
             Box::new(move || {
-                if let Some(cell) = board.lend() {
+                if let Some(cell) = offers.lend() {
                     let half = Piece::new(None);
-                    half.offer(&board, cell);
-                    half.settle(&board, cell);
-                    board.give_back(cell);
+                    half.offer(&offers, cell);
+                    half.reclaim(&offers, cell);
+                    offers.give_back(cell);
                 }
             })
         };
         run_all([guest(), guest()]);
-        assert!(board.lend().is_some());
+        assert!(offers.lend().is_some());
     });
 }

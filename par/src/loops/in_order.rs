@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Panic, Schedule,
-    current::{self, Held},
+    held::{HeldValues, held_values},
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -90,7 +90,7 @@ struct ReorderBuffer<T, F> {
     /// Notified when the sink has been called with a batch, and when the loop is interrupted.
     progressed: Condvar,
     /// The values of bounded pools that the caller of the loop held before.
-    held: Held,
+    held: HeldValues,
 }
 
 struct State<T, F> {
@@ -134,7 +134,7 @@ where
 impl<T, F> ReorderBuffer<T, F> {
     fn new(sink: F) -> Self {
         let state = State { early: BTreeMap::new(), next: 0, sink: Some(sink), interrupted: false };
-        Self { state: Mutex::new(state), progressed: Condvar::new(), held: current::held() }
+        Self { state: Mutex::new(state), progressed: Condvar::new(), held: held_values() }
     }
 
     fn interrupt(&self) {
@@ -169,7 +169,7 @@ impl<T, F> ReorderBuffer<T, F> {
         // The batch that is next never waits here, so one participant can always go on. The exception: that participant may
         // wait for a value of a bounded pool that this one has taken for its scratch. So a participant that holds more than
         // the caller held does not wait.
-        let may_wait = current::held() <= self.held;
+        let may_wait = held_values() <= self.held;
         while may_wait && state.early.len() >= MAX_BUFFERED && start != state.next && !state.interrupted {
             self.progressed.wait(&mut state);
         }

@@ -2,14 +2,12 @@
 
 use super::{control::LoopControl, hooks::Hooks, producer::OnInterrupt};
 use crate::{
-    Consecutive, Schedule, Split, ThreadPool,
-    current::with_pool,
-    flush_denormals,
+    Consecutive, Schedule, Split, ThreadPool, flush_denormals,
     region::{
         Plan,
         claims::{Kind, Partition},
     },
-    thread_pool::Shared,
+    thread_pool::{state::PoolState, with_pool},
 };
 use std::ops::Range;
 
@@ -111,9 +109,9 @@ impl Settings<'_> {
     }
 
     /// Calls `f` with the pool to run on.
-    pub(super) fn with_pool<R>(&self, f: impl FnOnce(&Shared) -> R) -> R {
+    pub(super) fn with_pool<R>(&self, f: impl FnOnce(&PoolState) -> R) -> R {
         match self.pool {
-            Some(pool) => f(pool.shared()),
+            Some(pool) => f(pool.state()),
             None => with_pool(f),
         }
     }
@@ -138,7 +136,7 @@ impl Settings<'_> {
     }
 
     /// The plan of a loop over a source, whose participants claim the chunks of `split`.
-    pub(super) fn plan(&self, pool: &Shared, split: &Consecutive) -> Plan {
+    pub(super) fn plan(&self, pool: &PoolState, split: &Consecutive) -> Plan {
         let serial = self.schedule == Schedule::Serial;
         let participants = if serial { 1 } else { self.threads.clamp(1, pool.threads()) };
         let units = split.chunks();
@@ -165,7 +163,7 @@ impl Settings<'_> {
     }
 
     /// The plan of a stream: any thread that is free takes part until the iterator ends.
-    pub(super) fn stream_plan(&self, pool: &Shared) -> Plan {
+    pub(super) fn stream_plan(&self, pool: &PoolState) -> Plan {
         let participants = self.threads.clamp(1, pool.threads());
         // These units are never claimed. They stand for the items that are still to come.
         let partition = Partition::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });

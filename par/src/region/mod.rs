@@ -1,116 +1,127 @@
 //! A parallel region: one data-parallel loop in flight.
 //!
-//! The thread that opens a region takes part and can finish it alone, so a region inside a region cannot deadlock. While
-//! it waits for others to finish *their* last items it does nothing else: no code of another region or job ever runs on a
-//! thread that is inside a region. Nothing is allocated.
+//! 1. The opener describes the region in a [`Plan`] and a [`RegionBody`]. The body lives in the opener's frame.
+//! 2. It claims one of the pool's slots ([`slots`]), lays the units out in the counters of that slot ([`claims`]), opens the
+//!    slot, shows it to idle workers and wakes one of them.
+//! 3. The opener takes part. It can finish the region alone, so a region inside a region cannot deadlock.
+//! 4. A worker that finds the slot joins ([`helper`]) and claims units until none is left. Then it shuts the slot, hides it and
+//!    leaves.
+//! 5. When the opener finds no unit, it closes the slot and waits until every participant has left. Meanwhile it runs nothing
+//!    else: no code of another region or job runs on a thread that is inside a region.
+//!
+//! Nothing is allocated. The states of a slot are described in [`slot`].
+//!
+//! If no slot is free, the opener runs the region alone. If the units may be tiny, it begins alone and opens the slot only if
+//! the work that is left is long enough to share.
 
+mod body;
 pub(crate) mod claims;
+pub(crate) mod helper;
 pub(crate) mod slot;
+pub(crate) mod slots;
+
+pub(crate) use body::RegionBody;
 
 use crate::{
-    current::{self, Entered, EnteredFor, Held, Participant},
-    denormals::{flush_denormals, is_flushing},
-    thread_pool::{Busy, Claimed, Shared},
+    current::{self, Entered, Participant, own_block},
+    denormals::{control::is_flushing, flush_denormals},
+    held::{HeldValues, held_values},
+    jobs::deferred::RunDeferred,
+    thread_pool::state::PoolState,
 };
+use body::ErasedBody;
 use claims::{Claimer, Counters, Partition};
 use std::cell::OnceCell;
 
-/// What the participants of a region do. It lives in the frame of the thread that opens the region.
-///
-/// Panics must not leave `participate`: they would reach threads that have nothing to do with them.
-pub(crate) trait Crew: Sync {
-    /// Takes part until there is nothing left to take.
-    fn participate(&self, claimer: Claimer<'_>);
-}
-
-/// How a region is to be run.
+/// How a region is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// At most this many threads, the caller included.
+    /// The largest number of participants, the opener included.
     pub(crate) participants: usize,
-    /// What is dealt out to them.
+    /// The units, and how participants claim them.
     pub(crate) partition: Partition,
-    /// Whether the caller may begin alone, to see whether it is worth asking others.
+    /// Whether the opener may begin alone, to see whether the region is worth opening.
     pub(crate) probe: bool,
-    /// Where the caller is alone: how many units it takes at a time.
+    /// How many units an opener that is alone takes at a time.
     pub(crate) most: usize,
-    /// Whether denormal numbers are flushed. They are anyway where the caller is in that mode: results must not depend on
-    /// who takes part.
+    /// Whether denormal numbers are flushed. They are flushed anyway if the opener is in that mode, because results must not
+    /// depend on which threads take part.
     pub(crate) flush: bool,
 }
 
-/// Opens a region, takes part, and returns when all participants have left. In a process that was forked after the pool was
-/// built this must not be called.
+/// Opens a region, takes part, and returns when all participants have left. It must not be called in a process that was
+/// forked after the pool was built.
 #[inline]
-pub(crate) fn run<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
+pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let participants = plan.participants.clamp(1, pool.threads());
-    let opening = Opening::new(pool, plan, crew, participants);
+    let opening = Opening::new(pool, plan, body, participants);
     if participants == 1 || plan.partition.is_one_run() {
         opening.participate(|| Claimer::alone(plan.partition, plan.most));
     } else if plan.probe && plan.partition.is_probed() {
-        let open = |rest| opening.open(pool.claim()?, rest);
-        opening.participate(|| Claimer::probing(plan.partition, pool.home(), &open));
+        let open = |rest| opening.open(Claimed::new(pool)?, rest);
+        opening.participate(|| Claimer::probing(plan.partition, own_block(pool), &open));
     } else {
-        let counters = pool.claim().and_then(|claimed| opening.open(claimed, plan.partition));
+        let counters = Claimed::new(pool).and_then(|claimed| opening.open(claimed, plan.partition));
         opening.participate(|| match counters {
-            Some(counters) => Claimer::new(plan.partition, counters, pool.home()),
+            Some(counters) => Claimer::new(plan.partition, counters, own_block(pool)),
             None => Claimer::alone(plan.partition, plan.most),
         });
     }
 }
 
-/// The same for a crew whose participants wait for each other: it is never run by the caller alone.
-pub(crate) fn run_shared<C: Crew>(pool: &Shared, plan: &Plan, crew: &C) {
+/// Runs a region whose participants wait for each other: waits for a free slot instead of running it alone.
+pub(crate) fn run_shared<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let claimed = loop {
-        match pool.claim() {
+        match Claimed::new(pool) {
             Some(claimed) => break claimed,
-            // So many regions are open; some will end.
+            // All slots are taken; one of those regions will end.
             None => std::thread::yield_now(),
         }
     };
-    let opening = Opening::new(pool, plan, crew, plan.participants);
-    let counters = opening.open(claimed, plan.partition).expect("it was claimed just now");
-    opening.participate(|| Claimer::new(plan.partition, counters, pool.home()));
+    let opening = Opening::new(pool, plan, body, plan.participants);
+    let counters = opening.open(claimed, plan.partition).expect("a region is opened once");
+    opening.participate(|| Claimer::new(plan.partition, counters, own_block(pool)));
 }
 
-/// A region from its opener's side. When it is dropped, here or where something unwinds, everyone is out: before the
-/// caller's frame, where the crew lives, is gone.
-struct Opening<'r, C> {
-    // The first field: it is dropped before what those inside may use.
+/// A region from its opener's side. When it is dropped, at the end or by unwinding, it waits until every participant has left:
+/// before the opener's frame, where the body lives, is gone.
+struct Opening<'r, B> {
+    // The first field, because it must be dropped before anything that participants use.
     claimed: OnceCell<Claimed<'r>>,
-    crew: &'r C,
+    body: &'r B,
     participants: usize,
     flush: bool,
-    /// What the caller held when it began: what it takes for itself in here (its scratch, say) it gives back before it waits.
-    held: Held,
+    /// The values that the opener held when it began. Those that it takes inside (its scratch, for example) it gives back before
+    /// it waits.
+    held: HeldValues,
     _entered: Entered<'r>,
-    _busy: Busy,
+    _deferred: RunDeferred,
 }
 
-impl<'r, C: Crew> Opening<'r, C> {
+impl<'r, B: RegionBody> Opening<'r, B> {
     #[inline]
-    fn new(pool: &'r Shared, plan: &Plan, crew: &'r C, participants: usize) -> Self {
+    fn new(pool: &'r PoolState, plan: &Plan, body: &'r B, participants: usize) -> Self {
         debug_assert!(pool.check_fork().is_ok());
-        let busy = Busy::enter();
+        let deferred = RunDeferred::on_drop();
         let opener = Participant { index: 0, count: participants as u32 };
         Self {
             claimed: OnceCell::new(),
-            crew,
+            body,
             participants,
             flush: plan.flush || is_flushing(),
-            held: current::held(),
+            held: held_values(),
             _entered: current::enter(pool, opener),
-            _busy: busy,
+            _deferred: deferred,
         }
     }
 
-    /// Opens the region for all participants, and says where its units are taken from.
+    /// Opens the claimed slot for all participants. Returns the counters that units are claimed from.
     #[inline]
     fn open(&self, claimed: Claimed<'r>, partition: Partition) -> Option<&'r Counters> {
         let counters = claimed.counters();
         counters.lay_out(&partition);
         claimed.open(
-            Body::new(self.crew, partition, self.flush, self.participants, self.held),
+            ErasedBody::new(self.body, partition, self.participants, self.flush, self.held),
             self.participants - 1,
         );
         self.claimed.set(claimed).ok()?;
@@ -119,66 +130,48 @@ impl<'r, C: Crew> Opening<'r, C> {
 
     #[inline]
     fn participate<'t>(&self, claimer: impl FnOnce() -> Claimer<'t>) {
-        in_mode(self.flush, || self.crew.participate(claimer()));
+        flushed(self.flush, || self.body.participate(claimer()));
     }
 }
 
 #[inline]
-fn in_mode(flush: bool, f: impl FnOnce()) {
+fn flushed(flush: bool, f: impl FnOnce()) {
     if flush { flush_denormals(f) } else { f() }
 }
 
-/// What a joining thread needs: the crew, with its type erased, and how units are dealt out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Body {
-    crew: *const (),
-    enter: unsafe fn(*const (), Claimer<'_>),
-    partition: Partition,
-    participants: u32,
-    flush: bool,
-    held: Held,
+/// A claimed slot, and the region that is opened there. Dropping it closes the region and waits until every participant has
+/// left.
+#[derive(Debug)]
+struct Claimed<'p> {
+    pool: &'p PoolState,
+    slot: usize,
 }
 
-// SAFETY: `crew` points to a `Crew`, which is `Sync`.
-unsafe impl Send for Body {}
-// SAFETY: as above.
-unsafe impl Sync for Body {}
+impl<'p> Claimed<'p> {
+    fn new(pool: &'p PoolState) -> Option<Self> {
+        Some(Self { pool, slot: pool.regions.claim()? })
+    }
 
-impl Body {
-    fn new<C: Crew>(crew: &C, partition: Partition, flush: bool, participants: usize, held: Held) -> Self {
-        unsafe fn enter<C: Crew>(crew: *const (), claimer: Claimer<'_>) {
-            // SAFETY: the caller of `enter` vouches for the pointer, and `Body::new` for its type.
-            unsafe { &*crew.cast::<C>() }.participate(claimer);
+    fn counters(&self) -> &'p Counters {
+        &self.pool.regions.get(self.slot).counters
+    }
+
+    /// Opens the region for up to `tickets` threads beside the caller.
+    fn open(&self, body: ErasedBody, tickets: usize) {
+        self.pool.regions.get(self.slot).slot.open(body, tickets);
+        self.pool.regions.show(self.slot);
+        self.pool.sleep.wake_one();
+    }
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.pool.check_fork() {
+            // The process was forked inside the region. The participants are in the parent, and their results are lost here.
+            assert!(std::thread::panicking(), "{error}");
+            return;
         }
-        Self {
-            crew: std::ptr::from_ref(crew).cast(),
-            enter: enter::<C>,
-            partition,
-            participants: participants as u32,
-            flush,
-            held,
-        }
-    }
-
-    /// A thread goes inside that has joined with so many seats left; the opener is number 0.
-    pub(crate) fn enter<'p>(&self, pool: &'p Shared, seats_left: usize) -> EnteredFor<'p> {
-        let index = self.participants - seats_left as u32;
-        current::enter_for(pool, Participant { index, count: self.participants }, self.held)
-    }
-
-    /// Whether a unit is left that nobody has taken (a hint).
-    pub(crate) fn surplus(&self, counters: &Counters) -> bool {
-        counters.has_unclaimed(&self.partition)
-    }
-
-    /// Takes part until no unit is left to take.
-    ///
-    /// # Safety
-    /// The region must still be open or the calling thread counted as inside.
-    pub(crate) unsafe fn participate(self, counters: &Counters, home: usize) {
-        // SAFETY: the opener keeps the crew alive until every participant has left.
-        in_mode(self.flush, || unsafe {
-            (self.enter)(self.crew, Claimer::new(self.partition, counters, home))
-        });
+        self.pool.regions.hide(self.slot);
+        self.pool.regions.get(self.slot).slot.close(self.pool.patience);
     }
 }

@@ -1,17 +1,33 @@
-//! The place where one parallel region is open: claimed, opened, joined, left, closed.
+//! The slot of one parallel region: claimed, opened, joined, left, closed.
 //!
-//! One word holds the whole state, so that every transition is one atomic operation:
+//! One word holds the whole state, so every transition is one atomic operation:
 //!
-//! ```text
-//! bit 0       CLAIMED  an opener owns the slot
-//! bit 1       PARKED   the opener sleeps until the last participant leaves
-//! bits 8..24  ACTIVE   participants inside, the opener not counted
-//! bits 24..40 SEATS    how many more may join: the region is open while there are any
-//! ```
+//! | bits | name | meaning |
+//! |---|---|---|
+//! | 0 | CLAIMED | an opener owns the slot |
+//! | 1 | PARKED | the opener sleeps until the last participant leaves |
+//! | 8..24 | ACTIVE | the number of participants inside, the opener not counted |
+//! | 24..40 | TICKETS | how many more threads may join; the region is open while there are any |
 //!
-//! The body of the region is written while the slot is claimed and has no seats yet, and read only by threads that have
-//! joined: the opener cannot leave before ACTIVE is 0, so everything that the body borrows outlives its readers.
-//! Joining a *later* region than the one that was seen open is harmless: the body is read after the join.
+//! 1. *Claim*: 0 → CLAIMED. One thread wins, and is the opener.
+//! 2. *Open*: the opener writes the body and then stores the number of tickets (Release).
+//! 3. *Join*: a thread takes a ticket and adds 1 to ACTIVE, in one compare-exchange (Acquire). Then it reads the body. If the slot
+//!    was closed and opened again since the thread saw it open, the thread joins the *later* region, which is harmless, because
+//!    it reads the body after the join.
+//! 4. *Shut*: any participant that finds no more work removes the tickets that are left.
+//! 5. *Leave*: a participant subtracts 1 from ACTIVE (Release). The last one wakes the opener if PARKED is set. It copies the
+//!    opener's handle *before* it leaves, because afterwards the slot may belong to another region.
+//! 6. *Close*: the opener removes the tickets. From here on ACTIVE only falls. The opener spins, yields and then parks until
+//!    ACTIVE is 0 (Acquire), and stores 0: the slot is free.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `body` | the opener, while CLAIMED is set and ACTIVE and TICKETS are 0 | participants, between join and leave |
+//! | `opener` | the opener, while PARKED is not set | the last participant, if it sees PARKED before it leaves |
+//!
+//! The opener cannot leave before ACTIVE is 0, so everything that the body borrows outlives its readers. Loom checks this in
+//! `models.rs` (`a_joiner_is_out_before_close_returns`, `two_joiners_and_one_ticket`, `a_reused_slot_shows_the_new_body`). The
+//! count of participants that guards a frame is what rayon calls a `CountLatch` and OpenMP the join barrier of a region.
 
 use crate::sync::{Thread, UnsafeCell, atomic::AtomicU64, atomic::Ordering::*, pause, thread};
 
@@ -19,13 +35,14 @@ const CLAIMED: u64 = 1;
 const PARKED: u64 = 2;
 const ACTIVE_ONE: u64 = 1 << 8;
 const ACTIVE: u64 = 0xffff << 8;
-const SEAT_ONE: u64 = 1 << 24;
-const SEATS: u64 = 0xffff << 24;
+const TICKET_ONE: u64 = 1 << 24;
+const TICKETS: u64 = 0xffff << 24;
 
 /// The largest number of threads that can join one region.
-pub(crate) const MAX_SEATS: usize = 0xffff;
+pub(crate) const MAX_TICKETS: usize = 0xffff;
 
-/// How often the opener looks for the last participant before it gives up its processor, and then before it parks.
+/// How often the opener looks for the last participant: first spinning, then giving up its processor in between. After that it
+/// parks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     spins: usize,
@@ -33,12 +50,12 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// One look and then to sleep: a model goes through every interleaving, and must end.
+    /// One look, then the opener parks. A model goes through every interleaving, and must end.
     #[cfg(all(test, loom))]
     pub(crate) const MODEL: Self = Self { spins: 1, yields: 0 };
 
     pub(crate) const ADAPTIVE: Self = Self { spins: 200, yields: 200 };
-    /// Just as long as a participant that is about to leave needs.
+    /// As long as a participant that is about to leave needs.
     pub(crate) const SHORT: Self = Self { spins: 50, yields: 0 };
     /// Never sleeps.
     pub(crate) const ENDLESS: Self = Self { spins: 200, yields: usize::MAX };
@@ -48,14 +65,14 @@ impl Patience {
 #[derive(Debug)]
 pub(crate) struct Slot<B> {
     state: AtomicU64,
-    /// Written by the opener while nobody can read it.
+    /// Written by the opener while no participant can read it.
     body: UnsafeCell<Option<B>>,
     /// The thread to wake; valid while PARKED is set.
     opener: UnsafeCell<Option<Thread>>,
 }
 
-// SAFETY: `body` and `opener` are reached only as the state word allows (module documentation): written by the one
-// thread that has CLAIMED the slot while no other thread is inside, read by threads inside.
+// SAFETY: `body` and `opener` are reached only as the state word allows (module documentation): the one thread that has
+// CLAIMED the slot writes them while no other thread is inside, and threads inside read them.
 unsafe impl<B: Send + Sync> Sync for Slot<B> {}
 
 impl<B: Copy> Slot<B> {
@@ -63,59 +80,60 @@ impl<B: Copy> Slot<B> {
         Self { state: AtomicU64::new(0), body: UnsafeCell::new(None), opener: UnsafeCell::new(None) }
     }
 
-    /// Takes the slot for a new region, if it is free.
+    /// Claims the slot for a new region, if it is free.
     pub(crate) fn try_claim(&self) -> bool {
-        // Acquire: the previous opener's last reads of the slot happen before our writes.
+        // Acquire: the accesses of the former region to the slot happen before our writes.
         self.state.load(Relaxed) == 0 && self.state.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
     }
 
-    /// Opens the claimed slot: up to `seats` threads may join and read `body`.
-    pub(crate) fn open(&self, body: B, seats: usize) {
-        debug_assert!(self.state.load(Relaxed) == CLAIMED && seats <= MAX_SEATS);
+    /// Opens the claimed slot: up to `tickets` threads may join and read `body`.
+    pub(crate) fn open(&self, body: B, tickets: usize) {
+        debug_assert!(self.state.load(Relaxed) == CLAIMED && tickets <= MAX_TICKETS);
         // SAFETY: the slot is claimed by this thread and not open: no other thread reads `body`.
         self.body.with_mut(|b| unsafe { *b = Some(body) });
-        // Release: whoever joins sees the body and everything that it borrows.
-        self.state.store(CLAIMED | (seats as u64 * SEAT_ONE), Release);
+        // Release: a thread that joins sees the body and everything that it borrows.
+        self.state.store(CLAIMED | (tickets as u64 * TICKET_ONE), Release);
     }
 
     /// Whether a thread could join now (a hint).
-    pub(crate) fn joinable(&self) -> bool {
-        self.state.load(Relaxed) & SEATS != 0
+    pub(crate) fn is_joinable(&self) -> bool {
+        self.state.load(Relaxed) & TICKETS != 0
     }
 
-    /// Joins the open region. `None` where there is none, or no seat left.
-    pub(crate) fn join(&self) -> Option<Seat<'_, B>> {
+    /// Joins the open region. `None` if there is none, or no ticket is left.
+    pub(crate) fn join(&self) -> Option<Joined<'_, B>> {
         let mut state = self.state.load(Relaxed);
         loop {
-            if state & SEATS == 0 {
+            if state & TICKETS == 0 {
                 return None;
             }
             // Acquire: pairs with the Release in `open`.
-            match self.state.compare_exchange_weak(state, state + ACTIVE_ONE - SEAT_ONE, Acquire, Relaxed) {
-                Ok(_) => return Some(Seat { slot: self, left: (state & SEATS) / SEAT_ONE }),
+            match self.state.compare_exchange_weak(state, state + ACTIVE_ONE - TICKET_ONE, Acquire, Relaxed) {
+                Ok(_) => return Some(Joined { slot: self, ticket: (state & TICKETS) / TICKET_ONE }),
                 Err(now) => state = now,
             }
         }
     }
 
-    /// Lets nobody else join. Any participant may call this when it finds no more work.
+    /// Lets no further thread join. Any participant may call this when it finds no more work.
     pub(crate) fn shut(&self) {
-        if self.state.load(Relaxed) & SEATS != 0 {
-            self.state.fetch_and(!SEATS, Relaxed);
+        if self.state.load(Relaxed) & TICKETS != 0 {
+            self.state.fetch_and(!TICKETS, Relaxed);
         }
     }
 
-    /// Shuts the region, if it was opened, and waits for those inside; then the slot is free. For the opener alone.
+    /// Shuts the region, if it was opened, and waits for the participants inside; then the slot is free. Only the opener calls
+    /// this.
     pub(crate) fn close(&self, patience: Patience) {
-        // A joiner's compare-exchange fails once the seats are gone, so ACTIVE only falls from here on.
-        let mut state = self.state.fetch_and(!SEATS, Acquire);
+        // A joiner's compare-exchange fails once the tickets are gone, so ACTIVE only falls from here on.
+        let mut state = self.state.fetch_and(!TICKETS, Acquire);
         let mut turns: usize = 0;
         while state & ACTIVE != 0 {
             turns = turns.saturating_add(1);
             if turns <= patience.spins {
                 pause();
             } else if turns - patience.spins <= patience.yields {
-                // Threads that are not ours (input/output, the program's own) may want this processor.
+                // Threads of other libraries or of the program may want this processor.
                 thread::yield_now();
             } else {
                 self.park_until_empty();
@@ -130,7 +148,7 @@ impl<B: Copy> Slot<B> {
     fn park_until_empty(&self) {
         // SAFETY: participants read `opener` only after they have seen PARKED, which is set below.
         self.opener.with_mut(|o| unsafe { *o = Some(thread::current()) });
-        // Release: the handle is visible to whoever sees PARKED.
+        // Release: a thread that sees PARKED sees the handle.
         let mut state = self.state.fetch_or(PARKED, AcqRel);
         while state & ACTIVE != 0 {
             thread::park();
@@ -139,18 +157,17 @@ impl<B: Copy> Slot<B> {
     }
 }
 
-/// A participant's place in a region that it has joined; leaves when dropped.
+/// A region that the calling thread has joined. Dropping it leaves the region.
 #[derive(Debug)]
-pub(crate) struct Seat<'a, B: Copy> {
+pub(crate) struct Joined<'a, B: Copy> {
     slot: &'a Slot<B>,
-    /// How many seats there were before this one was taken.
-    left: u64,
+    ticket: u64,
 }
 
-impl<B: Copy> Seat<'_, B> {
-    /// How many seats were left when this one was taken, itself included: no two participants of a region have the same.
-    pub(crate) fn left(&self) -> usize {
-        self.left as usize
+impl<B: Copy> Joined<'_, B> {
+    /// The number of the ticket, counted down to 1. No two participants of a region have the same one.
+    pub(crate) fn ticket(&self) -> usize {
+        self.ticket as usize
     }
 
     /// The body of the region.
@@ -160,13 +177,13 @@ impl<B: Copy> Seat<'_, B> {
     }
 }
 
-impl<B: Copy> Drop for Seat<'_, B> {
+impl<B: Copy> Drop for Joined<'_, B> {
     fn drop(&mut self) {
         let slot = self.slot;
-        // Acquire, here and below: pairs with the Release that sets PARKED, for the opener's handle.
+        // Acquire, here and below: pairs with the Release that sets PARKED, so that the handle can be read.
         let mut state = slot.state.load(Acquire);
         loop {
-            // The handle is cloned before leaving: afterwards the opener may go on and reuse the slot.
+            // Cloned before leaving: afterwards the opener may go on and reuse the slot.
             let last = state & ACTIVE == ACTIVE_ONE;
             let opener = if last && state & PARKED != 0 {
                 // SAFETY: PARKED is set and this thread is inside: the opener has written the handle and waits.
@@ -174,7 +191,7 @@ impl<B: Copy> Drop for Seat<'_, B> {
             } else {
                 None
             };
-            // Release: what this participant did is visible to the opener that sees it gone.
+            // Release: the opener that sees this participant gone sees what it did.
             match slot.state.compare_exchange_weak(state, state - ACTIVE_ONE, AcqRel, Acquire) {
                 Ok(_) => {
                     if let Some(thread) = opener {

@@ -24,7 +24,7 @@
 //!
 //! For the other kinds of scratch see [the guide](crate::guide::scratch_storage).
 
-mod bump;
+pub(crate) mod bump;
 mod pool;
 pub(crate) mod provider;
 mod worker_local;
@@ -48,9 +48,9 @@ pub fn scope<R>(f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
         #[inline]
         fn drop(&mut self) {
             if let Some(bump) = self.0.take() {
-                foreign::with(|held| held.scratch.push(bump));
+                foreign::with(|kept| kept.scratch.push(bump));
             }
         }
     }
-    PutBack(foreign::with(|held| held.scratch.pop())).0.get_or_insert_default().scope(f)
+    PutBack(foreign::with(|kept| kept.scratch.pop())).0.get_or_insert_default().scope(f)
 }

@@ -1,6 +1,6 @@
 //! A bounded pool of values.
 
-use crate::current::{self, Holding};
+use crate::held::{self, Holding};
 use parking_lot::{Condvar, Mutex};
 use std::{
     fmt, mem,
@@ -71,7 +71,7 @@ impl<T, F: Fn() -> T> Pool<T, F> {
                 drop(state);
                 return self.lend_new();
             }
-            if current::is_holding() {
+            if held::is_holding() {
                 drop(state);
                 return self.lend((self.make)(), true);
             }

@@ -1,80 +1,65 @@
-//! Teams: threads that do the same thing side by side and can wait for each other.
+//! Teams: threads that run the same closure side by side and can wait for each other.
 //!
-//! In a loop nobody may wait for another participant, because it may never come: a loop runs with as many threads as are
+//! In a loop no participant may wait for another one, because that one may never come: a loop runs with as many threads as are
 //! free. A team runs only when *all* of its members are there. So its barrier cannot deadlock:
 //!
-//! - A team that is larger than the pool, or is asked for by a thread inside a loop or job (whose pool's threads might be waiting for
-//!   just that thread), is an error.
-//! - A team begins when its threads are reserved for it: two that want the same ones cannot each have half of them.
-//! - A member that has left breaks the barriers of those that still wait for it: they unwind, and the team's caller learns of it.
+//! - A team that is larger than the pool is an error. So is a team that is asked for inside a loop or job, because the threads of
+//!   the pool might be waiting for just that thread.
+//! - A team begins when its workers are reserved for it ([`reservations`]). So two teams never have half of the same workers each.
+//! - A member that leaves breaks the [`barrier`] for the members that wait there: they unwind, and the team panics with the reason.
 
-pub(crate) mod meeting;
-mod reservations;
-
-pub(crate) use reservations::Reservations;
+pub(crate) mod barrier;
+pub(crate) mod reservations;
 
 use crate::{
     Forked, current,
     panic::{Payload, discard},
     region::{
-        self, Crew, Plan,
+        self, Plan, RegionBody,
         claims::{Claimer, Kind, Partition},
     },
     schedule::Consecutive,
-    thread_pool::{Shared, ThreadPool},
+    thread_pool::{ThreadPool, state::PoolState},
 };
-use meeting::{Broken, Meeting};
+use barrier::{Barrier, Broken};
 use parking_lot::Mutex;
 use std::{
-    fmt,
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
 /// A team that cannot be formed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TeamError {
     /// There are not as many threads, or none was asked for.
+    #[error("a team of {asked} was asked for in a pool of {threads} threads; choose between 1 and {threads}")]
     Threads {
-        /// How many were asked for.
+        /// The number of threads that was asked for.
         asked: usize,
-        /// How many there are, the caller included.
+        /// The number of threads of the pool, the caller included.
         threads: usize,
     },
-    /// The calling thread is inside a loop, a job or a scope: its members might never come.
+    /// The calling thread is inside a loop, a job or a scope: the members might never come.
+    #[error(
+        "a team was asked for inside a loop or job, whose threads might never come: form it outside, and run the loop inside the \
+         team"
+    )]
     Inside,
     /// The pool was stopped.
+    #[error("a team was asked for in a pool that was stopped")]
     Stopped,
     /// This process was forked after the pool was built: its threads are not here.
-    Forked(Forked),
+    #[error(transparent)]
+    Forked(#[from] Forked),
 }
 
-impl fmt::Display for TeamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Threads { asked, threads } => write!(
-                f,
-                "a team of {asked} was asked for in a pool of {threads} threads; choose between 1 and {threads}"
-            ),
-            Self::Inside => f.write_str(
-                "a team was asked for inside a loop or job, whose threads might never come: form it outside, and run \
-                 the loop inside the team",
-            ),
-            Self::Stopped => f.write_str("a team was asked for in a pool that was stopped"),
-            Self::Forked(forked) => forked.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TeamError {}
-
-/// One of a team: see [`ThreadPool::team`].
+/// A member of a team: see [`ThreadPool::team`].
 #[derive(Debug)]
 pub struct Member<'t> {
     index: usize,
-    meeting: &'t Meeting,
-    pool: &'t Shared,
+    barrier: &'t Barrier,
+    pool: &'t PoolState,
 }
 
 impl Member<'_> {
@@ -83,9 +68,9 @@ impl Member<'_> {
         self.index
     }
 
-    /// How many members there are. All of them are here.
+    /// The number of members. All of them are here.
     pub fn count(&self) -> usize {
-        self.meeting.count
+        self.barrier.count
     }
 
     /// This member's share of `0..len`, in one piece.
@@ -94,24 +79,24 @@ impl Member<'_> {
         if self.index < split.chunks() { split.chunk(self.index) } else { len..len }
     }
 
-    /// Waits until all members have come here: what they have done before is seen by all after.
+    /// Waits until all members are here. After it, each member sees everything that all members did before it.
     ///
-    /// If a member has left the team, by its end or by a panic, this call does not return: it unwinds, and
+    /// If a member has left the team, by its end or by a panic, this call unwinds instead of returning, and
     /// [`team`](ThreadPool::team) panics with the reason.
     ///
     /// # Panics
     /// If this process was forked inside the team: the other members are in the parent.
     pub fn barrier(&self) {
         self.pool.expect_not_forked();
-        if self.meeting.meet().is_err() {
+        if self.barrier.wait().is_err() {
             resume_unwind(Box::new(Broken));
         }
     }
 }
 
 impl ThreadPool {
-    /// Calls `body` on `count` threads at the same time, the calling one included, and returns what they return, by their
-    /// index.
+    /// Calls `body` on `count` threads at the same time, the calling one included, and returns their results, in the order of
+    /// their indices.
     ///
     /// ```
     /// use anabranch_par::ThreadPool;
@@ -129,7 +114,7 @@ impl ThreadPool {
     /// ```
     ///
     /// # Errors
-    /// If there could never be so many at the same time.
+    /// If the threads could never be there at the same time: see [`TeamError`].
     ///
     /// # Panics
     /// With the panic of the first member that panics, by index, once all have left; or if members waited at a barrier for
@@ -139,56 +124,56 @@ impl ThreadPool {
         count: usize,
         body: impl Fn(&Member<'_>) -> R + Sync,
     ) -> Result<Vec<R>, TeamError> {
-        let shared = self.shared();
-        shared.check_fork().map_err(TeamError::Forked)?;
-        let threads = shared.threads();
-        // First: from inside, a worker would count one thread fewer than the pool has.
+        let pool = self.state();
+        pool.check_fork()?;
+        let threads = pool.threads();
+        // Checked first, because a worker that is inside would count one thread fewer than the pool has.
         if count > 1 && current::is_inside() {
             return Err(TeamError::Inside);
         }
         if !(1..=threads).contains(&count) {
             return Err(TeamError::Threads { asked: count, threads });
         }
-        let _reserved = shared.reservations().reserve(count - 1).ok_or(TeamError::Stopped)?;
+        let _reserved = pool.reservations.reserve(count - 1).ok_or(TeamError::Stopped)?;
         let team = Team {
-            pool: shared,
-            meeting: Meeting::new(count),
+            pool,
+            barrier: Barrier::new(count),
             body,
             results: Mutex::new((0..count).map(|_| None).collect()),
         };
-        // Everybody takes one unit, and none of them a second one: all are taken when the members meet for the first time.
+        // Each member claims one unit and no second one, because all are claimed when the members first meet.
         let partition = Partition::new(count, Kind::Dynamic { grain: 1 });
         let plan = Plan { participants: count, partition, probe: false, most: 1, flush: false };
         if count == 1 {
-            region::run(shared, &plan, &team)
+            region::run(pool, &plan, &team)
         } else {
-            region::run_shared(shared, &plan, &team)
+            region::run_shared(pool, &plan, &team)
         }
         Ok(team.into_results())
     }
 }
 
-/// A team at work; lives in the frame of its caller.
+/// A team at work. It lives in the frame of its caller.
 struct Team<'p, F, R> {
-    pool: &'p Shared,
-    meeting: Meeting,
+    pool: &'p PoolState,
+    barrier: Barrier,
     body: F,
     results: Mutex<Vec<Option<Outcome<R>>>>,
 }
 
 type Outcome<R> = Result<R, Payload>;
 
-impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> Crew for Team<'_, F, R> {
+impl<F: Fn(&Member<'_>) -> R + Sync, R: Send> RegionBody for Team<'_, F, R> {
     fn participate(&self, mut claimer: Claimer<'_>) {
         let index = claimer.claim(usize::MAX).expect("a unit for each member").start;
-        self.meeting.meet().unwrap_or_else(|_| unreachable!("nobody leaves before all have come"));
-        let member = Member { index, meeting: &self.meeting, pool: self.pool };
+        self.barrier.wait().unwrap_or_else(|_| unreachable!("no member leaves before all have come"));
+        let member = Member { index, barrier: &self.barrier, pool: self.pool };
         let result = catch_unwind(AssertUnwindSafe(|| (self.body)(&member)));
         if self.pool.check_fork().is_err() {
-            // The others are in the parent, and may have held these locks when this process began. The region's end says so.
+            // The other members are in the parent, and may have held these locks at the fork. The end of the region reports it.
             return;
         }
-        self.meeting.leave();
+        self.barrier.leave();
         self.results.lock()[index] = Some(result);
     }
 }

@@ -1,8 +1,8 @@
-//! Which workers belong to teams.
+//! How many workers belong to teams.
 
 use parking_lot::{Condvar, Mutex};
 
-/// How many of a pool's workers belong to teams. All teams that are let in can be there at the same time.
+/// Counts the workers of a pool that belong to teams, so that all members of all teams can be there at the same time.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     state: Mutex<Reserved>,
@@ -21,7 +21,7 @@ impl Reservations {
         Self { state: Mutex::new(Reserved { workers, ..Reserved::default() }), changed: Condvar::new() }
     }
 
-    /// Waits until so many workers belong to no team; `None` where the pool has been stopped.
+    /// Waits until `count` workers belong to no team, and reserves them; `None` if the pool has been stopped.
     pub(super) fn reserve(&self, count: usize) -> Option<Reservation<'_>> {
         let mut state = self.state.lock();
         while state.taken + count > state.workers && !state.closed {
@@ -34,7 +34,7 @@ impl Reservations {
         (!closed).then_some(reservation)
     }
 
-    /// Waits for the teams there are, and lets no other one in.
+    /// Lets no further team begin, and waits for the end of those that have begun.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -44,7 +44,7 @@ impl Reservations {
     }
 }
 
-/// Workers that belong to a team as long as this lives.
+/// Workers that belong to a team, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation<'r> {
     of: &'r Reservations,

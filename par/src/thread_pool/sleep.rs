@@ -1,54 +1,80 @@
-//! How idle workers fall asleep and are woken: no wake-up is lost, and none is made that is not needed.
+//! How idle workers fall asleep and are woken: no wake-up is lost, and no worker is woken without need.
 //!
-//! A worker that runs out of work first *searches* (spins) for a while and then *sleeps* (parks). Whoever publishes
-//! work wakes one sleeper, and only if nobody is searching. The two sides meet like this (fences sequentially
-//! consistent, so at least one side sees the other):
+//! A worker that runs out of work *searches* (spins) for a while and then *sleeps* (parks). A thread that publishes work wakes
+//! one sleeper, and only if no worker searches. One word counts searchers, sleepers and threads that wait for a half of a join,
+//! so one load says whether any thread is idle.
+//!
+//! | state of a worker | counted in | left by | to |
+//! |---|---|---|---|
+//! | busy | – | `start_search`, by the worker | searching |
+//! | searching | SEARCHER | `end_search`, by the worker | busy |
+//! | searching | SEARCHER | `sleep`, by the worker | asleep |
+//! | asleep | SLEEPER | the swap of `asleep` to false, by the thread that wakes it, or by the worker if it sees work | searching |
+//!
+//! A publisher and a worker that falls asleep meet like this. The fences are sequentially consistent, so at least one side sees
+//! what the other has written:
 //!
 //! ```text
 //! publisher                      worker
-//! publish the work               searchers -= 1; sleepers += 1
-//! fence                          fence
-//! searchers > 0?  done           work to be seen?  get up again
-//! sleepers > 0?   wake one       park
+//! 1. publish the work            1. asleep = true; searchers -= 1; sleepers += 1
+//! 2. fence                       2. fence
+//! 3. searchers > 0?  done        3. is there work?  get up again
+//! 4. sleepers > 0?   wake one    4. park until asleep is false
 //! ```
 //!
-//! A worker that takes one piece of work and sees that more is left wakes the next one; so a single wake-up by the
-//! publisher is enough, and the publisher never pays for more than one.
+//! If the publisher sees a searcher, it relies on that searcher to find the work. So a searcher that takes one piece of work
+//! looks whether more is left, and wakes the next sleeper if so (`end_search`). A single wake-up by the publisher is therefore
+//! enough, and the publisher never pays for more than one.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `idle` | each worker for itself; the thread that wakes a sleeper subtracts SLEEPER | all threads |
+//! | `Sleeper::asleep` | set by its worker; cleared by whichever thread swaps it to false first, and only that thread corrects `idle` | all threads |
+//! | `Sleeper::thread` | its worker, once, before it first sleeps | threads that have swapped `asleep` to false |
+//!
+//! Loom checks that no wake-up is lost (`no_wake_up_is_lost`, `work_that_a_searcher_leaves_is_found_by_another` in `models.rs`;
+//! `an_offer_wakes_a_sleeper` in `join/models.rs`). The pattern is that of an
+//! [eventcount](https://www.1024cores.net/home/lock-free-algorithms/eventcounts): prepare to wait, look again, commit. rayon's
+//! [`sleep/README.md`](https://github.com/rayon-rs/rayon/blob/main/rayon-core/src/sleep/README.md) tells a similar protocol with
+//! a counter of events.
 
 use crate::sync::{
-    Padded, Thread,
+    Thread,
     atomic::{AtomicBool, AtomicU64, Ordering::*, fence},
     thread,
 };
+use crossbeam_utils::CachePadded;
 use std::sync::OnceLock;
 
-/// The three counters, in one word: so that one look says whether anybody is idle.
 const SLEEPER: u64 = 1;
 const SEARCHER: u64 = 1 << 20;
-/// A thread that waits for a half of a join, and would run another one that this one has brought forth.
+/// A thread that waits for a half of a join, and would run halves that descend from it.
 const WAITER: u64 = 1 << 40;
 
 #[derive(Debug)]
 pub(crate) struct Sleep {
-    idle: Padded<AtomicU64>,
-    beds: Box<[Padded<Bed>]>,
+    /// The three counters, in one word.
+    idle: CachePadded<AtomicU64>,
+    sleepers: Box<[CachePadded<Sleeper>]>,
 }
 
 #[derive(Debug, Default)]
-struct Bed {
+struct Sleeper {
     asleep: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
 impl Sleep {
-    /// For `workers` workers.
     pub(crate) fn new(workers: usize) -> Self {
-        Self { idle: Padded(AtomicU64::new(0)), beds: (0..workers).map(|_| Padded::default()).collect() }
+        Self {
+            idle: CachePadded::new(AtomicU64::new(0)),
+            sleepers: (0..workers).map(|_| CachePadded::default()).collect(),
+        }
     }
 
-    /// To be called by each worker on its own thread before anything else.
+    /// Each worker calls this on its own thread before anything else.
     pub(crate) fn register(&self, worker: usize) {
-        self.beds[worker].thread.set(thread::current()).expect("a worker registers once");
+        self.sleepers[worker].thread.set(thread::current()).expect("a worker registers once");
     }
 
     /// The calling worker begins to look for work.
@@ -56,7 +82,7 @@ impl Sleep {
         self.idle.fetch_add(SEARCHER, Relaxed);
     }
 
-    /// The calling worker has found work. If `more()` is there, somebody else is woken for it: its publisher may have
+    /// The calling worker has found work. If there is `more()`, another worker is woken for it, because its publisher may have
     /// relied on this worker's search.
     pub(crate) fn end_search(&self, more: impl Fn() -> bool) {
         self.idle.fetch_sub(SEARCHER, Relaxed);
@@ -67,21 +93,22 @@ impl Sleep {
         }
     }
 
-    /// The searching worker sleeps until it is woken, unless `work()` is there. It is searching again afterwards.
+    /// The searching worker sleeps until it is woken, unless there is `work()`. It is searching again afterwards.
     pub(crate) fn sleep(&self, worker: usize, work: impl Fn() -> bool) {
-        let bed = &self.beds[worker];
-        // Release: whoever wakes us sees our thread's handle. A swap and not a store: a read-modify-write has one place in the order of what wakers do to the same flag.
-        bed.asleep.swap(true, Release);
+        let sleeper = &self.sleepers[worker];
+        // Release: a thread that wakes us sees our handle. A swap and not a store, because only a read-modify-write is ordered
+        // with the swaps of the threads that wake us.
+        sleeper.asleep.swap(true, Release);
         self.idle.fetch_sub(SEARCHER - SLEEPER, Relaxed);
         // Pairs with the fence in `wake_one`: either we see the work below, or the publisher sees that we sleep.
         fence(SeqCst);
         if work() {
-            // A waker may have taken us out already; then the counter is his.
-            if bed.asleep.swap(false, Relaxed) {
+            // If another thread has woken us already, it has corrected the counter.
+            if sleeper.asleep.swap(false, Relaxed) {
                 self.idle.fetch_sub(SLEEPER, Relaxed);
             }
         } else {
-            while bed.asleep.load(Acquire) {
+            while sleeper.asleep.load(Acquire) {
                 thread::park();
             }
         }
@@ -90,61 +117,61 @@ impl Sleep {
 
     /// Whether any thread could take work now (a hint, for one load).
     #[inline]
-    pub(crate) fn anybody_idle(&self) -> bool {
+    pub(crate) fn any_idle(&self) -> bool {
         self.idle.load(Relaxed) != 0
     }
 
-    /// Whether it is a worker (a hint): not only a thread that waits for a half of a join.
-    pub(crate) fn worker_idle(&self) -> bool {
+    /// Whether a worker could take work now (a hint). Threads that wait for a half of a join do not count.
+    pub(crate) fn any_worker_idle(&self) -> bool {
         self.idle.load(Relaxed) & (WAITER - 1) != 0
     }
 
     /// Counts the calling thread as waiting for a half of a join, or no longer.
-    pub(crate) fn count_waiting(&self, waits: bool) {
+    pub(crate) fn count_waiter(&self, waits: bool) {
         self.idle.fetch_add(if waits { WAITER } else { WAITER.wrapping_neg() }, Relaxed);
     }
 
-    /// To be called after work was published: wakes one sleeping worker if none is searching.
+    /// Wakes one sleeping worker if no worker is searching. Called after work was published.
     #[inline]
     pub(crate) fn wake_one(&self) {
         // Pairs with the fence in `sleep`.
         fence(SeqCst);
         let idle = self.idle.load(Relaxed);
         if idle & (SEARCHER - 1) != 0 && idle & (WAITER - SEARCHER) == 0 {
-            self.rouse(1);
+            self.wake_sleepers(1);
         }
     }
 
-    /// To be called after work was published for one worker alone: wakes it if it sleeps.
+    /// Wakes this worker if it sleeps. Called after work was published that it alone may do.
     pub(crate) fn wake(&self, worker: usize) {
         // Pairs with the fence in `sleep`.
         fence(SeqCst);
-        self.rouse_from(&self.beds[worker]);
+        self.wake_sleeper(&self.sleepers[worker]);
     }
 
     /// Wakes every sleeping worker.
     pub(crate) fn wake_all(&self) {
         fence(SeqCst);
-        self.rouse(usize::MAX);
+        self.wake_sleepers(usize::MAX);
     }
 
     #[cold]
-    fn rouse(&self, mut count: usize) {
-        for bed in &self.beds {
+    fn wake_sleepers(&self, mut count: usize) {
+        for sleeper in &self.sleepers {
             if count == 0 {
                 return;
             }
-            count -= usize::from(self.rouse_from(bed));
+            count -= usize::from(self.wake_sleeper(sleeper));
         }
     }
 
-    /// Wakes the worker in this bed, if it sleeps.
-    fn rouse_from(&self, bed: &Bed) -> bool {
-        // AcqRel: who gets up sees the work that it was woken for.
-        let asleep = bed.asleep.load(Relaxed) && bed.asleep.swap(false, AcqRel);
+    /// Wakes the worker, if it sleeps. Returns whether it did.
+    fn wake_sleeper(&self, sleeper: &Sleeper) -> bool {
+        // AcqRel: the woken worker sees the work that it was woken for.
+        let asleep = sleeper.asleep.load(Relaxed) && sleeper.asleep.swap(false, AcqRel);
         if asleep {
             self.idle.fetch_sub(SLEEPER, Relaxed);
-            if let Some(thread) = bed.thread.get() {
+            if let Some(thread) = sleeper.thread.get() {
                 thread.unpark();
             }
         }

@@ -4,8 +4,8 @@ use super::{super::control::LoopControl, batch::SourceBatch};
 use crate::{
     Consecutive, Loop, LoopError, Source, Step,
     loops::producer::{AtItem, OnInterrupt},
-    region::{self, Crew, Plan, claims::Claimer},
-    thread_pool::Shared,
+    region::{self, Plan, RegionBody, claims::Claimer},
+    thread_pool::state::PoolState,
 };
 use std::ops::Range;
 
@@ -63,14 +63,14 @@ where
 {
     /// Runs the loop. When this returns, everything that began has ended.
     #[inline]
-    fn run(self, pool: &Shared, plan: &Plan) -> Result<(), LoopError<E>> {
+    fn run(self, pool: &PoolState, plan: &Plan) -> Result<(), LoopError<E>> {
         pool.check_fork().map_err(LoopError::Forked)?;
         region::run(pool, plan, &self);
         self.control.into_result(Some(self.source.len()))
     }
 }
 
-impl<S, Q, B, E> Crew for SourceJob<'_, S, Q, B, E>
+impl<S, Q, B, E> RegionBody for SourceJob<'_, S, Q, B, E>
 where
     S: Source,
     Q: Step<S::Item>,

@@ -8,7 +8,7 @@ use crate::{
         producer::{AtItem, OnInterrupt},
     },
     region::{
-        self, Crew,
+        self, RegionBody,
         claims::{AdaptiveBatch, Claimer},
     },
 };
@@ -106,7 +106,7 @@ where
     }
 }
 
-impl<I, Q, B, E> Crew for StreamJob<'_, I, Q, B, E>
+impl<I, Q, B, E> RegionBody for StreamJob<'_, I, Q, B, E>
 where
     I: Iterator<Item: Send> + Send,
     Q: Step<I::Item>,

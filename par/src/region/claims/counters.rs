@@ -1,10 +1,9 @@
 //! The counters that participants claim units from.
 
 use super::Partition;
-use crate::sync::{
-    Padded,
-    atomic::{AtomicUsize, Ordering::*},
-};
+use crate::sync::atomic::{AtomicUsize, Ordering::*};
+use crossbeam_utils::CachePadded;
+
 /// The runs of one block: those before `next` are claimed.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
@@ -14,12 +13,12 @@ pub(super) struct Counter {
 
 /// The counters of one slot, one per block; every region that is opened in the slot uses them again.
 #[derive(Debug)]
-pub(crate) struct Counters(Box<[Padded<Counter>]>);
+pub(crate) struct Counters(Box<[CachePadded<Counter>]>);
 
 impl Counters {
     /// For regions of up to `participants` participants.
     pub(crate) fn new(participants: usize) -> Self {
-        Self((0..participants).map(|_| Padded::default()).collect())
+        Self((0..participants).map(|_| CachePadded::default()).collect())
     }
 
     /// Sets the counters for a new region. No other thread may be using them.

@@ -15,13 +15,13 @@ use crate::{
 use loom::{cell::UnsafeCell, sync::Mutex};
 use std::sync::Arc;
 
-/// Counts what happens to a job's result: it must be dropped once, and by one thread at a time.
+/// A result that must be dropped once, by one thread.
 struct Result(Arc<Drops>);
 
 #[derive(Default)]
 struct Drops {
     count: AtomicUsize,
-    /// Written by who drops the result, and so a race if two do.
+    /// Written by the thread that drops the result, so loom reports a race if two do.
     place: Place,
 }
 
@@ -55,8 +55,7 @@ fn call<R>(f: impl FnOnce() -> R) -> Outcome<R> {
     Ok(f())
 }
 
-/// A worker and the joiner both want to run the job: one of them does, and the joiner gets the result and not before it is
-/// there. If the wake-up were lost, loom would report a deadlock.
+/// A worker and the joiner both want to run the job. One of them does, and the joiner gets the result, not before it is there. If the wake-up were lost, loom would report a deadlock.
 #[test]
 fn a_job_is_run_once_and_its_result_is_the_joiners() {
     model(|| {
@@ -76,7 +75,7 @@ fn a_job_is_run_once_and_its_result_is_the_joiners() {
     });
 }
 
-/// What the job wrote is there when `wait` returns, and the cell's result is not touched any more by the worker.
+/// When `wait` returns, the joiner sees what the job wrote, and the worker does not touch the result any more.
 #[test]
 fn a_job_is_waited_for() {
     model(|| {
@@ -94,9 +93,9 @@ fn a_job_is_waited_for() {
     });
 }
 
-/// The handle is dropped while a worker ends the job: one of the two drops the result.
+/// The handle is dropped while a worker ends the job. One of the two threads drops the result.
 #[test]
-fn a_result_that_nobody_wants_is_dropped_once() {
+fn a_result_without_a_handle_is_dropped_once() {
     model(|| {
         let drops = Arc::new(Drops::default());
         let inner = Arc::clone(&drops);
@@ -111,7 +110,7 @@ fn a_result_that_nobody_wants_is_dropped_once() {
     });
 }
 
-/// A pointer to a count that is overwritten once the opener has seen the last job end.
+/// A pointer to a count that the opener reads once it has seen the last job end.
 #[derive(Clone, Copy)]
 struct Pointer(*const UnsafeCell<usize>);
 // SAFETY: the models keep the target alive, and loom checks every access to it.
@@ -155,9 +154,9 @@ fn the_opener_sees_what_its_jobs_did() {
     });
 }
 
-/// A job spawns another while the opener waits, and nobody but the opener runs that one.
+/// A job spawns another one while the opener waits, and only the opener can run it.
 #[test]
-fn the_opener_gets_up_for_what_is_spawned_while_it_waits() {
+fn the_opener_wakes_up_for_a_job_that_is_spawned_while_it_waits() {
     model(|| {
         let pending = Arc::new(Pending::new());
         let list = Arc::new(Mutex::new(0));
@@ -167,7 +166,7 @@ fn the_opener_gets_up_for_what_is_spawned_while_it_waits() {
             thread::spawn(move || {
                 pending.add();
                 *list.lock().unwrap() += 1;
-                pending.nudge();
+                pending.wake_opener();
                 pending.finish();
             })
         };

@@ -1,7 +1,7 @@
-//! How many jobs of a scope have not ended, and the opener that waits for them.
+//! The number of jobs of a scope that have not ended, and the opener that waits for them.
 //!
-//! Bit 0 of the one word is PARKED (the opener sleeps), the rest is the count. The last job to end takes what it needs to
-//! wake the opener *before* it counts itself out: afterwards the scope may be gone.
+//! Bit 0 of the one word is PARKED (the opener sleeps), the rest is the count. The last job to end copies the opener's handle
+//! *before* it subtracts itself, because afterwards the scope may be gone. rayon's `CountLatch` works in the same way.
 
 use crate::sync::{
     Thread,
@@ -12,7 +12,7 @@ use crate::sync::{
 const PARKED: usize = 1;
 const ONE: usize = 2;
 
-/// How often the opener looks before it gives up its processor, and then before it parks.
+/// How often the opener looks: first spinning, then giving up its processor in between. After that it parks.
 const SPINS: usize = if cfg!(loom) { 1 } else { 200 };
 const YIELDS: usize = if cfg!(loom) { 0 } else { 20 };
 
@@ -23,23 +23,23 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// To be called by the opener.
+    /// The opener calls this.
     pub(super) fn new() -> Self {
         Self { state: AtomicUsize::new(0), opener: thread::current() }
     }
 
-    /// One job more. To be called by the opener, or from inside a job that is counted.
+    /// Adds a job. The opener calls this, or a job that is counted itself.
     pub(super) fn add(&self) {
         self.state.fetch_add(ONE, Relaxed);
     }
 
-    /// One job less. `self` may be gone when this returns.
+    /// Subtracts a job that has ended. `self` may be gone when this returns.
     pub(super) fn finish(&self) {
         let mut state = self.state.load(Relaxed);
         loop {
             let opener = (state == ONE | PARKED).then(|| self.opener.clone());
-            // Release: what the job did happens before the opener goes on (what other jobs did too: a read-modify-write
-            // continues their release sequences).
+            // Release: the job happens before the opener goes on. So do jobs that ended earlier, because a read-modify-write
+            // continues their release sequences.
             match self.state.compare_exchange_weak(state, state - ONE, Release, Relaxed) {
                 Ok(_) => {
                     if let Some(opener) = opener {
@@ -52,7 +52,8 @@ impl Pending {
         }
     }
 
-    /// Waits, for the opener, until all jobs have ended (`true`) or there is `more()` that it could do itself.
+    /// Waits until all jobs have ended (`true`) or there is `more()` that the opener could run itself (`false`). The opener calls
+    /// this.
     pub(super) fn wait(&self, more: impl Fn() -> bool) -> bool {
         let mut turns = 0;
         loop {
@@ -77,8 +78,8 @@ impl Pending {
     #[cold]
     fn park(&self, more: &impl Fn() -> bool) {
         let mut state = self.state.fetch_or(PARKED, Relaxed);
-        // `more` looks under a lock. Either it sees what was added, or the one who adds it takes the lock after us and sees
-        // PARKED.
+        // `more` looks under a lock. Either it sees the job that was added, or the thread that adds the job takes the lock after
+        // us and sees PARKED.
         while state & !PARKED != 0 && !more() {
             thread::park();
             state = self.state.load(Relaxed);
@@ -86,8 +87,9 @@ impl Pending {
         self.state.fetch_and(!PARKED, Relaxed);
     }
 
-    /// There is more for the opener to do. To be called after it was published under the lock that `more` takes.
-    pub(super) fn nudge(&self) {
+    /// Wakes the opener, if it sleeps, for a job that it could run. Called after the job was listed under the lock that `more`
+    /// takes.
+    pub(super) fn wake_opener(&self) {
         if self.state.load(Relaxed) & PARKED != 0 {
             self.opener.unpark();
         }

@@ -1,0 +1,30 @@
+//! Running a job that was taken from the queue.
+
+use super::{job::run_caught, queue::QueuedJob};
+use crate::{current, denormals::keep_denormals, held::HeldValues, thread_pool::state::PoolState};
+
+/// Runs a job of `pool`, unless it has begun elsewhere. `pool` must be the calling thread's pool.
+pub(crate) fn run(pool: &PoolState, job: QueuedJob) {
+    match job {
+        QueuedJob::Submitted(job) => {
+            let _entered = current::enter_job(HeldValues::NONE);
+            run_caught(job);
+        }
+        QueuedJob::Spawned(job) => {
+            if !job.run() {
+                pool.jobs.popped_stale();
+            }
+        }
+    }
+}
+
+/// Runs all jobs of a pool without workers, on the calling thread.
+pub(crate) fn run_all(pool: &PoolState) {
+    let _installed = current::install(pool);
+    while pool.check_fork().is_ok()
+        && let Some(job) = pool.jobs.pop()
+    {
+        // In the floating-point mode of a worker.
+        keep_denormals(|| run(pool, job));
+    }
+}

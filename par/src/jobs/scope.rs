@@ -1,0 +1,301 @@
+//! Scopes: jobs that borrow from the frame that opens them.
+//!
+//! # Safety
+//! The queue holds jobs without a lifetime, so the lifetime of a scope's jobs is erased here, and only here. Everything that they
+//! borrow is valid nevertheless whenever it is touched: `scope` does not return or unwind before every job has ended
+//! ([`ScopeState::complete`]), and the cell of a job that has ended holds nothing that borrows. The closure was consumed when
+//! the job began. The result was dropped, or taken by the handle, or is left to the handle, and a handle cannot outlive `'scope`.
+//! So an entry that stays in the queue after the end of the scope holds plain memory: it is asked whether it has begun, and
+//! dropped.
+
+use super::{
+    cell::{JobCell, Owner},
+    deferred::RunDeferred,
+    error::SpawnError,
+    handle::RawHandle,
+    pending::Pending,
+    publish::{check_worker, left_stale, publish, publish_on},
+    queue::{QueuedJob, SpawnedJob},
+};
+use crate::{
+    Forked, Panic, current,
+    held::{HeldValues, held_values},
+    panic::{Payload, discard},
+    thread_pool::state::PoolState,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::VecDeque,
+    fmt,
+    marker::PhantomData,
+    mem::{self, ManuallyDrop},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread::ThreadId,
+};
+
+/// A scope, in which jobs may borrow what outlives it: see [`ThreadPool::scope`](crate::ThreadPool::scope).
+pub struct Scope<'scope, 'env: 'scope> {
+    pool: &'scope PoolState,
+    state: &'scope ScopeState,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+struct ScopeState {
+    pending: Pending,
+    /// The number of jobs that have been spawned.
+    spawned: AtomicU64,
+    jobs: Mutex<ScopeJobs>,
+    /// The opener, if it was outside of everything when it opened the scope.
+    outside: Option<ThreadId>,
+    /// The values that the opener holds while it waits for the jobs.
+    held: HeldValues,
+}
+
+#[derive(Default)]
+struct ScopeJobs {
+    /// Jobs that the opener may run at the end. Some of them may have begun.
+    waiting: VecDeque<Arc<dyn SpawnedJob>>,
+    /// Of the panics of jobs without a handle, the one of the job that was spawned first.
+    panic: Option<(u64, Payload)>,
+}
+
+pub(super) fn scope<'env, T>(
+    pool: &PoolState,
+    f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+) -> T {
+    pool.expect_not_forked();
+    let outside = (!current::is_inside()).then(|| std::thread::current().id());
+    let _deferred = RunDeferred::on_drop();
+    let _entered = current::enter_here(pool);
+    let state = ManuallyDrop::new(ScopeState {
+        pending: Pending::new(),
+        spawned: AtomicU64::new(0),
+        jobs: Mutex::default(),
+        outside,
+        held: held_values(),
+    });
+    let scope = Scope { pool, state: &state, scope: PhantomData, env: PhantomData };
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    if let Err(forked) = state.complete(pool) {
+        // The process was forked inside the scope. No thread is left to wait for, nor to touch what the jobs borrow. Other
+        // threads may have been changing the scope at the fork, so it is left as it is.
+        match result {
+            Ok(_) => panic!("{forked}"),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+    let panic = ManuallyDrop::into_inner(state).jobs.into_inner().panic;
+    match (result, panic) {
+        (Ok(result), None) => result,
+        (Ok(_), Some((_, payload))) => resume_unwind(payload),
+        (Err(payload), panic) => {
+            // The opener's own panic comes first. The hook has printed the other one.
+            panic.into_iter().for_each(|(_, payload)| discard(payload));
+            resume_unwind(payload)
+        }
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a job that may borrow what outlives the scope. A worker runs it, or the thread that joins it, or the opener at the
+    /// end of the scope. Jobs of the scope may spawn more.
+    ///
+    /// A panic of a job whose handle was dropped comes out of [`scope`](crate::ThreadPool::scope).
+    ///
+    /// # Panics
+    /// If this process was forked after the pool was built.
+    pub fn spawn<F, R>(&'scope self, f: F) -> ScopedHandle<'scope, R>
+    where
+        F: FnOnce() -> R + Send + 'scope,
+        R: Send + 'scope,
+    {
+        self.pool.expect_not_forked();
+        let job = self.state.admit(f);
+        let entry = erase(Arc::clone(&job));
+        self.state.list(Arc::clone(&entry));
+        publish(self.pool, QueuedJob::Spawned(entry));
+        self.state.pending.wake_opener();
+        self.handle(job, false)
+    }
+
+    /// Spawns a job that runs on the worker with this index and nowhere else.
+    ///
+    /// # Errors
+    /// If there is no such worker, if the pool was stopped, if this process was forked after the pool was built, or if this is
+    /// not called by the thread that opened the scope, outside of all regions, jobs and other scopes: see [`SpawnError`]. The
+    /// job is not run then.
+    pub fn spawn_on<F, R>(&'scope self, worker: usize, f: F) -> Result<ScopedHandle<'scope, R>, SpawnError>
+    where
+        F: FnOnce() -> R + Send + 'scope,
+        R: Send + 'scope,
+    {
+        check_worker(self.pool, worker, || self.state.is_outside())?;
+        let job = self.state.admit(f);
+        if let Err(error) = publish_on(self.pool, worker, erase(Arc::clone(&job))) {
+            // No other thread has the job: it is not run, and no longer counted.
+            self.state.pending.finish();
+            return Err(error);
+        }
+        Ok(self.handle(job, true))
+    }
+
+    /// The number of jobs that are listed for the opener.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn listed(&self) -> usize {
+        self.state.jobs.lock().waiting.len()
+    }
+
+    fn handle<F, R>(&'scope self, job: Arc<ScopedJob<F, R>>, pinned: bool) -> ScopedHandle<'scope, R>
+    where
+        F: FnOnce() -> R + Send + 'scope,
+        R: Send + 'scope,
+    {
+        ScopedHandle { raw: RawHandle::new(job, pinned), pool: self.pool, state: self.state }
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("pending", &self.state.pending).finish_non_exhaustive()
+    }
+}
+
+impl ScopeState {
+    /// Counts one more job.
+    fn admit<F, R>(&self, f: F) -> Arc<ScopedJob<F, R>> {
+        self.pending.add();
+        let index = self.spawned.fetch_add(1, Relaxed);
+        Arc::new(JobCell::new(f, ScopeRef { state: self, index }))
+    }
+
+    /// Lists a job for the opener.
+    fn list(&self, entry: Arc<dyn SpawnedJob>) {
+        let waiting = &mut self.jobs.lock().waiting;
+        if waiting.len() == waiting.capacity() {
+            // If jobs are joined as they are spawned, the list stays short.
+            waiting.retain(|job| !job.has_begun());
+            if waiting.len() > waiting.capacity() / 2 {
+                waiting.reserve(waiting.capacity());
+            }
+        }
+        waiting.push_back(entry);
+    }
+
+    fn next(&self) -> Option<Arc<dyn SpawnedJob>> {
+        self.jobs.lock().waiting.pop_front()
+    }
+
+    /// Runs the jobs that have not begun and waits for the rest. It does not unwind, because jobs catch their panics.
+    ///
+    /// # Errors
+    /// If this process was forked meanwhile.
+    fn complete(&self, pool: &PoolState) -> Result<(), Forked> {
+        loop {
+            pool.check_fork()?;
+            if let Some(job) = self.next() {
+                if job.run() {
+                    left_stale(pool);
+                }
+            } else if self.pending.wait(|| !self.jobs.lock().waiting.is_empty()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the calling thread is the opener, and inside nothing but this scope.
+    fn is_outside(&self) -> bool {
+        current::depth() == 1 && self.outside == Some(std::thread::current().id())
+    }
+}
+
+type ScopedJob<F, R> = JobCell<F, R, ScopeRef>;
+
+/// The scope that a job belongs to, and the job's place in the order of spawning.
+struct ScopeRef {
+    state: *const ScopeState,
+    index: u64,
+}
+
+// SAFETY: `ScopeState` is `Sync`, and reached only as `ScopeRef::state` allows.
+unsafe impl Send for ScopeRef {}
+// SAFETY: as above.
+unsafe impl Sync for ScopeRef {}
+
+impl ScopeRef {
+    /// Called only while the job is counted as pending, or has its handle.
+    fn state(&self) -> &ScopeState {
+        // SAFETY: the scope waits for each of its jobs, and outlives its handles.
+        unsafe { &*self.state }
+    }
+}
+
+impl Owner for ScopeRef {
+    fn held(&self) -> HeldValues {
+        self.state().held
+    }
+
+    fn lost(&self, payload: Payload) {
+        let mut jobs = self.state().jobs.lock();
+        let other = match &jobs.panic {
+            Some((first, _)) if *first < self.index => Some(payload),
+            _ => jobs.panic.replace((self.index, payload)).map(|(_, later)| later),
+        };
+        drop(jobs);
+        other.into_iter().for_each(discard);
+    }
+
+    fn finished(&self) {
+        self.state().pending.finish();
+    }
+}
+
+/// Erases the lifetime of a job of a scope, so that it can be queued.
+fn erase<'scope, F, R>(job: Arc<ScopedJob<F, R>>) -> Arc<dyn SpawnedJob>
+where
+    F: FnOnce() -> R + Send + 'scope,
+    R: Send + 'scope,
+{
+    let job: Arc<dyn SpawnedJob + 'scope> = job;
+    // SAFETY: only the lifetime changes. Nothing that the job borrows is touched after its end: see the module documentation.
+    unsafe { mem::transmute::<Arc<dyn SpawnedJob + 'scope>, Arc<dyn SpawnedJob>>(job) }
+}
+
+/// The handle of a job of a scope: the right to its result.
+///
+/// If the handle is dropped, the job is run all the same, and its panic comes out of the scope.
+pub struct ScopedHandle<'scope, R> {
+    raw: RawHandle<'scope, R>,
+    pool: &'scope PoolState,
+    state: &'scope ScopeState,
+}
+
+impl<R> ScopedHandle<'_, R> {
+    /// Returns the job's result. A job that has not begun is run now, on the calling thread. Otherwise the thread waits for it,
+    /// and runs nothing else meanwhile. A job of [`spawn_on`](Scope::spawn_on) is always waited for.
+    ///
+    /// # Errors
+    /// If the job panicked. The scope then does not panic for it.
+    ///
+    /// # Panics
+    /// If the job is one of [`spawn_on`](Scope::spawn_on) and this is called from inside a region, a job or another scope.
+    /// And if this process was forked after the pool was built.
+    pub fn join(self) -> Result<R, Panic> {
+        self.raw.join(self.pool, || self.state.is_outside())
+    }
+
+    /// Whether the job has ended, so that [`join`](Self::join) returns at once.
+    pub fn is_done(&self) -> bool {
+        self.raw.is_done()
+    }
+}
+
+impl<R> fmt::Debug for ScopedHandle<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopedHandle").field("done", &self.is_done()).finish_non_exhaustive()
+    }
+}

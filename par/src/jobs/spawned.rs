@@ -1,0 +1,76 @@
+//! Spawned jobs, as the threads see them that run or join them.
+
+use super::{
+    cell::{JobCell, Outcome, Owner},
+    queue::SpawnedJob,
+};
+use crate::{
+    current,
+    denormals::keep_denormals,
+    held::HeldValues,
+    panic::{Payload, discard},
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A job, as its handle sees it.
+pub(super) trait Joinable<R>: Send + Sync {
+    /// Runs the job on the calling thread, unless another thread has begun it: then `None`. The job's pool must be the calling
+    /// thread's pool.
+    fn run_here(&self) -> Option<Outcome<R>>;
+    fn wait(&self) -> Outcome<R>;
+    fn is_done(&self) -> bool;
+    fn detach(&self);
+}
+
+impl<F, R, O> SpawnedJob for JobCell<F, R, O>
+where
+    F: FnOnce() -> R + Send,
+    R: Send,
+    O: Owner,
+{
+    fn has_begun(&self) -> bool {
+        self.has_begun()
+    }
+    fn run(&self) -> bool {
+        self.run(|f| call(self.held(), f))
+    }
+}
+
+impl<F, R, O> Joinable<R> for JobCell<F, R, O>
+where
+    F: FnOnce() -> R + Send,
+    R: Send,
+    O: Owner,
+{
+    fn run_here(&self) -> Option<Outcome<R>> {
+        self.run_here(|f| call(self.held(), f))
+    }
+    fn wait(&self) -> Outcome<R> {
+        self.wait()
+    }
+    fn is_done(&self) -> bool {
+        self.is_done()
+    }
+    fn detach(&self) {
+        self.detach();
+    }
+}
+
+/// Calls the closure of a job on the calling thread, in the floating-point mode of a worker.
+fn call<R>(held: HeldValues, f: impl FnOnce() -> R) -> Outcome<R> {
+    let _entered = current::enter_job(held);
+    catch_unwind(AssertUnwindSafe(|| keep_denormals(f)))
+}
+
+/// A job that belongs to no scope: see [`ThreadPool::spawn`](crate::ThreadPool::spawn).
+pub(super) type FreeJob<F, R> = JobCell<F, R, NoOwner>;
+
+pub(super) struct NoOwner;
+
+impl Owner for NoOwner {
+    fn lost(&self, payload: Payload) {
+        // The panic hook has printed the message.
+        discard(payload);
+    }
+    fn finished(&self) {}
+}

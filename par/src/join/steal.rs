@@ -1,0 +1,38 @@
+//! The thief's side of a join.
+
+use super::{
+    half::Head,
+    local::{self, Running},
+};
+use crate::{
+    current::{self, Participant},
+    denormals::in_mode,
+    thread_pool::state::PoolState,
+};
+
+/// An idle worker steals a half, if one is offered, and runs it.
+pub(crate) fn help(pool: &PoolState, worker: usize) -> bool {
+    let Some(half) = pool.offers.steal(worker) else { return false };
+    pool.sleep.end_search(|| pool.has_work());
+    // SAFETY: this thread has just stolen it.
+    unsafe { run(pool, half, worker) };
+    pool.sleep.start_search();
+    true
+}
+
+/// Runs a half that the calling thread has stolen. Its own offers go to `cell`.
+///
+/// # Safety
+/// As [`Head::run`].
+pub(super) unsafe fn run(pool: &PoolState, half: *const Head, cell: usize) {
+    let outer = local::with(|local| local.running.get());
+    // SAFETY: the half was offered, and its owner waits for the outcome.
+    let running = Running { share: unsafe { Head::share(half) }, outer };
+    // SAFETY: as above.
+    let (flush, held) = unsafe { ((*running.share).flush, (*running.share).held) };
+    let _entered = current::enter_for(pool, Participant::NONE, held);
+    local::with(|local| local.running.set(&running));
+    let leave = || local::with(|local| local.running.set(outer));
+    // SAFETY: the caller vouches for it. It does not unwind.
+    in_mode(flush, || unsafe { Head::run(half, cell, leave) });
+}

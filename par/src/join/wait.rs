@@ -1,0 +1,119 @@
+//! How the owner of an offered half gets it back: taken back, returned, or run by its thief.
+
+use super::{
+    half::{Head, Share},
+    latch::Outcome,
+    local::Local,
+    steal,
+};
+use crate::{
+    sync::{pause, thread},
+    thread_pool::state::PoolState,
+};
+
+/// How often the owner looks for the outcome before it counts as idle.
+const FIRST_LOOKS: usize = 50;
+/// How often it looks while it counts as idle: first spinning, then giving up its processor in between. After that it sleeps.
+const SPINS: usize = 500;
+const LOOKS: usize = SPINS + 5;
+
+/// Reclaims a half that was offered. Returns whether the caller must run it; otherwise a thief has run it. While it waits, the
+/// thread may run halves that descend from this one, if `help` allows it.
+///
+/// # Safety
+/// The half must be the newest one that this thread has offered, in this session.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
+    let session = local.session.get();
+    // SAFETY: the frame that opened the session borrows the pool.
+    let pool = unsafe { &*session.pool };
+    let cell = session.cell.expect("a thread that has offered a half has a cell");
+    let outcome = if pool.offers.take_back(cell, half) {
+        None
+    } else {
+        // SAFETY: the half was prepared when it was offered.
+        let share = unsafe { &*Head::share(half) };
+        // If the process was forked since the half was stolen, the thief is in the parent, and the half is lost here.
+        pool.expect_not_forked();
+        Some(wait(pool, share, cell, help))
+    };
+    // SAFETY: no other thread has the half: it was taken back, or has an outcome.
+    unsafe { half.clear() };
+    match outcome {
+        Some(Outcome::Long) => local.backoff.reset(),
+        _ => local.backoff.pause(),
+    }
+    !matches!(outcome, Some(Outcome::Long | Outcome::Short))
+}
+
+/// Waits for the outcome of a half that was stolen.
+fn wait(pool: &PoolState, share: &Share, cell: usize, help: bool) -> Outcome {
+    for _ in 0..FIRST_LOOKS {
+        if let Some(outcome) = share.latch.outcome() {
+            return outcome;
+        }
+        pause();
+    }
+    loop {
+        match wait_for_event(pool, share, help) {
+            Event::Outcome(outcome) => return outcome,
+            // SAFETY: this thread has just stolen it.
+            Event::Descendant(half) => unsafe { steal::run(pool, half, cell) },
+        }
+    }
+}
+
+/// What ends a wait of the owner: the outcome, or a half to run that descends from its own.
+enum Event {
+    Outcome(Outcome),
+    Descendant(*const Head),
+}
+
+fn wait_for_event(pool: &PoolState, share: &Share, help: bool) -> Event {
+    let mut waiting = None;
+    let mut looks = 0;
+    loop {
+        if let Some(outcome) = share.latch.outcome() {
+            return Event::Outcome(outcome);
+        }
+        if help && let Some(thief) = share.thief() {
+            waiting.get_or_insert_with(|| Waiting::new(pool, thief));
+            if let Some(half) = pool.offers.steal_descendant(share, thief) {
+                return Event::Descendant(half);
+            }
+        }
+        looks += 1;
+        match looks {
+            ..SPINS => pause(),
+            SPINS..LOOKS => thread::yield_now(),
+            LOOKS => share.latch.announce(),
+            _ => {
+                thread::park();
+                // The thief may have taken back the offer that it woke this thread for. It will make further ones.
+                looks = SPINS;
+            }
+        }
+    }
+}
+
+/// Counts the calling thread as idle, for offers of the thief, until it is dropped.
+struct Waiting<'p> {
+    pool: &'p PoolState,
+    thief: usize,
+}
+
+impl<'p> Waiting<'p> {
+    fn new(pool: &'p PoolState, thief: usize) -> Self {
+        pool.offers.count_waiter(thief, true);
+        pool.sleep.count_waiter(true);
+        Self { pool, thief }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.pool.offers.count_waiter(self.thief, false);
+        self.pool.sleep.count_waiter(false);
+    }
+}

@@ -1,0 +1,27 @@
+//! The worker's side of a region.
+
+use super::{flushed, slots::RegionSlot};
+use crate::{
+    current::{self, Participant},
+    thread_pool::state::PoolState,
+};
+
+/// Joins an open region, if there is one, and works in it until no unit is left to claim.
+pub(crate) fn help(pool: &PoolState) -> bool {
+    let Some((index, joined)) = pool.regions.join() else { return false };
+    let RegionSlot { slot, counters } = pool.regions.get(index);
+    let body = joined.body();
+    let unclaimed = || slot.is_joinable() && body.has_unclaimed(counters);
+    pool.sleep.end_search(|| unclaimed() || pool.has_work_outside(1 << index));
+    let count = body.participants;
+    let place = Participant { index: count - joined.ticket() as u32, count };
+    let entered = current::enter_for(pool, place, body.held);
+    // SAFETY: `joined` counts this thread as inside the region.
+    flushed(body.flush, || unsafe { body.participate(counters, current::own_block(pool)) });
+    // All units are claimed, so no other worker needs to join.
+    slot.shut();
+    pool.regions.hide(index);
+    drop((joined, entered));
+    pool.sleep.start_search();
+    true
+}
