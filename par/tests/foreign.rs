@@ -96,14 +96,14 @@ fn nested_guards_share_one_record() {
 }
 
 #[test]
-fn a_thread_cannot_leave_inside_a_loop() {
+fn a_thread_cannot_detach_inside_a_loop() {
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         (0..16).par().on(&pool).for_each(|_| {
             let attached = foreign::attach();
             let index = attached.index();
             let refused = attached.detach().unwrap_err();
-            assert!(refused.to_string().contains("leave when that has ended"));
+            assert!(refused.to_string().contains("detach when that has ended"));
             let attached = refused.into_guard();
             assert_eq!(attached.index(), index);
             drop(attached);
