@@ -40,7 +40,7 @@
 //! Between two tasks that touch one host object the stricter [`Order`] decides. *Sequential* against anything is a
 //! dependency, in the order of submission. *Exclusive* against exclusive or relaxed is a *conflict*: an undirected
 //! edge between tasks that may run in any order but never overlap in time. *Relaxed* against relaxed is nothing.
-//! Where a dependency path leads from one task to the other there is no conflict edge. The graph derives conflict edges
+//! If a dependency path leads from one task to the other, there is no conflict edge. The graph derives conflict edges
 //! only if [`Settings::conflicts`] asks for them.
 //!
 //! A fourth order is for tasks that observe an object without changing it: [`Order::Observe`] comes after all earlier
@@ -67,8 +67,8 @@
 //! written, so that nothing depends across it. The root of the graph is an epoch. A task that depends on nothing else
 //! depends on the last epoch, so that every node is reachable from the root.
 //!
-//! What the graph keeps must not grow with the length of the program. There are two ways to bound it. A runtime reports
-//! which tasks are *done*, and the graph forgets them. Or the graph makes [`Horizons`] by itself: nodes that come after
+//! The graph must not grow with the length of the program. There are two ways to bound it. A runtime reports which tasks
+//! are *done*, and the graph forgets them. Or the graph makes [`Horizons`] by itself: nodes that come after
 //! everything before them. As soon as the next horizon is made, the one before stands for everything older. Horizons suit
 //! graphs that must be the same wherever the same program is submitted: on every node, and in dry runs. A runtime on one
 //! node leaves horizons off, because they make later work wait for unrelated slow tasks.

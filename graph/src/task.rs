@@ -27,7 +27,7 @@ pub struct BufferId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
-/// What a task does with a region of a buffer.
+/// The way in which a task uses a region of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Its current contents are read.
@@ -57,7 +57,7 @@ pub struct Access {
     pub buffer: BufferId,
     /// The region of the buffer.
     pub region: Region<3>,
-    /// What the task does there.
+    /// Whether the task reads or writes there.
     pub mode: Mode,
 }
 
@@ -121,7 +121,7 @@ pub enum Kind {
     Output,
 }
 
-/// What a dependency is about.
+/// The subject of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A buffer that both tasks access.
@@ -139,7 +139,7 @@ pub struct Dependency {
     pub on: TaskId,
     /// The strongest reason for the edge.
     pub kind: Kind,
-    /// What the reason is about.
+    /// The subject of the reason.
     pub origin: Origin,
 }
 

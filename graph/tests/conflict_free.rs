@@ -136,7 +136,7 @@ impl Model {
                 due != usize::MAX && due <= self.tasks[&id].due
             };
             let mut others = running.iter().chain(waiting.iter().filter(|&o| before(o)));
-            assert!(others.any(|&other| self.conflict(id, other)), "{id} waits for nobody");
+            assert!(others.any(|&other| self.conflict(id, other)), "{id} waits without a conflict");
         }
         assert_eq!(self.scheduler.len(), self.tasks.len());
         assert_eq!(self.scheduler.running(), running.len());

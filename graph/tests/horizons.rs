@@ -173,13 +173,13 @@ const SHAPES: [Shape; 11] = [
 ];
 
 /// The largest number of entries of the graph, and of edges of a node, in an endless program of this shape.
-fn most(shape: &Shape, settings: Settings, lead: Option<u64>) -> (usize, usize) {
+fn most(shape: &Shape, settings: Settings, in_flight: Option<u64>) -> (usize, usize) {
     let mut graph = TaskGraph::with(settings);
     let things = ([true, true].map(|initialised| buffer(&mut graph, initialised)), graph.create_object());
     let (mut entries, mut edges) = (0, 0);
     for i in 0..100_000 {
         let (accesses, effect) = shape.1(i, things);
-        let done_before = lead.map_or(0, |lead| graph.len().saturating_sub(lead));
+        let done_before = in_flight.map_or(0, |in_flight| graph.len().saturating_sub(in_flight));
         let task = graph.submit(&accesses, effect.as_slice(), &|id| id.0 < done_before).unwrap();
         let to_horizon = task.horizon.map_or(0, |horizon| horizon.dependencies.len());
         edges = edges.max(task.dependencies.len()).max(task.conflicts.len()).max(to_horizon);

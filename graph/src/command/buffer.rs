@@ -7,7 +7,7 @@ use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Where the current contents of a point are, as this node sees it.
+/// The location of a point's current contents, as this node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Location {
     /// The point was never written.

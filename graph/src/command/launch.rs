@@ -118,7 +118,7 @@ impl Default for Hints {
 pub struct BufferAccess {
     /// The buffer.
     pub buffer: BufferId,
-    /// What the task does with the buffer.
+    /// Whether the task reads or writes.
     pub mode: Mode,
     /// The region that each chunk accesses.
     pub mapper: Mapper,

@@ -69,7 +69,7 @@ pub struct Command {
     pub id: CommandId,
     /// The task that the command belongs to. For a transfer or a reduction: the task that needs the data.
     pub task: TaskId,
-    /// What the command does.
+    /// The action, with its operands.
     pub kind: CommandKind,
     /// The commands that it comes after: at most one edge to each, ascending. Every command but the root epoch has at
     /// least one edge.
@@ -88,7 +88,7 @@ pub struct Target {
     pub region: Region<3>,
 }
 
-/// What a command does.
+/// The action of a command, with its operands.
 ///
 /// The name of a transfer is its buffer and the [`task`](Command::task) that needs the data: sender and receivers derive
 /// the same name without a message.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a node stands for.
+/// The kind of task or command that a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum NodeKind {
@@ -136,7 +136,7 @@ impl From<crate::task::Kind> for EdgeKind {
 pub struct Node {
     /// The name that edges use for it, such as `T3` or `N1.C7`.
     pub id: String,
-    /// What it stands for.
+    /// The kind of task or command.
     pub kind: NodeKind,
     /// Its name in the program; may be empty.
     pub name: String,
@@ -193,7 +193,7 @@ pub struct Edge {
     pub to: String,
     /// Why the edge is there.
     pub kind: EdgeKind,
-    /// What the edge is about, such as the name of a buffer; may be empty.
+    /// The subject of the edge, such as the name of a buffer; may be empty.
     pub label: String,
 }
 

@@ -10,8 +10,8 @@
 //! 3. It keeps one edge for each of these tasks, the strongest. A task that depends on nothing else depends on the last
 //!    epoch, so every task is reachable from the root.
 //! 4. It adds the task to the execution front ([`front`]): the tasks that no other task depends on.
-//! 5. Where conflict edges are wanted, it removes those that a dependency path makes superfluous ([`ancestry`]).
-//! 6. Where horizons are wanted and one is due, it makes one ([`settings`]).
+//! 5. If conflict edges are wanted, it removes those that a dependency path makes superfluous ([`ancestry`]).
+//! 6. If horizons are wanted and one is due, it makes one ([`settings`]).
 //!
 //! # Buffers
 //! For every version of a buffer a region map holds, point by point, the last writer and the readers since. A read depends
@@ -31,7 +31,7 @@
 //! [`ConflictScheduler`](crate::ConflictScheduler), which knows the objects of each task.
 //!
 //! # Epochs and horizons
-//! What a graph keeps must not grow with the program. Two mechanisms bound it, and a graph uses one of them:
+//! A graph must not grow with the program. Two mechanisms bound it, and a graph uses one of them:
 //!
 //! - *Done tasks.* The caller says which tasks have finished, and the graph forgets them. This suits a runtime.
 //! - *Horizons.* The graph makes nodes that come after everything before them. Once the next horizon is made, the one

@@ -1,6 +1,6 @@
 //! Settings of a task graph: whether it derives conflict edges, and when it makes horizons.
 
-/// What a task graph does beyond deriving dependencies; see [`TaskGraph::with`](crate::TaskGraph::with).
+/// Options of a task graph beyond deriving dependencies; see [`TaskGraph::with`](crate::TaskGraph::with).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// When the graph makes horizons; `None` for never.
