@@ -128,7 +128,9 @@ impl<'rt> Grid<'rt> {
     /// Submits a host task that stores V as it is now.
     pub(super) fn store_frame(&self, storage: &HostObject<Storage>, frame: u64) -> Result<(), Error> {
         let task = self.rt.task("store frame").once().read(&self.v, all()).effect(storage, sequential());
-        task.host(move |(v, storage)| storage.frame(frame, v.as_slice().expect(WHOLE)))?;
+        task.host(move |(v, storage)| {
+            storage.timed(|storage| storage.frame(frame, v.as_slice().expect(WHOLE)))
+        })?;
         Ok(())
     }
 

@@ -122,3 +122,33 @@ impl Run<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{parameters::Parameters, report::progress::Mode};
+    use anabranch_store::{FileOptions, SyncLevel};
+
+    #[test]
+    fn time_in_which_storage_alone_is_at_work_counts_as_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let parameters = Parameters { rows: 4, cols: 4, frames: 20, ..Parameters::default() };
+        let options = FileOptions::new(folder.path().join("run.h5"))
+            .frames(20)
+            .frame_shape(&[4, 4])
+            .sync(SyncLevel::Frame);
+        let run = Run {
+            start: Start::initial(parameters),
+            threads: 1,
+            simd: Simd::detect(),
+            queue: 0,
+            writer: Some(options.create().unwrap()),
+            checkpoints: None,
+            progress: &Progress::new(20, Mode::Quiet, |_, _| String::new()),
+            interrupt: &Interrupt::default(),
+        };
+        let RunOutcome { waiting, compute, summary, .. } = run.run().unwrap();
+        let writing = summary.unwrap().stats.writing;
+        assert!(waiting + compute >= writing, "{waiting:?} + {compute:?} < {writing:?}");
+    }
+}
