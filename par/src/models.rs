@@ -134,10 +134,10 @@ fn every_unit_is_claimed_once() {
             let counters = Arc::new(Counters::new(2));
             counters.lay_out(&partition);
             let taken: Arc<Vec<AtomicUsize>> = Arc::new((0..3).map(|_| AtomicUsize::new(0)).collect());
-            let take = |home: usize| {
+            let take = |own_block: usize| {
                 let (counters, taken) = (Arc::clone(&counters), Arc::clone(&taken));
                 move || {
-                    let mut claimer = Claimer::new(partition, &counters, home);
+                    let mut claimer = Claimer::new(partition, &counters, own_block);
                     while let Some(run) = claimer.claim(usize::MAX) {
                         run.for_each(|i| assert_eq!(taken[i].fetch_add(1, Relaxed), 0));
                     }
@@ -206,7 +206,7 @@ fn work_that_a_searcher_leaves_is_found_by_another() {
     });
 }
 
-/// A record belongs to one thread at a time (loom reports a race if not), each thread sees what the former one left in it, and
+/// A record belongs to one thread at a time (loom reports a race if not), each thread sees the contents that the former one left, and
 /// there are no more records than threads were attached at once.
 #[test]
 fn a_record_is_taken_by_one_thread_at_a_time() {

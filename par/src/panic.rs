@@ -39,6 +39,11 @@ enum Origin {
 }
 
 /// The payload. Messages keep their type, because shared references to them may be sent between threads.
+#[expect(
+    clippy::redundant_allocation,
+    clippy::box_collection,
+    reason = "these are the boxes that the panic allocated, and `into_payload` returns them"
+)]
 enum Content {
     Literal(Box<&'static str>),
     Formatted(Box<String>),

@@ -98,7 +98,10 @@ fn a_member_that_leaves_early_breaks_the_barrier_and_no_member_hangs() {
                 }
             })
         }));
-        assert!(message(left).starts_with("a member left the team while others waited for it at a barrier"));
+        assert!(
+            message(left)
+                .starts_with("a member left the team while other members waited for it at a barrier")
+        );
         // If a member panics, the team passes on that panic.
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             pool.team(threads, |member| {

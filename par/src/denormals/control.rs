@@ -62,7 +62,7 @@ fn control() -> Control {
 #[cfg(target_arch = "aarch64")]
 #[inline]
 fn set_control(word: Control) {
-    // SAFETY: as on x86-64: only the flush bit differs from what the register held.
+    // SAFETY: as on x86-64: only the flush bit differs from the register's value.
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) word, options(nostack, preserves_flags)) };
 }
 

@@ -53,7 +53,7 @@ const DETACHED: u32 = 8;
 const SPINS: usize = if cfg!(loom) { 1 } else { 200 };
 const YIELDS: usize = if cfg!(loom) { 0 } else { 20 };
 
-/// What the closure of a job returned, or the payload of its panic.
+/// The result of a job, or the payload of its panic.
 pub(crate) type Outcome<R> = Result<R, Payload>;
 
 /// The owner of a job.

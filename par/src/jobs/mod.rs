@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! job.rs       the trait of jobs that are submitted
-//! cell.rs      a spawned job: its closure, then its outcome, and who may touch which
+//! cell.rs      the states of a spawned job, its closure and its outcome
 //! spawned.rs   how such a job is run and joined
 //! handle.rs    the right to a job's outcome
 //! scope.rs     jobs that borrow from the frame that opened their scope
@@ -139,8 +139,8 @@ impl ThreadPool {
     ///
     /// # Panics
     /// If `f` panics, or a job whose handle was dropped (the first such job, in the order of spawning): once all jobs have
-    /// ended, with the payload of the panic. And if this process was forked after the pool was built; where that was done
-    /// inside the scope, its jobs are lost in the child, which waits for none.
+    /// ended, with the payload of the panic. And if this process was forked after the pool was built. If it was forked inside
+    /// the scope, the jobs are lost in the child, which waits for none.
     pub fn scope<'env, T>(&self, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
         scope::scope(self.state(), f)
     }

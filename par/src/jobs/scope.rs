@@ -123,7 +123,7 @@ impl<'scope> Scope<'scope, '_> {
         self.handle(job, false)
     }
 
-    /// Spawns a job that runs on the worker with this index and nowhere else.
+    /// Spawns a job that runs on the worker with this index and on no other thread.
     ///
     /// # Errors
     /// If there is no such worker, if the pool was stopped, if this process was forked after the pool was built, or if this is

@@ -51,7 +51,7 @@ impl Latch {
     }
 
     /// From now on [`set`](Self::set) and [`wake_owner`](Self::wake_owner) wake the owner. The owner calls this, looks once more for
-    /// what it waits for, and parks.
+    /// the event that it waits for, and parks.
     #[cold]
     pub(crate) fn announce(&self) {
         if self.state.load(Relaxed) == PENDING {

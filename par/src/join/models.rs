@@ -75,7 +75,7 @@ impl Piece {
         }
     }
 
-    /// Does what a join does with a half that was offered.
+    /// Gets an offered half back and runs it if no thief has, as a join does.
     fn reclaim(&self, offers: &Offers, cell: usize) {
         if offers.take_back(cell, self.pointer()) || self.await_outcome() == Outcome::Returned {
             // SAFETY: this thread alone has it.

@@ -64,7 +64,7 @@ fn wait(pool: &PoolState, share: &Share, cell: usize, help: bool) -> Outcome {
     }
 }
 
-/// What ends a wait of the owner: the outcome, or a half to run that descends from its own.
+/// The end of a wait: the outcome, or a half to run that descends from the owner's.
 enum Event {
     Outcome(Outcome),
     Descendant(*const Head),

@@ -199,7 +199,7 @@ impl<F, R> Team<'_, F, R> {
         }
         assert!(
             !broken,
-            "a member left the team while others waited for it at a barrier: all must pass the same barriers"
+            "a member left the team while other members waited for it at a barrier: all must pass the same barriers"
         );
         returned
     }

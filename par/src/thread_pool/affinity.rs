@@ -38,7 +38,7 @@ pub(super) fn bind(processor: usize) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn empty() -> libc::cpu_set_t {
-    // SAFETY: the set is plain bits, and empty where all are 0.
+    // SAFETY: the set is plain bits. All bits 0 is the empty set.
     unsafe { std::mem::zeroed() }
 }
 
