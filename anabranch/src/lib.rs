@@ -1,8 +1,8 @@
 //! A data-flow runtime for scientific programs.
 //!
-//! A program declares its data ([buffers](Buffer) and [host objects](HostObject)) and, for each task, what it reads,
-//! writes and touches. From that alone the runtime derives the order, splits the work over threads and lets output run
-//! behind the computation: no lock, no barrier and no `unsafe` in the program.
+//! A program declares its data ([buffers](Buffer) and [host objects](HostObject)) and, for each task, the data that the task
+//! reads, writes and changes. From these declarations the runtime derives the order of the tasks, splits the work over threads
+//! and lets output run behind the computation. The program needs no locks, no barriers and no `unsafe`.
 //!
 //! ```
 //! use anabranch::prelude::*;
@@ -41,95 +41,91 @@
 //! # Ok::<(), anabranch::Error>(())
 //! ```
 //!
-//! The [guide] goes on from here: [orders, epochs and captures](guide::orders) with printed graphs, [reductions and
+//! Continue with the [guide]: [orders, epochs and captures](guide::orders) with printed graphs, [reductions and
 //! failures](guide::reductions), and a list of examples.
 //!
 //! # What always holds
-//! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. [Exclusive](exclusive)
-//!   and [relaxed] effects may come in another order: they are the program's word that it does not matter.
-//! - *Reductions* have the same bits on any number of threads, floating-point sums, too: values are combined in the order of
-//!   the index space, in a tree whose shape does not depend on the threads.
-//! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line; a kernel that
-//!   leaves its declared region fails its task; waiting inside a task is an error, not a standstill.
-//! - *Failure is data flow*: a task that panics or returns an error poisons what it was to write; tasks that need it are
-//!   skipped, others go on, and the next [`wait`](Runtime::wait) tells. A complete overwrite heals a buffer.
-//! - *Cancellation* is for tasks that have not begun. A cancelled task poisons the buffers that it was to write, leaves host
-//!   objects as they are, and is no failure that `wait` tells of. [Tokens](CancellationToken) are for tasks, not for fences,
-//!   barriers and [`drain`](Runtime::drain), by which the program looks at what is left.
-//! - *Who waits is not kept by others*: waiting for one task runs that one or none; no thread waits for a conflict.
-//! - *Bounded memory*: who submits too fast is slowed down, but for tasks that submit tasks.
+//! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. Only
+//!   [exclusive](exclusive) and [relaxed] effects may come in another order: by declaring them the program promises that the
+//!   order does not matter.
+//! - *Reductions* have the same bits on any number of threads, also sums of floating-point numbers: values are combined in the
+//!   order of the index space, in a tree whose shape does not depend on the threads.
+//! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line. A kernel that
+//!   leaves its declared region fails its task. Waiting inside a task is an error, not a deadlock.
+//! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write. Tasks that need this
+//!   data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the failure. A complete overwrite heals a
+//!   buffer.
+//! - *Cancellation* applies to tasks that have not begun. A cancelled task poisons the buffers that it was to write and leaves
+//!   host objects as they are; `wait` does not report it. [Tokens](CancellationToken) do not cancel fences, barriers and
+//!   [`drain`](Runtime::drain), through which the program looks at the results that are left.
+//! - *A waiting thread is delayed only by tasks that it waits for*: a thread that waits for one task runs that task or none, and
+//!   no thread waits for a conflict.
+//! - *Bounded memory*: a thread that submits too fast is slowed down, except inside tasks.
 //!
 //! # Graphs and dry runs
-//! With `ANABRANCH_PRINT_GRAPHS=graphs.svg` in the environment a program draws its task graph when the runtime ends; with
-//! `ANABRANCH_DRY_RUN_NODES=16` it says what sixteen nodes would execute and send. In the program:
-//! [`record_graphs`](Builder::record_graphs) and [`dry_run`](Builder::dry_run). [`seeded`](Builder::seeded) runs tasks in
-//! an order that can be had again.
+//! With `ANABRANCH_PRINT_GRAPHS=graphs.svg` in the environment, a program draws its task graph when the runtime ends. With
+//! `ANABRANCH_DRY_RUN_NODES=16` it prints what sixteen nodes would execute and send. The functions
+//! [`record_graphs`](Builder::record_graphs) and [`dry_run`](Builder::dry_run) do the same in the program.
+//! [`seeded`](Builder::seeded) runs tasks in an order that can be repeated.
+//!
+//! # Features
+//! - `print` (on by default): drawings of recorded graphs. Without it `ANABRANCH_PRINT_GRAPHS` is an error, and there is no
+//!   `Runtime::task_graph`.
+//!
+//! # Logging
+//! Warnings (a task that runs for long, a standstill, too many waits, idle threads) and spans of tasks and waits go through
+//! [`tracing`]. Programs that use the `log` crate get the warnings there.
 //!
 //! # Safety
-//! `unsafe` is in `memory` (allocation), `view` (slices of shared memory: its documentation has the rules that make it
-//! sound), `reduce` (the buffer that a reduction goes to), `host_object` (the value behind its lock), `node` (a task's pointer
-//! to its runtime) and, as what those ask for or calls of it, in `access`, `body`, `fence` and `run`.
+//! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make it sound;
+//! `host_object`, for the value behind its lock), in `execute` (`node` and `run`, for the pointer of a task to its runtime) and
+//! in `submit` (`reduce`, for the buffer of a reduction; `access`, `access_list`, `effect`, `body` and `fence`, which open
+//! accesses).
 
-mod access;
-mod barrier;
-mod body;
-mod books;
-mod buffer;
-mod capture;
-mod conflicts;
-mod core;
-mod declare;
-mod element;
+mod builder;
+mod data;
 mod error;
-mod failures;
-mod fence;
+mod execute;
+#[cfg(feature = "print")]
+mod graphs;
 pub mod guide;
-mod handle;
-mod host_object;
-mod inside;
-mod lead;
-mod memory;
-mod node;
-mod record;
-mod reduce;
-mod run;
+pub mod interface;
+mod label;
+mod observe;
 mod runtime;
-mod seeded;
-mod snapshot;
-mod sync;
-mod task;
-mod tile;
-mod view;
-mod watch;
+mod settings;
+mod submit;
 
-pub use access::{
-    Access, AccessList, Append, BoundBuffer, Effect, Exclusive, KernelAccess, KernelAccessList, Read,
-    Relaxed, Sequential, Write, exclusive, relaxed, sequential,
+pub use self::{
+    builder::Builder,
+    data::{
+        buffer::Buffer,
+        element::Element,
+        host_object::HostObject,
+        initial::Initial,
+        snapshot::Snapshot,
+        view::{ReadView, WriteView},
+    },
+    error::{Cause, DeclarationError, Error, Failure, Failures, Mistake},
+    execute::{Status, TaskHandle},
+    label::{Label, TaskLabel},
+    runtime::{Idle, Runtime},
+    submit::{
+        barrier::Barrier,
+        effect::{exclusive, relaxed, sequential},
+        fence::Fence,
+        operator::{Operator, and, max, min, operator, or, product, sum},
+        reduce::Reduction,
+        tile::Tile,
+    },
 };
 pub use anabranch_graph as graph;
 pub use anabranch_grid as grid;
-pub use anabranch_par as par;
-pub use anabranch_par::CancellationToken;
-pub use barrier::Barrier;
-pub use buffer::{Buffer, Initial, Label, Part};
-pub use capture::{Capture, Captures, Copies, Fenceable, Moves};
-pub use declare::Declaration;
-pub use element::{Element, Rank, Shape};
-pub use error::{Cause, DeclarationError, Error, Failure, Failures, HostResult, Mistake, TaskLabel};
-pub use fence::Fence;
-pub use handle::{Status, TaskHandle};
-pub use host_object::{HostObject, Taken};
-pub use reduce::{
-    And, BoundReduction, Custom, Max, Min, Operator, Or, Product, Reduce, Reduction, Sum, and, max, min,
-    operator, or, product, sum,
-};
-pub use runtime::{Builder, Idle, Runtime};
-pub use snapshot::Snapshot;
-pub use task::{Collective, IndexSpace, NewTask, Once, Over, TaskBuilder};
-pub use tile::Tile;
-pub use view::{ReadView, WriteView};
+pub use anabranch_par::{self as par, CancellationToken};
+pub use bytemuck;
+pub use ndarray;
 
-/// What most programs use.
+/// The names that most programs use.
 pub mod prelude {
     pub use crate::{
         Buffer, CancellationToken, Error, HostObject, ReadView, Runtime, Snapshot, Status, TaskHandle, Tile,

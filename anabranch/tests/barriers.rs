@@ -259,7 +259,7 @@ fn a_task_may_drop_the_runtime_while_other_tasks_are_pending() {
 fn submission_inside_a_task_never_blocks() {
     ends(|| {
         for threads in THREADS {
-            let rt = Arc::new(Runtime::builder().threads(threads).lead(2).build().unwrap());
+            let rt = Arc::new(Runtime::builder().threads(threads).max_in_flight(2).build().unwrap());
             let order = rt.host_object(Vec::new());
             for i in 0..20 {
                 let (inside, log) = (Arc::clone(&rt), order.clone());

@@ -71,7 +71,7 @@ fn exclusive_tasks_never_overlap_and_all_of_them_run() {
 fn an_exclusive_task_is_not_starved_by_relaxed_ones() {
     ends(|| {
         for threads in THREADS {
-            let rt = Arc::new(Runtime::builder().threads(threads).lead(8).build().unwrap());
+            let rt = Arc::new(Runtime::builder().threads(threads).max_in_flight(8).build().unwrap());
             let object = rt.host_object(AtomicUsize::new(0));
             let had_its_turn = Arc::new(AtomicUsize::new(0));
             let relaxed = || {

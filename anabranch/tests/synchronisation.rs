@@ -292,7 +292,7 @@ fn several_threads_may_submit_and_wait() {
 
 #[test]
 fn tasks_may_submit_tasks() {
-    let rt = Arc::new(Runtime::builder().threads(2).lead(4).build().unwrap());
+    let rt = Arc::new(Runtime::builder().threads(2).max_in_flight(4).build().unwrap());
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..10 {
         let (inside, done) = (Arc::clone(&rt), Arc::clone(&done));
@@ -316,7 +316,7 @@ fn tasks_may_submit_tasks() {
 
 #[test]
 fn submission_waits_at_the_limit_of_tasks_in_flight() {
-    let rt = Runtime::builder().threads(2).lead(10).build().unwrap();
+    let rt = Runtime::builder().threads(2).max_in_flight(10).build().unwrap();
     let done = Arc::new(AtomicUsize::new(0));
     for submitted in 0..200 {
         let done = Arc::clone(&done);
@@ -355,7 +355,7 @@ fn a_waiting_thread_runs_only_what_it_waits_for() {
 /// A thread that waits for the limit of tasks in flight runs no host task, because the task may wait for that thread.
 #[test]
 fn a_waiting_submitter_runs_no_host_task() {
-    let rt = Runtime::builder().threads(2).lead(4).host_lanes(1).build().unwrap();
+    let rt = Runtime::builder().threads(2).max_in_flight(4).host_lanes(1).build().unwrap();
     let (sender, receiver) = mpsc::channel::<()>();
     rt.task("waits for the program").once().host(move |()| receiver.recv().unwrap()).unwrap();
     for _ in 0..50 {

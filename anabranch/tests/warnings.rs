@@ -89,7 +89,7 @@ fn a_standstill_is_reported_with_the_names_of_running_tasks() {
     assert_eq!(standstill.len(), 1, "{given:?}");
     assert!(standstill[0].contains("running: task \"holds up\""), "{given:?}");
     assert!(
-        standstill[0].contains("waiting: 1, of which 1 for others that they must not run beside"),
+        standstill[0].contains("waiting: 1, of which 1 because of a conflict with a running task"),
         "{given:?}"
     );
 }
@@ -97,7 +97,12 @@ fn a_standstill_is_reported_with_the_names_of_running_tasks() {
 #[test]
 fn a_submitter_that_waits_for_the_limit_of_tasks_in_flight_warns_too() {
     let given = warnings(|recorder| {
-        let rt = Runtime::builder().threads(1).lead(1).patience(Duration::from_millis(20)).build().unwrap();
+        let rt = Runtime::builder()
+            .threads(1)
+            .max_in_flight(1)
+            .patience(Duration::from_millis(20))
+            .build()
+            .unwrap();
         let gate = Gate::default();
         let held = gate.clone();
         rt.task("blocks").once().host(move |()| held.pass()).unwrap();

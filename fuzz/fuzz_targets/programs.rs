@@ -28,7 +28,7 @@ fuzz_target!(|input: Input<'_>| {
     let program = Program::from_bytes(bytes);
     let seed = u64::from(input.seed);
     let threads = 1 + input.seed as usize % 8;
-    let rt = Runtime::builder().threads(threads).lead(20).seeded(seed).build().expect("threads");
+    let rt = Runtime::builder().threads(threads).max_in_flight(20).seeded(seed).build().expect("threads");
     let seen = run::run(&program, &Arc::new(rt)).expect("the runtime accepts the program");
     let expected = model::Model::expected(&program, &seen);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {

@@ -52,7 +52,7 @@ fn check(program: &Program, rt: &Arc<Runtime>) -> Result<(), String> {
 }
 
 fn builder() -> anabranch::Builder {
-    Runtime::builder().lead(20)
+    Runtime::builder().max_in_flight(20)
 }
 
 fn check_seeded(bytes: &[u8], seed: u64) -> Result<(), String> {

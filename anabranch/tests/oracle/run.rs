@@ -5,8 +5,9 @@ use crate::{
     program::*,
 };
 use anabranch::{
-    Captures, Copies, Error, Failures, Fenceable, Initial, Mistake, Once, Over, Part, TaskBuilder,
+    Error, Failures, Initial, Mistake,
     grid::{Chunk, RangeMapper},
+    interface::{Captures, Copies, Fenceable, Once, Over, Part, TaskBuilder},
     prelude::*,
 };
 use std::sync::{

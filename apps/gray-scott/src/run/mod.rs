@@ -86,7 +86,7 @@ impl Run<'_> {
         let (frames, steps) = (parameters.frames, parameters.steps_per_frame);
         let rt = Runtime::builder()
             .threads(threads)
-            .lead(SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * threads + queue)
+            .max_in_flight(SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * threads + queue)
             .build()?;
         let mut grid = Grid::new(&rt, &start, simd, queue)?;
         drop(start);

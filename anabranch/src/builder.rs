@@ -1,0 +1,108 @@
+//! Building a runtime.
+
+use crate::{error::Error, runtime::Runtime, settings::Settings};
+use std::time::Duration;
+
+/// Settings of a [`Runtime`]: see [`Runtime::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "settings do nothing until the runtime is built"]
+pub struct Builder {
+    settings: Settings,
+}
+
+impl Runtime {
+    /// Starts a runtime on all processors that this process may use.
+    ///
+    /// # Errors
+    /// See [`Builder::build`].
+    pub fn new() -> Result<Self, Error> {
+        Self::builder().build()
+    }
+
+    /// The settings of a runtime, with their defaults.
+    pub fn builder() -> Builder {
+        Builder { settings: Settings::default() }
+    }
+}
+
+impl Builder {
+    /// Sets the number of compute threads. The default is the value of the environment variable `ANABRANCH_NUM_THREADS` (a
+    /// number from 1 to 1024), or else the number of processors that this process may use.
+    ///
+    /// The environment variable `ANABRANCH_WAIT_POLICY` (`spin`, `adaptive` or `passive`) says what idle threads do: see
+    /// [`WaitPolicy`](anabranch_par::WaitPolicy).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.settings.threads = Some(threads);
+        self
+    }
+
+    /// Binds each compute thread to a processor of its own, if the system can do that. The default is the value of the
+    /// environment variable `ANABRANCH_PIN` (`1` or `true`), or else off: pinning helps on a machine without other programs
+    /// and hurts on a shared one.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.settings.pin = Some(pin);
+        self
+    }
+
+    /// Limits the number of tasks in flight (4,096 by default): submitted and not done. A thread that submits a task beyond
+    /// the limit blocks until enough tasks have ended. The limit bounds the memory that an endless stream of tasks needs.
+    pub fn max_in_flight(mut self, tasks: usize) -> Self {
+        self.settings.max_in_flight = tasks;
+        self
+    }
+
+    /// Limits the number of host tasks that run at the same time (16 by default). Their threads start when they are needed.
+    pub fn host_lanes(mut self, lanes: usize) -> Self {
+        self.settings.host_lanes = lanes;
+        self
+    }
+
+    /// Sets the beginning of the names of all threads (`anabranch-` by default).
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = name.into();
+        self
+    }
+
+    /// Sets how long one task may run, or no task may end, before the runtime warns through [`tracing`] (10 s by default).
+    /// Threads that wait for the runtime give the warnings; without a waiting thread there are none.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.settings.patience = patience;
+        self
+    }
+
+    /// Runs tasks in an order drawn from a seed, one at a time, on the threads that submit and wait. A test can so repeat the
+    /// order that brought a bug to light. If several threads submit, their interleaving is not part of the seed.
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.settings.seed = Some(seed);
+        self
+    }
+
+    /// Records the graphs of the program, for [`Runtime::task_graph`] and [`Runtime::command_graph`].
+    ///
+    /// The environment does the same without a change to the program: if the variable `ANABRANCH_PRINT_GRAPHS` is a path
+    /// (`graphs.svg`; also `.dot`, `.mmd` and `.json`), the runtime writes the task graph there when it ends. In a
+    /// [dry run](Self::dry_run) it writes the command graph beside it (`graphs-commands.svg`).
+    pub fn record_graphs(mut self, record: bool) -> Self {
+        self.settings.record.graphs = record;
+        self
+    }
+
+    /// Generates the commands that `nodes` nodes (1 to 4,096) would execute, while the program runs here: which node
+    /// computes what, and which node sends what to which. The runtime prints a summary to standard error when it ends. The
+    /// environment variable `ANABRANCH_DRY_RUN_NODES` does the same without a change to the program.
+    pub fn dry_run(mut self, nodes: u16) -> Self {
+        self.settings.record.nodes = Some(nodes);
+        self
+    }
+
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a setting or an environment variable that is out of range. [`Error::Pool`] if the system
+    /// refuses the threads or an environment variable of theirs is out of range.
+    pub fn build(self) -> Result<Runtime, Error> {
+        let settings = self.settings.with_environment()?;
+        let threads = settings.check()?;
+        Runtime::start(threads, &settings)
+    }
+}

@@ -1,0 +1,130 @@
+//! The memory of one version of a buffer.
+//!
+//! A version is allocated, zeroed, when a task that uses it is first submitted. It is freed when the last handle of the buffer
+//! is dropped and the last task that uses the buffer has ended.
+
+use super::element::Element;
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc},
+    fmt,
+    ptr::NonNull,
+};
+
+/// Every allocation begins at a multiple of this: a cache line.
+const ALIGN: usize = 64;
+
+/// A block of zeroed memory, shared by the tasks that use it.
+///
+/// The task graph decides which task may touch which part of it at which time. The type system cannot: hence the raw
+/// pointers here, and the rules in [`view`](super::view).
+pub(crate) struct Allocation {
+    /// The block that the system gave.
+    block: NonNull<u8>,
+    layout: Layout,
+    /// The first aligned address in the block.
+    start: NonNull<u8>,
+}
+
+// SAFETY: a block of plain bytes, which tasks on several threads access under the rules in `view`.
+unsafe impl Send for Allocation {}
+// SAFETY: as above.
+unsafe impl Sync for Allocation {}
+
+impl Allocation {
+    /// Memory for `len` values, all bytes zero; `None` if the system has no memory left (or could never have as much).
+    pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
+        // The system zeroes pages when they are first touched, but only for small alignments. So this allocates a larger
+        // block and skips its beginning to get the alignment.
+        let bytes = len.checked_mul(size_of::<T>())?.checked_add(ALIGN)?;
+        let layout = Layout::from_size_align(bytes, 16).ok()?;
+        // SAFETY: the size is at least ALIGN.
+        let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let offset = block.as_ptr().align_offset(ALIGN);
+        // SAFETY: the offset is less than ALIGN, and the block is larger than the values by that much.
+        let start = unsafe { block.add(offset) };
+        Some(Self { block, layout, start })
+    }
+
+    /// The first `len` values, for the only owner of the allocation.
+    ///
+    /// # Panics
+    /// If the allocation is smaller.
+    pub(crate) fn values_mut<T: Element>(&mut self, len: usize) -> &mut [T] {
+        assert!(len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= self.layout.size() - ALIGN));
+        // SAFETY: that many bytes lie behind `start`, which is aligned for `T`; all of them are initialised, any bytes
+        // are a valid `T`, and `self` is borrowed uniquely.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), len) }
+    }
+
+    /// The first value.
+    pub(crate) fn start<T: Element>(&self) -> *mut T {
+        const { assert!(align_of::<T>() <= ALIGN) };
+        self.start.cast().as_ptr()
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `zeroed` with this layout, and freed only here.
+        unsafe { dealloc(self.block.as_ptr(), self.layout) }
+    }
+}
+
+/// The address of the first value of an allocation, which a buffer keeps alive.
+#[derive(Debug)]
+pub(crate) struct Start<T>(*mut T);
+
+// SAFETY: an address; its users follow the rules in `view`.
+unsafe impl<T: Element> Send for Start<T> {}
+// SAFETY: as above.
+unsafe impl<T: Element> Sync for Start<T> {}
+
+impl<T: Element> Start<T> {
+    /// The address in an access that has no memory yet.
+    pub(crate) const NONE: Self = Self(std::ptr::null_mut());
+
+    /// The address of the first value.
+    pub(crate) fn of(allocation: &Allocation) -> Self {
+        Self(allocation.start())
+    }
+
+    /// An address that [`get`](Self::get) returned for the same type; `None` for null.
+    pub(crate) fn known(address: *mut u8) -> Option<Self> {
+        (!address.is_null()).then_some(Self(address.cast()))
+    }
+
+    /// The address.
+    #[inline]
+    pub(crate) fn get(&self) -> *mut T {
+        assert!(!self.0.is_null(), "memory is attached before a task runs");
+        self.0
+    }
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocation").field("bytes", &self.layout.size()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_are_aligned_and_zeroed() {
+        for len in [0, 1, 3, 1000, 1 << 20] {
+            let mut allocation = Allocation::zeroed::<f64>(len).unwrap();
+            assert_eq!(allocation.start::<f64>().addr() % ALIGN, 0);
+            let values = allocation.values_mut::<f64>(len);
+            assert!(values.iter().all(|v| v.to_bits() == 0));
+            values.fill(1.0);
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert!(Allocation::zeroed::<f64>(usize::MAX).is_none());
+        assert!(Allocation::zeroed::<u8>(isize::MAX as usize).is_none());
+    }
+}

@@ -1,0 +1,191 @@
+//! Buffers: virtual arrays that tasks share.
+//!
+//! A buffer may have several *versions*, each with an allocation of its own. The task graph decides which version a task
+//! uses. A task that overwrites the whole buffer while others still read the former contents takes another version, up to
+//! the bound that the program allows, instead of waiting.
+
+use super::{
+    allocation::{Allocation, Start},
+    element::Element,
+    owner::Owner,
+};
+use crate::{error::Error, label::Label};
+use anabranch_graph::BufferId;
+use anabranch_grid::{Extent, GridBox};
+use parking_lot::Mutex;
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicPtr, Ordering::Relaxed},
+    },
+};
+
+/// A handle to a `D`-dimensional array of plain data, whose contents belong to the runtime.
+///
+/// Handles are cheap to clone and to swap: all clones refer to the same array. The memory is freed when the last handle is
+/// dropped and the last task that uses it has ended. Only tasks, fences and captures reach the contents.
+///
+/// ```
+/// use anabranch::prelude::*;
+///
+/// let rt = Runtime::new()?;
+/// let u = rt.buffer_from(&[1.0_f32, 2.0, 3.0])?.named("u");
+/// let doubled = rt.buffer::<f32, 1>([3]);
+/// rt.task("double")
+///     .over([3])
+///     .read(&u, one_to_one())
+///     .write(&doubled, one_to_one())
+///     .kernel(|tile, (u, doubled)| {
+///         for [i] in tile.points() {
+///             doubled[[i]] = 2.0 * u[[i]];
+///         }
+///     })?;
+/// assert_eq!(rt.fence(&doubled)?.wait()?.as_slice(), [2.0, 4.0, 6.0]);
+/// # Ok::<(), anabranch::Error>(())
+/// ```
+pub struct Buffer<T, const D: usize> {
+    pub(crate) inner: Arc<BufferInner<D>>,
+    _elements: PhantomData<fn() -> T>,
+}
+
+impl<T, const D: usize> Clone for Buffer<T, D> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), _elements: PhantomData }
+    }
+}
+
+/// The state that all handles of a buffer share.
+pub(crate) struct BufferInner<const D: usize> {
+    pub(crate) id: BufferId,
+    /// Names the buffer in messages, if the program does not: the first buffer or object of a runtime is number 1.
+    number: u64,
+    pub(crate) extent: Extent<D>,
+    pub(crate) owner: Weak<dyn Owner>,
+    label: OnceLock<Label>,
+    /// The memory of each version. It is allocated when a task that uses it is first submitted, and freed with the buffer.
+    versions: Mutex<Vec<Option<Allocation>>>,
+    /// The address of version 0, once it is allocated, to be read without the lock: most buffers have no other version.
+    first: AtomicPtr<u8>,
+}
+
+impl<const D: usize> BufferInner<D> {
+    /// The name of the buffer in messages.
+    pub(crate) fn label(&self) -> Label {
+        self.label.get_or_init(|| Label::numbered(self.number)).clone()
+    }
+}
+
+impl<const D: usize> Drop for BufferInner<D> {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.remove_buffer(self.id);
+        }
+    }
+}
+
+impl<T: Element, const D: usize> Buffer<T, D> {
+    pub(crate) fn new(
+        id: BufferId,
+        number: u64,
+        extent: Extent<D>,
+        owner: Weak<dyn Owner>,
+        initial: Option<Allocation>,
+    ) -> Self {
+        let versions = Mutex::new(vec![initial]);
+        let (label, first) = (OnceLock::new(), AtomicPtr::default());
+        let inner = BufferInner { id, number, extent, owner, label, versions, first };
+        Self { inner: Arc::new(inner), _elements: PhantomData }
+    }
+
+    /// The memory of a version. It stays at this address as long as a handle to the buffer lives.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(crate) fn memory(&self, version: u32) -> Result<Start<T>, Error> {
+        if version == 0
+            && let Some(start) = Start::known(self.inner.first.load(Relaxed))
+        {
+            return Ok(start);
+        }
+        let mut versions = self.inner.versions.lock();
+        let version = version as usize;
+        if versions.len() <= version {
+            versions.resize_with(version + 1, || None);
+        }
+        let slot = &mut versions[version];
+        if slot.is_none() {
+            let len = self.inner.extent.checked_len();
+            *slot = len.and_then(Allocation::zeroed::<T>);
+        }
+        let start: Start<T> = slot.as_ref().map(Start::of).ok_or_else(|| self.out_of_memory())?;
+        if version == 0 {
+            self.inner.first.store(start.get().cast(), Relaxed);
+        }
+        Ok(start)
+    }
+
+    pub(crate) fn out_of_memory(&self) -> Error {
+        let points: u128 = self.inner.extent.0.iter().map(|&n| n as u128).product();
+        Error::OutOfMemory { buffer: self.inner.label(), bytes: points * size_of::<T>() as u128 }
+    }
+
+    /// Names the buffer, for messages and printed graphs. Only the first call has an effect.
+    pub fn named(self, name: impl fmt::Display) -> Self {
+        // A second name would contradict messages that were made with the first.
+        let _ = self.inner.label.set(Label::named(name));
+        self
+    }
+
+    /// Allows the buffer up to `versions` allocations at a time (1 by default, and at least). A task that overwrites all of
+    /// the buffer while other tasks still read the former contents then takes another allocation instead of waiting for
+    /// them. The bound is also how far computation may run ahead of a slow reader, such as output.
+    pub fn with_versions(self, versions: usize) -> Self {
+        if let Some(owner) = self.inner.owner.upgrade() {
+            owner.set_versions(self.inner.id, versions);
+        }
+        self
+    }
+
+    /// Discards the contents: a later task that reads them before another has written them is an error.
+    ///
+    /// A discard makes several tasks that each write a part of the buffer, a band of rows for example, one complete overwrite.
+    /// If the former contents are still being read and the buffer has [versions](Self::with_versions), these tasks take
+    /// another allocation instead of waiting.
+    pub fn discard(&self) {
+        if let Some(owner) = self.inner.owner.upgrade() {
+            owner.discard(self.inner.id);
+        }
+    }
+
+    /// The number of elements along each dimension.
+    pub fn extent(&self) -> Extent<D> {
+        self.inner.extent
+    }
+
+    /// A part of the buffer, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
+    /// [`drain`](crate::Runtime::drain).
+    pub fn part(&self, range: GridBox<D>) -> Part<T, D> {
+        Part { buffer: self.clone(), range }
+    }
+
+    /// The contents after all tasks submitted so far, for [`drain`](crate::Runtime::drain) and
+    /// [`barrier_with`](crate::Runtime::barrier_with).
+    pub fn capture(&self) -> Part<T, D> {
+        self.part(GridBox::full(self.inner.extent))
+    }
+}
+
+impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.inner.label(), self.inner.extent)
+    }
+}
+
+/// A box of a buffer, to be captured: see [`Buffer::part`].
+#[derive(Clone, Debug)]
+pub struct Part<T, const D: usize> {
+    pub(crate) buffer: Buffer<T, D>,
+    pub(crate) range: GridBox<D>,
+}

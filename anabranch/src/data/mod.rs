@@ -1,0 +1,13 @@
+//! The data that tasks share: buffers with the memory of their versions, views of declared regions, host objects.
+//!
+//! This folder knows nothing of tasks and threads. Handles reach their runtime through [`owner::Owner`].
+
+pub(crate) mod allocation;
+pub(crate) mod bound;
+pub(crate) mod buffer;
+pub(crate) mod element;
+pub(crate) mod host_object;
+pub(crate) mod initial;
+pub(crate) mod owner;
+pub(crate) mod snapshot;
+pub(crate) mod view;

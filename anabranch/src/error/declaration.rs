@@ -1,0 +1,95 @@
+//! Errors in the declaration of a task.
+
+use crate::label::{Label, TaskLabel};
+use std::fmt;
+
+/// The runtime refused a task because of an access that it declares.
+#[derive(Clone, Debug, thiserror::Error)]
+pub struct DeclarationError {
+    /// The task.
+    pub task: TaskLabel,
+    /// The buffer.
+    pub buffer: Label,
+    /// The mistake.
+    pub mistake: Mistake,
+}
+
+/// A mistake in a declared access. Regions and chunks are given as they are printed: `[0..4, 3..7]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mistake {
+    /// The task reads elements that no task has written.
+    NeverWritten {
+        /// The part that was never written.
+        missing: String,
+    },
+    /// The range mapper leaves the buffer.
+    OutsideBuffer {
+        /// The extent of the buffer.
+        extent: String,
+        /// The region that the mapper gave.
+        region: String,
+        /// The mapper.
+        mapper: String,
+        /// The chunk for which it gave that region.
+        chunk: String,
+    },
+    /// The range mapper gives a part of the index space more than it gives the whole.
+    NotMonotonic {
+        /// The mapper.
+        mapper: String,
+        /// A chunk.
+        chunk: String,
+        /// The region that the mapper gives for that chunk.
+        region: String,
+        /// The region that it gives for the whole index space.
+        whole: String,
+    },
+    /// Two chunks write the same elements.
+    OverlappingWrites {
+        /// The mapper.
+        mapper: String,
+        /// The two chunks.
+        chunks: [String; 2],
+        /// The elements that both write.
+        common: String,
+    },
+    /// Two accesses of the task have elements in common, and at least one of them writes.
+    OverlappingAccesses {
+        /// The elements that both accesses touch.
+        common: String,
+    },
+}
+
+impl fmt::Display for DeclarationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, buffer, mistake } = self;
+        match mistake {
+            Mistake::NeverWritten { missing } => write!(
+                f,
+                "{task} reads {missing} of {buffer}, which was never written: write it in an earlier task, or create \
+                 the buffer from its initial contents"
+            ),
+            Mistake::OutsideBuffer { extent, region, mapper, chunk } => write!(
+                f,
+                "{task} accesses {region} of {buffer}, whose extent is {extent} ({mapper} of {chunk}): make the index \
+                 space or the mapper fit the buffer"
+            ),
+            Mistake::NotMonotonic { mapper, chunk, region, whole } => write!(
+                f,
+                "{task}: the mapper of {buffer} is not monotonic: {mapper} gives {region} for chunk {chunk}, but \
+                 {whole} for the whole index space, which does not contain it"
+            ),
+            Mistake::OverlappingWrites { mapper, chunks: [first, second], common } => write!(
+                f,
+                "{task}: chunks {first} and {second} both write {common} of {buffer} ({mapper}): every element may be \
+                 written by one chunk only"
+            ),
+            Mistake::OverlappingAccesses { common } => write!(
+                f,
+                "{task} declares two accesses to {common} of {buffer}, and writes it by at least one of them: declare \
+                 one `update`, or read from another buffer"
+            ),
+        }
+    }
+}

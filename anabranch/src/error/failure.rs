@@ -1,0 +1,211 @@
+//! Failures of tasks: why a task failed, and the chain of causes back to the first failure.
+//!
+//! A task that needs the results of a failed task is skipped. The failure of the skipped task points to the failure that it
+//! follows from. That makes a *chain*, which ends at its *root*: the task that failed by itself. Of a long chain both ends
+//! are kept, and the number of links between them.
+
+use crate::label::TaskLabel;
+use anabranch_graph::TaskId;
+use std::{any::Any, error::Error as StdError, fmt, mem, panic::resume_unwind, sync::Arc};
+
+/// The tasks that have failed since the last synchronisation, in the order of their submission.
+#[derive(Clone, Debug)]
+pub struct Failures {
+    pub(crate) first: Arc<Failure>,
+    pub(crate) others: Vec<Arc<Failure>>,
+    pub(crate) omitted: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Failures {
+    /// The failures, oldest task first; never empty.
+    pub fn iter(&self) -> impl Iterator<Item = &Failure> {
+        std::iter::once(&self.first).chain(&self.others).map(|f| &**f)
+    }
+
+    /// The number of newer failures that are not listed: a report has a bounded length.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    /// The number of tasks that were skipped because they need results of the failed tasks.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first)?;
+        for other in &self.others {
+            write!(f, "; {other}")?;
+        }
+        if self.omitted > 0 {
+            write!(f, "; and {} more", self.omitted)?;
+        }
+        match self.skipped {
+            0 => Ok(()),
+            1 => write!(f, " (1 task that depends on it was skipped)"),
+            n => write!(f, " ({n} tasks that depend on it were skipped)"),
+        }
+    }
+}
+
+// By hand: `thiserror` would give the `Arc` as the source, which programs could not downcast to a `Failure`.
+impl StdError for Failures {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.first)
+    }
+}
+
+/// A failed task, and why it failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{task} failed: {cause}")]
+pub struct Failure {
+    /// Orders failures by the submission of their tasks.
+    pub(crate) id: TaskId,
+    /// The task.
+    pub task: TaskLabel,
+    /// Why it failed.
+    #[source]
+    pub cause: Cause,
+}
+
+impl Failure {
+    pub(crate) fn new(id: TaskId, task: TaskLabel, cause: Cause) -> Self {
+        Self { id, task, cause }
+    }
+
+    /// The failure at the end of the chain; the failure itself, unless the task was skipped.
+    pub fn root(self: &Arc<Self>) -> &Arc<Self> {
+        match &self.cause {
+            Cause::Skipped { root, .. } => root,
+            _ => self,
+        }
+    }
+
+    /// The chain of failures, from this one to the root.
+    pub fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |failure| match &failure.cause {
+            Cause::Skipped { needs, .. } => Some(&**needs),
+            _ => None,
+        })
+    }
+}
+
+/// The number of links that a chain of causes keeps. Of further links only the number is kept.
+const CHAIN: u32 = 16;
+
+/// Why a task failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The kernel or host function panicked.
+    #[error("it panicked{place}: {message}", place = in_chunk(chunk))]
+    Panic {
+        /// The message of the panic.
+        message: String,
+        /// The chunk, for a kernel.
+        chunk: Option<String>,
+    },
+    /// The task accessed an element outside the region that it declared.
+    #[error("it accessed {asked} of {buffer}{place}, but declared {declared}", place = in_chunk(chunk))]
+    OutsideDeclared {
+        /// The buffer.
+        buffer: String,
+        /// The elements that the task accessed.
+        asked: String,
+        /// The region that it declared for this chunk.
+        declared: String,
+        /// The chunk, for a kernel.
+        chunk: Option<String>,
+    },
+    /// The host function returned an error.
+    #[error("{0}")]
+    Error(#[source] Arc<dyn StdError + Send + Sync>),
+    /// The task was skipped, because it needs results of a failed task.
+    #[error("it was skipped{}, because {needs}", left_out(*.links))]
+    Skipped {
+        /// The failure of a task that it needs.
+        #[source]
+        needs: Arc<Failure>,
+        /// The root of the chain.
+        root: Arc<Failure>,
+        /// The number of tasks from here to the root. Of a long chain not all of them are kept.
+        links: u32,
+    },
+    /// The task was cancelled before it began.
+    #[error("it was cancelled")]
+    Cancelled,
+}
+
+fn left_out(links: u32) -> String {
+    match links.checked_sub(CHAIN) {
+        Some(more @ 1..) => format!(" ({more} tasks between are left out)"),
+        _ => String::new(),
+    }
+}
+
+fn in_chunk(chunk: &Option<String>) -> String {
+    chunk.as_ref().map_or_else(String::new, |c| format!(" in chunk {c}"))
+}
+
+/// The panic payload of a view that is asked for an element outside the declared region.
+#[derive(Debug)]
+pub(crate) struct OutsideRegion {
+    pub(crate) buffer: String,
+    pub(crate) asked: String,
+    pub(crate) declared: String,
+}
+
+impl OutsideRegion {
+    /// Unwinds to the executor, which turns this into a [`Cause`]. Prints no panic message on the way.
+    pub(crate) fn throw(self) -> ! {
+        resume_unwind(Box::new(self))
+    }
+}
+
+impl Cause {
+    /// The cause of a task that needs the results of the failed one.
+    pub(crate) fn skipped(failure: &Arc<Failure>) -> Self {
+        let root = Arc::clone(failure.root());
+        match &failure.cause {
+            Self::Skipped { needs, links, .. } if *links >= CHAIN => {
+                Self::Skipped { needs: Arc::clone(needs), root, links: links + 1 }
+            }
+            Self::Skipped { links, .. } => {
+                Self::Skipped { needs: Arc::clone(failure), root, links: links + 1 }
+            }
+            _ => Self::Skipped { needs: Arc::clone(failure), root, links: 1 },
+        }
+    }
+
+    /// Whether the next synchronisation reports a failure with this cause. It does not report cancelled tasks, which the
+    /// program asked for, nor skipped ones, which follow from another failure.
+    pub(crate) fn is_reported(&self) -> bool {
+        !matches!(self, Self::Skipped { .. } | Self::Cancelled)
+    }
+
+    /// The cause of a task that panicked with this payload, in this chunk for a kernel.
+    pub(crate) fn from_panic(payload: Box<dyn Any + Send>, chunk: Option<String>) -> Self {
+        let payload = match payload.downcast::<OutsideRegion>() {
+            Ok(outside) => {
+                let OutsideRegion { buffer, asked, declared } = *outside;
+                return Self::OutsideDeclared { buffer, asked, declared, chunk };
+            }
+            Err(payload) => payload,
+        };
+        let message = match payload.downcast::<String>() {
+            Ok(message) => *message,
+            Err(payload) => match payload.downcast::<&str>() {
+                Ok(message) => (*message).into(),
+                Err(unknown) => {
+                    // Leaked: its destructor could panic, and nothing would catch that here.
+                    mem::forget(unknown);
+                    "(no message)".into()
+                }
+            },
+        };
+        Self::Panic { message, chunk }
+    }
+}

@@ -1,0 +1,118 @@
+//! Errors: what went wrong, in which task, at which buffer and region, and what to do about it.
+
+mod declaration;
+mod failure;
+
+pub(crate) use self::failure::OutsideRegion;
+pub use self::{
+    declaration::{DeclarationError, Mistake},
+    failure::{Cause, Failure, Failures},
+};
+
+use crate::label::{Label, TaskLabel};
+use std::sync::Arc;
+
+/// The error type of the runtime.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A task declares an impossible access.
+    #[error(transparent)]
+    Declaration(#[from] Box<DeclarationError>),
+
+    /// A task declares two effects on one host object.
+    #[error(
+        "{task} declares two effects on {object}: a task can have only one `&mut` to it, so declare one effect"
+    )]
+    TwoEffects {
+        /// The refused task.
+        task: TaskLabel,
+        /// The object.
+        object: String,
+    },
+
+    /// A buffer or host object was used with a runtime that it does not belong to.
+    #[error("{what} belongs to another runtime: use it with the runtime that created it")]
+    OtherRuntime {
+        /// The buffer or object.
+        what: String,
+    },
+
+    /// A host object was used after `drain` had moved it out.
+    #[error("{what} was moved out by an earlier capture: nothing is left to use")]
+    MovedOut {
+        /// The object.
+        what: String,
+    },
+
+    /// The requested part does not lie in the buffer.
+    #[error("{part} is not a part of {buffer}, whose extent is {extent}")]
+    NoSuchPart {
+        /// The buffer.
+        buffer: Label,
+        /// The extent of the buffer.
+        extent: String,
+        /// The requested part.
+        part: String,
+    },
+
+    /// The system has no memory left for a buffer.
+    #[error("no memory for {buffer}: {bytes} bytes were refused; use smaller buffers or fewer versions")]
+    OutOfMemory {
+        /// The buffer.
+        buffer: Label,
+        /// The number of bytes that were requested.
+        bytes: u128,
+    },
+
+    /// A task waits for its own runtime, and so for itself.
+    #[error(
+        "{call} was called inside a task of the same runtime, which would wait for itself: call it outside tasks"
+    )]
+    WaitInsideTask {
+        /// The function that was called.
+        call: &'static str,
+    },
+
+    /// A fence ended without a result, because a `Clone` of the program panicked.
+    #[error("the fence has no result: copying the value panicked")]
+    FenceLost,
+
+    /// Tasks have failed since the last synchronisation.
+    #[error(transparent)]
+    Failed(#[from] Failures),
+
+    /// The worker threads could not be started.
+    #[error("the runtime could not start: {0}")]
+    Pool(#[source] Arc<anabranch_par::PoolError>),
+
+    /// A setting is out of range.
+    #[error("{setting} is {value}; choose {range}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+        /// The values that it may have.
+        range: &'static str,
+    },
+}
+
+impl From<anabranch_par::PoolError> for Error {
+    fn from(error: anabranch_par::PoolError) -> Self {
+        Self::Pool(Arc::new(error))
+    }
+}
+
+impl From<&Arc<Failure>> for Error {
+    fn from(failure: &Arc<Failure>) -> Self {
+        Failures { first: Arc::clone(failure), others: Vec::new(), omitted: 0, skipped: 0 }.into()
+    }
+}
+
+/// The cause of a task whose memory was refused after the graph had accepted it.
+impl From<Box<Error>> for Cause {
+    fn from(error: Box<Error>) -> Self {
+        Self::Error(Arc::from(error as Box<dyn std::error::Error + Send + Sync>))
+    }
+}

@@ -1,0 +1,67 @@
+//! The compute threads of a runtime, as kernels use them.
+
+use super::{
+    current_task::{CurrentTask, RuntimeId},
+    draw::Draw,
+};
+use anabranch_par::{IntoParallel, LoopError, Schedule, Split, ThreadPool};
+use std::{any::Any, convert::Infallible, sync::Arc};
+
+/// The compute threads: a pool, or in a seeded runtime the calling thread and the order of the chunks.
+pub(crate) struct Compute {
+    runtime: RuntimeId,
+    pool: ThreadPool,
+    threads: usize,
+    /// Shuffles the chunks of kernels in a seeded runtime.
+    draw: Option<Arc<Draw>>,
+}
+
+/// The panic of a kernel, and the chunk in which it happened.
+pub(crate) struct ChunkPanic {
+    pub(crate) chunk: usize,
+    pub(crate) payload: Box<dyn Any + Send>,
+}
+
+impl Compute {
+    pub(super) fn new(runtime: RuntimeId, pool: ThreadPool, threads: usize, draw: Option<Arc<Draw>>) -> Self {
+        Self { runtime, pool, threads, draw }
+    }
+
+    pub(super) fn pool(&self) -> &ThreadPool {
+        &self.pool
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Calls `kernel` once for each chunk, on all compute threads. Of several chunks that panic, the first counts.
+    pub(crate) fn run_chunks(
+        &self,
+        chunks: usize,
+        flush_denormals: bool,
+        kernel: impl Fn(usize) + Sync,
+    ) -> Result<(), ChunkPanic> {
+        let order = self.draw.as_ref().map(|draw| draw.shuffled(chunks));
+        let chunk_of = |item: usize| order.as_ref().map_or(item, |order| order[item]);
+        let done = (0..chunks)
+            .par()
+            .on(&self.pool)
+            .schedule(Schedule::Static(Split::Consecutive))
+            .chunking(false)
+            .threads(self.threads)
+            .flush_denormals(flush_denormals)
+            .try_for_each(|item| {
+                let _current = CurrentTask::enter(self.runtime);
+                kernel(chunk_of(item));
+                Ok::<(), Infallible>(())
+            });
+        done.map_err(|error| match error {
+            LoopError::Panic(panic) => {
+                let item = panic.index().expect("a panic of a loop has an item");
+                ChunkPanic { chunk: chunk_of(item), payload: panic.into_payload() }
+            }
+            other => unreachable!("nothing else ends this loop: {other}"),
+        })
+    }
+}

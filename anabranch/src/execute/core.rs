@@ -1,0 +1,184 @@
+//! The state that all handles of one runtime share: the graphs, the live tasks, the executor, the failures.
+//!
+//! This file has the structure itself and the changes that are not submissions. Other files of this folder add to it:
+//! [`submission`](super::submission), [`run`](super::run), [`waiting`](super::waiting) and [`shutdown`](super::shutdown).
+
+use super::{
+    conflicts::Conflicts,
+    current_task::{CurrentTask, RuntimeId},
+    executor::{Executor, Threads},
+    graphs::Graphs,
+    in_flight::InFlight,
+    live_tasks::LiveTasks,
+    node::Node,
+    shutdown::DeferredShutdown,
+};
+use crate::{
+    data::owner::Owner,
+    error::{Error, Failure},
+    observe::{Recorder, UnreportedFailures, Watchdog},
+    settings::Settings,
+};
+use anabranch_graph::{BufferId, ObjectId};
+use anabranch_grid::Extent;
+use anabranch_par::CancellationToken;
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+pub(crate) struct Core {
+    this: Weak<Self>,
+    pub(super) executor: Executor,
+    pub(super) in_flight: InFlight,
+    /// On its own cache lines, because workers read the neighbouring fields.
+    pub(super) state: CachePadded<Mutex<State>>,
+    pub(super) conflicts: Conflicts,
+    pub(super) failures: UnreportedFailures,
+    recorded: bool,
+    nodes: u16,
+    pub(super) watchdog: Watchdog,
+    pub(super) shutdown: DeferredShutdown,
+}
+
+/// State that submissions change, one at a time, under the lock.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) graphs: Graphs,
+    pub(super) tasks: LiveTasks,
+    /// Cancels tasks that are submitted from now on.
+    pub(super) token: Option<CancellationToken>,
+    /// The last barrier, until it completes. Tasks that are submitted later come after it.
+    pub(super) barrier: Option<Node>,
+}
+
+impl Core {
+    /// Starts the threads of a runtime.
+    pub(crate) fn start(threads: usize, settings: &Settings) -> Result<Arc<Self>, Error> {
+        let threads = Threads::start(threads, settings)?;
+        let record = &settings.record;
+        let recorder = record.is_recording().then(|| Recorder::new(record.clone()));
+        let state = State { graphs: Graphs::new(recorder), ..State::default() };
+        Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
+            this: Weak::clone(this),
+            executor: Executor::new(RuntimeId::of(this.as_ptr()), threads),
+            in_flight: InFlight::new(settings.max_in_flight),
+            state: CachePadded::new(Mutex::new(state)),
+            conflicts: Conflicts::default(),
+            failures: UnreportedFailures::default(),
+            recorded: record.is_recording(),
+            nodes: record.nodes.unwrap_or(1),
+            watchdog: Watchdog::new(settings.patience),
+            shutdown: DeferredShutdown::default(),
+        }))
+    }
+
+    /// A strong reference, which keeps the memory of the runtime alive.
+    pub(super) fn share(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
+    }
+
+    /// The reference that buffers and host objects have to the runtime.
+    pub(crate) fn owner(&self) -> Weak<dyn Owner> {
+        Weak::<Self>::clone(&self.this)
+    }
+
+    pub(super) fn id(&self) -> RuntimeId {
+        RuntimeId::of(self)
+    }
+
+    /// The number of compute threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.executor.compute().threads()
+    }
+
+    /// The number of nodes: one, or the number of a dry run.
+    pub(crate) fn nodes(&self) -> u16 {
+        self.nodes
+    }
+
+    /// Whether the graphs of the program are recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recorded
+    }
+
+    /// Calls `f` with the recorder, if there is one.
+    pub(crate) fn recorder<R>(&self, f: impl FnOnce(&Recorder) -> R) -> Option<R> {
+        self.state.lock().graphs.recorder().map(f)
+    }
+
+    /// Adds a buffer with elements of `bytes` bytes; returns its id, and its number for messages.
+    pub(crate) fn create_buffer(
+        &self,
+        extent: Extent<3>,
+        initialised: bool,
+        bytes: usize,
+    ) -> (BufferId, u64) {
+        self.state.lock().graphs.create_buffer(extent, initialised, bytes)
+    }
+
+    /// Adds a host object; returns its id, and its number for messages.
+    pub(crate) fn create_object(&self) -> (ObjectId, u64) {
+        self.state.lock().graphs.create_object()
+    }
+
+    /// Sets the token that cancels tasks which are submitted from now on.
+    pub(crate) fn set_cancellation(&self, token: Option<CancellationToken>) {
+        self.state.lock().token = token;
+    }
+
+    /// Whether no task is in flight.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_idle()
+    }
+
+    /// Takes the failures since the last report and returns them as an error, if there are any.
+    #[inline]
+    pub(crate) fn report(&self) -> Result<(), Error> {
+        self.failures.report()
+    }
+
+    /// Counts a skipped task for the next report, unless the program has cancelled the task at the root.
+    pub(super) fn count_skipped(&self, failure: &Arc<Failure>) {
+        let root = failure.root();
+        if root.cause.is_reported() {
+            self.failures.add_skipped(root);
+        }
+    }
+
+    /// An error if the calling thread runs a task of this runtime: waiting there would be waiting for itself.
+    pub(crate) fn check_outside(&self, call: &'static str) -> Result<(), Error> {
+        if CurrentTask::is_of(self.id()) { Err(Error::WaitInsideTask { call }) } else { Ok(()) }
+    }
+}
+
+impl Owner for Core {
+    fn set_versions(&self, buffer: BufferId, versions: usize) {
+        self.state.lock().graphs.set_versions(buffer, versions);
+    }
+
+    fn discard(&self, buffer: BufferId) {
+        let State { graphs, tasks, .. } = &mut *self.state.lock();
+        graphs.discard(buffer, &|task| tasks.is_forgettable(task));
+    }
+
+    fn remove_buffer(&self, buffer: BufferId) {
+        self.state.lock().graphs.remove_buffer(buffer);
+    }
+
+    fn remove_object(&self, object: ObjectId) {
+        self.state.lock().graphs.remove_object(object);
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("threads", &self.threads())
+            .field("in_flight", &self.in_flight.count())
+            .finish_non_exhaustive()
+    }
+}

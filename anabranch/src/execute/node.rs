@@ -1,0 +1,457 @@
+//! Nodes: tasks from their submission until nothing refers to them any more.
+//!
+//! # One allocation
+//! A node is one `Arc`: the [`Head`], which every task has, and behind it the [`Body`], which is the closure with its bound
+//! accesses. The same `Arc` is the job in the queues of the pool and the lanes. The thread that runs a task empties the body,
+//! because destructors are the program's code and part of the task. The memory of the node itself stays in the
+//! [live tasks](super::live_tasks) for a while, until the runner has let go of it. So the thread that submits, which
+//! allocates nodes again and again, is also the thread that frees them: memory that one thread allocates and another
+//! frees is expensive. A list of successors is emptied in place for the same reason.
+//!
+//! # Protocol
+//! Two atomic fields hold the state of a node: the count `pending` of unfinished dependencies, and the bits of `state`.
+//!
+//! 1. A submitter creates the node with `pending` = [`SUBMITTING`], so that it cannot become ready yet. Under the lock of the
+//!    runtime's state it adds the node to the successors of its unfinished dependencies.
+//! 2. The submitter replaces `SUBMITTING` by the number of these dependencies ([`Head::wait_for_dependencies`]). Those that
+//!    have completed meanwhile are subtracted already.
+//! 3. Each dependency that completes subtracts one ([`Head::release`]). The thread that reaches zero makes the task ready: it
+//!    queues or claims it, or gives it to the scheduler of conflicts.
+//! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads one succeeds. It
+//!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
+//! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
+//! 6. The same thread sets `DONE` under the lock of the links and takes out the successors ([`Head::complete`]). A thread that
+//!    locks the links later sees `DONE` and adds nothing.
+//! 7. It hands the poison on to the successors that need it, releases them, counts the task as completed, and releases the
+//!    latches.
+//!
+//! | state | `pending` | bits | next state |
+//! |---|---|---|---|
+//! | being submitted | `SUBMITTING` or a little less | | waiting or ready, by the submitter |
+//! | waiting | > 0 | | ready, by the last dependency |
+//! | ready | 0 | | claimed, by a worker, a lane or a waiting thread |
+//! | claimed | 0 | `CLAIMED` | done, or ready again before it begins, by the claiming thread |
+//! | done | 0 | `CLAIMED`, `DONE` | |
+//!
+//! `CANCELLED` is set by any thread until the task is claimed. `POISONED` is set when there is a poison in the links: by the
+//! submitter, by a dependency that completes, or by the claiming thread.
+//!
+//! | field | read by | written by |
+//! |---|---|---|
+//! | `id`, `label`, `place`, `token`, `contention`, `priority`, `observes` | all threads | the submitter, before the node is shared |
+//! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
+//! | `links.successors` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
+//! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
+//! | body | the claiming thread | the claiming thread |
+//!
+//! # Failures
+//! A *poison* is the failure because of which a task has not written its results: its own, or that of a task whose results
+//! it needs. It is handed on along dependencies according to what the successor [needs](Needs): along true dependencies on a
+//! buffer, and along the serial dependencies of a host object. If a task is poisoned for several reasons, the failure with the
+//! oldest root counts, in whatever order they happen; a cancellation gives way to a failure.
+//!
+//! # Cancellation
+//! A handle cancels its task by a bit of the state. A [token](CancellationToken) is read when the turn of the task has come. A
+//! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
+//! so they stay good, and later tasks on them run. A cancellation is not reported.
+
+use super::{compute::Compute, core::Core, current_task::RuntimeId, latch::Latch, place::Place};
+use crate::{
+    error::{Cause, Failure},
+    label::TaskLabel,
+};
+use anabranch_graph::{Effect, TaskId};
+use anabranch_par::{CancellationToken, Job};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::{
+    fmt,
+    ops::Deref,
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU32, Ordering::*},
+    },
+};
+
+/// The work of a task.
+pub(crate) trait Body: Send + 'static {
+    /// Does the work, once. Drops the closures of the program, with everything that they hold, before it returns: destructors
+    /// are the program's code and run as part of the task.
+    fn run(&mut self, compute: &Compute) -> Result<(), Cause>;
+
+    /// Is called instead of `run` if the task is poisoned or cancelled. Drops everything that `run` drops.
+    fn skip(&mut self, why: &Arc<Failure>);
+}
+
+/// A node with the type of its body erased.
+pub(super) trait Task: Job {
+    fn head(&self) -> &Head;
+    fn run_body(&self, compute: &Compute) -> Result<(), Cause>;
+    fn skip_body(&self, why: &Arc<Failure>);
+}
+
+#[repr(C)]
+struct Entry<B> {
+    head: Head,
+    /// Only the thread that has claimed the task locks it.
+    body: Mutex<B>,
+}
+
+impl<B: Body> Task for Entry<B> {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn run_body(&self, compute: &Compute) -> Result<(), Cause> {
+        self.body.lock().run(compute)
+    }
+
+    fn skip_body(&self, why: &Arc<Failure>) {
+        self.body.lock().skip(why);
+    }
+}
+
+impl<B: Body> Job for Entry<B> {
+    fn run(self: Arc<Self>) {
+        Node(self).run_as_job();
+    }
+}
+
+/// A shared handle to the node of a task.
+#[derive(Clone)]
+pub(crate) struct Node(Arc<dyn Task>);
+
+impl Node {
+    pub(crate) fn new<B: Body>(head: Head, body: B) -> Self {
+        Self(Arc::new(Entry { head, body: Mutex::new(body) }))
+    }
+
+    pub(super) fn task(&self) -> &dyn Task {
+        &*self.0
+    }
+
+    /// The job for the queue of the workers or of the lanes.
+    pub(super) fn into_job(self) -> Arc<dyn Task> {
+        self.0
+    }
+
+    /// The node of a job from such a queue.
+    pub(super) fn from_job(task: Arc<dyn Task>) -> Self {
+        Self(task)
+    }
+
+    /// A latch for this task.
+    pub(crate) fn latch(&self) -> Arc<Latch> {
+        let latch = Latch::new(self.id);
+        self.add_latch(&latch);
+        latch.release();
+        latch
+    }
+}
+
+impl Deref for Node {
+    type Target = Head;
+
+    #[inline]
+    fn deref(&self) -> &Head {
+        self.0.head()
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id, self.label)
+    }
+}
+
+/// What a task needs of a task that it depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Only its end.
+    End,
+    /// A host object in the state in which the task leaves it.
+    Object,
+    /// The contents of a buffer that the task writes.
+    Contents,
+}
+
+impl Needs {
+    /// Whether the failure of the one task is a reason to skip the other. A cancelled task has not touched its host objects,
+    /// as the program wished: they are good.
+    pub(super) fn is_broken_by(self, failure: &Arc<Failure>) -> bool {
+        match self {
+            Self::End => false,
+            Self::Object => !matches!(failure.root().cause, Cause::Cancelled),
+            Self::Contents => true,
+        }
+    }
+}
+
+/// Waits for a task to complete.
+pub(super) enum Successor {
+    /// A task that depends on it.
+    Task { node: Node, needs: Needs },
+    /// The latch of a waiting thread or future.
+    Latch(Arc<Latch>),
+}
+
+#[derive(Default)]
+struct Links {
+    successors: SmallVec<[Successor; 2]>,
+    /// Why the task has not written its results: its own failure, or that of a task that it needs.
+    poison: Option<Arc<Failure>>,
+}
+
+impl Links {
+    fn add_latch(&mut self, latch: &Arc<Latch>) {
+        // Latches for which no thread waits any more must not pile up on a task that runs for long.
+        if self.successors.len() >= 16 && self.successors.len().is_power_of_two() {
+            self.successors
+                .retain(|s| !matches!(s, Successor::Latch(latch) if Arc::strong_count(latch) == 1));
+        }
+        latch.add();
+        self.successors.push(Successor::Latch(Arc::clone(latch)));
+    }
+}
+
+/// A thread runs the task or has run it.
+const CLAIMED: u8 = 1;
+/// The task has completed.
+const DONE: u8 = 2;
+/// There is a poison in the links.
+const POISONED: u8 = 4;
+/// The task is to be skipped.
+const CANCELLED: u8 = 8;
+
+/// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
+/// that a thread which looks at a task that another thread has run fetches one cache line.
+#[repr(C)]
+pub(crate) struct Head {
+    /// Dependencies that are not done; [`SUBMITTING`] more while the task is being submitted.
+    pending: AtomicU32,
+    state: AtomicU8,
+    pub(super) place: Place,
+    /// See [`Submission::observes`](super::Submission::observes).
+    pub(super) observes: bool,
+    core: NonNull<Core>,
+    links: Mutex<Links>,
+    pub(super) token: Option<CancellationToken>,
+    pub(super) id: TaskId,
+    pub(super) label: TaskLabel,
+    /// The effects of the task, if it may conflict with others: the scheduler of conflicts then starts it.
+    pub(super) contention: Option<Box<[Effect]>>,
+    /// The priority among tasks that may conflict.
+    pub(super) priority: i32,
+}
+
+/// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
+const SUBMITTING: u32 = 1 << 31;
+
+// SAFETY: `core` is the only field that is not Send and Sync by itself; `Core` is both.
+unsafe impl Send for Head {}
+// SAFETY: as above.
+unsafe impl Sync for Head {}
+
+impl Head {
+    pub(super) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
+        Self {
+            id,
+            label,
+            place,
+            observes: false,
+            contention: None,
+            priority: 0,
+            state: AtomicU8::new(0),
+            pending: AtomicU32::new(SUBMITTING),
+            core: NonNull::from_ref(&**core),
+            token: None,
+            links: Mutex::default(),
+        }
+    }
+
+    /// The runtime of a task that has not completed.
+    ///
+    /// # Safety
+    /// The task was submitted and has not been counted as completed.
+    pub(super) unsafe fn core<'c>(&self) -> &'c Core {
+        // SAFETY: the runtime is not freed before all tasks are counted as completed and all its threads have ended: see
+        // `shutdown`.
+        unsafe { self.core.as_ref() }
+    }
+
+    /// The id of the task's runtime, which may be gone.
+    pub(super) fn runtime_id(&self) -> RuntimeId {
+        RuntimeId::of(self.core.as_ptr())
+    }
+
+    /// The task's runtime, unless the task is done.
+    pub(super) fn pending_core(&self) -> Option<Arc<Core>> {
+        let links = self.links.lock();
+        if self.is_done() {
+            return None;
+        }
+        // SAFETY: a task becomes done under this lock, and is counted as completed after that.
+        let core = unsafe { self.core() }.share();
+        drop(links);
+        core
+    }
+
+    /// Whether the task may conflict with others.
+    pub(super) fn contends(&self) -> bool {
+        self.contention.is_some()
+    }
+
+    /// Whether the task was run or skipped.
+    pub(super) fn is_done(&self) -> bool {
+        // Acquire: the effects of the task happen before everything that a thread does which skips a dependency on it.
+        self.state.load(Acquire) & DONE != 0
+    }
+
+    /// Whether a thread runs the task or has run it.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.state.load(Relaxed) & CLAIMED != 0
+    }
+
+    /// Whether the task has not written its results, or will not.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.state.load(Acquire) & POISONED != 0
+    }
+
+    /// The failure because of which the task has not written its results.
+    pub(super) fn poison(&self) -> Option<Arc<Failure>> {
+        if self.state.load(Acquire) & POISONED == 0 {
+            return None;
+        }
+        self.links.lock().poison.clone()
+    }
+
+    /// Poisons this task, which needs results of the failed one. If it is poisoned already, the failure with the oldest root
+    /// stays, and of those with one root the oldest, in whatever order they happen. But a cancellation gives way to a failure,
+    /// which concerns more of the later tasks.
+    #[cold]
+    #[must_use = "the replaced failure may be the program's own, and is to be dropped outside locks"]
+    pub(super) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
+        let mut links = self.links.lock();
+        let age = |failure: &Arc<Failure>| {
+            let root = failure.root();
+            (matches!(root.cause, Cause::Cancelled), root.id, failure.id)
+        };
+        if links.poison.as_ref().is_some_and(|old| age(failure) >= age(old)) {
+            return None;
+        }
+        self.state.fetch_or(POISONED, Release);
+        links.poison.replace(Arc::clone(failure))
+    }
+
+    /// Replaces the poison by the task's own failure.
+    #[cold]
+    pub(super) fn fail(&self, failure: Arc<Failure>) {
+        self.links.lock().poison = Some(failure);
+        self.state.fetch_or(POISONED, Release);
+    }
+
+    /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait: not if this task is done.
+    /// Then only its failure counts.
+    pub(super) fn add_successor(&self, node: &Node, needs: Needs) -> bool {
+        if !self.is_done() {
+            let mut links = self.links.lock();
+            if !self.is_done() {
+                links.successors.push(Successor::Task { node: node.clone(), needs });
+                return true;
+            }
+        }
+        if needs != Needs::End
+            && let Some(failure) = self.poison()
+            && needs.is_broken_by(&failure)
+        {
+            // Dropped under a lock, but no other thread knows the task yet: the replaced failure has another owner.
+            let _replaced = node.poison_with(&failure);
+        }
+        false
+    }
+
+    /// Makes `node`, which comes after all others, wait for this task, unless another task that it waits for comes after this
+    /// one. Returns whether it has to wait.
+    pub(super) fn add_successor_if_last(&self, node: &Node) -> bool {
+        let mut links = self.links.lock();
+        let is_last = self.is_last(&links);
+        if is_last {
+            links.successors.push(Successor::Task { node: node.clone(), needs: Needs::End });
+        }
+        is_last
+    }
+
+    /// Makes a latch wait for this task, unless it is done.
+    pub(super) fn add_latch(&self, latch: &Arc<Latch>) {
+        let mut links = self.links.lock();
+        if !self.is_done() {
+            links.add_latch(latch);
+        }
+    }
+
+    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one.
+    pub(super) fn add_latch_if_last(&self, latch: &Arc<Latch>) {
+        let mut links = self.links.lock();
+        if self.is_last(&links) {
+            links.add_latch(latch);
+        }
+    }
+
+    /// Whether the task is not done and no other task waits for it.
+    fn is_last(&self, links: &Links) -> bool {
+        !self.is_done() && !links.successors.iter().any(|s| matches!(s, Successor::Task { .. }))
+    }
+
+    /// Marks the task as done. Calls `f` with each successor and with the poison.
+    ///
+    /// The list is emptied in place: a large one is freed with the node, by the thread that allocated it. `f` is called under
+    /// the lock, which no thread waits for for long: a thread that comes now sees that the task is done.
+    pub(super) fn complete(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
+        let Links { successors, poison } = &mut *self.links.lock();
+        // Release: pairs with the Acquire in `is_done`. Under the lock, so that no successor is added after this.
+        self.state.fetch_or(DONE, Release);
+        successors.drain(..).for_each(|successor| f(successor, poison.as_ref()));
+    }
+
+    /// Ends the submission of a task with this many dependencies, some of which may be done by now. Returns whether the task
+    /// is ready.
+    pub(super) fn wait_for_dependencies(&self, dependencies: u32) -> bool {
+        // The count has already fallen by the dependencies that are done. All sums are modulo 2^32. AcqRel: as in `release`.
+        let change = dependencies.wrapping_sub(SUBMITTING);
+        self.pending.fetch_add(change, AcqRel).wrapping_add(change) == 0
+    }
+
+    /// Counts a dependency that is done. Returns `true` for the last one.
+    pub(super) fn release(&self) -> bool {
+        // AcqRel: the effects of all dependencies happen before the task runs.
+        self.pending.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Whether all dependencies are done.
+    pub(super) fn is_ready(&self) -> bool {
+        self.pending.load(Acquire) == 0
+    }
+
+    /// Claims the task. Returns `false` if another thread has claimed it.
+    pub(super) fn claim(&self) -> bool {
+        self.state.fetch_or(CLAIMED, AcqRel) & CLAIMED == 0
+    }
+
+    /// Gives back a claimed task that has not begun.
+    pub(super) fn unclaim(&self) {
+        self.state.fetch_and(!CLAIMED, Release);
+    }
+
+    /// Cancels the task. Returns `false` if it has begun or is done.
+    pub(super) fn cancel(&self) -> bool {
+        // Never a claimed task: also between the claim and the beginning of the task, the answer must be `false`.
+        let unclaimed = |state| (state & CLAIMED == 0).then_some(state | CANCELLED);
+        self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
+    }
+
+    /// Whether the task was cancelled, by a handle or by its token.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.state.load(Relaxed) & CANCELLED != 0 || self.token.as_ref().is_some_and(|t| t.is_cancelled())
+    }
+}

@@ -1,0 +1,34 @@
+//! Where a task may run, and which kind of thread runs it.
+
+/// Where a task may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On a compute worker.
+    Compute,
+    /// On a host lane, because it may block, or on a thread that waits for the runtime.
+    Host,
+    /// On any thread that finds it ready, because it takes only a moment.
+    Inline,
+}
+
+/// The kind of thread that runs a task. It decides which task the thread may run next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Runner {
+    /// A compute worker.
+    Worker,
+    /// A host lane.
+    Lane,
+    /// A thread of the program that waits for this task or has just submitted it. Other tasks must not delay it.
+    Program,
+}
+
+impl Runner {
+    /// Whether a thread of this kind may go on with a task for `place`.
+    pub(super) fn takes(self, place: Place) -> bool {
+        match place {
+            Place::Inline => true,
+            Place::Compute => self == Self::Worker,
+            Place::Host => self == Self::Lane,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Running a task and what follows from it: its successors are released, and the thread may go on with one of them.
+
+use super::{
+    core::Core,
+    current_task::CurrentTask,
+    latch::Latch,
+    node::{Node, Successor},
+    place::{Place, Runner},
+};
+use crate::{
+    error::{Cause, Failure},
+    observe::task_span,
+};
+use anabranch_par::keep_denormals;
+use smallvec::SmallVec;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// After this many tasks, each of which made the next one ready, a thread looks at its queue again: an endless chain must not
+/// starve the queued tasks.
+const MAX_CHAIN: usize = 64;
+
+impl Node {
+    /// Runs the task as a job from the queue of the workers or of the lanes.
+    pub(super) fn run_as_job(self) {
+        let runner = if self.place == Place::Host { Runner::Lane } else { Runner::Worker };
+        if self.claim() {
+            self.run_on(runner);
+        }
+    }
+
+    /// Runs the claimed task on this thread, and then tasks that it made ready and that may run here.
+    pub(super) fn run_on(self, runner: Runner) {
+        // SAFETY: the thread that has claimed a task counts it as completed, in `retire`, and not before.
+        let core = unsafe { self.core() };
+        let mut next = Some(self);
+        let mut done = 0;
+        while let Some(node) = next {
+            node.execute(core);
+            next = node.retire(core, runner);
+            done += 1;
+            if done == MAX_CHAIN
+                && let Some(node) = next.take()
+            {
+                node.unclaim();
+                core.executor.enqueue(node);
+            }
+        }
+    }
+
+    /// Runs or skips the body, and keeps the failure if there is one.
+    fn execute(&self, core: &Core) {
+        let _current = CurrentTask::enter(core.id());
+        let _span = task_span(&self.label);
+        // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
+        let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(|| self.run_or_skip(core))));
+        let cause = match outcome {
+            Ok(Ok(())) => return,
+            Ok(Err(cause)) => cause,
+            Err(payload) => Cause::from_panic(payload, None),
+        };
+        let failure = Arc::new(Failure::new(self.id, self.label.clone(), cause));
+        if failure.cause.is_reported() {
+            core.failures.add(&failure);
+        }
+        self.fail(failure);
+    }
+
+    fn run_or_skip(&self, core: &Core) -> Result<(), Cause> {
+        let cause = match self.poison() {
+            Some(failure) => Cause::skipped(&failure),
+            None if self.is_cancelled() => Cause::Cancelled,
+            None => {
+                let compute = core.executor.compute();
+                // Parallel loops inside the task run on the threads of the runtime.
+                return compute.pool().install(|| self.task().run_body(compute));
+            }
+        };
+        let why = Arc::new(Failure::new(self.id, self.label.clone(), cause.clone()));
+        if !self.observes {
+            core.count_skipped(&why);
+        }
+        self.task().skip_body(&why);
+        Err(cause)
+    }
+
+    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for one that may
+    /// follow on this thread, which is returned.
+    fn retire(self, core: &Core, runner: Runner) -> Option<Self> {
+        let mut next = None;
+        let mut latches = SmallVec::<[Arc<Latch>; 2]>::new();
+        let mut replaced = SmallVec::<[Arc<Failure>; 1]>::new();
+        self.complete(|successor, poison| match successor {
+            Successor::Latch(latch) => latches.push(latch),
+            Successor::Task { node, needs } => {
+                if let Some(failure) = poison.filter(|failure| needs.is_broken_by(failure)) {
+                    replaced.extend(node.poison_with(failure));
+                }
+                if node.release() {
+                    next = node.become_ready(next.take(), core, runner);
+                }
+            }
+        });
+        if self.contends() {
+            for node in core.conflicts.finished(&self) {
+                next = node.start(next, core, runner);
+            }
+        }
+        // Not under a lock: errors are the program's own, and so are their destructors.
+        drop(replaced);
+        // A waker is the program's code. It may take long, or run a task that waits for the one in hand.
+        if !latches.is_empty()
+            && let Some(node) = next.take()
+        {
+            node.unclaim();
+            core.executor.enqueue(node);
+        }
+        // After this the task must not use the runtime, which may be gone if no other task is in flight.
+        let last_reference = core.complete_task();
+        // Last: a thread that waits for the latch must find the task counted as completed.
+        latches.iter().for_each(|latch| latch.release());
+        drop(last_reference);
+        next
+    }
+
+    /// All dependencies of this task are done. The thread that found this may go on with one task, `next` so far. Returns the
+    /// task that it goes on with.
+    fn become_ready(self, next: Option<Self>, core: &Core, runner: Runner) -> Option<Self> {
+        if !self.contends() {
+            return self.start(next, core, runner);
+        }
+        let start = core.conflicts.eligible(&self);
+        start.into_iter().fold(next, |next, node| node.start(next, core, runner))
+    }
+
+    /// This task can start: it follows on this thread, and `next` is queued, or the other way round. Returns the task that
+    /// follows.
+    fn start(self, next: Option<Self>, core: &Core, runner: Runner) -> Option<Self> {
+        let is_preferred = next.is_none() || self.place == Place::Inline;
+        if !is_preferred || !core.executor.may_follow(runner, self.place) {
+            core.executor.enqueue(self);
+            return next;
+        }
+        if !self.claim() {
+            // A waiting thread was faster.
+            return next;
+        }
+        if let Some(other) = next {
+            other.unclaim();
+            core.executor.enqueue(other);
+        }
+        Some(self)
+    }
+
+    /// Ends the submission of a task with this many unfinished dependencies. Runs or queues the task if it is ready.
+    pub(super) fn finish_submission(&self, dependencies: u32, core: &Core) {
+        if self.wait_for_dependencies(dependencies)
+            && let Some(node) = self.clone().become_ready(None, core, Runner::Program)
+        {
+            node.run_on(Runner::Program);
+        }
+    }
+}

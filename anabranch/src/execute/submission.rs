@@ -1,0 +1,137 @@
+//! Submitting a task: everything that happens under the lock of the runtime's state.
+
+use super::{
+    compute::Compute,
+    core::{Core, State},
+    current_task::CurrentTask,
+    node::{Body, Head, Needs, Node},
+    place::Place,
+};
+use crate::{
+    error::{Cause, Failure},
+    label::TaskLabel,
+    observe::TaskRecord,
+};
+use anabranch_graph::{Access, Effect, GraphError};
+use std::sync::Arc;
+
+/// A task as the program declared it, without the types of its accesses and of its function.
+pub(crate) struct Submission<'a> {
+    pub(crate) label: &'a TaskLabel,
+    pub(crate) accesses: &'a [Access],
+    pub(crate) effects: &'a [Effect],
+    pub(crate) priority: i32,
+    pub(crate) place: Place,
+    /// Whether the task only looks at data, as a fence does. Cancellation tokens do not cancel such a task, and the next
+    /// report does not count it if it is skipped.
+    pub(crate) observes: bool,
+    /// Further facts for the recorder, in a recorded runtime.
+    pub(crate) record: Option<&'a TaskRecord>,
+}
+
+impl Submission<'_> {
+    /// Whether the task may conflict with others: be in no order with them, and yet not run at the same time.
+    fn contends(&self) -> bool {
+        self.effects.iter().any(|effect| !effect.order.is_in_order())
+    }
+}
+
+impl Core {
+    /// Submits a task: derives its dependencies, makes it a node, links the node and lets it go.
+    ///
+    /// `make_node` is called once, with the head of the node and the versions of the accessed buffers. It attaches the memory
+    /// of these versions and puts the body of the task behind the head. It runs under the lock, so it must not drop a handle
+    /// to a buffer or host object. If the system refuses memory, the graph has accepted the task already, so `make_node`
+    /// gives it a body that fails.
+    ///
+    /// # Errors
+    /// If the graph refuses the task. Nothing is submitted then.
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        task: &Submission<'_>,
+        make_node: &mut dyn FnMut(Head, &[u32]) -> Node,
+    ) -> Result<Node, GraphError> {
+        self.wait_for_room();
+        let forgotten;
+        let (node, dependencies) = {
+            let mut state = self.state.lock();
+            let State { graphs, tasks, token, barrier } = &mut *state;
+            forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
+            let is_done = |task| tasks.is_forgettable(task);
+            let submitted = graphs.submit(task.label, task.accesses, task.effects, task.record, &is_done)?;
+            let mut head = Head::new(submitted.id, task.label.clone(), task.place, self);
+            head.observes = task.observes;
+            head.token = token.clone().filter(|_| !task.observes);
+            head.contention = task.contends().then(|| task.effects.into());
+            head.priority = task.priority;
+            let node = make_node(head, &submitted.versions);
+            let mut dependencies = 0;
+            for dependency in &submitted.dependencies {
+                dependencies += u32::from(tasks.link(&node, dependency));
+            }
+            barrier.take_if(|barrier| barrier.is_done());
+            if let Some(barrier) = barrier {
+                dependencies += u32::from(barrier.add_successor(&node, Needs::End));
+            }
+            tasks.insert(node.clone());
+            if self.watchdog.is_sample(node.id) {
+                self.watchdog.sample(self.in_flight.is_idle());
+            }
+            self.in_flight.submit();
+            (node, dependencies)
+        };
+        // Outside the lock: errors are the program's own, and so are their destructors.
+        drop(forgotten);
+        node.finish_submission(dependencies, self);
+        self.executor.after_submission();
+        Ok(node)
+    }
+
+    /// Submits a barrier, an epoch that the program asks for: it comes after every live task, and every task that is
+    /// submitted before it completes comes after it.
+    ///
+    /// Unlike an epoch of the graph, a barrier is known to the live tasks only. In the graph it would become the last writer
+    /// of everything, and a later reader could not find the failure of the task that really wrote its data. Recorded graphs
+    /// do have an epoch: the captures of the barrier, which are a fence right before it.
+    pub(crate) fn submit_barrier(self: &Arc<Self>, label: TaskLabel) -> Node {
+        let (node, dependencies) = {
+            let mut state = self.state.lock();
+            let State { graphs, tasks, barrier, .. } = &mut *state;
+            let head = Head::new(graphs.barrier_id(), label, Place::Inline, self);
+            let node = Node::new(head, BarrierBody);
+            let dependencies =
+                tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
+            *barrier = Some(node.clone());
+            tasks.insert(node.clone());
+            self.in_flight.submit();
+            (node, dependencies)
+        };
+        node.finish_submission(dependencies, self);
+        node
+    }
+
+    /// Blocks while the limit of tasks in flight is reached, so that an endless stream of tasks needs bounded memory. Never
+    /// blocks a task that submits tasks: it may be one of those in flight.
+    #[inline]
+    fn wait_for_room(&self) {
+        if self.in_flight.is_full() && !CurrentTask::is_of(self.id()) {
+            if self.executor.run_while(|| self.in_flight.is_full()) {
+                return;
+            }
+            while self.in_flight.is_full() {
+                self.in_flight.block(self.watch_interval(), || self.look_around());
+            }
+        }
+    }
+}
+
+/// The body of a barrier, which only has its place in the order.
+struct BarrierBody;
+
+impl Body for BarrierBody {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn skip(&mut self, _: &Arc<Failure>) {}
+}

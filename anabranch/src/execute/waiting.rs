@@ -1,0 +1,77 @@
+//! Waiting for tasks.
+//!
+//! A thread that waits for all tasks helps with host tasks that it waits for. A thread that waits for one task runs that task
+//! or none: a task that it does not wait for must not delay it. In a seeded runtime, where waiting threads run all tasks,
+//! they run whatever the seed says. A thread that finds nothing to do spins for a moment, parks, and looks around now and
+//! then (see [`Watchdog`](crate::observe::Watchdog)).
+//!
+//! Waiting inside a task of the same runtime is an error, because the task would wait for itself: see
+//! [`current_task`](super::current_task). The check comes first in every function that may wait, also if there is nothing to
+//! wait for, so that the error does not depend on the schedule.
+
+use super::{core::Core, event::Event, latch::Latch, node::Node};
+use crate::observe::{Progress, wait_span};
+use anabranch_graph::TaskId;
+use std::{sync::Arc, time::Duration};
+
+impl Core {
+    /// Waits for a latch. Meanwhile runs host tasks that the latch waits for and that no thread has claimed.
+    pub(crate) fn wait_for(&self, latch: &Latch, call: &'static str) {
+        let _span = wait_span(call);
+        let mut helps = true;
+        latch.event.wait(
+            || helps && self.executor.help_until(latch.last, &mut helps),
+            self.watch_interval(),
+            || self.look_around(),
+        );
+    }
+
+    /// Waits for an event that this task sets. The calling thread runs the task, if it can start, and no other.
+    pub(crate) fn wait_for_task(&self, node: &Node, event: &Event, call: &'static str) {
+        let _span = wait_span(call);
+        event.wait(|| self.executor.help_with(node), self.watch_interval(), || self.look_around());
+    }
+
+    /// Runs tasks until the event is set or no task can start, in a seeded runtime: for futures, which never block.
+    pub(crate) fn run_until(&self, event: &Event) {
+        self.executor.run_until(event);
+    }
+
+    /// A latch for all tasks submitted so far.
+    pub(crate) fn latch(&self) -> Arc<Latch> {
+        let state = self.state.lock();
+        let latch = Latch::new(TaskId(state.graphs.live().len()));
+        state.tasks.iter().for_each(|node| node.add_latch_if_last(&latch));
+        drop(state);
+        latch.release();
+        latch
+    }
+
+    /// Forgets completed tasks and frees their memory.
+    pub(crate) fn forget_completed(&self) {
+        self.state.lock().tasks.forget_completed();
+    }
+
+    /// Notes that the program waits for all tasks, for the warning about programs that do that often.
+    pub(crate) fn count_wait(&self) {
+        self.watchdog.count_wait(self.in_flight.submitted());
+    }
+
+    /// Looks for tasks to run and for reasons to warn, on a thread that has been blocked for a while.
+    pub(super) fn look_around(&self) {
+        // Another thread, which ran the task that this one waits for, may have left ready tasks behind.
+        self.executor.run_while(|| true);
+        let live: Vec<Node> = self.state.lock().tasks.iter().cloned().collect();
+        let progress = live.iter().filter(|node| !node.is_done()).map(|node| Progress {
+            id: node.id,
+            label: &node.label,
+            is_running: node.is_claimed(),
+        });
+        self.watchdog.look(self.in_flight.completed(), self.conflicts.waiting(), progress);
+    }
+
+    /// How often a blocked thread does that.
+    pub(super) fn watch_interval(&self) -> Duration {
+        self.executor.watch_interval(self.watchdog.interval())
+    }
+}

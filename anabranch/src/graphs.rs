@@ -1,0 +1,27 @@
+//! The recorded graphs of a runtime, as drawings.
+
+use crate::runtime::Runtime;
+use anabranch_graph::print::Drawing;
+
+impl Runtime {
+    /// The task graph so far, if the graphs of this runtime are [recorded](crate::Builder::record_graphs).
+    ///
+    /// ```
+    /// use anabranch::{graph::print::Format, prelude::*};
+    ///
+    /// let rt = Runtime::builder().record_graphs(true).build()?;
+    /// let u = rt.buffer::<f32, 1>([8]).named("u");
+    /// rt.task("fill").over([8]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0))?;
+    /// let drawing = rt.task_graph().expect("graphs are recorded");
+    /// assert!(drawing.render(Format::Dot).contains("fill"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn task_graph(&self) -> Option<Drawing> {
+        self.core.recorder(|recorder| recorder.tasks())
+    }
+
+    /// The command graphs of all nodes so far, in a [dry run](crate::Builder::dry_run).
+    pub fn command_graph(&self) -> Option<Drawing> {
+        self.core.recorder(|recorder| recorder.commands()).flatten()
+    }
+}

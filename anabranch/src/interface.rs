@@ -1,0 +1,63 @@
+//! The types and traits behind the builder: what a program writes only in signatures of its own.
+//!
+//! A program that calls `rt.task("…").over(…).read(…).kernel(…)` needs none of these names. A function that takes or returns
+//! a half-built task does:
+//!
+//! ```
+//! use anabranch::{
+//!     interface::{Append, Once, TaskBuilder, Write},
+//!     prelude::*,
+//! };
+//!
+//! type Whole = anabranch::grid::All;
+//!
+//! /// Declares that a host task updates the whole buffer.
+//! fn updating<'rt, L>(
+//!     task: TaskBuilder<'rt, 0, Once, L>,
+//!     buffer: &Buffer<f64, 1>,
+//! ) -> TaskBuilder<'rt, 0, Once, L::Longer>
+//! where
+//!     L: Append<Write<f64, 1, Whole>>,
+//! {
+//!     task.update(buffer, all())
+//! }
+//! # let rt = Runtime::new()?;
+//! # let u = rt.buffer_from(&[1.0])?;
+//! # updating(rt.task("double").once(), &u).host(|(u,)| u[[0]] *= 2.0)?;
+//! # assert_eq!(rt.fence(&u)?.wait()?[[0]], 2.0);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! The traits of accesses and captures are sealed: other crates can use them, but not implement them.
+//!
+//! | part of the interface | types and traits |
+//! |---|---|
+//! | building a task | [`NewTask`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Collective`] |
+//! | accesses to buffers | [`Read`], [`Write`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
+//! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`] |
+//! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
+//! | results of host functions | [`HostResult`] |
+//! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
+//! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`ObjectCapture`], [`Fenceable`] |
+//! | ranks of `ndarray` arrays | [`Rank`], [`Shape`] |
+
+pub use crate::{
+    data::{
+        bound::BoundBuffer,
+        buffer::Part,
+        element::{Rank, Shape},
+        host_object::ObjectCapture,
+    },
+    submit::{
+        access::{Access, KernelAccess, Read, Write},
+        access_list::{AccessList, Append, KernelAccessList},
+        capture::{Capture, CaptureMode, Captures, Copies, Fenceable, Moves},
+        declaration::Declaration,
+        effect::{Effect, Exclusive, Relaxed, Sequential},
+        host_result::HostResult,
+        index_space::{Collective, IndexSpace, Once, Over},
+        operator::{And, Custom, Max, Min, Or, Product, Sum},
+        reduce::{BoundReduction, Reduce},
+        task::{NewTask, TaskBuilder},
+    },
+};

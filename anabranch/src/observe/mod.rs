@@ -1,0 +1,13 @@
+//! Observing a program: failures for the next report, warnings, spans, recorded graphs and dry runs.
+
+mod failures;
+mod recorder;
+mod spans;
+mod watchdog;
+
+pub(crate) use self::{
+    failures::UnreportedFailures,
+    recorder::{Recorder, TaskRecord},
+    spans::{task_span, wait_span},
+    watchdog::{Progress, Watchdog},
+};

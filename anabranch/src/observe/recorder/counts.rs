@@ -1,0 +1,60 @@
+//! The numbers in the summary of a dry run.
+
+use super::names::Names;
+use anabranch_graph::{
+    BufferId,
+    command::{Command, CommandKind},
+};
+use anabranch_grid::Region;
+use std::fmt;
+
+#[derive(Default)]
+pub(super) struct Counts {
+    nodes: u16,
+    pub(super) tasks: u64,
+    commands: u64,
+    pushes: u64,
+    messages: u64,
+    bytes: u64,
+    /// The number of commands of the node that has most.
+    most: u64,
+}
+
+impl Counts {
+    pub(super) fn new(nodes: u16) -> Self {
+        Self { nodes, ..Self::default() }
+    }
+
+    /// Counts a command, and the messages that it sends.
+    pub(super) fn add(&mut self, command: &Command, names: &Names) {
+        self.commands += 1;
+        self.most = self.most.max(command.id.0);
+        let mut send = |buffer: BufferId, region: &Region<3>, targets: usize| {
+            self.messages += targets as u64;
+            self.bytes += (region.len() * names.element_size(buffer) * targets) as u64;
+        };
+        match &command.kind {
+            CommandKind::Push { buffer, targets } => {
+                targets.iter().for_each(|target| send(*buffer, &target.region, 1));
+                self.pushes += 1;
+            }
+            CommandKind::PushPartials { buffer, region, targets, .. } => {
+                send(*buffer, region, targets.len());
+                self.pushes += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, tasks, commands, pushes, messages, bytes, most } = self;
+        write!(
+            f,
+            "dry run for {nodes} nodes: {tasks} tasks, {commands} commands ({most} on the node that has most), \
+             {pushes} pushes in {messages} messages, {:.1} MB between nodes",
+            *bytes as f64 / 1e6,
+        )
+    }
+}

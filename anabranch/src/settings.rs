@@ -1,0 +1,119 @@
+//! Settings of a runtime: their defaults, the environment variables that change them, and their checks.
+
+use crate::error::Error;
+use anabranch_graph::command::CommandGraph;
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The path of the file to which the graphs are written when the runtime ends.
+const PRINT_GRAPHS: &str = "ANABRANCH_PRINT_GRAPHS";
+
+/// The number of nodes of a dry run.
+const DRY_RUN_NODES: &str = "ANABRANCH_DRY_RUN_NODES";
+
+/// The range of the number of nodes, in words.
+const NODES: &str = "a number from 1 to 4096";
+
+/// The settings of a runtime. `None` means: as the environment says, or the default.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) threads: Option<usize>,
+    pub(crate) pin: Option<bool>,
+    pub(crate) max_in_flight: usize,
+    pub(crate) host_lanes: usize,
+    pub(crate) name: String,
+    pub(crate) seed: Option<u64>,
+    pub(crate) patience: Duration,
+    pub(crate) record: RecordSettings,
+}
+
+/// What a runtime records about its program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordSettings {
+    /// Keep the graphs for the program to ask for.
+    pub(crate) graphs: bool,
+    /// Write the graphs to this file when the runtime ends.
+    pub(crate) path: Option<PathBuf>,
+    /// Generate the commands of a dry run for this many nodes.
+    pub(crate) nodes: Option<u16>,
+}
+
+impl RecordSettings {
+    /// Whether there is anything to record.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.graphs || self.path.is_some() || self.nodes.is_some()
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            pin: None,
+            max_in_flight: 4096,
+            host_lanes: 16,
+            name: "anabranch-".into(),
+            seed: None,
+            patience: Duration::from_secs(10),
+            record: RecordSettings::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The settings with those that the environment overrides.
+    pub(crate) fn with_environment(mut self) -> Result<Self, Error> {
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(path) = variable(PRINT_GRAPHS) {
+            self.record.path = Some(path.into());
+        }
+        if let Some(nodes) = variable(DRY_RUN_NODES) {
+            let number = nodes.to_str().and_then(|nodes| nodes.parse().ok());
+            let wrong = || out_of_range(DRY_RUN_NODES, nodes.display(), NODES);
+            self.record.nodes = Some(number.ok_or_else(wrong)?);
+        }
+        Ok(self)
+    }
+
+    /// Checks the settings and returns the number of compute threads.
+    pub(crate) fn check(&self) -> Result<usize, Error> {
+        if let Some(nodes) = self.record.nodes
+            && !(1..=CommandGraph::MAX_NODES).contains(&nodes)
+        {
+            return Err(out_of_range("the number of nodes of a dry run", nodes, NODES));
+        }
+        if let Some(path) = &self.record.path
+            && let Err(range) = check_path(path)
+        {
+            return Err(out_of_range(PRINT_GRAPHS, path.display(), range));
+        }
+        let threads = self.threads.map_or_else(anabranch_par::default_threads, Ok)?;
+        let at_least_one =
+            [("threads", threads), ("max_in_flight", self.max_in_flight), ("host_lanes", self.host_lanes)];
+        for (setting, value) in at_least_one {
+            if value == 0 {
+                return Err(out_of_range(setting, value, "1 or more"));
+            }
+        }
+        Ok(threads)
+    }
+}
+
+fn out_of_range(setting: &'static str, value: impl ToString, range: &'static str) -> Error {
+    Error::Setting { setting, value: value.to_string(), range }
+}
+
+/// Checks that graphs can be written to a file with this name; if not, returns the names that are possible.
+#[cfg(feature = "print")]
+fn check_path(path: &Path) -> Result<(), &'static str> {
+    let format = anabranch_graph::print::Format::from_path(path);
+    format.map(|_| ()).map_err(|_| "a path that ends in .svg, .dot, .mmd or .json")
+}
+
+#[cfg(not(feature = "print"))]
+fn check_path(_: &Path) -> Result<(), &'static str> {
+    Err("no value: this program is built without the feature `print` of `anabranch`, which draws graphs")
+}

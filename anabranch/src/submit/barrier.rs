@@ -1,0 +1,80 @@
+//! Barriers: epochs that the program asks for, with captures right before them.
+//!
+//! A barrier comes after everything before it and before everything after it. How that is done without an epoch in the graph
+//! is explained at [`Core::submit_barrier`]. The captures of a barrier are one fence right before it.
+
+use super::{
+    capture::{Captures, Copies},
+    fence::{self, Fence},
+};
+use crate::{
+    error::Error,
+    execute::{Core, Latch},
+    label::TaskLabel,
+};
+use std::{
+    fmt,
+    future::Future,
+    panic::Location,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+/// An epoch that the program has asked for: see [`Runtime::barrier`](crate::Runtime::barrier).
+///
+/// It is a `Future`, and a thread can [wait](Self::wait) for it. It orders tasks whether or not a thread waits for it.
+pub struct Barrier<R> {
+    captured: Fence<R>,
+    epoch: Arc<Latch>,
+    core: Arc<Core>,
+}
+
+impl<R: Send + 'static> Barrier<R> {
+    pub(crate) fn submit<C: Captures<Copies, Output = R>>(
+        core: &Arc<Core>,
+        location: &'static Location<'static>,
+        captures: C,
+    ) -> Result<Self, Error> {
+        let captured = fence::submit::<Copies, _>(core, "barrier", true, location, captures)?;
+        let epoch = core.submit_barrier(TaskLabel { name: "barrier".into(), location });
+        Ok(Self { captured, epoch: epoch.latch(), core: Arc::clone(core) })
+    }
+
+    /// Waits until everything before the barrier is done.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] with all failures since the last synchronisation. [`Error::WaitInsideTask`].
+    pub fn wait(self) -> Result<R, Error> {
+        const CALL: &str = "Barrier::wait";
+        self.core.check_outside(CALL)?;
+        self.core.wait_for(&self.epoch, CALL);
+        self.core.report()?;
+        self.captured.wait()
+    }
+
+    /// Whether everything before the barrier is done.
+    pub fn is_ready(&self) -> bool {
+        self.epoch.event.is_set()
+    }
+}
+
+impl<R> Future for Barrier<R> {
+    type Output = Result<R, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Err(error) = self.core.check_outside("Barrier::poll") {
+            return Poll::Ready(Err(error));
+        }
+        self.core.run_until(&self.epoch.event);
+        ready!(self.epoch.event.poll(context));
+        self.core.report()?;
+        Pin::new(&mut self.captured).poll(context)
+    }
+}
+
+impl<R> fmt::Debug for Barrier<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier").field("ready", &self.epoch.event.is_set()).finish_non_exhaustive()
+    }
+}

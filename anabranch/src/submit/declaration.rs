@@ -1,0 +1,249 @@
+//! The declaration of a task: the regions of its accesses, computed by the range mappers for every chunk, and checked.
+
+use crate::{
+    data::{
+        bound::{BoundBuffer, Regions},
+        buffer::{Buffer, BufferInner},
+        element::Element,
+        host_object::ObjectInner,
+        owner::{self, Owner},
+    },
+    error::{DeclarationError, Error, Mistake},
+    execute::Core,
+    label::{Label, TaskLabel},
+    observe::TaskRecord,
+};
+use anabranch_graph::{
+    Access, Effect, GraphError, Mode, Order,
+    command::{BufferAccess, Reduction, erase},
+};
+use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
+
+/// The declaration of a task, while its accesses are collected.
+#[derive(Debug)]
+pub struct Declaration<'a, const K: usize> {
+    pub(super) core: &'a Arc<Core>,
+    pub(super) task: &'a TaskLabel,
+    whole: Chunk<K>,
+    pub(super) chunks: &'a [Chunk<K>],
+    pub(super) accesses: SmallVec<[Access; 2]>,
+    pub(super) effects: SmallVec<[Effect; 2]>,
+    pub(super) priority: i32,
+    /// In a recorded runtime, facts for the recorder.
+    pub(super) record: Option<Box<TaskRecord>>,
+}
+
+impl<'a, const K: usize> Declaration<'a, K> {
+    pub(super) fn new(
+        core: &'a Arc<Core>,
+        task: &'a TaskLabel,
+        whole: Chunk<K>,
+        chunks: &'a [Chunk<K>],
+    ) -> Self {
+        Self {
+            core,
+            task,
+            whole,
+            chunks,
+            accesses: SmallVec::new(),
+            effects: SmallVec::new(),
+            priority: 0,
+            record: core.is_recorded().then(Box::default),
+        }
+    }
+
+    /// Declares an access to a buffer.
+    pub(super) fn buffer<T: Element, const D: usize>(
+        &mut self,
+        buffer: Buffer<T, D>,
+        mapper: impl RangeMapper<K, D> + 'static,
+        mode: Mode,
+    ) -> Result<BoundBuffer<T, D>, Error> {
+        let regions = self.regions(&buffer.inner, &mapper, mode)?;
+        if let Some(record) = &mut self.record {
+            let mapper = erase(mapper, buffer.extent());
+            record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
+            record.buffers.push(buffer.inner.label().to_string());
+        }
+        Ok(BoundBuffer::new(buffer, regions))
+    }
+
+    /// Computes and checks the regions of all chunks, and adds the access with the region of the whole task.
+    fn regions<const D: usize>(
+        &mut self,
+        inner: &BufferInner<D>,
+        mapper: &dyn RangeMapper<K, D>,
+        mode: Mode,
+    ) -> Result<Regions<D>, Error> {
+        self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
+        let extent = inner.extent;
+        let all = GridBox::full(extent);
+        let map = |chunk: &Chunk<K>| {
+            let region = mapper.map(chunk, extent);
+            if region.boxes().iter().all(|range| all.contains(range)) {
+                return Ok(region);
+            }
+            Err(self.mistake(
+                &inner.label(),
+                Mistake::OutsideBuffer {
+                    extent: extent.to_string(),
+                    region: region.to_string(),
+                    mapper: mapper.describe(),
+                    chunk: chunk.range.to_string(),
+                },
+            ))
+        };
+        let whole = map(&self.whole)?;
+        let (region, regions) = if let [only] = self.chunks
+            && only.range == self.whole.range
+        {
+            (whole.cast(), Regions::from_buf([whole]))
+        } else {
+            let regions = self.chunks.iter().map(map).collect::<Result<Regions<D>, _>>()?;
+            self.check_monotonic(inner, mapper, &regions, &whole)?;
+            let region = if mode.writes() { self.written(inner, mapper, &regions, whole)? } else { whole };
+            (region.cast(), regions)
+        };
+        self.accesses.push(Access { buffer: inner.id, region, mode });
+        Ok(regions)
+    }
+
+    /// Declares a reduction to a whole buffer.
+    pub(super) fn reduction<T: Element, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        mode: Mode,
+    ) -> Result<(), Error> {
+        let inner = &*buffer.inner;
+        self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
+        let region = Region::from(GridBox::full(inner.extent)).cast();
+        self.accesses.push(Access { buffer: inner.id, region, mode });
+        if let Some(record) = &mut self.record {
+            record.reductions.push(Reduction { buffer: inner.id, include_current: mode.reads() });
+            record.buffers.push(inner.label().to_string());
+        }
+        Ok(())
+    }
+
+    /// Checks that the region of the whole index space contains the regions of all chunks.
+    fn check_monotonic<const D: usize>(
+        &self,
+        buffer: &BufferInner<D>,
+        mapper: &dyn RangeMapper<K, D>,
+        regions: &[Region<D>],
+        whole: &Region<D>,
+    ) -> Result<(), Error> {
+        let Some(i) = regions.iter().position(|region| !whole.contains(region)) else { return Ok(()) };
+        Err(self.mistake(
+            &buffer.label(),
+            Mistake::NotMonotonic {
+                mapper: mapper.describe(),
+                chunk: self.chunks[i].range.to_string(),
+                region: regions[i].to_string(),
+                whole: whole.to_string(),
+            },
+        ))
+    }
+
+    /// The region that all chunks together write. Checks that no element is written twice.
+    fn written<const D: usize>(
+        &self,
+        buffer: &BufferInner<D>,
+        mapper: &dyn RangeMapper<K, D>,
+        regions: &[Region<D>],
+        whole: Region<D>,
+    ) -> Result<Region<D>, Error> {
+        if let [only] = regions {
+            return Ok(only.clone());
+        }
+        let points: u128 = regions.iter().map(|region| region.len() as u128).sum();
+        if are_ascending(regions) && points == whole.len() as u128 {
+            return Ok(whole);
+        }
+        let union = regions.iter().fold(Region::empty(), |all, region| all.union(region));
+        if union.len() as u128 == points {
+            return Ok(if union.len() == whole.len() { whole } else { union });
+        }
+        for (i, first) in regions.iter().enumerate() {
+            for (j, second) in regions[..i].iter().enumerate() {
+                if first.intersects(second) {
+                    return Err(self.mistake(
+                        &buffer.label(),
+                        Mistake::OverlappingWrites {
+                            mapper: mapper.describe(),
+                            chunks: [j, i].map(|c| self.chunks[c].range.to_string()),
+                            common: first.intersection(second).to_string(),
+                        },
+                    ));
+                }
+            }
+        }
+        unreachable!("regions that share no point have as many points as their union")
+    }
+
+    /// Declares an effect on a host object.
+    pub(super) fn object<T>(&mut self, object: &ObjectInner<T>, order: Order) -> Result<(), Error> {
+        self.check_runtime(&object.owner, &|| object.label())?;
+        if self.effects.iter().any(|effect| effect.object == object.id) {
+            return Err(Error::TwoEffects { task: self.task.clone(), object: object.label() });
+        }
+        self.effects.push(Effect { object: object.id, order });
+        if let Some(record) = &mut self.record {
+            record.objects.push(object.label());
+        }
+        Ok(())
+    }
+
+    /// Checks that a buffer or object belongs to the runtime of this task.
+    fn check_runtime(&self, owner: &Weak<dyn Owner>, label: &dyn Fn() -> String) -> Result<(), Error> {
+        if owner::is_owned_by(owner, self.core) {
+            return Ok(());
+        }
+        Err(Error::OtherRuntime { what: label() })
+    }
+
+    /// Translates an error of the graph into the terms of the program. `buffers` are the label and the rank of the buffer of
+    /// each access.
+    pub(super) fn explain(&self, error: GraphError, buffers: &[(Label, usize)]) -> Error {
+        let at = |access: usize, region: &Region<3>, mistake: fn(String) -> Mistake| {
+            let (label, rank) = &buffers[access];
+            self.mistake(label, mistake(in_rank(region, *rank)))
+        };
+        match error {
+            GraphError::NeverWritten { access, missing } => {
+                at(access, &missing, |missing| Mistake::NeverWritten { missing })
+            }
+            GraphError::Overlap { accesses: [access, _], common } => {
+                at(access, &common, |common| Mistake::OverlappingAccesses { common })
+            }
+            // Regions were checked against the buffer when they were mapped.
+            other => unreachable!("{other}"),
+        }
+    }
+
+    fn mistake(&self, buffer: &Label, mistake: Mistake) -> Error {
+        Box::new(DeclarationError { task: self.task.clone(), buffer: buffer.clone(), mistake }).into()
+    }
+}
+
+/// Whether each region is one box behind the previous one along the first dimension. Then no two regions have a point in
+/// common. This recognises the results of the usual splits and mappers without a union.
+fn are_ascending<const D: usize>(regions: &[Region<D>]) -> bool {
+    D > 0
+        && regions.windows(2).all(|pair| match (pair[0].boxes(), pair[1].boxes()) {
+            ([before], [after]) => before.max()[0] <= after.min()[0],
+            _ => false,
+        })
+}
+
+/// Prints a region of a buffer with as many dimensions as the buffer has.
+fn in_rank(region: &Region<3>, rank: usize) -> String {
+    match rank {
+        0 => region.cast::<0>().to_string(),
+        1 => region.cast::<1>().to_string(),
+        2 => region.cast::<2>().to_string(),
+        _ => region.to_string(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Declared effects on host objects, and their orders.
+
+use super::{access::Access, declaration::Declaration, sealed::Sealed};
+use crate::{
+    data::host_object::{HostObject, ObjectMut, ObjectRef},
+    error::Error,
+    label::Label,
+};
+use anabranch_graph::Order;
+use std::marker::PhantomData;
+
+/// A declared [effect](super::task::TaskBuilder::effect).
+#[derive(Debug)]
+pub struct Effect<T, O> {
+    object: HostObject<T>,
+    _order: PhantomData<O>,
+}
+
+impl<T, O> Effect<T, O> {
+    pub(super) fn on(object: HostObject<T>) -> Self {
+        Self { object, _order: PhantomData }
+    }
+}
+
+/// The order of [`sequential()`] effects.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequential;
+
+/// The order of [`exclusive()`] effects.
+#[derive(Clone, Copy, Debug)]
+pub struct Exclusive;
+
+/// The order of [`relaxed()`] effects.
+#[derive(Clone, Copy, Debug)]
+pub struct Relaxed;
+
+/// The order of fences: like [`Sequential`], except that later tasks depend only on the end of the fence, not on its success.
+#[derive(Clone, Copy, Debug)]
+pub struct Observe;
+
+/// An effect in the order of submission: the task gets `&mut` to the object, before or after every other effect on it. See
+/// [the guide](crate::guide::orders) on all orders.
+pub fn sequential() -> Sequential {
+    Sequential
+}
+
+/// An effect without an order: the task gets `&mut` to the object while no other task has it, before or after other exclusive
+/// and relaxed effects. By choosing it the program promises that this order does not matter. No thread waits for the object:
+/// the runtime starts ready tasks that do not conflict. See [the guide](crate::guide::orders) on all orders.
+pub fn exclusive() -> Exclusive {
+    Exclusive
+}
+
+/// An effect without an order that shares the object: the task gets `&` to it, at the same time as other tasks with relaxed
+/// effects. For objects that synchronise themselves, and for reading. See [the guide](crate::guide::orders) on all orders.
+pub fn relaxed() -> Relaxed {
+    Relaxed
+}
+
+impl<T, O> Sealed for Effect<T, O> {}
+
+/// The guards of effects are locks that are always free, thanks to the graph and the scheduler of conflicts.
+macro_rules! effect {
+    ($order:ident, $guard:ident, $lock:ident, $as:ident, [$($view:tt)*], [$($bound:tt)*]) => {
+        impl<T: Send $($bound)* + 'static, const K: usize> Access<K> for Effect<T, $order> {
+            type Bound = HostObject<T>;
+            type Guard<'b> = $guard<'b, T>;
+            type View<'v> = &'v $($view)* T;
+
+            fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
+                declaration.object(&self.object.inner, Order::$order)?;
+                Ok(self.object)
+            }
+
+            fn attach(_: &mut Self::Bound, _: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+                Ok(())
+            }
+
+            fn label(_: &Self::Bound) -> Option<(Label, usize)> {
+                None
+            }
+
+            unsafe fn guard(bound: &Self::Bound, _: usize) -> Self::Guard<'_> {
+                bound.inner.$lock()
+            }
+
+            fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
+                guard.$as().expect("a host object has its value until it is captured")
+            }
+        }
+    };
+}
+
+effect!(Sequential, ObjectMut, lock, as_mut, [mut], []);
+effect!(Observe, ObjectMut, lock, as_mut, [mut], []);
+effect!(Exclusive, ObjectMut, lock, as_mut, [mut], []);
+effect!(Relaxed, ObjectRef, share, as_ref, [], [+ Sync]);

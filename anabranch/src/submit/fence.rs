@@ -1,0 +1,178 @@
+//! Fences: the values of buffers and host objects at one point of the stream of tasks.
+//!
+//! A fence is a task. It reads buffers and *observes* host objects: it is ordered like a sequential effect, but later tasks
+//! depend on its end only, so a `Clone` that panics fails the fence and poisons no object. Small fences run on the thread that
+//! finds them ready, large ones on the pool, and fences that call a `Clone` of the program on a lane. `drain` moves objects
+//! out instead, which is a sequential effect. Cancellation tokens do not apply to fences, because a program looks through them
+//! at the results that are left after a cancellation.
+
+use super::{
+    access_list::AccessList,
+    body::ONCE,
+    capture::{CaptureMode, Captures, Weight},
+    declaration::Declaration,
+    launch::launch,
+};
+use crate::{
+    error::{Cause, Error, Failure},
+    execute::{Body, Compute, Core, Event, Node, Place},
+    label::TaskLabel,
+};
+use anabranch_graph::command::Work;
+use anabranch_grid::{Chunk, GridBox};
+use parking_lot::Mutex;
+use std::{
+    fmt,
+    future::Future,
+    panic::Location,
+    pin::Pin,
+    slice,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+/// A fence of up to this many bytes runs on the thread that finds it ready.
+const INLINE_BYTES: usize = 64 << 10;
+
+/// The result of a [`fence`](crate::Runtime::fence), when all earlier tasks that it depends on are done.
+///
+/// It is a `Future`, and a thread can [wait](Self::wait) for it. Dropping it discards the result.
+#[must_use = "the contents are in here once they are ready: `wait` for them, or `await` them"]
+pub struct Fence<R> {
+    state: Arc<State<R>>,
+    task: Node,
+    core: Arc<Core>,
+}
+
+struct State<R> {
+    event: Event,
+    result: Mutex<Option<Result<R, Error>>>,
+}
+
+impl<R> State<R> {
+    fn take(&self) -> Result<R, Error> {
+        let result = self.result.lock().take();
+        result.expect("a fence gives its result once")
+    }
+
+    fn put(&self, result: Result<R, Error>) {
+        *self.result.lock() = Some(result);
+        self.event.set();
+    }
+}
+
+/// Makes sure that a fence gets a result, also if the copy panics (in a `Clone` of the program, for example).
+struct Promise<R>(Option<Arc<State<R>>>);
+
+impl<R> Promise<R> {
+    fn fulfil(mut self, result: Result<R, Error>) {
+        self.0.take().expect("a promise is fulfilled once").put(result);
+    }
+}
+
+impl<R> Drop for Promise<R> {
+    fn drop(&mut self) {
+        if let Some(state) = self.0.take() {
+            state.put(Err(Error::FenceLost));
+        }
+    }
+}
+
+impl<R> Fence<R> {
+    /// Waits for the contents.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if a task whose results the fence needs has failed. [`Error::WaitInsideTask`].
+    /// [`Error::FenceLost`] if a `Clone` panicked.
+    pub fn wait(self) -> Result<R, Error> {
+        const CALL: &str = "Fence::wait";
+        self.core.check_outside(CALL)?;
+        if !self.state.event.is_set() {
+            self.core.wait_for_task(&self.task, &self.state.event, CALL);
+        }
+        self.state.take()
+    }
+
+    /// Whether the contents are ready.
+    pub fn is_ready(&self) -> bool {
+        self.state.event.is_set()
+    }
+}
+
+impl<R> Future for Fence<R> {
+    type Output = Result<R, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.core.run_until(&self.state.event);
+        match self.state.event.poll(context) {
+            Poll::Ready(()) => Poll::Ready(self.state.take()),
+            Poll::Pending => self
+                .core
+                .check_outside("Fence::poll")
+                .map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending),
+        }
+    }
+}
+
+impl<R> fmt::Debug for Fence<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fence").field("ready", &self.state.event.is_set()).finish_non_exhaustive()
+    }
+}
+
+/// Submits the task of a fence. `name` is for messages. `is_epoch` says whether the recorded graphs have an epoch here, for a
+/// barrier or a drain.
+pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
+    core: &Arc<Core>,
+    name: &'static str,
+    is_epoch: bool,
+    location: &'static Location<'static>,
+    captures: C,
+) -> Result<Fence<C::Output>, Error> {
+    let place = match captures.weight() {
+        Weight::Bytes(0..=INLINE_BYTES) => Place::Inline,
+        Weight::Bytes(_) => Place::Compute,
+        Weight::Unknown => Place::Host,
+    };
+    let label = TaskLabel { name: name.into(), location };
+    let whole = Chunk::whole(GridBox::full([]));
+    let mut declaration = Declaration::new(core, &label, whole, slice::from_ref(&whole));
+    if let Some(record) = &mut declaration.record {
+        record.work = if is_epoch { Work::Epoch } else { Work::Fence };
+    }
+    let bound = captures.accesses()?.declare(&mut declaration)?;
+    let state = Arc::new(State { event: Event::default(), result: Mutex::new(None) });
+    let promise = Promise(Some(Arc::clone(&state)));
+    let task = launch::<0, C::Accesses, _>(&declaration, bound, place, true, |bound| FenceBody::<M, C> {
+        bound: Some(bound),
+        promise: Some(promise),
+    })?;
+    Ok(Fence { state, task, core: Arc::clone(core) })
+}
+
+struct FenceBody<M: CaptureMode, C: Captures<M>> {
+    bound: Option<Result<<C::Accesses as AccessList<0>>::Bound, Box<Error>>>,
+    promise: Option<Promise<C::Output>>,
+}
+
+impl<M: CaptureMode, C: Captures<M>> Body for FenceBody<M, C> {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        let bound = self.bound.take().expect(ONCE);
+        let promise = self.promise.take().expect(ONCE);
+        promise.fulfil(bound.map_err(|error| *error).and_then(|bound| {
+            // SAFETY: memory is attached; the executor calls this once, when the graph allows it.
+            let guards = unsafe { C::Accesses::guards(&bound, 0) };
+            C::take(guards)
+        }));
+        Ok(())
+    }
+
+    fn skip(&mut self, why: &Arc<Failure>) {
+        self.bound = None;
+        let promise = self.promise.take().expect(ONCE);
+        promise.fulfil(Err(match &why.cause {
+            Cause::Skipped { needs, .. } => needs.into(),
+            _ => why.into(),
+        }));
+    }
+}

@@ -1,0 +1,48 @@
+//! The settings of a task: how it is split, and how it is run.
+
+use super::declaration::Declaration;
+use anabranch_graph::command::{NodeId, Tiling, Work};
+use anabranch_grid::{GridBox, split_1d};
+
+/// Splits a box into a number of chunks, with a granularity along the first two dimensions.
+pub(super) type Split<const K: usize> = fn(&GridBox<K>, usize, [usize; 2]) -> Vec<GridBox<K>>;
+
+/// The settings of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hints<const K: usize> {
+    pub(super) chunks: Option<usize>,
+    pub(super) granularity: [usize; 2],
+    pub(super) split: Split<K>,
+    pub(super) flush_denormals: bool,
+    pub(super) priority: i32,
+    /// Whether the split is into tiles, for the recorder.
+    pub(super) tiles: bool,
+    pub(super) node: Option<u16>,
+}
+
+impl<const K: usize> Default for Hints<K> {
+    fn default() -> Self {
+        let rows: Split<K> = |range, count, granularity| split_1d(range, count, granularity[0]);
+        Self {
+            chunks: None,
+            granularity: [1; 2],
+            split: rows,
+            flush_denormals: false,
+            priority: 0,
+            tiles: false,
+            node: None,
+        }
+    }
+}
+
+impl<const K: usize> Hints<K> {
+    /// Notes the settings for the recorder, in a recorded runtime.
+    pub(super) fn record(&self, declaration: &mut Declaration<'_, K>, work: Work) {
+        let Some(record) = &mut declaration.record else { return };
+        record.work = work;
+        record.hints.granularity = self.granularity;
+        record.hints.tiling = if self.tiles { Tiling::Tiles } else { Tiling::Rows };
+        record.hints.node = self.node.map(NodeId);
+        record.hints.leaves = self.chunks.unwrap_or(record.hints.leaves);
+    }
+}

@@ -1,0 +1,39 @@
+//! Index spaces, and the kinds of tasks by how often they run.
+
+use anabranch_grid::{Extent, GridBox};
+
+/// An index space, as [`over`](super::task::NewTask::over) takes it: an extent (`[rows, cols]`) or a box.
+pub trait IndexSpace<const K: usize> {
+    /// The points of the index space.
+    fn index_space(self) -> GridBox<K>;
+}
+
+impl<const K: usize> IndexSpace<K> for [usize; K] {
+    fn index_space(self) -> GridBox<K> {
+        GridBox::full(self)
+    }
+}
+
+impl<const K: usize> IndexSpace<K> for Extent<K> {
+    fn index_space(self) -> GridBox<K> {
+        GridBox::full(self)
+    }
+}
+
+impl<const K: usize> IndexSpace<K> for GridBox<K> {
+    fn index_space(self) -> GridBox<K> {
+        self
+    }
+}
+
+/// A task over an index space: a kernel, or a host task with a part for each node.
+#[derive(Debug)]
+pub struct Over;
+
+/// A host task that runs once on every node.
+#[derive(Debug)]
+pub struct Collective;
+
+/// A host task that runs once.
+#[derive(Debug)]
+pub struct Once;

@@ -1,0 +1,212 @@
+//! Operators of reductions.
+
+use crate::data::element::Element;
+use std::fmt;
+
+/// An associative operation with an identity.
+///
+/// It need not be commutative: values are combined in the order of the index space. If it is only nearly associative, like
+/// the sum of floating-point numbers, the result is that of one fixed tree.
+///
+/// ```
+/// use anabranch::{Operator, prelude::*};
+///
+/// struct Longest;
+/// impl Operator<u64> for Longest {
+///     fn identity(&self) -> u64 {
+///         0
+///     }
+///     fn combine(&self, a: u64, b: u64) -> u64 {
+///         if b.count_ones() > a.count_ones() { b } else { a }
+///     }
+/// }
+///
+/// let rt = Runtime::new()?;
+/// let longest = rt.buffer::<u64, 0>([]);
+/// rt.task("search")
+///     .over([100])
+///     .reduce(&longest, Longest)
+///     .kernel(|tile, (longest,)| tile.points().for_each(|[i]| longest.combine([], i as u64)))?;
+/// assert_eq!(rt.fence(&longest)?.wait()?[[]], 63);
+/// # Ok::<(), anabranch::Error>(())
+/// ```
+pub trait Operator<T>: Send + Sync + 'static {
+    /// The identity: `combine(identity, x)` and `combine(x, identity)` are `x`.
+    fn identity(&self) -> T;
+
+    /// Combines two values; `a` comes before `b`.
+    fn combine(&self, a: T, b: T) -> T;
+}
+
+/// An operator made by [`operator`].
+#[derive(Clone, Copy)]
+pub struct Custom<T, F> {
+    identity: T,
+    combine: F,
+}
+
+impl<T, F> Operator<T> for Custom<T, F>
+where
+    T: Element,
+    F: Fn(T, T) -> T + Send + Sync + 'static,
+{
+    fn identity(&self) -> T {
+        self.identity
+    }
+
+    #[inline]
+    fn combine(&self, a: T, b: T) -> T {
+        (self.combine)(a, b)
+    }
+}
+
+impl<T, F> fmt::Debug for Custom<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("operator(…)")
+    }
+}
+
+/// Makes an operator from its identity and a closure.
+pub fn operator<T: Element, F>(identity: T, combine: F) -> Custom<T, F>
+where
+    F: Fn(T, T) -> T + Send + Sync + 'static,
+{
+    Custom { identity, combine }
+}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident $kind:ident: $([$($type:ty),*] $identity:expr, $combine:expr;)*)*) => {$(
+        /// See [`fn@
+        #[doc = stringify!($name)]
+        /// `].
+        #[derive(Clone, Copy, Debug)]
+        pub struct $kind;
+
+        $(#[$doc])*
+        pub fn $name() -> $kind {
+            $kind
+        }
+
+        $($(
+            impl Operator<$type> for $kind {
+                #[inline]
+                fn identity(&self) -> $type {
+                    const { $identity as $type }
+                }
+
+                #[inline]
+                fn combine(&self, a: $type, b: $type) -> $type {
+                    let combine: fn($type, $type) -> $type = $combine;
+                    combine(a, b)
+                }
+            }
+        )*)*
+    )*};
+}
+
+operators! {
+    /// The sum. Sums of integers wrap around.
+    sum Sum:
+        [f32, f64] -0.0, |a, b| a + b;
+        [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] 0, |a, b| a.wrapping_add(b);
+    /// The product. Products of integers wrap around.
+    product Product:
+        [f32, f64] 1.0, |a, b| a * b;
+        [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] 1, |a, b| a.wrapping_mul(b);
+}
+
+macro_rules! extremes {
+    ($([$($type:ident),*] $low:ident $high:ident;)*) => {
+        /// See [`min`].
+        #[derive(Clone, Copy, Debug)]
+        pub struct Min;
+
+        /// See [`max`].
+        #[derive(Clone, Copy, Debug)]
+        pub struct Max;
+
+        /// The smallest value; of no values, the largest of the type. Of floating-point numbers, the smallest that is not NaN,
+        /// if there is one.
+        pub fn min() -> Min {
+            Min
+        }
+
+        /// The largest value; of no values, the smallest of the type. Of floating-point numbers, the largest that is not NaN,
+        /// if there is one.
+        pub fn max() -> Max {
+            Max
+        }
+
+        $($(
+            impl Operator<$type> for Min {
+                fn identity(&self) -> $type {
+                    $type::$high
+                }
+                #[inline]
+                fn combine(&self, a: $type, b: $type) -> $type {
+                    a.min(b)
+                }
+            }
+
+            impl Operator<$type> for Max {
+                fn identity(&self) -> $type {
+                    $type::$low
+                }
+                #[inline]
+                fn combine(&self, a: $type, b: $type) -> $type {
+                    a.max(b)
+                }
+            }
+        )*)*
+    };
+}
+
+extremes! {
+    [f32, f64] NEG_INFINITY INFINITY;
+    [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] MIN MAX;
+}
+
+macro_rules! bitwise {
+    ($($(#[$doc:meta])* $name:ident $kind:ident $op:tt $bool:literal $identity:literal;)*) => {$(
+        /// See [`fn@
+        #[doc = stringify!($name)]
+        /// `].
+        #[derive(Clone, Copy, Debug)]
+        pub struct $kind;
+
+        $(#[$doc])*
+        pub fn $name() -> $kind {
+            $kind
+        }
+
+        impl Operator<bool> for $kind {
+            fn identity(&self) -> bool {
+                $bool
+            }
+            #[inline]
+            fn combine(&self, a: bool, b: bool) -> bool {
+                a $op b
+            }
+        }
+
+        bitwise!(@ $kind $op $identity u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
+    )*};
+    (@ $kind:ident $op:tt $identity:literal $($type:ident)*) => {$(
+        impl Operator<$type> for $kind {
+            fn identity(&self) -> $type {
+                if $identity == 1 { !0 } else { 0 }
+            }
+            #[inline]
+            fn combine(&self, a: $type, b: $type) -> $type {
+                a $op b
+            }
+        }
+    )*};
+}
+
+bitwise! {
+    /// Whether all values are true; for integers, bit by bit.
+    and And & true 1;
+    /// Whether any value is true; for integers, bit by bit.
+    or Or | false 0;
+}

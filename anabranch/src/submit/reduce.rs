@@ -1,0 +1,201 @@
+//! Reductions: many values combined into one for each element of a buffer, with the same bits on any number of threads.
+//!
+//! To the graph a reduction is a write of the whole buffer, or an update if the current contents are included. Each chunk of
+//! the kernel combines into a partial result of its own, which begins as the identity of the operator. (The partial result of
+//! the first chunk begins as the current contents, if they are included.) When all chunks are done, the partial results are
+//! combined pairwise, neighbours first, in a tree whose shape depends only on the number of chunks. That number depends on
+//! the index space and on [`chunks`](super::task::TaskBuilder::chunks), never on the threads.
+
+use super::{
+    access::{Access, KernelAccess},
+    declaration::Declaration,
+    operator::Operator,
+    sealed::Sealed,
+};
+use crate::{
+    data::{allocation::Start, buffer::Buffer, element::Element},
+    error::{Error, OutsideRegion},
+    label::Label,
+};
+use anabranch_graph::Mode;
+use anabranch_grid::{Extent, GridBox, Point};
+use parking_lot::{Mutex, MutexGuard};
+use std::{fmt, ops::Index};
+
+/// The largest number of chunks into which the index space of a reduction is split, unless the program chooses another.
+pub(crate) const CHUNKS: usize = 64;
+
+/// A declared [reduction](super::task::TaskBuilder::reduce).
+#[derive(Debug)]
+pub struct Reduce<T, const D: usize, O> {
+    pub(crate) buffer: Buffer<T, D>,
+    pub(crate) operator: O,
+    pub(crate) include_current: bool,
+}
+
+/// A reduction with its partial results and its memory.
+pub struct BoundReduction<T, const D: usize, O> {
+    reduce: Reduce<T, D, O>,
+    start: Start<T>,
+    /// One for each chunk, as long as the buffer; empty until the kernel is called for the chunk.
+    partials: Box<[Mutex<Vec<T>>]>,
+}
+
+impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
+    /// Combines all partial results into the first: neighbours, then neighbours of those, and so on.
+    fn combine(&self) {
+        let operator = &self.reduce.operator;
+        let count = self.partials.len();
+        let mut distance = 1;
+        while distance < count {
+            for left in (0..count - distance).step_by(2 * distance) {
+                let right = std::mem::take(&mut *self.partials[left + distance].lock());
+                let mut left = self.partials[left].lock();
+                left.iter_mut().zip(right).for_each(|(a, b)| *a = operator.combine(*a, b));
+            }
+            distance *= 2;
+        }
+    }
+}
+
+impl<T, const D: usize, O, const K: usize> Access<K> for Reduce<T, D, O>
+where
+    T: Element,
+    O: Operator<T>,
+{
+    type Bound = BoundReduction<T, D, O>;
+    type Guard<'b> = Reduction<'b, T, D, O>;
+    type View<'v> = &'v mut Reduction<'v, T, D, O>;
+
+    const REDUCES: bool = true;
+
+    fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
+        let mode = if self.include_current { Mode::Update } else { Mode::Write };
+        declaration.reduction(&self.buffer, mode)?;
+        let partials = declaration.chunks.iter().map(|_| Mutex::default()).collect();
+        Ok(BoundReduction { reduce: self, start: Start::NONE, partials })
+    }
+
+    fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        let version = versions.next().expect("the graph gives a version for every access");
+        // The memory stays at this address as long as the handle in `reduce` lives.
+        bound.start = bound.reduce.buffer.memory(version)?;
+        Ok(())
+    }
+
+    fn label(bound: &Self::Bound) -> Option<(Label, usize)> {
+        Some((bound.reduce.buffer.inner.label(), D))
+    }
+
+    unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
+        let mut partial = bound.partials[chunk].lock();
+        let Reduce { buffer, operator, include_current } = &bound.reduce;
+        let extent = buffer.inner.extent;
+        let len = GridBox::full(extent).len();
+        if *include_current && chunk == 0 {
+            // SAFETY: no other task uses the buffer while this one runs, as it has declared, and all chunks only read it.
+            partial.extend_from_slice(unsafe { std::slice::from_raw_parts(bound.start.get(), len) });
+        } else {
+            partial.resize(len, operator.identity());
+        }
+        Reduction { partial, operator, extent, buffer }
+    }
+
+    fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
+        guard.for_call()
+    }
+
+    unsafe fn finish(bound: &Self::Bound) {
+        bound.combine();
+        let Reduce { buffer, operator, include_current } = &bound.reduce;
+        let len = GridBox::full(buffer.inner.extent).len();
+        // SAFETY: no other task uses the buffer while this one runs, as it has declared; the buffer has `len` elements.
+        let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
+        match bound.partials.first() {
+            Some(first) => target.copy_from_slice(&first.lock()),
+            // The index space is empty.
+            None if *include_current => {}
+            None => target.fill(operator.identity()),
+        }
+    }
+}
+
+impl<T, const D: usize, O> Sealed for Reduce<T, D, O> {}
+impl<T, const D: usize, O> KernelAccess for Reduce<T, D, O> {}
+
+/// The partial result of one chunk in a [reduction](crate::interface::TaskBuilder::reduce), as its kernel sees it.
+///
+/// Indices are those of the buffer.
+pub struct Reduction<'v, T, const D: usize, O> {
+    partial: MutexGuard<'v, Vec<T>>,
+    operator: &'v O,
+    extent: Extent<D>,
+    buffer: &'v Buffer<T, D>,
+}
+
+impl<'b, T: Element, const D: usize, O: Operator<T>> Reduction<'b, T, D, O> {
+    /// Combines a value into the element at `point`, after the values that this chunk has combined before.
+    ///
+    /// # Panics
+    /// Ends the task if the buffer has no such element.
+    #[inline]
+    pub fn combine(&mut self, point: [usize; D], value: T) {
+        let at = self.index(point);
+        let slot = &mut self.partial[at];
+        *slot = self.operator.combine(*slot, value);
+    }
+
+    /// All elements of the partial result in row-major order, for loops that combine values themselves.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        &mut self.partial
+    }
+
+    /// The extent of the buffer.
+    pub fn extent(&self) -> Extent<D> {
+        self.extent
+    }
+
+    #[inline]
+    fn index(&self, point: [usize; D]) -> usize {
+        if !GridBox::full(self.extent).contains_point(Point(point)) {
+            self.refuse(point);
+        }
+        self.extent.0.iter().zip(point).fold(0, |index, (n, i)| index * n + i)
+    }
+
+    #[cold]
+    fn refuse(&self, point: [usize; D]) -> ! {
+        OutsideRegion {
+            buffer: self.buffer.inner.label().to_string(),
+            asked: Point(point).to_string(),
+            declared: GridBox::full(self.extent).to_string(),
+        }
+        .throw()
+    }
+
+    /// The view for one call.
+    fn for_call<'v>(&'v mut self) -> &'v mut Reduction<'v, T, D, O>
+    where
+        'b: 'v,
+    {
+        // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind a unique
+        // reference. A caller could put the partial result of another chunk there, whose lock is then held in place of this
+        // one until the call ends; both belong to this task.
+        unsafe { &mut *std::ptr::from_mut(self).cast() }
+    }
+}
+
+impl<T: Element, const D: usize, O: Operator<T>> Index<[usize; D]> for Reduction<'_, T, D, O> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, point: [usize; D]) -> &T {
+        &self.partial[Reduction::index(self, point)]
+    }
+}
+
+impl<T, const D: usize, O> fmt::Debug for Reduction<'_, T, D, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reduction({})", self.buffer.inner.label())
+    }
+}

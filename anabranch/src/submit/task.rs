@@ -1,0 +1,385 @@
+//! The typed builder of a task, from `rt.task("name")` to `.kernel(…)` or `.host(…)`.
+
+use super::{
+    access::{Access, Read, Write},
+    access_list::{AccessList, Append, KernelAccessList},
+    body::{Chunks, HostBody, Kernel, KernelBody},
+    declaration::Declaration,
+    effect::Effect,
+    hints::Hints,
+    host_result::{HostError, HostResult},
+    index_space::{Collective, IndexSpace, Once, Over},
+    launch::launch,
+    operator::Operator,
+    reduce::{self, Reduce},
+    tile::Tile,
+};
+use crate::{
+    data::{buffer::Buffer, element::Element, host_object::HostObject},
+    error::Error,
+    execute::{Core, Place, TaskHandle},
+    label::TaskLabel,
+};
+use anabranch_graph::{Mode, command::Work};
+use anabranch_grid::{Chunk, GridBox, RangeMapper, split_1d, split_2d};
+use std::{borrow::Cow, marker::PhantomData, panic::Location, slice, sync::Arc};
+
+/// The default number of chunks of a kernel for each thread. It is more than one so that other threads take over a part of
+/// the work of a thread that is held up, by another program for example.
+const CHUNKS_PER_THREAD: usize = 4;
+
+/// A task that has only a name so far: see [`Runtime::task`](crate::Runtime::task).
+#[derive(Debug)]
+#[must_use = "a task is submitted by `kernel` or `host`"]
+pub struct NewTask<'rt> {
+    core: &'rt Arc<Core>,
+    label: TaskLabel,
+}
+
+impl<'rt> NewTask<'rt> {
+    pub(crate) fn new(
+        core: &'rt Arc<Core>,
+        name: impl Into<Cow<'static, str>>,
+        location: &'static Location<'static>,
+    ) -> Self {
+        Self { core, label: TaskLabel { name: name.into(), location } }
+    }
+
+    /// Sets the index space. The task is a [kernel](TaskBuilder::kernel), which is called once for each chunk of the index
+    /// space, or a [host task](TaskBuilder::host), which is called on each node for the part of that node.
+    pub fn over<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Over, ()> {
+        self.begin(space.index_space())
+    }
+
+    /// Makes the task a host task whose function is called once, on a thread where it may block.
+    pub fn once(self) -> TaskBuilder<'rt, 0, Once, ()> {
+        self.begin(GridBox::full([]))
+    }
+
+    /// Makes the task a host task whose function is called once on every node, for work that all nodes do together. Its index
+    /// space has one point for each node. (So far there is one node.)
+    pub fn collective(self) -> TaskBuilder<'rt, 1, Collective, ()> {
+        self.begin(GridBox::full([1]))
+    }
+
+    fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
+        TaskBuilder {
+            core: self.core,
+            label: self.label,
+            space,
+            hints: Hints::default(),
+            accesses: (),
+            _kind: PhantomData,
+        }
+    }
+}
+
+/// A task whose accesses are being declared: `L` so far. `S` is the kind of the task: [`Over`], [`Once`] or [`Collective`].
+///
+/// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
+/// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write or update, `&mut`
+/// [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one.
+#[derive(Debug)]
+#[must_use = "a task is submitted by `kernel` or `host`"]
+pub struct TaskBuilder<'rt, const K: usize, S, L> {
+    core: &'rt Arc<Core>,
+    label: TaskLabel,
+    space: GridBox<K>,
+    hints: Hints<K>,
+    accesses: L,
+    _kind: PhantomData<S>,
+}
+
+impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
+    /// Declares that each chunk reads the region that `mapper` gives for it.
+    pub fn read<T, const D: usize, M>(
+        self,
+        buffer: &Buffer<T, D>,
+        mapper: M,
+    ) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        T: Element,
+        M: RangeMapper<K, D> + 'static,
+        L: Append<Read<T, D, M>>,
+    {
+        self.append(Read { buffer: buffer.clone(), mapper })
+    }
+
+    /// Declares that each chunk overwrites *all* elements that `mapper` gives for it, without reading them. No element may be
+    /// written by two chunks.
+    pub fn write<T, const D: usize, M>(
+        self,
+        buffer: &Buffer<T, D>,
+        mapper: M,
+    ) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        T: Element,
+        M: RangeMapper<K, D> + 'static,
+        L: Append<Write<T, D, M>>,
+    {
+        self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Write })
+    }
+
+    /// Declares that each chunk reads and changes the region that `mapper` gives for it. No element may be changed by two
+    /// chunks.
+    pub fn update<T, const D: usize, M>(
+        self,
+        buffer: &Buffer<T, D>,
+        mapper: M,
+    ) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        T: Element,
+        M: RangeMapper<K, D> + 'static,
+        L: Append<Write<T, D, M>>,
+    {
+        self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Update })
+    }
+
+    /// Declares an effect on a host object. `order` says how it is ordered with other effects on the same object:
+    /// [`sequential()`](crate::sequential), [`exclusive()`](crate::exclusive) or [`relaxed()`](crate::relaxed). Only host tasks
+    /// have effects, because a kernel runs on several threads at once.
+    pub fn effect<T, O>(self, object: &HostObject<T>, order: O) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        Effect<T, O>: Access<K>,
+        L: Append<Effect<T, O>>,
+    {
+        let _ = order;
+        self.append(Effect::on(object.clone()))
+    }
+
+    fn append<A>(self, access: A) -> TaskBuilder<'rt, K, S, L::Longer>
+    where
+        L: Append<A>,
+    {
+        let Self { core, label, space, hints, accesses, _kind } = self;
+        TaskBuilder { core, label, space, hints, accesses: accesses.append(access), _kind }
+    }
+}
+
+impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
+    /// Sets the priority of the task (0 by default). Of ready tasks that conflict, the one with the highest priority starts
+    /// first, and of equal ones the oldest. A task that was passed over for long starts before all others.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.hints.priority = priority;
+        self
+    }
+
+    /// Sets the node that executes the task (0 by default). So far there is one node; a [dry run](crate::Builder::dry_run) has
+    /// as many as the program asks for.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there is no such node.
+    pub fn on_node(mut self, node: u16) -> Result<Self, Error> {
+        let nodes = self.core.nodes();
+        if node >= nodes {
+            let range = "an existing node: the first is 0";
+            return Err(Error::Setting { setting: "the node of a task", value: node.to_string(), range });
+        }
+        self.hints.node = Some(node);
+        Ok(self)
+    }
+
+    /// Submits the task. `function` is called once, when all tasks that it depends on are done, on a host lane, where it may
+    /// block. It may return a `Result`. An error or a panic fails the task.
+    ///
+    /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
+    ///
+    /// # Errors
+    /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<0>,
+        F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
+        R: HostResult,
+    {
+        self.submit_host(Work::HostOnce, |_, views| function(views).into_result())
+    }
+}
+
+impl<L> TaskBuilder<'_, 1, Collective, L> {
+    /// Submits the task. `function` is called once on every node, with the point of that node in the index space, on a host
+    /// lane, where it may block. It may return a `Result`. An error or a panic fails the task.
+    ///
+    /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
+    ///
+    /// # Errors
+    /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<1>,
+        F: for<'v> FnOnce(&Tile<1>, L::Views<'v>) -> R + Send + 'static,
+        R: HostResult,
+    {
+        self.submit_host(Work::Collective, |tile, views| function(tile, views).into_result())
+    }
+}
+
+impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
+    /// Submits the task as a host task. `function` is called once on each node for the part of the index space that belongs to
+    /// that node, on a host lane, where it may block. (So far there is one node, whose part is the whole index space.) It may
+    /// return a `Result`. An error or a panic fails the task.
+    ///
+    /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
+    ///
+    /// # Errors
+    /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
+        F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> R + Send + 'static,
+        R: HostResult,
+    {
+        let work = Work::HostChunks { space: self.space.cast() };
+        self.submit_host(work, |tile, views| function(tile, views).into_result())
+    }
+}
+
+impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
+    fn submit_host<F>(self, work: Work, function: F) -> Result<TaskHandle, Error>
+    where
+        F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
+    {
+        let whole = Chunk::whole(self.space);
+        let mut declaration = Declaration::new(self.core, &self.label, whole, slice::from_ref(&whole));
+        declaration.priority = self.hints.priority;
+        self.hints.record(&mut declaration, work);
+        let bound = self.accesses.declare(&mut declaration)?;
+        let body = |bound| HostBody::<K, L, F>::new(whole, bound, function);
+        let node = launch::<K, L, _>(&declaration, bound, Place::Host, false, body)?;
+        Ok(TaskHandle::new(node))
+    }
+}
+
+impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
+    /// Splits the index space into at most this many chunks (by default four for each thread); chunks are never empty. The
+    /// results of a kernel must not depend on the number of chunks.
+    pub fn chunks(mut self, chunks: usize) -> Self {
+        self.hints.chunks = Some(chunks.max(1));
+        self
+    }
+
+    /// Declares that the kernel combines values into the elements of `buffer`. The results overwrite all elements; to include
+    /// the current contents, see [`reduce_into`](Self::reduce_into).
+    ///
+    /// The results have the same bits on any number of threads. The chunks of the kernel are the leaves of the tree in which
+    /// partial results are combined; there are at most 64 chunks unless [`chunks`](Self::chunks) says otherwise.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&vec![0.1_f64; 1000])?;
+    /// let total = rt.buffer::<f64, 0>([]);
+    /// rt.task("sum")
+    ///     .over([1000])
+    ///     .read(&u, one_to_one())
+    ///     .reduce(&total, sum())
+    ///     .kernel(|tile, (u, total)| tile.points().for_each(|[i]| total.combine([], u[[i]])))?;
+    /// assert!((rt.fence(&total)?.wait()?[[]] - 100.0).abs() < 1e-9);
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    pub fn reduce<T, const D: usize, O>(
+        self,
+        buffer: &Buffer<T, D>,
+        operator: O,
+    ) -> TaskBuilder<'rt, K, Over, L::Longer>
+    where
+        T: Element,
+        O: Operator<T>,
+        L: Append<Reduce<T, D, O>>,
+    {
+        self.append(Reduce { buffer: buffer.clone(), operator, include_current: false })
+    }
+
+    /// Like [`reduce`](Self::reduce), with the current contents of the buffer as the first value of each element.
+    pub fn reduce_into<T, const D: usize, O>(
+        self,
+        buffer: &Buffer<T, D>,
+        operator: O,
+    ) -> TaskBuilder<'rt, K, Over, L::Longer>
+    where
+        T: Element,
+        O: Operator<T>,
+        L: Append<Reduce<T, D, O>>,
+    {
+        self.append(Reduce { buffer: buffer.clone(), operator, include_current: true })
+    }
+
+    /// Makes the number of rows of a chunk a multiple of this number (1 by default).
+    pub fn granularity(mut self, rows: usize) -> Self {
+        self.hints.granularity[0] = rows.max(1);
+        self
+    }
+
+    /// Treats denormal floating-point numbers as zero in the kernel, on all threads that run it: see
+    /// [`flush_denormals`](anabranch_par::flush_denormals()).
+    pub fn flush_denormals(mut self) -> Self {
+        self.hints.flush_denormals = true;
+        self
+    }
+
+    /// Submits the task. `kernel` is called once for each chunk, on all threads of the runtime, when all tasks that it depends
+    /// on are done. A panic fails the task.
+    ///
+    /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
+    ///
+    /// # Errors
+    /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
+    pub fn kernel<F>(self, kernel: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K> + KernelAccessList,
+        F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+    {
+        let chunks = self.split();
+        let mut declaration = Declaration::new(self.core, &self.label, Chunk::whole(self.space), &chunks);
+        self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
+        let bound = self.accesses.declare(&mut declaration)?;
+        let flush_denormals = self.hints.flush_denormals;
+        let body = |bound| {
+            KernelBody::new(Kernel::<K, L, F> {
+                bound,
+                chunks: chunks.clone(),
+                function: kernel,
+                flush_denormals,
+            })
+        };
+        let node = launch::<K, L, _>(&declaration, bound, Place::Compute, false, body)?;
+        Ok(TaskHandle::new(node))
+    }
+
+    fn split(&self) -> Chunks<K>
+    where
+        L: AccessList<K>,
+    {
+        let count = self.hints.chunks.unwrap_or(match self.core.threads() {
+            // The shape of the tree must not depend on the number of threads.
+            _ if L::REDUCES => reduce::CHUNKS,
+            1 => 1,
+            threads => threads * CHUNKS_PER_THREAD,
+        });
+        // The leaves of a reduction are bands of rows, here as on many nodes.
+        let ranges = match L::REDUCES {
+            true => split_1d(&self.space, count, self.hints.granularity[0]),
+            false => (self.hints.split)(&self.space, count, self.hints.granularity),
+        };
+        ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
+    }
+}
+
+macro_rules! tiles {
+    ($($rank:literal),*) => {$(
+        impl<L> TaskBuilder<'_, $rank, Over, L> {
+            /// Splits along the first two dimensions, into tiles that are as square as possible, with sides that are multiples of
+            /// `rows` and `cols`. By default, and always for tasks with reductions, the split is along the first dimension
+            /// only.
+            pub fn tiles(mut self, rows: usize, cols: usize) -> Self {
+                self.hints.granularity = [rows.max(1), cols.max(1)];
+                self.hints.split = split_2d;
+                self.hints.tiles = true;
+                self
+            }
+        }
+    )*};
+}
+
+tiles!(2, 3);

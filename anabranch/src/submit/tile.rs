@@ -1,0 +1,60 @@
+//! The part of an index space that one call of a kernel works on.
+
+use anabranch_grid::{Chunk, GridBox, Points};
+use anabranch_par::scratch::{self, Scope};
+use std::ops::Range;
+
+/// The part of the index space of a task that one call of its kernel works on.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile<const K: usize> {
+    chunk: Chunk<K>,
+}
+
+impl<const K: usize> Tile<K> {
+    pub(crate) fn new(chunk: Chunk<K>) -> Self {
+        Self { chunk }
+    }
+
+    /// The points of this tile.
+    pub fn range(&self) -> GridBox<K> {
+        self.chunk.range
+    }
+
+    /// The whole index space of the task.
+    pub fn global(&self) -> GridBox<K> {
+        self.chunk.global
+    }
+
+    /// The points of this tile one by one, in row-major order, as indices.
+    pub fn points(&self) -> impl Iterator<Item = [usize; K]> + use<K> {
+        let points: Points<K> = self.chunk.range.points();
+        points.map(|p| p.0)
+    }
+
+    /// The coordinates of this tile along one dimension.
+    ///
+    /// # Panics
+    /// If the index space has no such dimension.
+    pub fn along(&self, dim: usize) -> Range<usize> {
+        self.chunk.range.min()[dim]..self.chunk.range.max()[dim]
+    }
+
+    /// Opens a scope on the scratch memory of the thread that works on this tile.
+    ///
+    /// No slice of this memory outlives the scope. The memory stays with the thread, and the next tile uses it again.
+    pub fn scratch<R>(&self, f: impl for<'s> FnOnce(&mut Scope<'s>) -> R) -> R {
+        scratch::scope(f)
+    }
+}
+
+impl Tile<2> {
+    /// The row indices of this tile.
+    pub fn rows(&self) -> Range<usize> {
+        self.along(0)
+    }
+
+    /// The column indices of this tile.
+    pub fn cols(&self) -> Range<usize> {
+        self.along(1)
+    }
+}
