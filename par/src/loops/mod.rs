@@ -6,7 +6,7 @@
 //!
 //! There are two kinds of producers. A [source](source) can give any item by its number: slices, ranges, arrays ([`indexed`]).
 //! A [shared iterator](SharedIter) gives its items one after the other, to one participant at a time ([`stream`]). Both hand
-//! out *batches* of consecutive items, and the methods at the end of a loop are *consumers* of batches: [`producer`] is the
+//! out *batches* of consecutive items, and the methods at the end of a loop are [`consumers`] of batches: [`producer`] is the
 //! seam between the two halves, so each method is written once. [`control`] is the rest that both kinds of loops share: the
 //! first failure, cancellation, deadlines, progress and statistics.
 //!
@@ -15,20 +15,14 @@
 //! - A thread that waits in a loop runs nothing else.
 
 mod builder;
-mod collect;
+mod consumers;
 mod control;
 mod error;
-mod find;
-mod for_each;
 mod hooks;
-mod in_order;
 mod indexed;
-mod numbers;
 mod output;
 mod producer;
 mod progress;
-mod reduce;
-mod scan;
 mod setters;
 mod settings;
 pub mod source;
@@ -37,8 +31,8 @@ pub(crate) mod step;
 mod stream;
 
 pub use builder::{Loop, ScratchLoop};
+pub use consumers::numbers::Number;
 pub use error::LoopError;
-pub use numbers::Number;
 pub use producer::Producer;
 pub use progress::Progress;
 pub use statistics::{ParticipantStatistics, Statistics};

@@ -4,7 +4,7 @@
 //! [`Consumer`] is a method such as `for_each` or `find`: it says what happens to the results of one batch. Both are generic,
 //! so the compiler sees one plain loop for each pair of them.
 
-use super::{Loop, LoopError, Number, numbers::NumberRef, source::private::Sealed, step::Step};
+use super::{Loop, LoopError, Number, consumers::numbers::NumberRef, source::private::Sealed, step::Step};
 use std::ops::Range;
 
 /// An error with the number of the item that it belongs to.

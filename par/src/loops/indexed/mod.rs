@@ -10,7 +10,7 @@ mod numbers;
 
 use super::{
     Loop, LoopError, Number, Producer,
-    numbers::NumberRef,
+    consumers::numbers::NumberRef,
     producer::{Consumer, OnInterrupt},
     source::Source,
     step::Step,

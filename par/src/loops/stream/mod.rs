@@ -13,9 +13,8 @@ mod job;
 
 use super::{
     Loop, LoopError, Number, Producer,
-    numbers::NumberRef,
+    consumers::{numbers::NumberRef, reduce::optional},
     producer::{Batch, Consumer, OnInterrupt},
-    reduce::optional,
     source::private::Sealed,
     step::{Identity, Step},
 };

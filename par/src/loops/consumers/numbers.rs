@@ -1,6 +1,6 @@
 //! Sums, products and extremes of numbers.
 
-use super::{
+use crate::loops::{
     Loop, Producer,
     source::{IntoParallel, Slice, UnequalLengths},
     step::Step,

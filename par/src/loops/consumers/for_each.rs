@@ -1,11 +1,13 @@
 //! Loops that run for the effects of their closures.
 
-use super::{
-    Loop, LoopError, Producer, ScratchLoop,
-    producer::{AtItem, Batch, Consumer},
-    step::Step,
+use crate::{
+    loops::{
+        Loop, LoopError, Producer, ScratchLoop,
+        producer::{AtItem, Batch, Consumer},
+        step::Step,
+    },
+    scratch::provider::Provider,
 };
-use crate::scratch::provider::Provider;
 use std::convert::Infallible;
 
 impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {

@@ -10,14 +10,14 @@
 //! So two threads never call the sink at the same time, and no thread waits for it. A participant waits only if the buffer is
 //! full, so that few results are in memory.
 
-use super::{
-    Loop, LoopError, Producer,
-    producer::{AtItem, Batch, Consumer},
-    step::Step,
-};
 use crate::{
     Panic, Schedule,
     held::{HeldValues, held_values},
+    loops::{
+        Loop, LoopError, Producer,
+        producer::{AtItem, Batch, Consumer},
+        step::Step,
+    },
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{

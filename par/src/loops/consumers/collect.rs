@@ -1,6 +1,6 @@
 //! Loops that keep their results, in the order of the items.
 
-use super::{
+use crate::loops::{
     Loop, LoopError, Producer,
     output::Output,
     producer::Batch,
@@ -95,7 +95,7 @@ impl<S: Source, Q: Step<S::Item>> Loop<'_, S, Q> {
     }
 
     /// The results in the order of the items, if none is an error.
-    pub(super) fn try_collect_chunks<T, E>(self) -> Result<Vec<T>, LoopError<E>>
+    pub(in crate::loops) fn try_collect_chunks<T, E>(self) -> Result<Vec<T>, LoopError<E>>
     where
         Q: Step<S::Item, Out = Result<T, E>>,
         T: Send,

@@ -4,13 +4,15 @@
 //! combines each chunk with the sum of those before it (G. E. Blelloch, [*Prefix sums and their
 //! applications*](https://www.cs.cmu.edu/~guyb/papers/Ble93.pdf), CMU-CS-90-190, 1990).
 
-use super::{
-    Loop,
-    settings::Settings,
-    source::{IntoParallel, SliceMut, Source},
-    step::{Identity, Step},
+use crate::{
+    Consecutive,
+    loops::{
+        Loop,
+        settings::Settings,
+        source::{IntoParallel, SliceMut, Source},
+        step::{Identity, Step},
+    },
 };
-use crate::Consecutive;
 
 impl<'a, S: Source, Q: Step<S::Item>> Loop<'a, S, Q>
 where

@@ -1,6 +1,6 @@
 //! Loops that end when something is found.
 
-use super::{
+use crate::loops::{
     Loop, LoopError, Producer,
     producer::{AtItem, Batch, Consumer},
     step::Step,

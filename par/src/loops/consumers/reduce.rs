@@ -4,7 +4,7 @@
 //! leaves, and neighbouring leaves are combined pairwise. So the bits of the result do not depend on threads or schedules,
 //! not even for operators that do not commute, or that are not quite associative, such as the addition of floats.
 
-use super::{Loop, LoopError, Producer, step::Step};
+use crate::loops::{Loop, LoopError, Producer, step::Step};
 use std::convert::Infallible;
 
 impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
@@ -112,7 +112,9 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
 }
 
 /// `op` for operands that may be missing.
-pub(super) fn optional<T>(op: &impl Fn(T, T) -> T) -> impl Fn(Option<T>, Option<T>) -> Option<T> + '_ {
+pub(in crate::loops) fn optional<T>(
+    op: &impl Fn(T, T) -> T,
+) -> impl Fn(Option<T>, Option<T>) -> Option<T> + '_ {
     |a, b| match (a, b) {
         (Some(a), Some(b)) => Some(op(a, b)),
         (a, b) => a.or(b),
