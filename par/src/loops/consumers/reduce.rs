@@ -28,8 +28,7 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
         Q::Out: Send,
         F: Fn(Q::Out, Q::Out) -> Q::Out + Sync,
     {
-        let combine = optional(&op);
-        self.fold(|| None, |sum, item| combine(sum, Some(item)), &combine)
+        self.fold(|| None, |sum, item| Some(append(sum, item, &op)), optional(&op))
     }
 
     /// Like [`reduce`](Self::reduce), beginning with `initial`. It enters the result exactly once, on the left, on any number
@@ -60,8 +59,7 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
         E: Send,
         F: Fn(T, T) -> T + Sync,
     {
-        let combine = optional(&op);
-        self.try_fold(|| None, |sum, item: Result<T, E>| Ok(combine(sum, Some(item?))), &combine)
+        self.try_fold(|| None, |sum, item: Result<T, E>| Ok(Some(append(sum, item?, &op))), optional(&op))
     }
 
     /// Folds the items of each chunk (of each batch, for a stream) into an accumulator, and combines the accumulators. Each
@@ -108,6 +106,15 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
         C: Fn(A, A) -> A + Sync,
     {
         S::try_fold(self, identity, fold, combine)
+    }
+}
+
+/// Appends an item to the items that `sum` stands for, if there are any.
+#[inline]
+fn append<T>(sum: Option<T>, item: T, op: &impl Fn(T, T) -> T) -> T {
+    match sum {
+        Some(sum) => op(sum, item),
+        None => item,
     }
 }
 
