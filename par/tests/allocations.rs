@@ -1,4 +1,4 @@
-//! A thread that has joined the runtime allocates nothing in loops, joins, calls, jobs and scratch scopes.
+//! An attached thread allocates nothing in loops, joins, calls, jobs and scratch scopes.
 
 use anabranch_par::{Job, foreign, prelude::*, scratch};
 use std::{
@@ -52,7 +52,7 @@ impl Job for Count {
 }
 
 #[test]
-fn a_thread_that_has_joined_allocates_nothing() {
+fn an_attached_thread_allocates_nothing() {
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let sum = AtomicUsize::new(0);

@@ -25,7 +25,7 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "foreign/callback-attached",
             "ns",
-            "an empty call by a foreign thread that has joined",
+            "an empty call by an attached foreign thread",
             attached,
         )
         .bar(5.0)
@@ -55,7 +55,7 @@ fn rounds(context: &Context) -> usize {
     context.pick(20, 1)
 }
 
-/// Calls `visit` on a thread that has not joined.
+/// Calls `visit` on a thread that is not attached.
 fn on_a_new_thread<R: Send>(visit: impl FnOnce() -> R + Send) -> R {
     thread::scope(|s| s.spawn(visit).join()).expect("no visit panics")
 }

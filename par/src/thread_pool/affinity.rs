@@ -51,3 +51,18 @@ pub(super) fn allowed_processors() -> io::Result<Vec<usize>> {
 pub(super) fn bind(_: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+#[cfg(all(test, not(loom), target_os = "linux"))]
+mod tests {
+    use super::{allowed_processors, bind};
+
+    #[test]
+    fn a_bound_thread_may_use_one_processor() {
+        let processor = *allowed_processors().unwrap().last().unwrap();
+        let bound = std::thread::spawn(move || {
+            bind(processor).unwrap();
+            allowed_processors().unwrap()
+        });
+        assert_eq!(bound.join().unwrap(), [processor]);
+    }
+}
