@@ -46,7 +46,7 @@
 //!
 //! # What always holds
 //! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. Only
-//!   [exclusive](exclusive) and [relaxed] effects may come in another order: by declaring them the program promises that the
+//!   [exclusive] and [relaxed] effects may come in another order: by declaring them the program promises that the
 //!   order does not matter.
 //! - *Reductions* have the same bits on any number of threads, also sums of floating-point numbers: values are combined in the
 //!   order of the index space, in a tree whose shape does not depend on the threads.

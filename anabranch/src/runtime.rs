@@ -153,7 +153,7 @@ impl Runtime {
 
     /// Waits for all tasks submitted so far.
     ///
-    /// The calling thread helps with host tasks that it waits for. If no task is in flight, this costs two loads.
+    /// The calling thread helps with host tasks that it waits for. If no task is in flight, this costs three loads.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation. [`Error::WaitInsideTask`].
