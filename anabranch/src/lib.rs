@@ -137,3 +137,8 @@ pub mod prelude {
         max, min, operator, or, product, relaxed, sequential, sum,
     };
 }
+
+/// The program in the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
