@@ -23,6 +23,8 @@ pub struct Context {
     pub threads: usize,
     /// Whether to finish in a moment, with figures that mean little.
     pub smoke: bool,
+    /// Whether the peers are measured beside our side.
+    pub peers: bool,
 }
 
 impl Context {
@@ -163,11 +165,16 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Visits all contenders in turn, once to warm up and then `rounds` times.
+    /// Visits all contenders in turn, once to warm up and then `rounds` times. Without [peers](Context::peers), visits our
+    /// side alone.
     ///
     /// # Errors
     /// The first failure of a visit, with the name of the contender.
-    pub fn run(mut self, rounds: usize) -> Result<Outcome, Failure> {
+    pub fn run(mut self, context: &Context, rounds: usize) -> Result<Outcome, Failure> {
+        if !context.peers {
+            self.contenders.truncate(1);
+            self.left_out.clear();
+        }
         let mut figures = vec![Vec::new(); self.contenders.len()];
         for round in 0..=rounds {
             for ((name, visit), figures) in self.contenders.iter_mut().zip(&mut figures) {
@@ -192,6 +199,8 @@ impl<'a> Contest<'a> {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+
+    const CONTEXT: Context = Context { threads: 1, smoke: true, peers: true };
 
     #[test]
     fn the_median_is_in_the_middle() {
@@ -219,7 +228,7 @@ mod tests {
             Ok(vec![5.0, 7.0])
         })
         .peer_if(missing, "c", |()| Ok(vec![]))
-        .run(2)
+        .run(&CONTEXT, 2)
         .unwrap();
         assert_eq!(order.into_inner(), "ababab");
         assert_eq!((outcome.ours.min(), outcome.ours.max()), (2.0, 3.0));
@@ -228,9 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn our_side_runs_alone_if_the_peers_are_not_wanted() {
+        let alone = Context { peers: false, ..CONTEXT };
+        let contest = Contest::ours(|| Ok(vec![1.0])).peer("rival", || panic!("the peer was visited"));
+        assert!(contest.run(&alone, 1).unwrap().peers.is_empty());
+    }
+
+    #[test]
     fn a_failure_names_the_contender() {
         let contest = Contest::ours(|| Ok(vec![1.0])).peer("rival", || Err("broke down".into()));
-        assert_eq!(contest.run(1).unwrap_err().to_string(), "rival: broke down");
+        assert_eq!(contest.run(&CONTEXT, 1).unwrap_err().to_string(), "rival: broke down");
     }
 
     #[test]

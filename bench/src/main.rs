@@ -5,6 +5,7 @@
 //! cargo run --release -p bench -- all --json figures.json
 //! cargo run --release -p bench -- table conflict-cap
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
+//! cargo run --release -p bench -- all --against ../before/target/release/bench
 //! ```
 //!
 //! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the [`peers`] in
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod against;
 mod clock;
 mod harness;
 mod peers;
@@ -49,6 +51,18 @@ struct Arguments {
     /// Runs every benchmark for a moment, to check that it works; the figures mean little
     #[arg(long, env = "BENCH_SMOKE", value_parser = FalseyValueParser::new())]
     smoke: bool,
+
+    /// Measures our side only
+    #[arg(long, env = against::NO_PEERS, value_parser = FalseyValueParser::new())]
+    no_peers: bool,
+
+    /// Another build of this program: measures our side of each benchmark with both builds in turns, and prints the ratios
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "json")]
+    against: Option<PathBuf>,
+
+    /// Number of runs of each build with `--against`
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
 }
 
 fn main() -> ExitCode {
@@ -80,8 +94,12 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let chosen = select::select(&names, &arguments.names)?;
     let processors = available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.map_or(processors.min(2), usize::from);
-    let context = Context { threads, smoke: arguments.smoke };
+    let context = Context { threads, smoke: arguments.smoke, peers: !arguments.no_peers };
     introduce(&context, processors);
+    if let Some(other) = &arguments.against {
+        let chosen: Vec<&Row> = chosen.iter().map(|&row| &rows[row]).collect();
+        return against::compare(other, &chosen, &context, arguments.rounds);
+    }
 
     let mut entries = Vec::new();
     for (i, &row) in chosen.iter().enumerate() {

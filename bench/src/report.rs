@@ -197,7 +197,7 @@ pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// Formats a figure with about three significant digits.
-fn figure_text(figure: f64) -> String {
+pub fn figure_text(figure: f64) -> String {
     match figure.abs() {
         x if x >= 99.95 => format!("{figure:.0}"),
         x if x >= 9.995 => format!("{figure:.1}"),

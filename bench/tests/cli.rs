@@ -62,3 +62,22 @@ fn a_smoke_run_measures_every_row() {
         assert!(text(&output.stdout).contains(name), "{name} is in the table");
     }
 }
+
+#[test]
+fn two_builds_are_compared_row_by_row() {
+    let program = env!("CARGO_BIN_EXE_bench");
+    let rows = ["graph/soup", "schedule/exclusive-200"];
+    let options = ["--smoke", "--rounds", "2", "--against", program];
+    let output = bench(&[&rows[..], &options].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    for row in rows {
+        let line = table.lines().find(|line| line.starts_with(row)).expect(row);
+        let ratio = line.split_whitespace().last().and_then(|ratio| ratio.parse::<f64>().ok());
+        assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{line}");
+    }
+
+    let missing = bench(&["graph/soup", "--smoke", "--against", "/no/such/bench"]);
+    assert!(!missing.status.success());
+    assert!(text(&missing.stderr).contains("/no/such/bench cannot be started"), "{}", text(&missing.stderr));
+}

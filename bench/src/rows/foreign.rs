@@ -66,7 +66,7 @@ fn alone(context: &Context) -> Result<Outcome, Failure> {
             drop(black_box(foreign::attach()));
         })
     };
-    Contest::ours(|| Ok(on_a_new_thread(visit))).run(rounds(context))
+    Contest::ours(|| Ok(on_a_new_thread(visit))).run(context, rounds(context))
 }
 
 fn attached(context: &Context) -> Result<Outcome, Failure> {
@@ -79,7 +79,7 @@ fn attached(context: &Context) -> Result<Outcome, Failure> {
         .peer_if(TBB_LOOPS.start(), "TBB arena.execute", |program: &mut Program| {
             program.time("arena-execute", 1, context.threads, load(context))
         })
-        .run(rounds(context))
+        .run(context, rounds(context))
 }
 
 /// A job of 16 bytes without a handle.
@@ -111,7 +111,7 @@ fn submitted(context: &Context) -> Result<Outcome, Failure> {
             let queue = ArrayQueue::<[usize; 2]>::new(load.batch * (load.samples + 1));
             load.try_time(|| queue.push([1, 2])).map_err(|_| "the queue is full".into())
         })
-        .run(rounds(context))
+        .run(context, rounds(context))
 }
 
 fn waited_for(context: &Context) -> Result<Outcome, Failure> {
@@ -140,5 +140,5 @@ fn waited_for(context: &Context) -> Result<Outcome, Failure> {
         .peer_if(TBB_LOOPS.start(), "TBB run_and_wait", |program: &mut Program| {
             program.time("run-and-wait", 1, context.threads, load(context))
         })
-        .run(rounds(context))
+        .run(context, rounds(context))
 }

@@ -64,7 +64,7 @@ pub fn rows() -> Vec<Row> {
 fn generation(name: String, about: &'static str, topology: fn() -> Topology, node: Option<Node>) -> Row {
     Row::lower(name, "us", about, move |context: &Context| -> Result<Outcome, Failure> {
         let topology = topology();
-        Contest::ours(|| per_task(context, &topology, node)).run(context.pick(20, 1))
+        Contest::ours(|| per_task(context, &topology, node)).run(context, context.pick(20, 1))
     })
 }
 
@@ -82,5 +82,5 @@ fn scaling(context: &Context) -> Result<Outcome, Failure> {
         let times = per_task(context, &topology, Some(Node::middle(nodes)))?;
         Ok::<_, Failure>(times.into_iter().fold(f64::INFINITY, f64::min))
     };
-    Contest::ours(|| Ok(vec![fastest(4096)? / fastest(4)?])).run(context.pick(20, 1))
+    Contest::ours(|| Ok(vec![fastest(4096)? / fastest(4)?])).run(context, context.pick(20, 1))
 }

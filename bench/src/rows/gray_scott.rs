@@ -77,7 +77,7 @@ fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result
     Contest::ours(|| Ok(vec![simulate(ours.clone())?.ns_per_cell_step]))
         .peer(NDARRAY, plain.visit(|update| update()))
         .peer("the same, flushing denormals", flushing.visit(|update| flush_denormals(update)))
-        .run(context.pick(6, 1))
+        .run(context, context.pick(6, 1))
 }
 
 struct Peer {
@@ -123,7 +123,7 @@ fn overlap(context: &Context) -> Result<Outcome, Failure> {
         let writing = frames.seconds(Way::Direct)?;
         Ok(vec![total / compute.max(writing)])
     })
-    .run(context.pick(4, 1))
+    .run(context, context.pick(4, 1))
 }
 
 /// Bytes that the writer counts as copied.
@@ -140,7 +140,7 @@ fn copied_bytes(context: &Context) -> Result<Outcome, Failure> {
         }
         Ok(vec![storage.bytes_copied as f64 / frames as f64])
     })
-    .run(1)
+    .run(context, 1)
 }
 
 fn peak_memory(context: &Context) -> Result<Outcome, Failure> {
@@ -153,5 +153,5 @@ fn peak_memory(context: &Context) -> Result<Outcome, Failure> {
         let peak = simulate(arguments)?.peak_rss_bytes;
         Ok(vec![peak.ok_or("this system does not report the peak memory of a process")? as f64 / 1e6])
     })
-    .run(context.pick(2, 1))
+    .run(context, context.pick(2, 1))
 }

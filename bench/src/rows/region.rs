@@ -57,5 +57,5 @@ fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     })
     .peer_if(TBB.start(), TBB.name, empty_region)
     .peer_if(OPENMP.start(), OPENMP.name, empty_region)
-    .run(context.pick(20, 1))
+    .run(context, context.pick(20, 1))
 }

@@ -106,7 +106,7 @@ fn latency(context: &Context, batch: usize, prepare: Prepare) -> Result<Outcome,
     let load = Load::back_to_back(context.pick(50, 3), batch);
     let runtime = Runtime::builder().threads(context.threads).build()?;
     let mut operation = prepare(&runtime)?;
-    Contest::ours(|| microseconds(load, &mut operation)).run(context.pick(20, 1))
+    Contest::ours(|| microseconds(load, &mut operation)).run(context, context.pick(20, 1))
 }
 
 fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
@@ -116,7 +116,7 @@ fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
     let mut operation = one_host_task(&runtime)?;
     Contest::ours(|| microseconds(load, &mut operation))
         .peer("rayon install", || microseconds(load, || rayon.install(|| Ok(()))))
-        .run(context.pick(20, 1))
+        .run(context, context.pick(20, 1))
 }
 
 /// Processor time of the whole process divided by elapsed time, in percent.
@@ -137,5 +137,5 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
         let after = [ClockId::ProcessCPUTime, ClockId::Monotonic].map(seconds);
         Ok(vec![100.0 * (after[0] - before[0]) / (after[1] - before[1])])
     })
-    .run(context.pick(6, 1))
+    .run(context, context.pick(6, 1))
 }

@@ -47,7 +47,7 @@ fn conflict_free(context: &Context) -> Result<Outcome, Failure> {
     let graphs: Vec<_> = (0..10).map(|seed| Conflicts::uniform(900, 10_000, seed)).collect();
     let mut scheduler = ConflictScheduler::new();
     let mut pass = |graph: &Conflicts| graph.pass(&mut scheduler).1.as_secs_f64() * 1e6;
-    Contest::ours(|| Ok(graphs.iter().map(&mut pass).collect())).run(context.pick(20, 1))
+    Contest::ours(|| Ok(graphs.iter().map(&mut pass).collect())).run(context, context.pick(20, 1))
 }
 
 /// A row that times 200 tasks, from their insertion until they are finished.
@@ -55,7 +55,7 @@ fn exclusive(name: &'static str, about: &'static str, run: impl Fn() + 'static) 
     let measure = move |context: &Context| {
         let load = Load::back_to_back(context.pick(30, 3), 1);
         Contest::ours(|| Ok(load.time(&run).into_iter().map(|ns| ns / 1e3 / 200.0).collect()))
-            .run(context.pick(20, 1))
+            .run(context, context.pick(20, 1))
     };
     Row::lower(name, "us", about, measure).median().bar(2.0).better(1.0)
 }

@@ -23,5 +23,5 @@ pub fn rows() -> Vec<Row> {
 fn memory_fs(context: &Context, way: Way) -> Result<Outcome, Failure> {
     let frames = Frames { count: context.pick(200, 4), shape: [1080, 1920] };
     let speed = move |way| Ok(vec![frames.bytes() as f64 / 1e6 / frames.seconds(way)?]);
-    Contest::ours(move || speed(way)).peer(PLAIN, move || speed(Way::Plain)).run(context.pick(7, 1))
+    Contest::ours(move || speed(way)).peer(PLAIN, move || speed(Way::Plain)).run(context, context.pick(7, 1))
 }

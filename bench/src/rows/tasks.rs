@@ -59,11 +59,11 @@ pub fn measure(context: &Context, peers: &[Source], shape: Shape, kind: Kind) ->
             Ok(per_task(program.time(shape.name(), count, threads, load)?))
         });
     }
-    contest.run(context.pick(10, 1))
+    contest.run(context, context.pick(10, 1))
 }
 
 fn memory_million(context: &Context) -> Result<Outcome, Failure> {
     let tasks = context.pick(1_000_000, 10_000);
     Contest::ours(|| Ok(vec![memory::added_by(tasks, context.threads)? / f64::from(1 << 20)]))
-        .run(context.pick(2, 1))
+        .run(context, context.pick(2, 1))
 }

@@ -56,7 +56,7 @@
 //! # What always holds
 //! A thread that waits for a half runs only descendants of that very half. On one thread, those would have run on this stack, at
 //! this place. So nothing that the frames below hold (a borrowed `RefCell`, a locked mutex) meets code that it would not meet
-//! on one thread. `waiting_never_re_enters` in `tests/join.rs` shows it. Loom checks the protocol in `join/models.rs`.
+//! on one thread. `a_waiting_thread_takes_no_unrelated_work` in `tests/join.rs` shows it. Loom checks the protocol in `join/models.rs`.
 //!
 //! # Prior art
 //! - Work is split lazily, and the oldest half is given away: E. Mohr, D. A. Kranz, R. H. Halstead, [*Lazy task

@@ -46,5 +46,5 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
         let percent = 100.0 * (process - this).max(0.0) / clock;
         Ok(vec![(percent * 100.0).round() / 100.0])
     })
-    .run(context.pick(6, 1))
+    .run(context, context.pick(6, 1))
 }

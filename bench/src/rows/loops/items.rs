@@ -60,7 +60,7 @@ fn nested(context: &Context) -> Result<Outcome, Failure> {
             per_item(load.time(|| halve(&mut scope, 0..ITEMS, ITEMS / 8, &tiny)))
         })
         .peer("serial", || per_item(load.time(|| (0..ITEMS).for_each(tiny))))
-        .run(context.pick(10, 1))
+        .run(context, context.pick(10, 1))
 }
 
 fn items(context: &Context) -> Result<Outcome, Failure> {
@@ -93,7 +93,7 @@ fn items(context: &Context) -> Result<Outcome, Failure> {
             per_item(load.time(|| halve(&mut scope, 0..items, CHUNK, &small)))
         })
         .peer("serial", || per_item(load.time(|| (0..items).for_each(small))))
-        .run(context.pick(20, 1))
+        .run(context, context.pick(20, 1))
 }
 
 /// Runs a loop with chili, which only has joins: halves the range until it has at most `chunk` items.

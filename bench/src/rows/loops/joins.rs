@@ -39,7 +39,7 @@ fn fib(context: &Context) -> Result<Outcome, Failure> {
         .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, |program: &mut Program| {
             per_join(program.time("fib", n as usize, threads, load)?)
         })
-        .run(context.pick(8, 1))
+        .run(context, context.pick(8, 1))
 }
 
 /// The number of joins that compute Fibonacci number `n`.

@@ -76,7 +76,7 @@ fn sums(context: &Context, inner: impl Fn(usize) -> usize) -> Result<Outcome, Fa
         .peer("rayon, own cursor", || ms(&|| own_cursor(&rayon, pairs)))
         .peer("allocation per item", || rayon.install(|| ms(&|| allocation_per_item(pairs))))
         .peer("sequential", || ms(&|| sequential(pairs)))
-        .run(context.pick(8, 1))
+        .run(context, context.pick(8, 1))
 }
 
 /// Counts the buffers that our side allocates, beside the peers that allocate as they see fit.
@@ -90,7 +90,7 @@ fn initialisations(context: &Context) -> Result<Outcome, Failure> {
         .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, |program: &mut Program| {
             program.time("scratch-initialisations", pairs.len(), threads, Load::back_to_back(1, 1))
         })
-        .run(context.pick(20, 1))
+        .run(context, context.pick(20, 1))
 }
 
 fn sequential(pairs: &[Pair]) -> Vec<f64> {

@@ -81,7 +81,7 @@ fn sum(context: &Context) -> Result<Outcome, Failure> {
         .peer("rayon par_chunks", || setup.rayon_ms(|| x.par_chunks(CHUNK).map(sum_of).sum()))
         .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, setup.program("sum"))
         .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, setup.program("sum"))
-        .run(setup.rounds)
+        .run(context, setup.rounds)
 }
 
 fn dot(context: &Context) -> Result<Outcome, Failure> {
@@ -95,7 +95,7 @@ fn dot(context: &Context) -> Result<Outcome, Failure> {
         .peer("rayon", || setup.rayon_ms(|| x.par_iter().zip(y).map(|(x, y)| x * y).sum()))
         .peer("rayon par_chunks", || setup.rayon_ms(chunks))
         .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, setup.program("dot"))
-        .run(setup.rounds)
+        .run(context, setup.rounds)
 }
 
 fn min(context: &Context) -> Result<Outcome, Failure> {
@@ -107,7 +107,7 @@ fn min(context: &Context) -> Result<Outcome, Failure> {
         .peer("rayon", || setup.rayon_ms(plain))
         .peer("rayon par_chunks", || setup.rayon_ms(chunks))
         .peer_if(OPENMP_LOOPS.start(), OPENMP_SIMD, setup.program("min"))
-        .run(setup.rounds)
+        .run(context, setup.rounds)
 }
 
 #[cfg(test)]

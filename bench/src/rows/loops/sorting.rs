@@ -41,7 +41,7 @@ fn sort(context: &Context) -> Result<Outcome, Failure> {
         .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, |program: &mut Program| {
             Ok(scaled(program.time("sort", data.len(), threads, load)?, MS))
         })
-        .run(context.pick(15, 1))
+        .run(context, context.pick(15, 1))
 }
 
 #[cfg(test)]
