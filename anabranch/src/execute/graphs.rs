@@ -86,7 +86,8 @@ impl Graphs {
         }
     }
 
-    /// Adds a task. If the graph refuses it, both graphs are as before.
+    /// Adds a task; the live graph's answer is in [`submitted`](Self::submitted). If the graph refuses the task, both graphs
+    /// are as before.
     pub(super) fn submit(
         &mut self,
         label: &TaskLabel,
@@ -94,12 +95,17 @@ impl Graphs {
         effects: &[Effect],
         record: Option<&TaskRecord>,
         is_done: &dyn Fn(TaskId) -> bool,
-    ) -> Result<&Submitted, GraphError> {
+    ) -> Result<(), GraphError> {
         self.live.submit_into(accesses, effects, is_done, &mut self.submitted)?;
         if let (Some(recorder), Some(record)) = (&mut self.recorder, record) {
             recorder.record_task(label, record, accesses, effects);
         }
-        Ok(&self.submitted)
+        Ok(())
+    }
+
+    /// The live graph's answer to the last task.
+    pub(super) fn submitted(&self) -> &Submitted {
+        &self.submitted
     }
 
     /// The id of a barrier, which is in no graph: see [`submit_barrier`](super::Core::submit_barrier).

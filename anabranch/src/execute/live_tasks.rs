@@ -119,6 +119,7 @@ impl LiveTasks {
 
     /// Forgets some tasks that are done, a few more than a submission inserts. The caller drops the returned failures outside
     /// the lock: errors are the program's own, and so are their destructors.
+    #[inline]
     pub(super) fn forget_some(
         &mut self,
         graph: &TaskGraph,

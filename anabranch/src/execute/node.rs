@@ -254,6 +254,7 @@ unsafe impl Send for Head {}
 unsafe impl Sync for Head {}
 
 impl Head {
+    #[inline]
     pub(super) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
         Self {
             id,

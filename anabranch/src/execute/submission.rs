@@ -13,6 +13,7 @@ use crate::{
     observe::TaskRecord,
 };
 use anabranch_graph::{Access, Effect, GraphError};
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 /// A task as the program declared it, without the types of its accesses and of its function.
@@ -36,55 +37,82 @@ impl Submission<'_> {
     }
 }
 
+/// A task that the graph has accepted and that has no node yet.
+///
+/// The lock of the runtime's state is held until [`insert`](Self::insert), so no handle to a buffer or host object may be
+/// dropped in between: the last one takes the same lock.
+pub(crate) struct Accepted<'a> {
+    core: &'a Arc<Core>,
+    task: &'a Submission<'a>,
+    state: MutexGuard<'a, State>,
+    /// Behind the lock, and so dropped outside it: errors are the program's own, and so are their destructors.
+    forgotten: Vec<Arc<Failure>>,
+}
+
+impl Accepted<'_> {
+    /// The versions of the accessed buffers, whose memory the task is to use. If the system refuses this memory, the graph has
+    /// accepted the task already: then the node gets a body that fails.
+    #[inline]
+    pub(crate) fn versions(&self) -> &[u32] {
+        &self.state.graphs.submitted().versions
+    }
+
+    /// The head of the node.
+    #[inline]
+    pub(crate) fn head(&self) -> Head {
+        let task = self.task;
+        let mut head = Head::new(self.state.graphs.submitted().id, task.label.clone(), task.place, self.core);
+        head.observes = task.observes;
+        head.token = self.state.token.clone().filter(|_| !task.observes);
+        head.contention = task.contends().then(|| task.effects.into());
+        head.priority = task.priority;
+        head
+    }
+
+    /// Links the node to its dependencies and lets it go.
+    pub(crate) fn insert(self, node: Node) -> Node {
+        let Self { core, mut state, forgotten, .. } = self;
+        let State { graphs, tasks, barrier, .. } = &mut *state;
+        let mut dependencies = 0;
+        for dependency in &graphs.submitted().dependencies {
+            dependencies += u32::from(tasks.link(&node, dependency));
+        }
+        barrier.take_if(|barrier| barrier.is_done());
+        if let Some(barrier) = barrier {
+            dependencies += u32::from(barrier.add_successor(&node, Needs::End));
+        }
+        tasks.insert(node.clone());
+        if core.watchdog.is_sample(node.id) {
+            core.watchdog.sample(core.in_flight.is_idle());
+        }
+        core.in_flight.submit();
+        drop(state);
+        drop(forgotten);
+        node.finish_submission(dependencies, core);
+        core.executor.after_submission();
+        node
+    }
+}
+
 impl Core {
-    /// Submits a task: derives its dependencies, makes it a node, links the node and lets it go.
-    ///
-    /// `make_node` is called once, with the head of the node and the versions of the accessed buffers. It attaches the memory
-    /// of these versions and puts the body of the task behind the head. It runs under the lock, so it must not drop a handle
-    /// to a buffer or host object. If the system refuses memory, the graph has accepted the task already, so `make_node`
-    /// gives it a body that fails.
+    /// Begins the submission of a task: derives its dependencies. The caller attaches memory, makes the node and
+    /// [inserts](Accepted::insert) it.
     ///
     /// # Errors
     /// If the graph refuses the task. Nothing is submitted then.
-    pub(crate) fn submit(
-        self: &Arc<Self>,
-        task: &Submission<'_>,
-        make_node: &mut dyn FnMut(Head, &[u32]) -> Node,
-    ) -> Result<Node, GraphError> {
+    pub(crate) fn accept<'a>(
+        self: &'a Arc<Self>,
+        task: &'a Submission<'a>,
+    ) -> Result<Accepted<'a>, Box<GraphError>> {
         self.wait_for_room();
+        // Declared before the guard, and so dropped outside the lock, also after an error.
         let forgotten;
-        let (node, dependencies) = {
-            let mut state = self.state.lock();
-            let State { graphs, tasks, token, barrier } = &mut *state;
-            forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
-            let is_done = |task| tasks.is_forgettable(task);
-            let submitted = graphs.submit(task.label, task.accesses, task.effects, task.record, &is_done)?;
-            let mut head = Head::new(submitted.id, task.label.clone(), task.place, self);
-            head.observes = task.observes;
-            head.token = token.clone().filter(|_| !task.observes);
-            head.contention = task.contends().then(|| task.effects.into());
-            head.priority = task.priority;
-            let node = make_node(head, &submitted.versions);
-            let mut dependencies = 0;
-            for dependency in &submitted.dependencies {
-                dependencies += u32::from(tasks.link(&node, dependency));
-            }
-            barrier.take_if(|barrier| barrier.is_done());
-            if let Some(barrier) = barrier {
-                dependencies += u32::from(barrier.add_successor(&node, Needs::End));
-            }
-            tasks.insert(node.clone());
-            if self.watchdog.is_sample(node.id) {
-                self.watchdog.sample(self.in_flight.is_idle());
-            }
-            self.in_flight.submit();
-            (node, dependencies)
-        };
-        // Outside the lock: errors are the program's own, and so are their destructors.
-        drop(forgotten);
-        node.finish_submission(dependencies, self);
-        self.executor.after_submission();
-        Ok(node)
+        let mut state = self.state.lock();
+        let State { graphs, tasks, .. } = &mut *state;
+        forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
+        let is_done = |task| tasks.is_forgettable(task);
+        graphs.submit(task.label, task.accesses, task.effects, task.record, &is_done)?;
+        Ok(Accepted { core: self, task, state, forgotten })
     }
 
     /// Submits a barrier, an epoch that the program asks for: it comes after every live task, and every task that is

@@ -36,6 +36,7 @@ pub struct Declaration<'a, const K: usize> {
 }
 
 impl<'a, const K: usize> Declaration<'a, K> {
+    #[inline]
     pub(super) fn new(
         core: &'a Arc<Core>,
         task: &'a TaskLabel,

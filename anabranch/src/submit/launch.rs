@@ -6,9 +6,6 @@ use crate::{
     execute::{Body, Node, Place, Submission},
 };
 
-/// Says that the executor calls a closure once.
-const ONCE: &str = "a task has one node";
-
 /// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory attached, or from the
 /// error of an access that gets no memory. `observes` is explained at [`Submission::observes`].
 ///
@@ -16,12 +13,11 @@ const ONCE: &str = "a task has one node";
 /// If the graph refuses the accesses. Nothing is submitted then.
 pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     declaration: &Declaration<'_, K>,
-    bound: L::Bound,
+    mut bound: L::Bound,
     place: Place,
     observes: bool,
     body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
 ) -> Result<Node, Error> {
-    let (mut bound, mut body) = (Some(bound), Some(body));
     let task = Submission {
         label: declaration.task,
         accesses: &declaration.accesses,
@@ -31,11 +27,18 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
         observes,
         record: declaration.record.as_deref(),
     };
-    let node = declaration.core.submit(&task, &mut |head, versions| {
-        let attached = L::attach(bound.as_mut().expect(ONCE), &mut versions.iter().copied());
-        // Refused accesses stay in `bound`, to be dropped outside the lock: they may have the last handle to a buffer.
-        let bound = attached.map(|()| bound.take().expect(ONCE)).map_err(Box::new);
-        Node::new(head, body.take().expect(ONCE)(bound))
-    });
-    node.map_err(|error| declaration.explain(error, &L::labels(bound.as_ref().expect("there is no node"))))
+    let accepted = declaration.core.accept(&task);
+    let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
+    let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
+    // Refused accesses are dropped outside the lock, at the end: they may have the last handle to a buffer.
+    let _refused;
+    let body = match attached {
+        Ok(()) => body(Ok(bound)),
+        Err(error) => {
+            _refused = bound;
+            body(Err(Box::new(error)))
+        }
+    };
+    let node = Node::new(accepted.head(), body);
+    Ok(accepted.insert(node))
 }

@@ -51,6 +51,7 @@ impl ObjectTracker {
     }
 
     /// Notes an effect of `task`. Calls `before` with the tasks that it comes after and the kind of dependency.
+    #[inline]
     pub(crate) fn touch(
         &mut self,
         task: TaskId,
@@ -103,6 +104,7 @@ impl ObjectTracker {
     }
 
     /// Replaces everything before `epoch` by it.
+    #[inline]
     fn replace_before(&mut self, epoch: TaskId) {
         if self.last < epoch {
             self.last = epoch;
