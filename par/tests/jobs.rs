@@ -1,10 +1,13 @@
 //! A submitted job runs exactly once, and is never lost.
 
 use anabranch_par::{Job, WaitPolicy, prelude::*};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::*},
-    mpsc,
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    time::Duration,
 };
 
 struct Count(AtomicUsize);
@@ -127,4 +130,50 @@ fn a_job_submitted_just_before_the_pool_ends_is_run() {
         }
         assert_eq!(count.0.load(Relaxed), 2000);
     }
+}
+
+struct Run<F>(parking_lot::Mutex<Option<F>>);
+
+impl<F: FnOnce() + std::marker::Send> Job for Run<F> {
+    fn run(self: Arc<Self>) {
+        let job = self.0.lock().take().expect("a job runs once");
+        job();
+    }
+}
+
+fn job<F: FnOnce() + std::marker::Send + 'static>(f: F) -> Arc<dyn Job> {
+    Arc::new(Run(parking_lot::Mutex::new(Some(f))))
+}
+
+/// A job that is deferred to the end of another one may wait for a job that is queued behind that one.
+#[test]
+fn a_worker_has_no_job_in_hand_while_it_runs_deferred_jobs() {
+    const DEADLINE: Duration = Duration::from_secs(10);
+    let pool = Arc::new(ThreadPool::builder().workers(2).build().unwrap());
+    let without_workers = Arc::new(ThreadPool::new(1).unwrap());
+    let (is_busy, busy) = mpsc::channel();
+    let (has_begun, begun) = mpsc::channel();
+    let (has_run, run) = mpsc::channel();
+    let (is_done, done) = mpsc::channel();
+
+    // One worker is busy until the deferred job has begun.
+    pool.submit(job(move || {
+        is_busy.send(()).unwrap();
+        begun.recv_timeout(DEADLINE).unwrap();
+    }));
+    busy.recv_timeout(DEADLINE).unwrap();
+    // The other one queues a job behind the job in hand, and defers one that waits for it.
+    let (same, deferring) = (Arc::clone(&pool), Arc::clone(&without_workers));
+    pool.submit(job(move || {
+        same.submit(job(move || has_run.send(()).unwrap()));
+        deferring.submit(job(move || {
+            has_begun.send(()).unwrap();
+            is_done.send(run.recv_timeout(DEADLINE).is_ok()).unwrap();
+        }));
+    }));
+    assert_eq!(
+        done.recv_timeout(2 * DEADLINE),
+        Ok(true),
+        "the queued job ran while the deferred one waited for it"
+    );
 }

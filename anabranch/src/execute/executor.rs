@@ -58,8 +58,9 @@ impl Threads {
 }
 
 pub(super) struct Executor {
-    compute: Compute,
+    // The lanes end before the pool, on which their tasks run loops.
     mode: Mode,
+    compute: Compute,
 }
 
 enum Mode {

@@ -53,9 +53,13 @@ impl Node {
     /// Runs or skips the body, and keeps the failure if there is one.
     fn execute(&self, core: &Core) {
         let _current = CurrentTask::enter(core.id());
-        let _span = task_span(&self.label);
+        // A subscriber of spans is the program's code, too, and may panic.
+        let run = || {
+            let _span = task_span(&self.label);
+            self.run_or_skip(core)
+        };
         // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
-        let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(|| self.run_or_skip(core))));
+        let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(run)));
         let cause = match outcome {
             Ok(Ok(())) => return,
             Ok(Err(cause)) => cause,

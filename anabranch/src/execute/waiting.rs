@@ -15,9 +15,15 @@ use anabranch_graph::TaskId;
 use std::{sync::Arc, time::Duration};
 
 impl Core {
-    /// Waits for a latch. Meanwhile runs host tasks that the latch waits for and that no thread has claimed.
+    /// Waits for a latch, in a span for the function `call`. Meanwhile runs host tasks that the latch waits for and that no
+    /// thread has claimed.
     pub(crate) fn wait_for(&self, latch: &Latch, call: &'static str) {
         let _span = wait_span(call);
+        self.wait_without_span(latch);
+    }
+
+    /// Waits for a latch as [`wait_for`](Self::wait_for) does, but never calls a subscriber of spans, which may panic.
+    pub(crate) fn wait_without_span(&self, latch: &Latch) {
         let mut helps = true;
         latch.event.wait(
             || helps && self.executor.help_until(latch.last, &mut helps),

@@ -27,11 +27,11 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
         observes,
         record: declaration.record.as_deref(),
     };
+    // Refused accesses are dropped outside the lock that `accepted` holds: they may have the last handle to a buffer.
+    let _refused;
     let accepted = declaration.core.accept(&task);
     let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
     let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
-    // Refused accesses are dropped outside the lock, at the end: they may have the last handle to a buffer.
-    let _refused;
     let body = match attached {
         Ok(()) => body(Ok(bound)),
         Err(error) => {

@@ -10,13 +10,12 @@ use crate::{
     thread_pool::state::PoolState,
 };
 
-/// An idle worker steals a half, if one is offered, and runs it.
+/// An idle worker steals a half, if one is offered, ends its search and runs the half.
 pub(crate) fn help(pool: &PoolState, worker: usize) -> bool {
     let Some(half) = pool.offers.steal(worker) else { return false };
     pool.sleep.end_search(|| pool.has_work());
     // SAFETY: this thread has just stolen it.
     unsafe { run(pool, half, worker) };
-    pool.sleep.start_search();
     true
 }
 

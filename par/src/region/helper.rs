@@ -6,7 +6,7 @@ use crate::{
     thread_pool::state::PoolState,
 };
 
-/// Joins an open region, if there is one, and works in it until no unit is left to claim.
+/// Joins an open region, if there is one: ends the worker's search, and works in the region until no unit is left to claim.
 pub(crate) fn help(pool: &PoolState) -> bool {
     let Some((index, joined)) = pool.regions.join() else { return false };
     let RegionSlot { slot, counters } = pool.regions.get(index);
@@ -22,6 +22,5 @@ pub(crate) fn help(pool: &PoolState) -> bool {
     slot.shut();
     pool.regions.hide(index);
     drop((joined, entered));
-    pool.sleep.start_search();
     true
 }

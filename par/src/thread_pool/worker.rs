@@ -21,20 +21,26 @@ pub(super) fn main_loop(pool: &PoolState, index: usize) {
 }
 
 fn look_for_work(pool: &PoolState, index: usize) {
+    let kinds = [help_in_region, join::steal::help, run_own_job, run_queued_jobs];
     pool.sleep.start_search();
     let mut idle_since = None;
     loop {
-        if region::helper::help(pool)
-            | join::steal::help(pool, index)
-            | run_own_job(pool, index)
-            | run_queued_jobs(pool, index)
-        {
-            idle_since = None;
+        let mut found = false;
+        for help in kinds {
+            if !help(pool, index) {
+                continue;
+            }
+            found = true;
+            // Before the next search: a deferred job may block, and a publisher wakes no other worker while one searches.
+            deferred::run_pending();
             if pool.check_fork().is_err() {
                 // The work was to fork, and this is the child. Everything that is left belongs to the parent.
                 return;
             }
-            deferred::run_pending();
+            pool.sleep.start_search();
+        }
+        if found {
+            idle_since = None;
         } else if pool.is_stopping() && pool.jobs.close(index) {
             // `close` looks at the queue after `is_stopping`, so jobs that were queued before the stop have been run.
             break;
@@ -45,22 +51,30 @@ fn look_for_work(pool: &PoolState, index: usize) {
     pool.sleep.end_search(|| pool.has_work());
 }
 
+// Each of these ends the worker's search if it finds work, and returns whether it did.
+
+fn help_in_region(pool: &PoolState, _index: usize) -> bool {
+    region::helper::help(pool)
+}
+
 /// Runs the oldest job in the queue, and then the jobs behind it while there is nothing else to do.
 fn run_queued_jobs(pool: &PoolState, index: usize) -> bool {
     let Some(job) = pool.jobs.pop() else { return false };
     pool.sleep.end_search(|| pool.has_work());
     run::run(pool, job);
-    while !pool.regions.any_shown()
-        && !pool.offers.any()
-        && !pool.jobs.has_own(index)
-        && pool.check_fork().is_ok()
-        && let Some(job) = pool.jobs.pop()
-    {
+    loop {
+        // With no job in hand: a deferred job may wait for the next one, which another worker can run meanwhile.
         deferred::run_pending();
+        if pool.regions.any_shown()
+            || pool.offers.any()
+            || pool.jobs.has_own(index)
+            || pool.check_fork().is_err()
+        {
+            return true;
+        }
+        let Some(job) = pool.jobs.pop() else { return true };
         run::run(pool, job);
     }
-    pool.sleep.start_search();
-    true
 }
 
 /// Runs the oldest of the jobs that only this worker may run.
@@ -68,7 +82,6 @@ fn run_own_job(pool: &PoolState, index: usize) -> bool {
     let Some(job) = pool.jobs.pop_own(index) else { return false };
     pool.sleep.end_search(|| pool.has_work());
     job.run();
-    pool.sleep.start_search();
     true
 }
 

@@ -19,7 +19,7 @@ pub const SCHEDULES: [Schedule; 6] = [
     Schedule::Greedy,
 ];
 
-/// Config items are cut into chunks.
+/// How items are cut into chunks.
 #[derive(Clone, Copy, Debug)]
 pub enum Chunks {
     Auto,
