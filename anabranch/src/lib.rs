@@ -95,6 +95,7 @@ mod observe;
 mod runtime;
 mod settings;
 mod submit;
+mod sync;
 
 pub use self::{
     builder::Builder,

@@ -1,15 +1,17 @@
 //! Events: conditions that become true once, for which threads and futures wait.
 
-use parking_lot::Mutex;
+use crate::sync::{
+    Mutex, Thread,
+    atomic::{AtomicU8, Ordering::*},
+    thread,
+};
 use std::{
-    sync::atomic::{AtomicU8, Ordering::*},
     task::{Context, Poll, Waker},
-    thread::Thread,
     time::{Duration, Instant},
 };
 
 /// How long a waiting thread polls the event, and looks for tasks to help with, before it parks.
-const SPIN: Duration = Duration::from_micros(20);
+const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 20 });
 
 const PENDING: u8 = 0;
 /// Pending, and a waiter is registered.
@@ -67,10 +69,10 @@ impl Event {
     }
 
     fn park(&self, every: Duration, mut watch: impl FnMut()) {
-        if self.register(|w| w.threads.push(std::thread::current())) {
+        if self.register(|w| w.threads.push(thread::current())) {
             let mut since = Instant::now();
             while !self.is_set() {
-                std::thread::park_timeout(every);
+                thread::park_timeout(every);
                 if since.elapsed() >= every {
                     watch();
                     since = Instant::now();

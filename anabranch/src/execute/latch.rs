@@ -1,11 +1,9 @@
 //! Latches: counts of tasks that lead to an event.
 
 use super::event::Event;
+use crate::sync::atomic::{AtomicUsize, Ordering::*};
 use anabranch_graph::TaskId;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::*},
-};
+use std::sync::Arc;
 
 /// Sets an event when all tasks that hold the latch have completed.
 #[derive(Debug)]

@@ -33,6 +33,9 @@ mod shutdown;
 mod submission;
 mod waiting;
 
+#[cfg(all(test, loom))]
+mod models;
+
 pub use self::handle::{Status, TaskHandle};
 
 pub(crate) use self::{

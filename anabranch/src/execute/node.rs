@@ -59,20 +59,15 @@ use super::{compute::Compute, core::Core, current_task::RuntimeId, latch::Latch,
 use crate::{
     error::{Cause, Failure},
     label::TaskLabel,
-};
-use anabranch_graph::{Effect, TaskId};
-use anabranch_par::{CancellationToken, Job};
-use parking_lot::Mutex;
-use smallvec::SmallVec;
-use std::{
-    fmt,
-    ops::Deref,
-    ptr::NonNull,
     sync::{
-        Arc,
+        Mutex,
         atomic::{AtomicU8, AtomicU32, Ordering::*},
     },
 };
+use anabranch_graph::{Effect, TaskId};
+use anabranch_par::{CancellationToken, Job};
+use smallvec::SmallVec;
+use std::{fmt, ops::Deref, ptr::NonNull, sync::Arc};
 
 /// The work of a task.
 pub(crate) trait Body: Send + 'static {
@@ -256,6 +251,11 @@ unsafe impl Sync for Head {}
 impl Head {
     #[inline]
     pub(super) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
+        Self::with_core(id, label, place, NonNull::from_ref(&**core))
+    }
+
+    #[inline]
+    pub(super) fn with_core(id: TaskId, label: TaskLabel, place: Place, core: NonNull<Core>) -> Self {
         Self {
             id,
             label,
@@ -265,7 +265,7 @@ impl Head {
             priority: 0,
             state: AtomicU8::new(0),
             pending: AtomicU32::new(SUBMITTING),
-            core: NonNull::from_ref(&**core),
+            core,
             token: None,
             links: Mutex::default(),
         }

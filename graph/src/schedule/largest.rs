@@ -181,6 +181,38 @@ mod tests {
         assert_eq!(largest(&[], 100), 0);
     }
 
+    /// The largest set that the search finds in a connected graph of 48 vertices, and the number of rejected candidates.
+    fn searched(seed: u64, cap: usize) -> (u32, usize) {
+        let mut state = seed;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % n) as usize
+        };
+        let ring = (0..48).map(|v| (v, (v + 1) % 48));
+        let edges: Vec<_> = ring.chain((0..150).map(|_| (below(48), below(48)))).collect();
+        let rows = graph(48, &edges);
+        let mut search = Search { rows: &rows, best: 0, size: 0, left: cap };
+        search.visit((1 << 48) - 1, 0);
+        (search.size, cap - search.left)
+    }
+
+    #[test]
+    fn the_search_ends_at_the_cap() {
+        let mut smaller = 0;
+        for seed in 0..20 {
+            let (largest, needed) = searched(seed, usize::MAX);
+            assert!(needed > 20, "graph {seed} is too easy: {needed} candidates were rejected");
+            let (size, rejected) = searched(seed, 1);
+            assert_eq!(rejected, 1, "graph {seed}");
+            smaller += u32::from(size < largest);
+            let (size, rejected) = searched(seed, 20);
+            assert_eq!(rejected, 20, "graph {seed}");
+            assert!(size <= largest);
+        }
+        // A search that goes on after its cap finds a largest set of every graph.
+        assert!(smaller > 0, "the first rejected candidate ends no search");
+    }
+
     proptest! {
         #[test]
         fn no_set_can_be_added_to_or_made_older(

@@ -1,0 +1,273 @@
+//! Models of nodes, latches and events. Loom checks every interleaving, up to a bound on preemptions:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test --release -p anabranch --lib --target-dir target/loom models
+//! ```
+//!
+//! The results of tasks are cells that loom watches: it reports a task that reads while another one may still write. A wake-up that
+//! is lost is a deadlock, which loom reports, too.
+
+use super::{
+    compute::Compute,
+    event::Event,
+    node::{Body, Head, Needs, Node, Successor},
+    place::Place,
+};
+use crate::{
+    error::{Cause, Failure},
+    label::TaskLabel,
+    sync::thread::current,
+};
+use anabranch_graph::TaskId;
+use loom::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicUsize, Ordering::*},
+    thread,
+};
+use std::{
+    panic::Location,
+    ptr::NonNull,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(f);
+}
+
+/// The models do the work of a task themselves, where the runtime would call the body.
+struct NoBody;
+
+impl Body for NoBody {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn skip(&mut self, _: &Arc<Failure>) {}
+}
+
+fn label() -> TaskLabel {
+    TaskLabel { name: "task".into(), location: Location::caller() }
+}
+
+fn node(id: u64) -> Node {
+    // The models never ask a node for its runtime.
+    Node::new(Head::with_core(TaskId(id), label(), Place::Compute, NonNull::dangling()), NoBody)
+}
+
+/// A node that depends on nothing and is claimed by its runner.
+fn running(id: u64) -> Node {
+    let node = node(id);
+    assert!(node.wait_for_dependencies(0) && node.claim());
+    node
+}
+
+/// A number that one task writes and another one reads.
+#[derive(Clone)]
+struct Contents(Arc<UnsafeCell<usize>>);
+
+// SAFETY: loom checks every access.
+unsafe impl Send for Contents {}
+// SAFETY: as above.
+unsafe impl Sync for Contents {}
+
+impl Contents {
+    fn new() -> Self {
+        Self(Arc::new(UnsafeCell::new(0)))
+    }
+
+    fn add(&self) {
+        // SAFETY: the tasks of the models that write wait for each other; loom reports a race otherwise.
+        self.0.with_mut(|value| unsafe { *value += 1 });
+    }
+
+    fn get(&self) -> usize {
+        // SAFETY: as above.
+        self.0.with(|value| unsafe { *value })
+    }
+}
+
+/// Completes a claimed task, as `Node::retire` does: hands its poison on, and calls `start` with each successor that becomes ready.
+fn retire(node: &Node, mut start: impl FnMut(&Node)) {
+    let (mut latches, mut ready) = (Vec::new(), Vec::new());
+    node.complete(|successor, poison| match successor {
+        Successor::Latch(latch) => latches.push(latch),
+        Successor::Task { node, needs } => {
+            if let Some(failure) = poison.filter(|failure| needs.is_broken_by(failure)) {
+                drop(node.poison_with(failure));
+            }
+            if node.release() {
+                ready.push(node);
+            }
+        }
+    });
+    ready.iter().for_each(&mut start);
+    latches.iter().for_each(|latch| latch.release());
+}
+
+/// Two tasks complete while a third one is submitted that needs both. It starts once, and sees what both have written.
+#[test]
+fn a_task_starts_once_and_after_its_dependencies() {
+    model(|| {
+        let starts = Arc::new(AtomicUsize::new(0));
+        let contents = [Contents::new(), Contents::new()];
+        let start = {
+            let (starts, contents) = (Arc::clone(&starts), contents.clone());
+            move |node: &Node| {
+                assert!(node.is_ready() && node.claim());
+                assert!(contents.iter().all(|contents| contents.get() == 1));
+                starts.fetch_add(1, Relaxed);
+            }
+        };
+        let before = [running(1), running(2)];
+        let runners: Vec<_> = std::iter::zip(before.clone(), contents)
+            .map(|(node, contents)| {
+                let start = start.clone();
+                thread::spawn(move || {
+                    contents.add();
+                    retire(&node, start);
+                })
+            })
+            .collect();
+        let after = node(3);
+        let dependencies = before.iter().filter(|node| node.add_successor(&after, Needs::Contents)).count();
+        if after.wait_for_dependencies(dependencies as u32) {
+            start(&after);
+        }
+        runners.into_iter().for_each(|runner| runner.join().unwrap());
+        assert_eq!(starts.load(Relaxed), 1);
+    });
+}
+
+/// A task fails while another one is submitted that needs its results: the other one is poisoned when it starts.
+#[test]
+fn a_failure_reaches_a_successor_that_is_being_submitted() {
+    model(|| {
+        let before = running(1);
+        let start = |node: &Node| {
+            assert!(node.claim() && node.is_poisoned());
+            assert_eq!(node.poison().expect("the failure of the first task").id, TaskId(1));
+        };
+        let runner = {
+            let before = before.clone();
+            thread::spawn(move || {
+                before.fail(Arc::new(Failure::new(TaskId(1), label(), Cause::Cancelled)));
+                retire(&before, start);
+            })
+        };
+        let after = node(2);
+        let dependencies = u32::from(before.add_successor(&after, Needs::Contents));
+        if after.wait_for_dependencies(dependencies) {
+            start(&after);
+        }
+        runner.join().unwrap();
+        assert!(after.is_claimed());
+    });
+}
+
+/// A task is cancelled while a thread claims it. The answer is `true` exactly if that thread finds the task cancelled.
+#[test]
+fn a_cancelled_task_does_not_begin() {
+    model(|| {
+        let node = node(1);
+        assert!(node.wait_for_dependencies(0));
+        let runner = {
+            let node = node.clone();
+            thread::spawn(move || node.claim() && node.is_cancelled())
+        };
+        let answer = node.cancel();
+        assert_eq!(runner.join().unwrap(), answer);
+    });
+}
+
+/// Two threads find a ready task. One of them gives its claim back, and queues the task again.
+#[test]
+fn a_claim_that_is_given_back_passes_the_task_on() {
+    model(|| {
+        let (node, contents) = (node(1), Contents::new());
+        assert!(node.wait_for_dependencies(0));
+        let other = {
+            let (node, contents) = (node.clone(), contents.clone());
+            thread::spawn(move || {
+                if node.claim() {
+                    contents.add();
+                    node.unclaim();
+                }
+            })
+        };
+        let claimed = node.claim();
+        if claimed {
+            contents.add();
+        }
+        other.join().unwrap();
+        if !claimed {
+            assert!(node.claim(), "the other thread has given its claim back");
+            assert_eq!(contents.get(), 1);
+        }
+    });
+}
+
+/// A thread waits for a task that completes meanwhile. It wakes up, and sees what the task has written.
+#[test]
+fn a_thread_that_waits_for_a_task_sees_its_results() {
+    model(|| {
+        let (node, contents) = (running(1), Contents::new());
+        let runner = {
+            let (node, contents) = (node.clone(), contents.clone());
+            thread::spawn(move || {
+                contents.add();
+                retire(&node, |_| ());
+            })
+        };
+        node.latch().event.wait(|| false, Duration::MAX, || ());
+        assert!(node.is_done());
+        assert_eq!(contents.get(), 1);
+        runner.join().unwrap();
+    });
+}
+
+/// Two threads wait for one event.
+#[test]
+fn an_event_wakes_all_threads() {
+    model(|| {
+        let event = Arc::new(Event::default());
+        let waiters: Vec<_> = (0..2)
+            .map(|_| {
+                let event = Arc::clone(&event);
+                thread::spawn(move || event.wait(|| false, Duration::MAX, || ()))
+            })
+            .collect();
+        event.set();
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+/// A future is polled while the event is set. If it is pending, its waker is called.
+#[test]
+fn an_event_wakes_a_future() {
+    struct Unpark(crate::sync::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    model(|| {
+        let (event, contents) = (Arc::new(Event::default()), Contents::new());
+        let setter = {
+            let (event, contents) = (Arc::clone(&event), contents.clone());
+            thread::spawn(move || {
+                contents.add();
+                event.set();
+            })
+        };
+        let waker = Waker::from(Arc::new(Unpark(current())));
+        while let Poll::Pending = event.poll(&mut Context::from_waker(&waker)) {
+            thread::park();
+        }
+        assert_eq!(contents.get(), 1);
+        setter.join().unwrap();
+    });
+}
