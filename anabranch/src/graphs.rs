@@ -1,6 +1,6 @@
 //! The recorded graphs of a runtime, as drawings.
 
-use crate::runtime::Runtime;
+use crate::{observe::Recorder, runtime::Runtime};
 use anabranch_graph::print::Drawing;
 
 impl Runtime {
@@ -17,11 +17,11 @@ impl Runtime {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn task_graph(&self) -> Option<Drawing> {
-        self.core.recorder(|recorder| recorder.tasks())
+        self.core.recorder().map(Recorder::tasks)
     }
 
     /// The command graphs of all nodes so far, in a [dry run](crate::Builder::dry_run).
     pub fn command_graph(&self) -> Option<Drawing> {
-        self.core.recorder(|recorder| recorder.commands()).flatten()
+        self.core.recorder().and_then(Recorder::commands)
     }
 }

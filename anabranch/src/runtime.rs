@@ -10,6 +10,7 @@ use crate::{
     },
     error::Error,
     execute::{Core, Latch},
+    observe::Recorder,
     settings::Settings,
     submit::{
         barrier::Barrier,
@@ -185,7 +186,7 @@ impl Runtime {
 
     /// The summary of a [dry run](crate::Builder::dry_run) so far: its numbers of commands and messages.
     pub fn dry_run_summary(&self) -> Option<String> {
-        self.core.recorder(|recorder| recorder.summary()).flatten()
+        self.core.recorder().and_then(Recorder::summary)
     }
 
     /// Waits for all tasks submitted so far, like [`wait`](Self::wait), as a `Future` for asynchronous code.

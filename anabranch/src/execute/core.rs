@@ -25,7 +25,7 @@ use anabranch_par::CancellationToken;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
-    fmt,
+    fmt, mem,
     sync::{Arc, Weak},
 };
 
@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(super) state: CachePadded<Mutex<State>>,
     pub(super) conflicts: Conflicts,
     pub(super) failures: UnreportedFailures,
-    recorded: bool,
+    recorder: Option<Arc<Recorder>>,
     nodes: u16,
     pub(super) watchdog: Watchdog,
     pub(super) shutdown: DeferredShutdown,
@@ -59,8 +59,8 @@ impl Core {
     pub(crate) fn start(threads: usize, settings: &Settings) -> Result<Arc<Self>, Error> {
         let threads = Threads::start(threads, settings)?;
         let record = &settings.record;
-        let recorder = record.is_recording().then(|| Recorder::new(record.clone()));
-        let state = State { graphs: Graphs::new(recorder), ..State::default() };
+        let recorder = record.is_recording().then(|| Arc::new(Recorder::new(record.clone())));
+        let state = State { graphs: Graphs::new(recorder.clone()), ..State::default() };
         Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: Weak::clone(this),
             executor: Executor::new(RuntimeId::of(this.as_ptr()), threads),
@@ -68,7 +68,7 @@ impl Core {
             state: CachePadded::new(Mutex::new(state)),
             conflicts: Conflicts::default(),
             failures: UnreportedFailures::default(),
-            recorded: record.is_recording(),
+            recorder,
             nodes: record.nodes.unwrap_or(1),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
@@ -101,12 +101,28 @@ impl Core {
 
     /// Whether the graphs of the program are recorded.
     pub(crate) fn is_recorded(&self) -> bool {
-        self.recorded
+        self.recorder.is_some()
     }
 
-    /// Calls `f` with the recorder, if there is one.
-    pub(crate) fn recorder<R>(&self, f: impl FnOnce(&Recorder) -> R) -> Option<R> {
-        self.state.lock().graphs.recorder().map(f)
+    /// The recorder, if there is one.
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
+    }
+
+    /// Applies the queued changes of the recorded graphs. The caller holds no lock: range mappers of the program run here.
+    #[inline]
+    pub(super) fn apply_recorded(&self) {
+        if let Some(recorder) = &self.recorder {
+            // A task must not wait for a mapper of another thread, which may wait for the task.
+            recorder.apply(!CurrentTask::is_of(self.id()));
+        }
+    }
+
+    /// Changes the graphs, and then applies the change to the recorded graphs.
+    fn change_graphs<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = change(&mut self.state.lock());
+        self.apply_recorded();
+        result
     }
 
     /// Adds a buffer with elements of `bytes` bytes; returns its id, and its number for messages.
@@ -116,17 +132,17 @@ impl Core {
         initialised: bool,
         bytes: usize,
     ) -> (BufferId, u64) {
-        self.state.lock().graphs.create_buffer(extent, initialised, bytes)
+        self.change_graphs(|state| state.graphs.create_buffer(extent, initialised, bytes))
     }
 
     /// Adds a host object; returns its id, and its number for messages.
     pub(crate) fn create_object(&self) -> (ObjectId, u64) {
-        self.state.lock().graphs.create_object()
+        self.change_graphs(|state| state.graphs.create_object())
     }
 
     /// Sets the token that cancels tasks which are submitted from now on.
     pub(crate) fn set_cancellation(&self, token: Option<CancellationToken>) {
-        self.state.lock().token = token;
+        let _before = mem::replace(&mut self.state.lock().token, token);
     }
 
     /// Whether no task is in flight.
@@ -157,20 +173,21 @@ impl Core {
 
 impl Owner for Core {
     fn set_versions(&self, buffer: BufferId, versions: usize) {
-        self.state.lock().graphs.set_versions(buffer, versions);
+        self.change_graphs(|state| state.graphs.set_versions(buffer, versions));
     }
 
     fn discard(&self, buffer: BufferId) {
-        let State { graphs, tasks, .. } = &mut *self.state.lock();
-        graphs.discard(buffer, &|task| tasks.is_forgettable(task));
+        self.change_graphs(|State { graphs, tasks, .. }| {
+            graphs.discard(buffer, &|task| tasks.is_forgettable(task));
+        });
     }
 
     fn remove_buffer(&self, buffer: BufferId) {
-        self.state.lock().graphs.remove_buffer(buffer);
+        self.change_graphs(|state| state.graphs.remove_buffer(buffer));
     }
 
     fn remove_object(&self, object: ObjectId) {
-        self.state.lock().graphs.remove_object(object);
+        self.change_graphs(|state| state.graphs.remove_object(object));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::sync::{
     thread,
 };
 use std::{
+    mem,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -43,7 +44,7 @@ impl Event {
     pub(crate) fn set(&self) {
         if self.state.swap(DONE, AcqRel) == AWAITED {
             // A waiter that registers after this sees DONE, because it registers under the lock.
-            let waiters = std::mem::take(&mut *self.waiters.lock());
+            let waiters = mem::take(&mut *self.waiters.lock());
             waiters.threads.into_iter().for_each(|t| t.unpark());
             // A waker is the program's code. If it panics, the thread that sets the event still has other work to do.
             let wake = || waiters.waker.into_iter().for_each(Waker::wake);
@@ -83,11 +84,13 @@ impl Event {
 
     /// Polls the event for a future.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
-        let pending = !self.is_set()
-            && self.register(|w| match &mut w.waker {
-                Some(waker) => waker.clone_from(context.waker()),
-                None => w.waker = Some(context.waker().clone()),
-            });
+        if self.is_set() {
+            return Poll::Ready(());
+        }
+        // A waker is the program's code: it is cloned before the lock is taken, and dropped after that.
+        let mut waker = Some(context.waker().clone());
+        let pending = self.register(|waiters| mem::swap(&mut waiters.waker, &mut waker));
+        drop(waker);
         if pending { Poll::Pending } else { Poll::Ready(()) }
     }
 

@@ -1,13 +1,15 @@
 //! The graphs of a program: the one that its execution follows, and the recorded ones if there are any.
 //!
-//! Both learn everything through this type, so that they cannot come apart.
+//! Both learn everything through this type, so that they cannot come apart. The live graph changes at once. The changes of the
+//! recorded graphs are queued, because range mappers of the program run there: see [`Recorder`].
 
 use crate::{
     label::TaskLabel,
-    observe::{Recorder, TaskRecord},
+    observe::{RecordedTask, Recorder, TaskRecord},
 };
 use anabranch_graph::{Access, BufferId, Effect, GraphError, ObjectId, Submitted, TaskGraph, TaskId};
 use anabranch_grid::Extent;
+use std::sync::Arc;
 
 #[derive(Default)]
 pub(super) struct Graphs {
@@ -16,21 +18,17 @@ pub(super) struct Graphs {
     submitted: Submitted,
     /// The number of buffers and host objects so far.
     named: u64,
-    recorder: Option<Box<Recorder>>,
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Graphs {
-    pub(super) fn new(recorder: Option<Recorder>) -> Self {
-        Self { recorder: recorder.map(Box::new), ..Self::default() }
+    pub(super) fn new(recorder: Option<Arc<Recorder>>) -> Self {
+        Self { recorder, ..Self::default() }
     }
 
     /// The graph that execution follows.
     pub(super) fn live(&self) -> &TaskGraph {
         &self.live
-    }
-
-    pub(super) fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_deref()
     }
 
     /// Adds a buffer with elements of `bytes` bytes; returns its id, and its number for messages.
@@ -41,7 +39,7 @@ impl Graphs {
         bytes: usize,
     ) -> (BufferId, u64) {
         let id = self.live.create_buffer(extent, initialised);
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &self.recorder {
             recorder.create_buffer(extent, initialised, id, bytes);
         }
         self.named += 1;
@@ -50,21 +48,21 @@ impl Graphs {
 
     pub(super) fn set_versions(&mut self, id: BufferId, versions: usize) {
         self.live.set_versions(id, versions);
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &self.recorder {
             recorder.set_versions(id, versions);
         }
     }
 
     pub(super) fn discard(&mut self, id: BufferId, is_done: &dyn Fn(TaskId) -> bool) {
         self.live.discard(id, is_done);
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &self.recorder {
             recorder.discard(id);
         }
     }
 
     pub(super) fn remove_buffer(&mut self, id: BufferId) {
         self.live.remove_buffer(id);
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &self.recorder {
             recorder.remove_buffer(id);
         }
     }
@@ -72,7 +70,7 @@ impl Graphs {
     /// Adds a host object; returns its id, and its number for messages.
     pub(super) fn create_object(&mut self) -> (ObjectId, u64) {
         let id = self.live.create_object();
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &self.recorder {
             recorder.create_object(id);
         }
         self.named += 1;
@@ -81,7 +79,7 @@ impl Graphs {
 
     pub(super) fn remove_object(&mut self, id: ObjectId) {
         self.live.remove_object(id);
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &self.recorder {
             recorder.remove_object(id);
         }
     }
@@ -93,12 +91,17 @@ impl Graphs {
         label: &TaskLabel,
         accesses: &[Access],
         effects: &[Effect],
-        record: Option<&TaskRecord>,
+        record: Option<&Arc<TaskRecord>>,
         is_done: &dyn Fn(TaskId) -> bool,
     ) -> Result<(), GraphError> {
         self.live.submit_into(accesses, effects, is_done, &mut self.submitted)?;
-        if let (Some(recorder), Some(record)) = (&mut self.recorder, record) {
-            recorder.record_task(label, record, accesses, effects);
+        if let (Some(recorder), Some(record)) = (&self.recorder, record) {
+            recorder.submit(RecordedTask {
+                label: label.clone(),
+                record: Arc::clone(record),
+                accesses: accesses.into(),
+                effects: effects.into(),
+            });
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! because destructors are the program's code and part of the task. The memory of the node itself stays in the
 //! [live tasks](super::live_tasks) for a while, until the runner has let go of it. So the thread that submits, which
 //! allocates nodes again and again, is also the thread that frees them: memory that one thread allocates and another
-//! frees is expensive. A list of successors is emptied in place for the same reason.
+//! frees is expensive. The memory of a long list of successors stays with the node for the same reason.
 //!
 //! # Protocol
 //! Two atomic fields hold the state of a node: the count `pending` of unfinished dependencies, and the bits of `state`.
@@ -67,7 +67,7 @@ use crate::{
 use anabranch_graph::{Effect, TaskId};
 use anabranch_par::{CancellationToken, Job};
 use smallvec::SmallVec;
-use std::{fmt, ops::Deref, ptr::NonNull, sync::Arc};
+use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
 
 /// The work of a task.
 pub(crate) trait Body: Send + 'static {
@@ -139,7 +139,7 @@ impl Node {
     /// A latch for this task.
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let latch = Latch::new(self.id);
-        self.add_latch(&latch);
+        drop(self.add_latch(&latch));
         latch.release();
         latch
     }
@@ -198,15 +198,25 @@ struct Links {
     poison: Option<Arc<Failure>>,
 }
 
+/// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
+pub(super) type DeadLatches = Vec<Arc<Latch>>;
+
 impl Links {
-    fn add_latch(&mut self, latch: &Arc<Latch>) {
+    fn add_latch(&mut self, latch: &Arc<Latch>) -> DeadLatches {
         // Latches for which no thread waits any more must not pile up on a task that runs for long.
+        let mut dead = DeadLatches::new();
         if self.successors.len() >= 16 && self.successors.len().is_power_of_two() {
-            self.successors
-                .retain(|s| !matches!(s, Successor::Latch(latch) if Arc::strong_count(latch) == 1));
+            self.successors.retain(|successor| match successor {
+                Successor::Latch(latch) if Arc::strong_count(latch) == 1 => {
+                    dead.push(Arc::clone(latch));
+                    false
+                }
+                _ => true,
+            });
         }
         latch.add();
         self.successors.push(Successor::Latch(Arc::clone(latch)));
+        dead
     }
 }
 
@@ -348,8 +358,10 @@ impl Head {
     /// Replaces the poison by the task's own failure.
     #[cold]
     pub(super) fn fail(&self, failure: Arc<Failure>) {
-        self.links.lock().poison = Some(failure);
+        let replaced = self.links.lock().poison.replace(failure);
         self.state.fetch_or(POISONED, Release);
+        // Outside the lock: errors are the program's own, and so are their destructors.
+        drop(replaced);
     }
 
     /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait: not if this task is done.
@@ -384,19 +396,17 @@ impl Head {
     }
 
     /// Makes a latch wait for this task, unless it is done.
-    pub(super) fn add_latch(&self, latch: &Arc<Latch>) {
+    #[must_use = "dead latches are dropped outside locks"]
+    pub(super) fn add_latch(&self, latch: &Arc<Latch>) -> DeadLatches {
         let mut links = self.links.lock();
-        if !self.is_done() {
-            links.add_latch(latch);
-        }
+        if self.is_done() { DeadLatches::new() } else { links.add_latch(latch) }
     }
 
     /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one.
-    pub(super) fn add_latch_if_last(&self, latch: &Arc<Latch>) {
+    #[must_use = "dead latches are dropped outside locks"]
+    pub(super) fn add_latch_if_last(&self, latch: &Arc<Latch>) -> DeadLatches {
         let mut links = self.links.lock();
-        if self.is_last(&links) {
-            links.add_latch(latch);
-        }
+        if self.is_last(&links) { links.add_latch(latch) } else { DeadLatches::new() }
     }
 
     /// Whether the task is not done and no other task waits for it.
@@ -404,15 +414,20 @@ impl Head {
         !self.is_done() && !links.successors.iter().any(|s| matches!(s, Successor::Task { .. }))
     }
 
-    /// Marks the task as done. Calls `f` with each successor and with the poison.
-    ///
-    /// The list is emptied in place: a large one is freed with the node, by the thread that allocated it. `f` is called under
-    /// the lock, which no thread waits for for long: a thread that comes now sees that the task is done.
+    /// Marks the task as done. Calls `f` with each successor and with the poison, outside the lock: a successor may be the
+    /// last reference to an error of the program.
     pub(super) fn complete(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
-        let Links { successors, poison } = &mut *self.links.lock();
-        // Release: pairs with the Acquire in `is_done`. Under the lock, so that no successor is added after this.
-        self.state.fetch_or(DONE, Release);
+        let (mut successors, poison) = {
+            let mut links = self.links.lock();
+            // Release: pairs with the Acquire in `is_done`. Under the lock, so that no successor is added after this.
+            self.state.fetch_or(DONE, Release);
+            (mem::take(&mut links.successors), links.poison.clone())
+        };
         successors.drain(..).for_each(|successor| f(successor, poison.as_ref()));
+        if successors.spilled() {
+            // Memory of the thread that submits, which frees it with the node.
+            self.links.lock().successors = successors;
+        }
     }
 
     /// Ends the submission of a task with this many dependencies, some of which may be done by now. Returns whether the task

@@ -27,7 +27,6 @@
 //! for. The tests are in `anabranch/tests/barriers.rs` and `handles.rs`.
 
 use super::core::Core;
-use crate::observe::Recorder;
 use parking_lot::Mutex;
 use std::sync::{
     Arc,
@@ -44,7 +43,9 @@ pub(super) struct DeferredShutdown {
 impl Core {
     /// Writes the recorded graphs and ends the threads. No task may be in flight.
     pub(crate) fn shut_down(&self) {
-        self.recorder(Recorder::finish);
+        if let Some(recorder) = self.recorder() {
+            recorder.finish();
+        }
         self.executor.stop();
     }
 

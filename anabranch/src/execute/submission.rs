@@ -27,7 +27,7 @@ pub(crate) struct Submission<'a> {
     /// report does not count it if it is skipped.
     pub(crate) observes: bool,
     /// Further facts for the recorder, in a recorded runtime.
-    pub(crate) record: Option<&'a TaskRecord>,
+    pub(crate) record: Option<&'a Arc<TaskRecord>>,
 }
 
 impl Submission<'_> {
@@ -73,23 +73,27 @@ impl Accepted<'_> {
     pub(crate) fn insert(self, node: Node) -> Node {
         let Self { core, mut state, forgotten, .. } = self;
         let State { graphs, tasks, barrier, .. } = &mut *state;
+        let is_sample = core.watchdog.is_sample(node.id);
+        let is_idle = is_sample && core.in_flight.is_idle();
         let mut dependencies = 0;
         for dependency in &graphs.submitted().dependencies {
             dependencies += u32::from(tasks.link(&node, dependency));
         }
-        barrier.take_if(|barrier| barrier.is_done());
+        let done = barrier.take_if(|barrier| barrier.is_done());
         if let Some(barrier) = barrier {
             dependencies += u32::from(barrier.add_successor(&node, Needs::End));
         }
         tasks.insert(node.clone());
-        if core.watchdog.is_sample(node.id) {
-            core.watchdog.sample(core.in_flight.is_idle());
-        }
         core.in_flight.submit();
         drop(state);
-        drop(forgotten);
+        drop((forgotten, done));
         node.finish_submission(dependencies, core);
         core.executor.after_submission();
+        // The program's code, which may wait for this task: mappers in a dry run, and a subscriber that gets a warning.
+        core.apply_recorded();
+        if is_sample {
+            core.watchdog.sample(is_idle);
+        }
         node
     }
 }
@@ -122,17 +126,17 @@ impl Core {
     /// of everything, and a later reader could not find the failure of the task that really wrote its data. Recorded graphs
     /// do have an epoch: the captures of the barrier, which are a fence right before it.
     pub(crate) fn submit_barrier(self: &Arc<Self>, label: TaskLabel) -> Node {
-        let (node, dependencies) = {
+        let (node, dependencies, _before) = {
             let mut state = self.state.lock();
             let State { graphs, tasks, barrier, .. } = &mut *state;
             let head = Head::new(graphs.barrier_id(), label, Place::Inline, self);
             let node = Node::new(head, BarrierBody);
             let dependencies =
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
-            *barrier = Some(node.clone());
+            let before = barrier.replace(node.clone());
             tasks.insert(node.clone());
             self.in_flight.submit();
-            (node, dependencies)
+            (node, dependencies, before)
         };
         node.finish_submission(dependencies, self);
         node

@@ -47,8 +47,10 @@ impl Core {
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let state = self.state.lock();
         let latch = Latch::new(TaskId(state.graphs.live().len()));
-        state.tasks.iter().for_each(|node| node.add_latch_if_last(&latch));
+        let dead: Vec<_> = state.tasks.iter().flat_map(|node| node.add_latch_if_last(&latch)).collect();
         drop(state);
+        // Outside the lock: wakers are the program's own, and so are their destructors.
+        drop(dead);
         latch.release();
         latch
     }

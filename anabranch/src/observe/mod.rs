@@ -7,7 +7,7 @@ mod watchdog;
 
 pub(crate) use self::{
     failures::UnreportedFailures,
-    recorder::{Recorder, TaskRecord},
+    recorder::{RecordedTask, Recorder, TaskRecord},
     spans::{task_span, wait_span},
     watchdog::{Progress, Watchdog},
 };

@@ -143,7 +143,7 @@ pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
     let bound = captures.accesses()?.declare(&mut declaration)?;
     let state = Arc::new(State { event: Event::default(), result: Mutex::new(None) });
     let promise = Promise(Some(Arc::clone(&state)));
-    let task = launch::<0, C::Accesses, _>(&declaration, bound, place, true, |bound| FenceBody::<M, C> {
+    let task = launch::<0, C::Accesses, _>(declaration, bound, place, true, |bound| FenceBody::<M, C> {
         bound: Some(bound),
         promise: Some(promise),
     })?;

@@ -5,6 +5,7 @@ use crate::{
     error::Error,
     execute::{Body, Node, Place, Submission},
 };
+use std::sync::Arc;
 
 /// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory attached, or from the
 /// error of an access that gets no memory. `observes` is explained at [`Submission::observes`].
@@ -12,12 +13,13 @@ use crate::{
 /// # Errors
 /// If the graph refuses the accesses. Nothing is submitted then.
 pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
-    declaration: &Declaration<'_, K>,
+    mut declaration: Declaration<'_, K>,
     mut bound: L::Bound,
     place: Place,
     observes: bool,
     body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
 ) -> Result<Node, Error> {
+    let record = declaration.record.take().map(Arc::new);
     let task = Submission {
         label: declaration.task,
         accesses: &declaration.accesses,
@@ -25,7 +27,7 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
         priority: declaration.priority,
         place,
         observes,
-        record: declaration.record.as_deref(),
+        record: record.as_ref(),
     };
     // Refused accesses are dropped outside the lock that `accepted` holds: they may have the last handle to a buffer.
     let _refused;

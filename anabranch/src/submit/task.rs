@@ -245,7 +245,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         self.hints.record(&mut declaration, work);
         let bound = self.accesses.declare(&mut declaration)?;
         let body = |bound| HostBody::<K, L, F>::new(whole, bound, function);
-        let node = launch::<K, L, _>(&declaration, bound, Place::Host, false, body)?;
+        let node = launch::<K, L, _>(declaration, bound, Place::Host, false, body)?;
         Ok(TaskHandle::new(node))
     }
 }
@@ -343,7 +343,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
                 flush_denormals,
             })
         };
-        let node = launch::<K, L, _>(&declaration, bound, Place::Compute, false, body)?;
+        let node = launch::<K, L, _>(declaration, bound, Place::Compute, false, body)?;
         Ok(TaskHandle::new(node))
     }
 

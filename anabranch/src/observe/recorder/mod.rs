@@ -4,39 +4,41 @@
 //! graph has horizons and conflict edges, and forgets tasks by horizons instead of by their completion, so it is the same in
 //! every run. In a dry run the recorder also submits everything to the command graphs of as many nodes as the program asks
 //! for; none of these nodes exists. Drawings of both are bounded: what they leave out, they count.
+//!
+//! # No lock around mappers
+//! A dry run calls the range mappers of the program for chunks of nodes that do not exist. A mapper is the program's code: it
+//! may submit tasks, drop buffers and wait. So a change of the graphs is only queued under the lock of the runtime's state.
+//! When the thread has released the lock, it [applies](Recorder::apply) what is queued, unless another thread is doing that: then
+//! the other thread goes on with it. A mapper that submits a task on the way queues a change for the loop around it.
 
+mod change;
 mod counts;
 #[cfg(feature = "print")]
 mod drawings;
 mod names;
+mod nodes;
+mod queue;
+mod recording;
 mod task_record;
 
-pub(crate) use task_record::TaskRecord;
+pub(crate) use self::{change::RecordedTask, task_record::TaskRecord};
 
-#[cfg(feature = "print")]
-use self::drawings::Drawings;
-use self::{counts::Counts, names::Names};
-use crate::{label::TaskLabel, settings::RecordSettings};
-use anabranch_graph::{
-    Access, BufferId, Effect, ObjectId, Settings, TaskGraph,
-    command::{Command, CommandGraph, Launch, NodeId, Work},
-};
+use self::{change::Change, queue::Queue, recording::Recording};
+use crate::settings::RecordSettings;
+use anabranch_graph::{BufferId, ObjectId};
 use anabranch_grid::Extent;
-use std::{
-    mem,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A thread that is so many changes ahead of the thread that applies them waits for it.
+const MAX_AHEAD: u64 = 1024;
 
 pub(crate) struct Recorder {
     settings: RecordSettings,
-    graph: TaskGraph,
-    nodes: Vec<CommandGraph>,
-    names: Names,
-    counts: Counts,
-    /// Why no more commands are generated.
-    refused: Option<String>,
-    #[cfg(feature = "print")]
-    drawings: Drawings,
+    queue: Queue,
+    recording: Mutex<Recording>,
+    /// Whether the runtime has ended inside a mapper: then the recorder finishes after the mapper.
+    finishes_later: AtomicBool,
 }
 
 impl Recorder {
@@ -44,127 +46,89 @@ impl Recorder {
         let nodes = settings.nodes.unwrap_or(0);
         Self {
             settings,
-            graph: TaskGraph::with(Settings { horizons: Some(Default::default()), conflicts: true }),
-            nodes: (0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect(),
-            names: Names::default(),
-            counts: Counts::new(nodes),
-            refused: None,
-            #[cfg(feature = "print")]
-            drawings: Drawings::new(nodes),
+            queue: Queue::new(nodes),
+            recording: Mutex::new(Recording::new(nodes)),
+            finishes_later: AtomicBool::new(false),
         }
     }
 
-    /// Adds a buffer with elements of `bytes` bytes.
-    pub(crate) fn create_buffer(&mut self, extent: Extent<3>, initialised: bool, id: BufferId, bytes: usize) {
-        let same = self.graph.create_buffer(extent, initialised);
-        assert_eq!(same, id, "both graphs get the same buffers");
-        self.nodes.iter_mut().for_each(|node| node.create_buffer(id, extent, initialised));
-        self.names.add_buffer(id, bytes);
+    /// Queues a new buffer with elements of `bytes` bytes.
+    pub(crate) fn create_buffer(&self, extent: Extent<3>, initialised: bool, id: BufferId, bytes: usize) {
+        self.queue.push(Change::CreateBuffer { extent, initialised, id, bytes });
     }
 
-    pub(crate) fn remove_buffer(&mut self, id: BufferId) {
-        self.graph.remove_buffer(id);
-        self.nodes.iter_mut().for_each(|node| node.remove_buffer(id));
-        self.names.remove_buffer(id);
+    pub(crate) fn remove_buffer(&self, id: BufferId) {
+        self.queue.push(Change::RemoveBuffer(id));
     }
 
-    pub(crate) fn create_object(&mut self, id: ObjectId) {
-        let same = self.graph.create_object();
-        assert_eq!(same, id, "both graphs get the same objects");
-        self.nodes.iter_mut().for_each(|node| node.create_object(id));
+    pub(crate) fn create_object(&self, id: ObjectId) {
+        self.queue.push(Change::CreateObject(id));
     }
 
-    pub(crate) fn remove_object(&mut self, id: ObjectId) {
-        self.graph.remove_object(id);
-        self.nodes.iter_mut().for_each(|node| node.remove_object(id));
-        self.names.remove_object(id);
+    pub(crate) fn remove_object(&self, id: ObjectId) {
+        self.queue.push(Change::RemoveObject(id));
     }
 
-    pub(crate) fn set_versions(&mut self, id: BufferId, versions: usize) {
-        self.graph.set_versions(id, versions);
+    pub(crate) fn set_versions(&self, id: BufferId, versions: usize) {
+        self.queue.push(Change::SetVersions(id, versions));
     }
 
-    pub(crate) fn discard(&mut self, id: BufferId) {
-        self.graph.discard(id, &|_| false);
+    pub(crate) fn discard(&self, id: BufferId) {
+        self.queue.push(Change::Discard(id));
     }
 
-    /// Adds a task that the live graph has accepted.
-    pub(crate) fn record_task(
-        &mut self,
-        label: &TaskLabel,
-        record: &TaskRecord,
-        accesses: &[Access],
-        effects: &[Effect],
-    ) {
-        let submitted = if record.work == Work::Epoch {
-            self.graph.epoch(accesses, effects, &|_| false)
-        } else {
-            self.graph.submit(accesses, effects, &|_| false)
-        };
-        let submitted = submitted.expect("both graphs accept the same tasks");
-        self.names.update(record, accesses, effects);
-        self.counts.tasks += 1;
-        #[cfg(feature = "print")]
-        self.drawings.add_task(&submitted, label, record, accesses, effects, &self.names);
-        self.launch(
-            label.name(),
-            &Launch {
-                task: submitted.id,
-                work: record.work,
-                hints: record.hints,
-                accesses: &record.accesses,
-                reductions: &record.reductions,
-                effects,
-            },
-        );
-        if let Some(horizon) = &submitted.horizon {
-            #[cfg(feature = "print")]
-            self.drawings.add_horizon(horizon, &self.names);
-            self.launch("horizon", &Launch::new(horizon.id, Work::Horizon));
+    /// Queues a task that the live graph has accepted.
+    pub(crate) fn submit(&self, task: RecordedTask) {
+        self.queue.push(Change::Submit(task));
+    }
+
+    /// Applies the queued changes. If another thread is doing that and is far behind, the calling thread waits, if it
+    /// `may_wait`. The caller holds no lock.
+    pub(crate) fn apply(&self, may_wait: bool) {
+        self.queue.apply(&self.recording);
+        if may_wait {
+            self.queue.catch_up(MAX_AHEAD, &self.recording);
+        }
+        if self.finishes_later.load(Relaxed)
+            && !self.queue.is_my_turn()
+            && self.finishes_later.swap(false, Relaxed)
+        {
+            self.write();
         }
     }
 
-    /// Generates the commands of all nodes.
-    fn launch(&mut self, name: &str, launch: &Launch<'_>) {
-        if self.refused.is_some() {
-            return;
-        }
-        for (rank, node) in self.nodes.iter_mut().enumerate() {
-            let commands = match generate(node, name, launch) {
-                Ok(commands) => commands,
-                Err(refused) => {
-                    self.refused = Some(refused);
-                    return;
-                }
-            };
-            for command in &commands {
-                self.counts.add(command, &self.names);
-                #[cfg(feature = "print")]
-                self.drawings.add_command(rank, name, command, &self.names);
-            }
-            #[cfg(not(feature = "print"))]
-            let _ = rank;
-        }
-        #[cfg(feature = "print")]
-        self.drawings.connect_messages();
+    /// Calls `f` with the recording, when it has everything that was submitted so far. Inside a mapper it has less.
+    fn read<R>(&self, f: impl FnOnce(&Recording) -> R) -> R {
+        self.queue.catch_up(0, &self.recording);
+        f(&self.recording.lock())
     }
 
     /// The summary of a dry run.
     pub(crate) fn summary(&self) -> Option<String> {
         self.settings.nodes?;
-        let refused =
-            self.refused.iter().map(|error| format!("; commands end where this was refused: {error}"));
-        Some(self.counts.to_string() + &refused.collect::<String>())
+        Some(self.read(|recording| {
+            let refused = recording.refused.iter();
+            let refused = refused.map(|error| format!("; commands end where this was refused: {error}"));
+            recording.counts.to_string() + &refused.collect::<String>()
+        }))
     }
 
     /// Prints the summary of a dry run and writes the graphs to the file that the environment asks for.
     pub(crate) fn finish(&self) {
+        if self.queue.is_my_turn() {
+            self.finishes_later.store(true, Relaxed);
+        } else {
+            self.write();
+        }
+    }
+
+    fn write(&self) {
         if let Some(summary) = self.summary() {
             eprintln!("anabranch: {summary}");
         }
         #[cfg(feature = "print")]
         if let Some(path) = &self.settings.path
-            && let Err(error) = self.drawings.write(path, self.settings.nodes.is_some())
+            && let Err(error) = self.read(|r| r.drawings.write(path, self.settings.nodes.is_some()))
         {
             eprintln!("anabranch: the graphs could not be written to {}: {error}", path.display());
         }
@@ -175,24 +139,11 @@ impl Recorder {
 impl Recorder {
     /// The task graph so far.
     pub(crate) fn tasks(&self) -> anabranch_graph::print::Drawing {
-        self.drawings.tasks().clone()
+        self.read(|recording| recording.drawings.tasks().clone())
     }
 
     /// The command graphs so far, in a dry run.
     pub(crate) fn commands(&self) -> Option<anabranch_graph::print::Drawing> {
-        self.settings.nodes.map(|_| self.drawings.commands().clone())
-    }
-}
-
-/// The commands of one node for a launch, or why there are none.
-fn generate(node: &mut CommandGraph, name: &str, launch: &Launch<'_>) -> Result<Vec<Command>, String> {
-    // Range mappers are the program's, and get chunks here that the program itself does not have.
-    match catch_unwind(AssertUnwindSafe(|| node.launch(launch).map(<[Command]>::to_vec))) {
-        Ok(commands) => commands.map_err(|error| error.to_string()),
-        Err(payload) => {
-            // Leaked: its destructor could panic, and nothing would catch that here.
-            mem::forget(payload);
-            Err(format!("a range mapper of task \"{name}\" panicked"))
-        }
+        self.settings.nodes.map(|_| self.read(|recording| recording.drawings.commands().clone()))
     }
 }

@@ -1,0 +1,26 @@
+//! The changes of recorded graphs.
+
+use super::task_record::TaskRecord;
+use crate::label::TaskLabel;
+use anabranch_graph::{Access, BufferId, Effect, ObjectId};
+use anabranch_grid::Extent;
+use std::sync::Arc;
+
+/// What the program did to its graphs.
+pub(super) enum Change {
+    CreateBuffer { extent: Extent<3>, initialised: bool, id: BufferId, bytes: usize },
+    RemoveBuffer(BufferId),
+    CreateObject(ObjectId),
+    RemoveObject(ObjectId),
+    SetVersions(BufferId, usize),
+    Discard(BufferId),
+    Submit(RecordedTask),
+}
+
+/// A task that the live graph has accepted.
+pub(crate) struct RecordedTask {
+    pub(crate) label: TaskLabel,
+    pub(crate) record: Arc<TaskRecord>,
+    pub(crate) accesses: Box<[Access]>,
+    pub(crate) effects: Box<[Effect]>,
+}

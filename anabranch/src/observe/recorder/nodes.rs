@@ -1,0 +1,88 @@
+//! The command graphs of the nodes of a dry run. Range mappers of the program run here, so no lock is held.
+
+use super::{
+    change::{Change, RecordedTask},
+    recording::{Launches, Recording},
+};
+use anabranch_graph::command::{Command, CommandGraph, Launch, NodeId, Work};
+use parking_lot::Mutex;
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// The command graph of every node.
+pub(super) struct Nodes(Vec<CommandGraph>);
+
+impl Nodes {
+    pub(super) fn new(nodes: u16) -> Self {
+        Self((0..nodes).map(|node| CommandGraph::new(NodeId(node), nodes)).collect())
+    }
+
+    /// No nodes, while another owner has them.
+    pub(super) fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Applies a change to the recording and to the command graphs.
+    pub(super) fn apply(&mut self, change: Change, recording: &Mutex<Recording>) {
+        let launches = recording.lock().apply(&change);
+        match &change {
+            Change::CreateBuffer { extent, initialised, id, .. } => {
+                self.0.iter_mut().for_each(|node| node.create_buffer(*id, *extent, *initialised));
+            }
+            Change::RemoveBuffer(id) => self.0.iter_mut().for_each(|node| node.remove_buffer(*id)),
+            Change::CreateObject(id) => self.0.iter_mut().for_each(|node| node.create_object(*id)),
+            Change::RemoveObject(id) => self.0.iter_mut().for_each(|node| node.remove_object(*id)),
+            Change::SetVersions(..) | Change::Discard(_) => {}
+            Change::Submit(task) => {
+                let launches = launches.expect("a submitted task is launched");
+                self.submit(task, &launches, recording);
+            }
+        }
+        // With the change go mappers of the program, whose destructors may panic.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(change))) {
+            // Leaked: its destructor could panic, and nothing would catch that here.
+            mem::forget(payload);
+            refuse(recording, "the destructor of a range mapper panicked".into());
+        }
+    }
+
+    fn submit(&mut self, task: &RecordedTask, launches: &Launches, recording: &Mutex<Recording>) {
+        self.launch(task.label.name(), &task.launch(launches.task), recording);
+        if let Some(horizon) = launches.horizon {
+            self.launch("horizon", &Launch::new(horizon, Work::Horizon), recording);
+        }
+    }
+
+    /// Generates the commands of all nodes.
+    fn launch(&mut self, name: &str, launch: &Launch<'_>, recording: &Mutex<Recording>) {
+        if recording.lock().refused.is_some() {
+            return;
+        }
+        let commands: Result<Vec<_>, _> =
+            self.0.iter_mut().map(|node| generate(node, name, launch)).collect();
+        match commands {
+            Ok(commands) => recording.lock().add_commands(name, &commands),
+            Err(why) => refuse(recording, why),
+        }
+    }
+}
+
+/// Notes why no more commands are generated.
+fn refuse(recording: &Mutex<Recording>, why: String) {
+    recording.lock().refused.get_or_insert(why);
+}
+
+/// The commands of one node for a launch, or why there are none.
+fn generate(node: &mut CommandGraph, name: &str, launch: &Launch<'_>) -> Result<Vec<Command>, String> {
+    // Range mappers are the program's, and get chunks here that the program itself does not have.
+    match catch_unwind(AssertUnwindSafe(|| node.launch(launch).map(<[Command]>::to_vec))) {
+        Ok(commands) => commands.map_err(|error| error.to_string()),
+        Err(payload) => {
+            // Leaked: its destructor could panic, and nothing would catch that here.
+            mem::forget(payload);
+            Err(format!("a range mapper of task \"{name}\" panicked"))
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What was recorded: the task graph of the program, and what its dry run has generated.
+
+#[cfg(feature = "print")]
+use super::drawings::Drawings;
+use super::{
+    change::{Change, RecordedTask},
+    counts::Counts,
+    names::Names,
+};
+use anabranch_graph::{
+    Settings, TaskGraph, TaskId,
+    command::{Command, Launch, Work},
+};
+
+/// The recorded graphs, without the command graphs of the nodes: no code of the program runs here.
+pub(super) struct Recording {
+    graph: TaskGraph,
+    names: Names,
+    pub(super) counts: Counts,
+    /// Why no more commands are generated.
+    pub(super) refused: Option<String>,
+    #[cfg(feature = "print")]
+    pub(super) drawings: Drawings,
+}
+
+/// The launches that a task stands for.
+pub(super) struct Launches {
+    pub(super) task: TaskId,
+    pub(super) horizon: Option<TaskId>,
+}
+
+impl Recording {
+    pub(super) fn new(nodes: u16) -> Self {
+        Self {
+            graph: TaskGraph::with(Settings { horizons: Some(Default::default()), conflicts: true }),
+            names: Names::default(),
+            counts: Counts::new(nodes),
+            refused: None,
+            #[cfg(feature = "print")]
+            drawings: Drawings::new(nodes),
+        }
+    }
+
+    /// Applies a change. Returns the launches of a submitted task.
+    pub(super) fn apply(&mut self, change: &Change) -> Option<Launches> {
+        match change {
+            Change::CreateBuffer { extent, initialised, id, bytes } => {
+                let same = self.graph.create_buffer(*extent, *initialised);
+                assert_eq!(same, *id, "both graphs get the same buffers");
+                self.names.add_buffer(*id, *bytes);
+            }
+            Change::RemoveBuffer(id) => {
+                self.graph.remove_buffer(*id);
+                self.names.remove_buffer(*id);
+            }
+            Change::CreateObject(id) => {
+                let same = self.graph.create_object();
+                assert_eq!(same, *id, "both graphs get the same objects");
+            }
+            Change::RemoveObject(id) => {
+                self.graph.remove_object(*id);
+                self.names.remove_object(*id);
+            }
+            Change::SetVersions(id, versions) => self.graph.set_versions(*id, *versions),
+            Change::Discard(id) => self.graph.discard(*id, &|_| false),
+            Change::Submit(task) => return Some(self.submit(task)),
+        }
+        None
+    }
+
+    fn submit(&mut self, task: &RecordedTask) -> Launches {
+        let RecordedTask { label, record, accesses, effects } = task;
+        let submitted = if record.work == Work::Epoch {
+            self.graph.epoch(accesses, effects, &|_| false)
+        } else {
+            self.graph.submit(accesses, effects, &|_| false)
+        };
+        let submitted = submitted.expect("both graphs accept the same tasks");
+        self.names.update(record, accesses, effects);
+        self.counts.tasks += 1;
+        #[cfg(feature = "print")]
+        {
+            self.drawings.add_task(&submitted, label, record, accesses, effects, &self.names);
+            if let Some(horizon) = &submitted.horizon {
+                self.drawings.add_horizon(horizon, &self.names);
+            }
+        }
+        #[cfg(not(feature = "print"))]
+        let _ = label;
+        Launches { task: submitted.id, horizon: submitted.horizon.map(|horizon| horizon.id) }
+    }
+
+    /// Adds the commands of all nodes for a launch.
+    pub(super) fn add_commands(&mut self, name: &str, commands: &[Vec<Command>]) {
+        for (rank, commands) in commands.iter().enumerate() {
+            for command in commands {
+                self.counts.add(command, &self.names);
+                #[cfg(feature = "print")]
+                self.drawings.add_command(rank, name, command, &self.names);
+            }
+            #[cfg(not(feature = "print"))]
+            let _ = (rank, name);
+        }
+        #[cfg(feature = "print")]
+        self.drawings.connect_messages();
+    }
+}
+
+impl RecordedTask {
+    /// The launch of this task, with the id that it has in the recorded graph.
+    pub(super) fn launch(&self, task: TaskId) -> Launch<'_> {
+        let record = &*self.record;
+        Launch {
+            task,
+            work: record.work,
+            hints: record.hints,
+            accesses: &record.accesses,
+            reductions: &record.reductions,
+            effects: &self.effects,
+        }
+    }
+}
