@@ -6,6 +6,7 @@
 use std::{
     env,
     ffi::OsString,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -19,12 +20,17 @@ enum Linking {
     Dynamic,
 }
 
+/// Reports a test that skips itself. The test harness does not capture the report, so `./check` lists it.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
 /// The C compiler, if there is one.
 fn compiler() -> Option<OsString> {
     let cc = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let found = Command::new(&cc).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("skipped: there is no C compiler {cc:?}; install one, or name it in the variable CC");
+        skip(&format!("there is no C compiler {cc:?}; install one, or name it in the variable CC"));
     }
     found.then_some(cc)
 }
@@ -93,7 +99,7 @@ fn a_forked_child_gets_an_error() {
 fn valgrind_finds_no_error() {
     let Some(cc) = compiler() else { return };
     if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: valgrind is not installed");
+        skip("valgrind is not installed");
         return;
     }
     let program = build(&cc, "parallel_for", Linking::Dynamic, &["-g"]);
@@ -136,7 +142,7 @@ fn the_benchmark_of_callbacks_prints_its_five_rows() {
 fn the_header_compiles_as_cxx() {
     let cxx = env::var_os("CXX").unwrap_or_else(|| "c++".into());
     if !Command::new(&cxx).arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no C++ compiler {cxx:?}");
+        skip(&format!("there is no C++ compiler {cxx:?}"));
         return;
     }
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/anabranch.h");

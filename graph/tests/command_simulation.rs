@@ -29,7 +29,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases() / 50, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases().div_ceil(50), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn many_nodes_work_on_current_data(nodes in 17..150u16, steps in steps(), seed in any::<u64>()) {

@@ -193,7 +193,12 @@ fn program(seed: u64, steps: usize, objects: usize, explicit: usize) -> Vec<Task
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    // 96, unless `PROPTEST_CASES` says otherwise than proptest's default of 256.
+    #![proptest_config(ProptestConfig {
+        cases: (ProptestConfig::default().cases * 3).div_ceil(8),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn random_programs_keep_every_promise(

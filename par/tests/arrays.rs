@@ -73,10 +73,6 @@ fn numbered() -> impl Strategy<Value = ArrayD<u32>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(
-        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(256)
-    ))]
-
     #[test]
     fn loops_visit_any_view_in_the_order_of_its_indices(
         array in numbered(),

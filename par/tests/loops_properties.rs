@@ -43,7 +43,8 @@ where
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    // 48, unless `PROPTEST_CASES` says otherwise than proptest's default of 256.
+    #![proptest_config(ProptestConfig { cases: (ProptestConfig::default().cases * 3).div_ceil(16), ..ProptestConfig::default() })]
 
     #[test]
     fn map_and_collect_give_the_results_of_iterators(config in any_config(), values in vec(any::<u32>(), 0..300)) {

@@ -3,6 +3,7 @@
 
 use anabranch_store::{FileOptions, Reader, Stamp};
 use std::{
+    os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -11,7 +12,7 @@ use std::{
 const FRAMES: u64 = 4000;
 const SHAPE: [usize; 2] = [40, 70];
 const LEN: usize = 40 * 70;
-/// Tells the child to run: the compression level (0 for none) and the file.
+/// Set in the child: the compression level (0 for none) and the file.
 const TASK: &str = "ANABRANCH_STORE_KILL_TASK";
 
 fn options(path: &Path, level: u8) -> FileOptions {
@@ -25,10 +26,8 @@ fn frame(index: u64, data: &mut [f32]) {
     }
 }
 
-/// The child: writes frames until it is killed. Does nothing as an ordinary test.
-#[test]
-fn child() {
-    let Ok(task) = std::env::var(TASK) else { return };
+/// The child: writes frames until it is killed.
+fn write(task: &str) {
     let (level, path) = task.split_once(' ').unwrap();
     let options = options(Path::new(path), level.parse().unwrap());
     let mut writer = options.create::<f32>().unwrap().queued(2).unwrap();
@@ -40,21 +39,28 @@ fn child() {
     writer.finish().unwrap();
 }
 
-/// Starts a child, waits until the file appears and then for `time`, and kills the child.
-fn write_and_kill(path: &Path, level: u8, time: Duration) {
+/// Starts a child, which runs `test` again, waits until the file appears and then for `time`, and kills the child. Returns whether
+/// the child was still alive.
+fn write_and_kill(test: &str, path: &Path, level: u8, time: Duration) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--test-threads=1"])
+        .args([test, "--exact", "--test-threads=1"])
         .env(TASK, format!("{level} {}", path.display()))
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let began = Instant::now();
-    while !path.exists() && began.elapsed() < Duration::from_secs(20) {
+    loop {
+        let ended = child.try_wait().unwrap();
+        if path.exists() {
+            break;
+        }
+        assert!(ended.is_none(), "the child ended without a file: {ended:?}");
+        assert!(began.elapsed() < Duration::from_secs(60), "the child created no file");
         std::thread::yield_now();
     }
     std::thread::sleep(time);
     child.kill().unwrap();
-    child.wait().unwrap();
+    child.wait().unwrap().signal() == Some(9)
 }
 
 /// Checks every counted frame, by position and through HDF5, and returns how many there are.
@@ -81,15 +87,19 @@ fn check(path: &Path) -> u64 {
     stored
 }
 
-fn assert_survives(level: u8, rounds: u32) {
+fn assert_survives(test: &str, level: u8, rounds: u32) {
+    if let Ok(task) = std::env::var(TASK) {
+        return write(&task);
+    }
     let folder = tempfile::tempdir().unwrap();
     let mut counts = Vec::new();
     let mut seed = 1_u64;
     for round in 0..rounds {
         let path = folder.path().join(format!("{round}.h5"));
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        write_and_kill(&path, level, Duration::from_micros((seed >> 33) % 40_000));
+        let killed = write_and_kill(test, &path, level, Duration::from_micros((seed >> 33) % 40_000));
         let stored = check(&path);
+        assert!(killed || stored == FRAMES, "the child ended early, with {stored} frames");
         counts.push(stored);
 
         let from = stored.saturating_sub(2);
@@ -108,10 +118,10 @@ fn assert_survives(level: u8, rounds: u32) {
 
 #[test]
 fn uncompressed_files_survive() {
-    assert_survives(0, 8);
+    assert_survives("uncompressed_files_survive", 0, 8);
 }
 
 #[test]
 fn compressed_files_survive() {
-    assert_survives(1, 8);
+    assert_survives("compressed_files_survive", 1, 8);
 }

@@ -71,7 +71,8 @@ fn points(route: &Route) -> Vec<[f64; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    // 96, unless `PROPTEST_CASES` says otherwise than proptest's default of 256.
+    #![proptest_config(ProptestConfig { cases: (ProptestConfig::default().cases * 3).div_ceil(8), ..ProptestConfig::default() })]
 
     #[test]
     fn items_do_not_touch_and_are_inside((items, links) in graphs(60)) {
