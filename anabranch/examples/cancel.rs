@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p anabranch --example cancel`
 //!
-//! The program submits a task for each block of numbers, all under one cancellation token. The task that finds a number cancels
-//! the token. Then blocks that have not begun are not searched at all, and blocks that have begun check the token now and then.
+//! The program submits a task for each block of numbers, all in one group. The task that finds a number cancels the
+//! group. Then blocks that have not begun are not searched at all, and blocks that have begun check the group's token now and then.
 //! A cancelled task writes nothing, so tasks that read its buffer are skipped. None of this is an error; the handles have the
 //! status of each task.
 
@@ -15,26 +15,23 @@ const NOTHING: u64 = u64::MAX;
 
 fn main() -> Result<(), Error> {
     let rt = Runtime::new()?;
-    let token = CancellationToken::new();
-    rt.set_cancellation(Some(&token));
+    let group = rt.group("search");
     let mut blocks = Vec::new();
     for block in 0..64 * rt.threads() {
         let found = rt.buffer::<u64, 0>([]).named(format!("found in block {block}"));
-        let task = search(&rt, block, &token, &found)?;
+        let task = search(&group, block, &found)?;
         blocks.push((task, found));
     }
     // This one needs what the last block finds.
     let (_, last) = blocks.last().expect("there are blocks");
-    let report = rt.task("report").once().read(last, all()).host(|(_last,)| ())?;
-    rt.set_cancellation(None);
-
-    rt.wait()?; // cancelled tasks are no failures
+    let report = group.task("report").once().read(last, all()).host(|(_last,)| ())?;
+    group.wait()?; // cancelled tasks are no failures
     let statuses: Vec<Status> = blocks.iter().map(|(task, _)| task.status()).collect();
     let of_status = |status| statuses.iter().filter(|s| **s == status).count();
     let (done, cancelled) = (of_status(Status::Done), of_status(Status::Cancelled));
     println!("{done} blocks were begun, {cancelled} cancelled before that; report: {:?}", report.status());
     assert_eq!(done + cancelled, blocks.len(), "{statuses:?}");
-    assert!(token.is_cancelled() && report.status() == Status::Skipped);
+    assert!(group.token().is_cancelled() && report.status() == Status::Skipped);
 
     // The results of tasks that are done are available.
     let mut number = NOTHING;
@@ -47,14 +44,9 @@ fn main() -> Result<(), Error> {
 }
 
 /// The smallest number of the block that is wanted, unless the search is cancelled first.
-fn search(
-    rt: &Runtime,
-    block: usize,
-    token: &CancellationToken,
-    found: &Buffer<u64, 0>,
-) -> Result<TaskHandle, Error> {
-    let token = token.clone();
-    rt.task(format!("search block {block}")).over([PER_BLOCK]).reduce(found, min()).kernel(
+fn search(group: &TaskGroup, block: usize, found: &Buffer<u64, 0>) -> Result<TaskHandle, Error> {
+    let token = group.token().clone();
+    group.task(format!("search block {block}")).over([PER_BLOCK]).reduce(found, min()).kernel(
         move |tile, (found,)| {
             // The kernel is called once for each of many small tiles, which is often enough to check the token.
             if token.is_cancelled() {

@@ -53,10 +53,10 @@
 //! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line. A kernel that
 //!   leaves its declared region fails its task. Waiting inside a task is an error, not a deadlock.
 //! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write. Tasks that need this
-//!   data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the failure. A complete overwrite heals a
-//!   buffer.
+//!   data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the failure; for a task in a
+//!   [group](TaskGroup), the next wait of this group, and no other. A complete overwrite heals a buffer.
 //! - *Cancellation* applies to tasks that have not begun. A cancelled task poisons the buffers that it was to write and leaves
-//!   host objects as they are; `wait` does not report it. [Tokens](CancellationToken) do not cancel fences, barriers and
+//!   host objects as they are; `wait` does not report it. [Groups](TaskGroup::cancel) do not cancel fences, barriers and
 //!   [`drain`](Runtime::drain), through which the program looks at the results that are left.
 //! - *A waiting thread is delayed only by tasks that it waits for*: a thread that waits for one task runs that task or none, and
 //!   no thread waits for a conflict.
@@ -88,6 +88,7 @@ mod error;
 mod execute;
 #[cfg(feature = "print")]
 mod graphs;
+mod group;
 pub mod guide;
 pub mod interface;
 mod label;
@@ -109,6 +110,7 @@ pub use self::{
     },
     error::{Cause, DeclarationError, Error, Failure, Failures, Mistake},
     execute::{Status, TaskHandle},
+    group::TaskGroup,
     label::{Label, TaskLabel},
     runtime::{Idle, Runtime},
     submit::{
@@ -129,8 +131,8 @@ pub use ndarray;
 /// The names that most programs use.
 pub mod prelude {
     pub use crate::{
-        Buffer, CancellationToken, Error, HostObject, ReadView, Runtime, Snapshot, Status, TaskHandle, Tile,
-        WriteView, and, exclusive,
+        Buffer, CancellationToken, Error, HostObject, ReadView, Runtime, Snapshot, Status, TaskGroup,
+        TaskHandle, Tile, WriteView, and, exclusive,
         grid::{
             Extent, GridBox, Point, Region, all, even_split, fixed, mapper, neighborhood, one_to_one,
             permuted, slice, transposed,

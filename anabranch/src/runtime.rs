@@ -9,7 +9,7 @@ use crate::{
         initial::{self, Initial},
     },
     error::Error,
-    execute::{Core, Latch},
+    execute::{Core, GroupHandle, Latch, Running},
     observe::Recorder,
     settings::Settings,
     submit::{
@@ -20,7 +20,6 @@ use crate::{
     },
 };
 use anabranch_grid::Extent;
-use anabranch_par::CancellationToken;
 use std::{
     borrow::Cow,
     future::Future,
@@ -33,16 +32,21 @@ use std::{
 /// The data-flow runtime: see the [crate](crate) documentation.
 ///
 /// Several threads may submit tasks. The tasks of each thread are in the order in which it submitted them. Dropping the runtime
-/// waits for all tasks. It discards failures that were not reported yet, so call [`wait`](Self::wait) or
-/// [`drain`](Self::drain) first.
+/// waits for all tasks. If a failure was not reported, the runtime then prints it to standard error; call [`wait`](Self::wait) or
+/// [`drain`](Self::drain) to get it as an error. The threads end when the runtime and all of its
+/// [groups](crate::TaskGroup) are dropped.
+///
+/// Threads that share a runtime share its failures, too: `wait` reports a failure once, to the thread that comes first. Give
+/// each of them a [group](Self::group).
 #[derive(Debug)]
 pub struct Runtime {
     pub(crate) core: Arc<Core>,
+    pub(crate) running: Arc<Running>,
 }
 
 impl Runtime {
     pub(crate) fn start(threads: usize, settings: &Settings) -> Result<Self, Error> {
-        Core::start(threads, settings).map(|core| Self { core })
+        Core::start(threads, settings).map(|core| Self { running: Running::new(&core), core })
     }
 
     /// The number of compute threads.
@@ -90,13 +94,7 @@ impl Runtime {
     /// Begins a task. The name is for messages and printed graphs.
     #[track_caller]
     pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewTask<'_> {
-        NewTask::new(&self.core, name, Location::caller())
-    }
-
-    /// Sets the token that cancels tasks which are submitted from now on; `None` removes it. Fences, barriers and
-    /// [`drain`](Self::drain) are not cancelled, because the program looks through them at the results that are left.
-    pub fn set_cancellation(&self, token: Option<&CancellationToken>) {
-        self.core.set_cancellation(token.cloned());
+        NewTask::new(&self.core, None, name, Location::caller())
     }
 
     /// Copies a buffer or a part of it, clones a host object, or does several of these at once, after all tasks submitted so
@@ -120,7 +118,7 @@ impl Runtime {
         &self,
         what: F,
     ) -> Result<Fence<<F::Captures as Captures<Copies>>::Output>, Error> {
-        fence::submit::<Copies, _>(&self.core, "fence", false, Location::caller(), what.captures())
+        fence::submit::<Copies, _>(&self.core, None, "fence", false, Location::caller(), what.captures())
     }
 
     /// Submits an epoch: all tasks submitted so far come before it, all tasks submitted later after it. Does not wait: the
@@ -149,20 +147,21 @@ impl Runtime {
     /// See [`fence`](Self::fence). No barrier is submitted then.
     #[track_caller]
     pub fn barrier_with<C: Captures<Copies>>(&self, captures: C) -> Result<Barrier<C::Output>, Error> {
-        Barrier::submit(&self.core, Location::caller(), captures)
+        Barrier::submit(&self.core, None, Location::caller(), captures)
     }
 
-    /// Waits for all tasks submitted so far.
+    /// Waits for all tasks submitted so far, in all groups.
     ///
     /// The calling thread helps with host tasks that it waits for. If no task is in flight, this costs three loads.
     ///
     /// # Errors
-    /// [`Error::Failed`] with all failures since the last synchronisation. [`Error::WaitInsideTask`].
+    /// [`Error::Failed`] with all failures since the last synchronisation, except those of tasks in
+    /// [groups](crate::TaskGroup). [`Error::WaitInsideTask`].
     pub fn wait(&self) -> Result<(), Error> {
         if !self.core.is_idle() {
             self.wait_busy()?;
         }
-        self.core.report()
+        self.core.report(None)
     }
 
     #[cold]
@@ -181,7 +180,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Failed`].
     pub fn check(&self) -> Result<(), Error> {
-        self.core.report()
+        self.core.report(None)
     }
 
     /// The summary of a [dry run](crate::Builder::dry_run) so far: its numbers of commands and messages.
@@ -192,7 +191,7 @@ impl Runtime {
     /// Waits for all tasks submitted so far, like [`wait`](Self::wait), as a `Future` for asynchronous code.
     pub fn idle(&self) -> Idle {
         let latch = (!self.core.is_idle()).then(|| self.core.latch());
-        Idle { core: Arc::clone(&self.core), latch }
+        Idle { core: Arc::clone(&self.core), group: None, latch }
     }
 
     /// Waits for all tasks, takes the captured values out of the runtime, and ends it.
@@ -217,45 +216,51 @@ impl Runtime {
         self.core.check_outside("Runtime::drain")?;
         // First, so that no object is moved out after a failure.
         self.wait()?;
-        fence::submit::<Moves, _>(&self.core, "drain", true, Location::caller(), captures)?.wait()
+        fence::submit::<Moves, _>(&self.core, None, "drain", true, Location::caller(), captures)?.wait()
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if self.core.check_outside("drop").is_err() {
-            self.core.shut_down_later();
-            return;
-        }
-        if !self.core.is_idle() {
-            // No panic of a subscriber may end this wait: the tasks use the runtime.
-            self.core.wait_without_span(&self.core.latch());
-        }
-        self.core.forget_completed();
-        self.core.shut_down();
+        // Also if a group keeps the runtime running.
+        self.running.wait_for_tasks();
     }
 }
 
-/// A `Future` that is ready when all tasks are done that were submitted before [`Runtime::idle`] returned it.
+/// A `Future` that is ready when all tasks are done that were submitted before [`Runtime::idle`] returned it, or when a
+/// [group](crate::TaskGroup::idle) has no task in flight.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Idle {
     core: Arc<Core>,
+    group: Option<GroupHandle>,
     latch: Option<Arc<Latch>>,
 }
 
 impl Idle {
+    pub(crate) fn of_group(group: &GroupHandle) -> Self {
+        let latch = (!group.is_idle()).then(|| group.latch());
+        Self { core: Arc::clone(group.core()), group: Some(group.clone()), latch }
+    }
+
     /// Waits for these tasks.
     ///
     /// # Errors
-    /// See [`Runtime::wait`].
+    /// See [`Runtime::wait`] and [`TaskGroup::wait`](crate::TaskGroup::wait).
     pub fn wait(self) -> Result<(), Error> {
         if let Some(latch) = &self.latch {
             const CALL: &str = "Idle::wait";
             self.core.check_outside(CALL)?;
-            self.core.wait_for(latch, CALL);
+            match &self.group {
+                None => self.core.wait_for(latch, CALL),
+                Some(group) => self.core.wait_for_group(group, latch, CALL),
+            }
         }
-        self.core.report()
+        self.report()
+    }
+
+    fn report(&self) -> Result<(), Error> {
+        self.core.report(self.group.as_ref().map(|group| &***group))
     }
 }
 
@@ -265,7 +270,7 @@ impl Future for Idle {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.latch.iter().for_each(|latch| self.core.run_until(&latch.event));
         match self.latch.as_ref().map_or(Poll::Ready(()), |latch| latch.event.poll(context)) {
-            Poll::Ready(()) => Poll::Ready(self.core.report()),
+            Poll::Ready(()) => Poll::Ready(self.report()),
             Poll::Pending => {
                 self.core.check_outside("Idle::poll").map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending)
             }

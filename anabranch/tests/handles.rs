@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch::{Cause, Error, Failure, Failures, prelude::*};
+use anabranch::{Cause, Error, Failure, Failures, interface::NewTask, prelude::*};
 use common::{Gate, THREADS, block_on, ends, runtime, runtimes, seeded};
 use std::sync::{
     Arc,
@@ -184,24 +184,21 @@ fn a_cancelled_task_does_not_run_and_is_not_reported() {
 }
 
 #[test]
-fn a_token_cancels_only_tasks_submitted_under_it() {
+fn cancelling_a_group_cancels_only_its_tasks() {
     for rt in runtimes() {
         let count = rt.host_object(0);
-        let task =
-            || rt.task("count").once().effect(&count, exclusive()).host(|(count,)| *count += 1).unwrap();
-        let (first, second) = (CancellationToken::new(), CancellationToken::new());
-        let before = task();
-        rt.set_cancellation(Some(&first));
+        let submit =
+            |task: NewTask| task.once().effect(&count, exclusive()).host(|(count,)| *count += 1).unwrap();
+        let (first, second) = (rt.group("first"), rt.group("second"));
+        let before = submit(rt.task("before"));
         first.cancel();
-        let under_first = task();
-        rt.set_cancellation(Some(&second));
-        let under_second = task();
-        rt.set_cancellation(None);
-        let after = task();
+        let in_first = submit(first.task("in the first group"));
+        let in_second = submit(second.task("in the second group"));
+        let after = submit(rt.task("after"));
         rt.wait().unwrap();
-        let status = [before, under_first, under_second, after].map(|task| task.status());
+        let status = [before, in_first, in_second, after].map(|task| task.status());
         assert_eq!(status, [Status::Done, Status::Cancelled, Status::Done, Status::Done]);
-        assert!(first.is_cancelled() && !second.is_cancelled());
+        assert!(first.token().is_cancelled() && !second.token().is_cancelled());
         second.cancel();
         // A cancelled task leaves its host objects as if it had never been submitted.
         assert_eq!(rt.fence(&count).unwrap().wait().unwrap(), 3);
@@ -211,14 +208,14 @@ fn a_token_cancels_only_tasks_submitted_under_it() {
 
 /// A program that has cancelled its tasks can still read the results of other tasks.
 #[test]
-fn tokens_do_not_cancel_fences_barriers_and_drain() {
+fn groups_do_not_cancel_fences_barriers_and_drain() {
     for rt in runtimes() {
         let (u, object) = (rt.buffer_from(&[1, 2]).unwrap(), rt.host_object(7));
-        let token = CancellationToken::new();
-        rt.set_cancellation(Some(&token));
-        token.cancel();
-        assert_eq!(rt.fence((&u, &object)).unwrap().wait().unwrap().1, 7);
-        rt.barrier().wait().unwrap();
+        let group = rt.group("cancelled");
+        group.cancel();
+        assert_eq!(group.fence((&u, &object)).unwrap().wait().unwrap().1, 7);
+        group.barrier().wait().unwrap();
+        drop(group);
         let (u, object) = rt.drain((u.capture(), object.capture())).unwrap();
         assert_eq!((u.as_slice(), object), (&[1, 2][..], 7));
     }
@@ -227,12 +224,11 @@ fn tokens_do_not_cancel_fences_barriers_and_drain() {
 #[test]
 fn a_running_kernel_may_check_the_token_itself() {
     let rt = runtime(2);
-    let token = CancellationToken::new();
-    rt.set_cancellation(Some(&token));
-    let seen = token.clone();
+    let group = rt.group("cancelled");
+    let seen = group.token().clone();
     let begun = Gate::default();
     let began = begun.clone();
-    let long = rt
+    let long = group
         .task("long")
         .over([2])
         .kernel(move |_, ()| {
@@ -243,7 +239,7 @@ fn a_running_kernel_may_check_the_token_itself() {
         })
         .unwrap();
     begun.pass();
-    token.cancel();
+    group.cancel();
     long.wait().unwrap();
     assert_eq!(long.status(), Status::Done);
 }

@@ -23,7 +23,14 @@ use std::sync::{
 /// assert!(matches!(result, Err(LoopError::Cancelled { .. })));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct CancellationToken(Arc<AtomicBool>);
+pub struct CancellationToken(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    cancelled: AtomicBool,
+    /// The token whose cancellation cancels this one, too.
+    parent: Option<CancellationToken>,
+}
 
 impl CancellationToken {
     /// Makes a token that is not cancelled.
@@ -31,13 +38,62 @@ impl CancellationToken {
         Self::default()
     }
 
-    /// Cancels the work. This cannot be undone.
-    pub fn cancel(&self) {
-        self.0.store(true, Release);
+    /// Makes a token that is cancelled together with this one, and can be cancelled alone.
+    ///
+    /// ```
+    /// use anabranch_par::CancellationToken;
+    ///
+    /// let all = CancellationToken::new();
+    /// let (one, other) = (all.child(), all.child());
+    /// one.cancel();
+    /// assert!(one.is_cancelled() && !other.is_cancelled() && !all.is_cancelled());
+    /// all.cancel();
+    /// assert!(other.is_cancelled());
+    /// ```
+    pub fn child(&self) -> Self {
+        Self(Arc::new(State { cancelled: AtomicBool::new(false), parent: Some(self.clone()) }))
     }
 
-    /// Whether the token was cancelled.
+    /// Cancels the work. This cannot be undone.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Release);
+    }
+
+    /// Whether the token was cancelled, or the token that it is a [child](Self::child) of.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Acquire)
+        let mut token = self;
+        loop {
+            if token.0.cancelled.load(Acquire) {
+                return true;
+            }
+            match &token.0.parent {
+                Some(parent) => token = parent,
+                None => return false,
+            }
+        }
+    }
+}
+
+impl Drop for State {
+    /// Frees a long line of parents one after the other: a destructor inside a destructor for each of them needs a large stack.
+    fn drop(&mut self) {
+        let mut parent = self.parent.take();
+        while let Some(token) = parent {
+            parent = Arc::into_inner(token.0).and_then(|mut state| state.parent.take());
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::CancellationToken;
+
+    #[test]
+    fn a_long_line_of_children_is_cancelled_and_freed() {
+        let first = CancellationToken::new();
+        let last = (0..200_000).fold(first.clone(), |token, _| token.child());
+        assert!(!last.is_cancelled());
+        first.cancel();
+        assert!(last.is_cancelled());
     }
 }

@@ -69,7 +69,7 @@ pub use loops::{
     source::{self, IntoParallel, ParallelSlice, Source, UnequalLengths},
     step::Step,
 };
-pub use panic::Panic;
+pub use panic::{Panic, discard as discard_payload};
 pub use schedule::{Consecutive, RoundRobin, Schedule, Split};
 pub use sections::{Critical, OnlyOnce};
 pub use sort::ParallelSort;

@@ -150,7 +150,7 @@ impl Drop for Opaque {
 
 /// Drops the payload of a panic. Its destructor may panic, and so may the destructor of *that* panic's payload, without end:
 /// after a few of them, the last payload is leaked.
-pub(crate) fn discard(mut payload: Payload) {
+pub fn discard(mut payload: Payload) {
     for _ in 0..4 {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             Ok(()) => return,

@@ -6,7 +6,17 @@
 
 use crate::label::TaskLabel;
 use anabranch_graph::TaskId;
-use std::{any::Any, error::Error as StdError, fmt, mem, panic::resume_unwind, sync::Arc};
+use anabranch_par::discard_payload;
+use std::{
+    any::Any,
+    error::Error as StdError,
+    fmt,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 /// The tasks that have failed since the last synchronisation, in the order of their submission.
 #[derive(Clone, Debug)]
@@ -59,11 +69,13 @@ impl StdError for Failures {
 }
 
 /// A failed task, and why it failed.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{task} failed: {cause}")]
 pub struct Failure {
     /// Orders failures by the submission of their tasks.
     pub(crate) id: TaskId,
+    /// Whether a call has returned it to the program.
+    given: AtomicBool,
     /// The task.
     pub task: TaskLabel,
     /// Why it failed.
@@ -73,7 +85,20 @@ pub struct Failure {
 
 impl Failure {
     pub(crate) fn new(id: TaskId, task: TaskLabel, cause: Cause) -> Self {
-        Self { id, task, cause }
+        Self { id, given: AtomicBool::new(false), task, cause }
+    }
+
+    /// Notes that a call returns this failure to the program, and the failures that it follows from.
+    pub(crate) fn mark_given(&self) {
+        self.chain().for_each(|failure| failure.given.store(true, Relaxed));
+        if let Cause::Skipped { root, .. } = &self.cause {
+            root.given.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a call has returned this failure to the program.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given.load(Relaxed)
     }
 
     /// The failure at the end of the chain; the failure itself, unless the task was skipped.
@@ -90,6 +115,14 @@ impl Failure {
             Cause::Skipped { needs, .. } => Some(&**needs),
             _ => None,
         })
+    }
+}
+
+impl Clone for Failure {
+    fn clone(&self) -> Self {
+        let Self { id, given, task, cause } = self;
+        let given = AtomicBool::new(given.load(Relaxed));
+        Self { id: *id, given, task: task.clone(), cause: cause.clone() }
     }
 }
 
@@ -200,8 +233,7 @@ impl Cause {
             Err(payload) => match payload.downcast::<&str>() {
                 Ok(message) => (*message).into(),
                 Err(unknown) => {
-                    // Leaked: its destructor could panic, and nothing would catch that here.
-                    mem::forget(unknown);
+                    discard_payload(unknown);
                     "(no message)".into()
                 }
             },

@@ -8,6 +8,7 @@ use super::{
     current_task::{CurrentTask, RuntimeId},
     executor::{Executor, Threads},
     graphs::Graphs,
+    group::Group,
     in_flight::InFlight,
     live_tasks::LiveTasks,
     node::Node,
@@ -15,13 +16,12 @@ use super::{
 };
 use crate::{
     data::owner::Owner,
-    error::{Error, Failure},
+    error::Error,
     observe::{Recorder, UnreportedFailures, Watchdog},
     settings::Settings,
 };
 use anabranch_graph::{BufferId, ObjectId};
 use anabranch_grid::Extent;
-use anabranch_par::CancellationToken;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
@@ -48,8 +48,6 @@ pub(crate) struct Core {
 pub(super) struct State {
     pub(super) graphs: Graphs,
     pub(super) tasks: LiveTasks,
-    /// Cancels tasks that are submitted from now on.
-    pub(super) token: Option<CancellationToken>,
     /// The last barrier, until it completes. Tasks that are submitted later come after it.
     pub(super) barrier: Option<Node>,
 }
@@ -140,29 +138,22 @@ impl Core {
         self.change_graphs(|state| state.graphs.create_object())
     }
 
-    /// Sets the token that cancels tasks which are submitted from now on.
-    pub(crate) fn set_cancellation(&self, token: Option<CancellationToken>) {
-        let _before = mem::replace(&mut self.state.lock().token, token);
-    }
-
     /// Whether no task is in flight.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_idle()
     }
 
-    /// Takes the failures since the last report and returns them as an error, if there are any.
+    /// Takes the failures of a group, or those of tasks in no group, since their last report. Returns them as an error, if
+    /// there are any.
     #[inline]
-    pub(crate) fn report(&self) -> Result<(), Error> {
-        self.failures.report()
+    pub(crate) fn report(&self, group: Option<&Group>) -> Result<(), Error> {
+        self.failures_of(group).report()
     }
 
-    /// Counts a skipped task for the next report, unless the program has cancelled the task at the root.
-    pub(super) fn count_skipped(&self, failure: &Arc<Failure>) {
-        let root = failure.root();
-        if root.cause.is_reported() {
-            self.failures.add_skipped(root);
-        }
+    /// The failures of a group, or of tasks in no group.
+    pub(super) fn failures_of<'a>(&'a self, group: Option<&'a Group>) -> &'a UnreportedFailures {
+        group.map_or(&self.failures, |group| &group.failures)
     }
 
     /// An error if the calling thread runs a task of this runtime: waiting there would be waiting for itself.
@@ -188,6 +179,13 @@ impl Owner for Core {
 
     fn remove_object(&self, object: ObjectId) {
         self.change_graphs(|state| state.graphs.remove_object(object));
+    }
+}
+
+impl Drop for Core {
+    /// No handle is left through which the program could ask for the failures of tasks in no group.
+    fn drop(&mut self) {
+        self.failures.print(format_args!("the runtime"));
     }
 }
 

@@ -14,7 +14,6 @@ use super::{
     seeded::Seeded,
 };
 use crate::{error::Error, settings::Settings};
-use anabranch_graph::TaskId;
 use anabranch_par::{Lanes, PoolError, ThreadPool};
 use std::{sync::Arc, time::Duration};
 
@@ -137,17 +136,16 @@ impl Executor {
         claimed
     }
 
-    /// Runs a queued host task on the calling thread, if it was submitted no later than `last`. Returns whether any task was
-    /// run. If a later task is first in the queue, `helps` becomes `false`: the caller must not be delayed by a task that it
-    /// does not wait for.
-    pub(super) fn help_until(&self, last: TaskId, helps: &mut bool) -> bool {
+    /// Runs a queued host task on the calling thread, if the caller waits for it. Returns whether any task was run. If the first
+    /// task in the queue is another one, `helps` becomes `false`: the caller must not be delayed by it.
+    pub(super) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
         let lanes = match &self.mode {
             Mode::Seeded(seeded) => return seeded.step(),
             Mode::Threaded(lanes) => lanes,
         };
         let Some(task) = lanes.steal() else { return false };
         let node = Node::from_job(task);
-        if node.id > last {
+        if !waits_for(&node) {
             *helps = false;
             lanes.submit(node.into_job());
             return false;

@@ -99,7 +99,10 @@ impl TaskHandle {
     }
 
     fn result(&self) -> Result<(), Error> {
-        self.node.poison().map_or(Ok(()), |failure| Err((&failure).into()))
+        self.node.poison().map_or(Ok(()), |failure| {
+            failure.mark_given();
+            Err((&failure).into())
+        })
     }
 }
 

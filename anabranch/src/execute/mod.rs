@@ -8,7 +8,8 @@
 //! 3. [`conflicts`]: a ready task with exclusive or relaxed effects starts when the scheduler of conflicts says so.
 //! 4. [`executor`]: the task is queued for a compute worker or a host lane.
 //! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with one of them.
-//! 6. [`waiting`]: latches count tasks down to events, which wake threads and futures.
+//! 6. [`waiting`]: latches count tasks down to events, which wake threads and futures. A [`group`] counts its tasks, cancels
+//!    them together, and has their failures.
 //!
 //! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner)) and
 //! [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
@@ -21,6 +22,8 @@ mod draw;
 mod event;
 mod executor;
 mod graphs;
+mod group;
+mod group_handle;
 mod handle;
 mod in_flight;
 mod latch;
@@ -42,8 +45,10 @@ pub(crate) use self::{
     compute::Compute,
     core::Core,
     event::Event,
+    group_handle::GroupHandle,
     latch::Latch,
     node::{Body, Node},
     place::Place,
+    shutdown::Running,
     submission::Submission,
 };

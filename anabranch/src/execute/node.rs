@@ -38,7 +38,7 @@
 //!
 //! | field | read by | written by |
 //! |---|---|---|
-//! | `id`, `label`, `place`, `token`, `contention`, `priority`, `observes` | all threads | the submitter, before the node is shared |
+//! | `id`, `label`, `place`, `group`, `contention`, `priority`, `observes` | all threads | the submitter, before the node is shared |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
 //! | `links.successors` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
 //! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
@@ -51,11 +51,13 @@
 //! oldest root counts, in whatever order they happen; a cancellation gives way to a failure.
 //!
 //! # Cancellation
-//! A handle cancels its task by a bit of the state. A [token](CancellationToken) is read when the turn of the task has come. A
+//! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of the task has come. A
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
 
-use super::{compute::Compute, core::Core, current_task::RuntimeId, latch::Latch, place::Place};
+use super::{
+    compute::Compute, core::Core, current_task::RuntimeId, group::Group, latch::Latch, place::Place,
+};
 use crate::{
     error::{Cause, Failure},
     label::TaskLabel,
@@ -65,7 +67,7 @@ use crate::{
     },
 };
 use anabranch_graph::{Effect, TaskId};
-use anabranch_par::{CancellationToken, Job};
+use anabranch_par::Job;
 use smallvec::SmallVec;
 use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
 
@@ -241,7 +243,8 @@ pub(crate) struct Head {
     pub(super) observes: bool,
     core: NonNull<Core>,
     links: Mutex<Links>,
-    pub(super) token: Option<CancellationToken>,
+    /// The group that the task belongs to.
+    pub(super) group: Option<Arc<Group>>,
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,
     /// The effects of the task, if it may conflict with others: the scheduler of conflicts then starts it.
@@ -276,7 +279,7 @@ impl Head {
             state: AtomicU8::new(0),
             pending: AtomicU32::new(SUBMITTING),
             core,
-            token: None,
+            group: None,
             links: Mutex::default(),
         }
     }
@@ -466,8 +469,14 @@ impl Head {
         self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
     }
 
-    /// Whether the task was cancelled, by a handle or by its token.
+    /// Whether the task was cancelled, by a handle or with its group.
     pub(super) fn is_cancelled(&self) -> bool {
-        self.state.load(Relaxed) & CANCELLED != 0 || self.token.as_ref().is_some_and(|t| t.is_cancelled())
+        let with_group = || self.group.as_ref().is_some_and(|group| group.token().is_cancelled());
+        self.state.load(Relaxed) & CANCELLED != 0 || !self.observes && with_group()
+    }
+
+    /// Whether the task belongs to this group or to a group in it.
+    pub(super) fn is_within(&self, group: &Group) -> bool {
+        self.group.as_ref().is_some_and(|own| own.is_within(group))
     }
 }

@@ -67,7 +67,7 @@ impl Node {
         };
         let failure = Arc::new(Failure::new(self.id, self.label.clone(), cause));
         if failure.cause.is_reported() {
-            core.failures.add(&failure);
+            core.failures_of(self.group.as_deref()).add(&failure);
         }
         self.fail(failure);
     }
@@ -84,10 +84,18 @@ impl Node {
         };
         let why = Arc::new(Failure::new(self.id, self.label.clone(), cause.clone()));
         if !self.observes {
-            core.count_skipped(&why);
+            self.count_skipped(&why, core);
         }
         self.task().skip_body(&why);
         Err(cause)
+    }
+
+    /// Counts a skipped task for the next report, unless the program has cancelled the task at the root.
+    fn count_skipped(&self, failure: &Arc<Failure>, core: &Core) {
+        let root = failure.root();
+        if root.cause.is_reported() {
+            core.failures_of(self.group.as_deref()).add_skipped(root);
+        }
     }
 
     /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for one that may
@@ -114,6 +122,11 @@ impl Node {
         }
         // Not under a lock: errors are the program's own, and so are their destructors.
         drop(replaced);
+        if let Some(group) = &self.group {
+            // A group that the program has dropped prints its failures, whose messages are the program's code.
+            let _current = CurrentTask::enter(core.id());
+            group.complete(&mut latches);
+        }
         // A waker is the program's code. It may take long, or run a task that waits for the one in hand.
         if !latches.is_empty()
             && let Some(node) = next.take()

@@ -1,10 +1,10 @@
 //! The end of a runtime, also of one that is dropped inside one of its own tasks.
 //!
 //! # Protocol
-//! A runtime that is dropped outside of its tasks waits for all of them and then ends its threads. Inside a task it cannot
-//! wait, because that task would wait for itself. Instead it hands a reference to itself to the task that completes last:
+//! A runtime ends when the [`Runtime`](crate::Runtime) and all task groups are dropped, which share a [`Running`]. Outside of the
+//! tasks, the thread that drops the last of them waits for all tasks and then ends the threads. Inside a task it cannot wait, because that task would wait for itself. Instead it hands a reference to itself to the task that completes last:
 //!
-//! 1. `drop` finds that its thread runs a task of this runtime. It stores an `Arc` of the runtime in `DeferredShutdown::core`
+//! 1. [`Running::drop`] finds that its thread runs a task of this runtime. It stores an `Arc` of the runtime in `DeferredShutdown::core`
 //!    and then sets `DeferredShutdown::is_deferred` ([`Core::shut_down_later`]).
 //! 2. Every task that ends counts itself as completed and then looks at `is_deferred` ([`Core::complete_task`]). Both the
 //!    counter and the flag are SeqCst: at least the last task to complete sees the flag, because the task in which the
@@ -40,9 +40,47 @@ pub(super) struct DeferredShutdown {
     is_deferred: AtomicBool,
 }
 
+/// Keeps a runtime running: the [`Runtime`](crate::Runtime) and its task groups share it.
+#[derive(Debug)]
+pub(crate) struct Running(Arc<Core>);
+
+impl Running {
+    pub(crate) fn new(core: &Arc<Core>) -> Arc<Self> {
+        Arc::new(Self(Arc::clone(core)))
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0
+    }
+
+    /// Waits for all tasks, unless the calling thread runs one of them.
+    pub(crate) fn wait_for_tasks(&self) {
+        let core = &self.0;
+        if core.check_outside("drop").is_err() {
+            return;
+        }
+        if !core.is_idle() {
+            // No panic of a subscriber may end this wait: the tasks use the runtime.
+            core.wait_without_span(&core.latch());
+        }
+        core.forget_completed();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.check_outside("drop").is_err() {
+            self.0.shut_down_later();
+        } else {
+            self.wait_for_tasks();
+            self.0.shut_down();
+        }
+    }
+}
+
 impl Core {
     /// Writes the recorded graphs and ends the threads. No task may be in flight.
-    pub(crate) fn shut_down(&self) {
+    fn shut_down(&self) {
         if let Some(recorder) = self.recorder() {
             recorder.finish();
         }
@@ -50,7 +88,7 @@ impl Core {
     }
 
     /// Leaves the shutdown to the task that completes last: the runtime was dropped inside one of its own tasks.
-    pub(crate) fn shut_down_later(self: &Arc<Self>) {
+    fn shut_down_later(self: &Arc<Self>) {
         *self.shutdown.core.lock() = Some(Arc::clone(self));
         self.shutdown.is_deferred.store(true, SeqCst);
     }

@@ -4,6 +4,7 @@ use super::{
     compute::Compute,
     core::{Core, State},
     current_task::CurrentTask,
+    group::Group,
     node::{Body, Head, Needs, Node},
     place::Place,
 };
@@ -19,12 +20,14 @@ use std::sync::Arc;
 /// A task as the program declared it, without the types of its accesses and of its function.
 pub(crate) struct Submission<'a> {
     pub(crate) label: &'a TaskLabel,
+    /// The group that the task belongs to.
+    pub(crate) group: Option<&'a Arc<Group>>,
     pub(crate) accesses: &'a [Access],
     pub(crate) effects: &'a [Effect],
     pub(crate) priority: i32,
     pub(crate) place: Place,
-    /// Whether the task only looks at data, as a fence does. Cancellation tokens do not cancel such a task, and the next
-    /// report does not count it if it is skipped.
+    /// Whether the task only looks at data, as a fence does. The cancellation of its group does not cancel such a task,
+    /// and the next report does not count it if it is skipped.
     pub(crate) observes: bool,
     /// Further facts for the recorder, in a recorded runtime.
     pub(crate) record: Option<&'a Arc<TaskRecord>>,
@@ -63,7 +66,7 @@ impl Accepted<'_> {
         let task = self.task;
         let mut head = Head::new(self.state.graphs.submitted().id, task.label.clone(), task.place, self.core);
         head.observes = task.observes;
-        head.token = self.state.token.clone().filter(|_| !task.observes);
+        head.group = task.group.cloned();
         head.contention = task.contends().then(|| task.effects.into());
         head.priority = task.priority;
         head
@@ -85,6 +88,7 @@ impl Accepted<'_> {
         }
         tasks.insert(node.clone());
         core.in_flight.submit();
+        node.group.iter().for_each(|group| group.submit());
         drop(state);
         drop((forgotten, done));
         node.finish_submission(dependencies, core);
@@ -125,17 +129,20 @@ impl Core {
     /// Unlike an epoch of the graph, a barrier is known to the live tasks only. In the graph it would become the last writer
     /// of everything, and a later reader could not find the failure of the task that really wrote its data. Recorded graphs
     /// do have an epoch: the captures of the barrier, which are a fence right before it.
-    pub(crate) fn submit_barrier(self: &Arc<Self>, label: TaskLabel) -> Node {
+    pub(crate) fn submit_barrier(self: &Arc<Self>, label: TaskLabel, group: Option<&Arc<Group>>) -> Node {
         let (node, dependencies, _before) = {
             let mut state = self.state.lock();
             let State { graphs, tasks, barrier, .. } = &mut *state;
-            let head = Head::new(graphs.barrier_id(), label, Place::Inline, self);
+            let mut head = Head::new(graphs.barrier_id(), label, Place::Inline, self);
+            head.observes = true;
+            head.group = group.cloned();
             let node = Node::new(head, BarrierBody);
             let dependencies =
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
             let before = barrier.replace(node.clone());
             tasks.insert(node.clone());
             self.in_flight.submit();
+            node.group.iter().for_each(|group| group.submit());
             (node, dependencies, before)
         };
         node.finish_submission(dependencies, self);

@@ -9,7 +9,7 @@
 //! [`current_task`](super::current_task). The check comes first in every function that may wait, also if there is nothing to
 //! wait for, so that the error does not depend on the schedule.
 
-use super::{core::Core, event::Event, latch::Latch, node::Node};
+use super::{core::Core, event::Event, group::Group, latch::Latch, node::Node};
 use crate::observe::{Progress, wait_span};
 use anabranch_graph::TaskId;
 use std::{sync::Arc, time::Duration};
@@ -26,7 +26,18 @@ impl Core {
     pub(crate) fn wait_without_span(&self, latch: &Latch) {
         let mut helps = true;
         latch.event.wait(
-            || helps && self.executor.help_until(latch.last, &mut helps),
+            || helps && self.executor.help_with_any(|node| node.id <= latch.last, &mut helps),
+            self.watch_interval(),
+            || self.look_around(),
+        );
+    }
+
+    /// Waits until no task of this group is in flight. Meanwhile runs its host tasks that no thread has claimed.
+    pub(crate) fn wait_for_group(&self, group: &Group, latch: &Latch, call: &'static str) {
+        let _span = wait_span(call);
+        let mut helps = true;
+        latch.event.wait(
+            || helps && self.executor.help_with_any(|node| node.is_within(group), &mut helps),
             self.watch_interval(),
             || self.look_around(),
         );

@@ -1,12 +1,16 @@
 //! Failures that no synchronisation has reported yet.
 //!
 //! A report lists the oldest failures, in the order of submission, and counts the rest. Reading an empty list costs one load.
+//! Failures that the program can no longer ask for are printed.
 
 use crate::error::{Error, Failure, Failures};
 use anabranch_graph::TaskId;
+use anabranch_par::discard_payload;
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
+    fmt, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::*},
@@ -66,11 +70,40 @@ impl UnreportedFailures {
         if self.any.load(Acquire) { self.report_all() } else { Ok(()) }
     }
 
+    /// Prints the failures that the program was not given: `what` is dropped, so no call can report them any more.
+    pub(crate) fn print(&self, what: fmt::Arguments<'_>) {
+        if !self.any.load(Acquire) {
+            return;
+        }
+        let List { mut failures, omitted, skipped } = self.take();
+        failures.retain(|_, failure| !failure.is_given());
+        let Some((_, first)) = failures.pop_first() else { return };
+        let failures = Failures { first, others: failures.into_values().collect(), omitted, skipped };
+        // Errors are the program's own, and so are their messages and destructors: they may panic.
+        let print = || {
+            let text = failures.to_string();
+            drop(failures);
+            eprintln!(
+                "anabranch: {what} was dropped, but no call has reported these failures: {text}; call `wait` or `check` \
+                 before the drop to get them as an error"
+            );
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(print)) {
+            discard_payload(payload);
+        }
+    }
+
     #[cold]
-    fn report_all(&self) -> Result<(), Error> {
+    fn take(&self) -> List {
         // The flag first: a failure that is added in between sets it again.
         self.any.store(false, Release);
-        let List { mut failures, omitted, skipped } = std::mem::take(&mut *self.list.lock());
+        mem::take(&mut *self.list.lock())
+    }
+
+    #[cold]
+    fn report_all(&self) -> Result<(), Error> {
+        let List { mut failures, omitted, skipped } = self.take();
+        failures.values().for_each(|failure| failure.mark_given());
         match failures.pop_first() {
             Some((_, first)) => {
                 let others = failures.into_values().collect();

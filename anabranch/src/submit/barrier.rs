@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{Core, Latch},
+    execute::{Core, GroupHandle, Latch},
     label::TaskLabel,
 };
 use std::{
@@ -28,34 +28,45 @@ pub struct Barrier<R> {
     captured: Fence<R>,
     epoch: Arc<Latch>,
     core: Arc<Core>,
+    /// The group whose failures it reports.
+    group: Option<GroupHandle>,
 }
 
 impl<R: Send + 'static> Barrier<R> {
     pub(crate) fn submit<C: Captures<Copies, Output = R>>(
         core: &Arc<Core>,
+        group: Option<&GroupHandle>,
         location: &'static Location<'static>,
         captures: C,
     ) -> Result<Self, Error> {
-        let captured = fence::submit::<Copies, _>(core, "barrier", true, location, captures)?;
-        let epoch = core.submit_barrier(TaskLabel { name: "barrier".into(), location });
-        Ok(Self { captured, epoch: epoch.latch(), core: Arc::clone(core) })
+        let captured = fence::submit::<Copies, _>(core, group, "barrier", true, location, captures)?;
+        let epoch =
+            core.submit_barrier(TaskLabel { name: "barrier".into(), location }, group.map(|group| &**group));
+        Ok(Self { captured, epoch: epoch.latch(), core: Arc::clone(core), group: group.cloned() })
     }
 
     /// Waits until everything before the barrier is done.
     ///
     /// # Errors
-    /// [`Error::Failed`] with all failures since the last synchronisation. [`Error::WaitInsideTask`].
+    /// [`Error::Failed`] with all failures since the last synchronisation, of the group or of the runtime that has submitted the
+    /// barrier. [`Error::WaitInsideTask`].
     pub fn wait(self) -> Result<R, Error> {
         const CALL: &str = "Barrier::wait";
         self.core.check_outside(CALL)?;
         self.core.wait_for(&self.epoch, CALL);
-        self.core.report()?;
+        self.report()?;
         self.captured.wait()
     }
 
     /// Whether everything before the barrier is done.
     pub fn is_ready(&self) -> bool {
         self.epoch.event.is_set()
+    }
+}
+
+impl<R> Barrier<R> {
+    fn report(&self) -> Result<(), Error> {
+        self.core.report(self.group.as_ref().map(|group| &***group))
     }
 }
 
@@ -68,7 +79,7 @@ impl<R> Future for Barrier<R> {
         }
         self.core.run_until(&self.epoch.event);
         ready!(self.epoch.event.poll(context));
-        self.core.report()?;
+        self.report()?;
         Pin::new(&mut self.captured).poll(context)
     }
 }

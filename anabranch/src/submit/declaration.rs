@@ -9,7 +9,7 @@ use crate::{
         owner::{self, Owner},
     },
     error::{DeclarationError, Error, Mistake},
-    execute::Core,
+    execute::{Core, GroupHandle},
     label::{Label, TaskLabel},
     observe::TaskRecord,
 };
@@ -25,6 +25,7 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub struct Declaration<'a, const K: usize> {
     pub(super) core: &'a Arc<Core>,
+    pub(super) group: Option<&'a GroupHandle>,
     pub(super) task: &'a TaskLabel,
     whole: Chunk<K>,
     pub(super) chunks: &'a [Chunk<K>],
@@ -39,12 +40,14 @@ impl<'a, const K: usize> Declaration<'a, K> {
     #[inline]
     pub(super) fn new(
         core: &'a Arc<Core>,
+        group: Option<&'a GroupHandle>,
         task: &'a TaskLabel,
         whole: Chunk<K>,
         chunks: &'a [Chunk<K>],
     ) -> Self {
         Self {
             core,
+            group,
             task,
             whole,
             chunks,

@@ -3,7 +3,7 @@
 //! A fence is a task. It reads buffers and *observes* host objects: it is ordered like a sequential effect, but later tasks
 //! depend on its end only, so a `Clone` that panics fails the fence and poisons no object. Small fences run on the thread that
 //! finds them ready, large ones on the pool, and fences that call a `Clone` of the program on a lane. `drain` moves objects
-//! out instead, which is a sequential effect. Cancellation tokens do not apply to fences, because a program looks through them
+//! out instead, which is a sequential effect. The cancellation of a group does not apply to fences, because a program looks through them
 //! at the results that are left after a cancellation.
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Cause, Error, Failure},
-    execute::{Body, Compute, Core, Event, Node, Place},
+    execute::{Body, Compute, Core, Event, GroupHandle, Node, Place},
     label::TaskLabel,
 };
 use anabranch_graph::command::Work;
@@ -51,8 +51,11 @@ struct State<R> {
 
 impl<R> State<R> {
     fn take(&self) -> Result<R, Error> {
-        let result = self.result.lock().take();
-        result.expect("a fence gives its result once")
+        let result = self.result.lock().take().expect("a fence gives its result once");
+        if let Err(Error::Failed(failures)) = &result {
+            failures.iter().for_each(Failure::mark_given);
+        }
+        result
     }
 
     fn put(&self, result: Result<R, Error>) {
@@ -124,6 +127,7 @@ impl<R> fmt::Debug for Fence<R> {
 /// barrier or a drain.
 pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
     core: &Arc<Core>,
+    group: Option<&GroupHandle>,
     name: &'static str,
     is_epoch: bool,
     location: &'static Location<'static>,
@@ -136,7 +140,7 @@ pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
     };
     let label = TaskLabel { name: name.into(), location };
     let whole = Chunk::whole(GridBox::full([]));
-    let mut declaration = Declaration::new(core, &label, whole, slice::from_ref(&whole));
+    let mut declaration = Declaration::new(core, group, &label, whole, slice::from_ref(&whole));
     if let Some(record) = &mut declaration.record {
         record.work = if is_epoch { Work::Epoch } else { Work::Fence };
     }

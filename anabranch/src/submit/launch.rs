@@ -22,6 +22,7 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     let record = declaration.record.take().map(Arc::new);
     let task = Submission {
         label: declaration.task,
+        group: declaration.group.map(|group| &**group),
         accesses: &declaration.accesses,
         effects: &declaration.effects,
         priority: declaration.priority,

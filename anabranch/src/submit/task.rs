@@ -17,7 +17,7 @@ use super::{
 use crate::{
     data::{buffer::Buffer, element::Element, host_object::HostObject},
     error::Error,
-    execute::{Core, Place, TaskHandle},
+    execute::{Core, GroupHandle, Place, TaskHandle},
     label::TaskLabel,
 };
 use anabranch_graph::{Mode, command::Work};
@@ -33,16 +33,18 @@ const CHUNKS_PER_THREAD: usize = 4;
 #[must_use = "a task is submitted by `kernel` or `host`"]
 pub struct NewTask<'rt> {
     core: &'rt Arc<Core>,
+    group: Option<&'rt GroupHandle>,
     label: TaskLabel,
 }
 
 impl<'rt> NewTask<'rt> {
     pub(crate) fn new(
         core: &'rt Arc<Core>,
+        group: Option<&'rt GroupHandle>,
         name: impl Into<Cow<'static, str>>,
         location: &'static Location<'static>,
     ) -> Self {
-        Self { core, label: TaskLabel { name: name.into(), location } }
+        Self { core, group, label: TaskLabel { name: name.into(), location } }
     }
 
     /// Sets the index space. The task is a [kernel](TaskBuilder::kernel), which is called once for each chunk of the index
@@ -65,6 +67,7 @@ impl<'rt> NewTask<'rt> {
     fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
         TaskBuilder {
             core: self.core,
+            group: self.group,
             label: self.label,
             space,
             hints: Hints::default(),
@@ -83,6 +86,7 @@ impl<'rt> NewTask<'rt> {
 #[must_use = "a task is submitted by `kernel` or `host`"]
 pub struct TaskBuilder<'rt, const K: usize, S, L> {
     core: &'rt Arc<Core>,
+    group: Option<&'rt GroupHandle>,
     label: TaskLabel,
     space: GridBox<K>,
     hints: Hints<K>,
@@ -151,8 +155,8 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
     where
         L: Append<A>,
     {
-        let Self { core, label, space, hints, accesses, _kind } = self;
-        TaskBuilder { core, label, space, hints, accesses: accesses.append(access), _kind }
+        let Self { core, group, label, space, hints, accesses, _kind } = self;
+        TaskBuilder { core, group, label, space, hints, accesses: accesses.append(access), _kind }
     }
 }
 
@@ -240,7 +244,8 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
         let whole = Chunk::whole(self.space);
-        let mut declaration = Declaration::new(self.core, &self.label, whole, slice::from_ref(&whole));
+        let mut declaration =
+            Declaration::new(self.core, self.group, &self.label, whole, slice::from_ref(&whole));
         declaration.priority = self.hints.priority;
         self.hints.record(&mut declaration, work);
         let bound = self.accesses.declare(&mut declaration)?;
@@ -331,7 +336,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
         let chunks = self.split();
-        let mut declaration = Declaration::new(self.core, &self.label, Chunk::whole(self.space), &chunks);
+        let mut declaration =
+            Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration)?;
         let flush_denormals = self.hints.flush_denormals;

@@ -21,8 +21,10 @@ pub enum Observation {
     Task(Status, Vec<String>),
     /// The result of a fence, or of a barrier that was waited for later.
     Captured(Captured),
-    /// The failures that a wait reported, and the values that a barrier captured.
+    /// The failures that a wait reported, for the current group or for tasks in none, and the values that a barrier captured.
     Report(Option<Report>, Option<Captured>),
+    /// The failures that were left in each group.
+    GroupReports(Vec<Option<Report>>),
     /// The result of cancelling a task.
     CancelAnswer(bool),
 }
@@ -110,10 +112,27 @@ pub struct Model<'p> {
     objects: Vec<Object>,
     not_done: Vec<Option<NotDone>>,
     nest: Vec<u64>,
-    /// The failures since the last report.
+    /// The failures of tasks in no group, and behind them those of each group, in the order in which the groups were made.
+    failures: Vec<Unreported>,
+    /// The current entry of `failures`.
+    current: usize,
+    /// The entry of each group.
+    groups: [usize; GROUPS],
+    cancellations: Cancellations,
+}
+
+/// The failures since the last report.
+#[derive(Clone, Default)]
+struct Unreported {
     failures: BTreeSet<usize>,
     skipped: u64,
-    cancellations: Cancellations,
+}
+
+impl Unreported {
+    fn report(&mut self) -> Option<Report> {
+        let Self { failures, skipped } = std::mem::take(self);
+        (!failures.is_empty()).then(|| Report(failures.into_iter().map(name).collect(), skipped))
+    }
 }
 
 /// For each step, whether it may have been cancelled, and whether it must have been.
@@ -126,18 +145,18 @@ impl Cancellations {
     fn of(program: &Program, seen: &[Observation]) -> Self {
         let count = program.steps.len();
         let (mut may, mut must) = (vec![false; count], vec![false; count]);
-        let mut token = None;
-        // The steps submitted under each current token.
-        let mut under = [const { Vec::new() }; TOKENS];
+        let mut group = None;
+        // The steps submitted to each group.
+        let mut under = [const { Vec::new() }; GROUPS];
         let mut cancelled = false;
         let mut tasks = Vec::new();
         for (i, step) in program.steps.iter().enumerate() {
             match *step {
-                Step::Token(new) => (token, cancelled) = (new, false),
+                Step::Group(new) => (group, cancelled) = (new, false),
                 Step::Cancel(which) => {
                     under[which].drain(..).for_each(|i: usize| may[i] = true);
-                    // The runtime keeps the cancelled token until the program sets another one.
-                    cancelled |= token == Some(which);
+                    // The program keeps the cancelled group until it takes another one.
+                    cancelled |= group == Some(which);
                 }
                 Step::CancelTask { back } => {
                     if let Some(&task) = tasks.iter().rev().nth(back) {
@@ -148,9 +167,9 @@ impl Cancellations {
                     }
                 }
                 _ => {
-                    if let Some(token) = token {
+                    if let Some(group) = group {
                         (may[i], must[i]) = (cancelled, cancelled);
-                        under[token].push(i);
+                        under[group].push(i);
                     }
                     if matches!(seen[i], Observation::Task(..)) {
                         tasks.push(i);
@@ -177,8 +196,9 @@ impl<'p> Model<'p> {
             objects: vec![Object::default(); OBJECTS + 1],
             not_done: vec![None; program.steps.len()],
             nest: vec![0; 4],
-            failures: BTreeSet::new(),
-            skipped: 0,
+            failures: vec![Unreported::default(); 1 + GROUPS],
+            current: 0,
+            groups: std::array::from_fn(|group| 1 + group),
             cancellations: Cancellations::of(program, seen),
         };
         (0..program.steps.len()).map(|i| model.step(i)).collect()
@@ -198,7 +218,7 @@ impl<'p> Model<'p> {
             Step::Barrier { set, wait } => match self.capture(set) {
                 Err(refusal) => Observation::Refused(refusal),
                 Ok(captured) if *wait => {
-                    let report = self.report();
+                    let report = self.failures[self.current].report();
                     match (report, captured) {
                         (Some(report), _) => Observation::Report(Some(report), None),
                         // A report of one failure and a failed capture with a chain of one link look the same.
@@ -210,7 +230,7 @@ impl<'p> Model<'p> {
                 }
                 Ok(captured) => Observation::Captured(captured),
             },
-            Step::Wait => Observation::Report(self.report(), None),
+            Step::Wait => Observation::Report(self.failures[self.current].report(), None),
             Step::Replace(slot, shape) => {
                 self.buffers[*slot] = Buffer::new(*slot, *shape);
                 Observation::Nothing
@@ -220,7 +240,18 @@ impl<'p> Model<'p> {
                 Observation::Nothing
             }
             Step::NestResult => Observation::Captured(Captured::Values(self.nest.clone())),
-            Step::Token(_) | Step::Cancel(_) => Observation::Nothing,
+            Step::Group(group) => {
+                self.current = group.map_or(0, |group| self.groups[group]);
+                Observation::Nothing
+            }
+            Step::Cancel(group) => {
+                self.groups[*group] = self.failures.len();
+                self.failures.push(Unreported::default());
+                Observation::Nothing
+            }
+            Step::GroupReports => {
+                Observation::GroupReports(self.failures[1..].iter_mut().map(Unreported::report).collect())
+            }
             // The status of the task is checked against this answer.
             Step::CancelTask { .. } => self.seen[i].clone(),
         }
@@ -478,13 +509,9 @@ impl<'p> Model<'p> {
         if !matches!(self.not_done[root], Some(NotDone::Failed)) {
             return;
         }
-        self.failures.insert(root);
-        self.skipped += u64::from(matches!(not_done, NotDone::Skipped { .. }));
-    }
-
-    fn report(&mut self) -> Option<Report> {
-        let (failures, skipped) = (std::mem::take(&mut self.failures), std::mem::take(&mut self.skipped));
-        (!failures.is_empty()).then(|| Report(failures.into_iter().map(name).collect(), skipped))
+        let unreported = &mut self.failures[self.current];
+        unreported.failures.insert(root);
+        unreported.skipped += u64::from(matches!(not_done, NotDone::Skipped { .. }));
     }
 
     fn capture(&self, set: &CaptureSet) -> Result<Captured, Refusal> {

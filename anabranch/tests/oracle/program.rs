@@ -14,7 +14,7 @@ pub const RANKS: [usize; 6] = [0, 1, 1, 2, 2, 3];
 /// The number of host objects that programs use. One more, at index `NEST`, orders tasks that submit tasks.
 pub const OBJECTS: usize = 2;
 pub const NEST: usize = OBJECTS;
-pub const TOKENS: usize = 2;
+pub const GROUPS: usize = 2;
 
 /// The arguments with which a buffer is created.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -285,9 +285,9 @@ pub enum Step {
         wait: bool,
     },
     Wait,
-    /// Submits later steps under this token, or under none.
-    Token(Option<usize>),
-    /// Cancels a token, and makes a new one in its place.
+    /// Submits later steps to this group, or to none.
+    Group(Option<usize>),
+    /// Cancels a group, and makes a new one in its place. Later steps still go to the cancelled one until there is another `Group`.
     Cancel(usize),
     /// Cancels one of the last tasks.
     CancelTask {
@@ -298,6 +298,8 @@ pub enum Step {
     ReplaceObject(usize),
     /// Reads the results of tasks that were submitted by tasks.
     NestResult,
+    /// The failures that are left in all groups.
+    GroupReports,
 }
 
 #[derive(Clone, Debug)]
@@ -469,10 +471,10 @@ impl Choices<'_> {
                 wait: self.rare(3),
             },
             26 => Step::Wait,
-            27 => Step::Token([Some(0), None, Some(1)][self.below(3)]),
+            27 => Step::Group([Some(0), None, Some(1)][self.below(3)]),
             28 => {
                 if self.flag() {
-                    Step::Cancel(self.below(TOKENS))
+                    Step::Cancel(self.below(GROUPS))
                 } else {
                     Step::CancelTask { back: self.below(6) }
                 }
@@ -513,12 +515,8 @@ impl Program {
         let buffers = RANKS.map(|rank| first.shape(rank));
         let mut shapes = buffers;
         let mut steps: Vec<Step> = records.map(|record| Choices(record).step(&mut shapes)).collect();
-        if steps.iter().any(|step| matches!(step, Step::Token(_))) {
-            // Timing decides under which token a task is submitted by another task.
-            steps.retain(|step| !matches!(step, Step::Nest { .. }));
-        }
         // At the end, the program reads all buffers and objects. The second wait is for tasks that were submitted by tasks.
-        steps.extend([Step::Token(None), Step::Wait, Step::Wait]);
+        steps.extend([Step::Group(None), Step::Wait, Step::Wait, Step::GroupReports]);
         let part = |slot: usize| CaptureSet::Part(slot, shapes[slot].whole());
         let sets = (0..shapes.len()).map(part).chain((0..OBJECTS).map(CaptureSet::Object));
         steps.extend(sets.map(|set| Step::Fence { set, wait: true }));

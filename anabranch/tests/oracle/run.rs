@@ -5,9 +5,9 @@ use crate::{
     program::*,
 };
 use anabranch::{
-    Error, Failures, Initial, Mistake,
+    Barrier, Error, Failures, Fence, Initial, Mistake,
     grid::{Chunk, RangeMapper},
-    interface::{Captures, Copies, Fenceable, Once, Over, Part, TaskBuilder},
+    interface::{Captures, Copies, Fenceable, NewTask, Once, Over, Part, TaskBuilder},
     prelude::*,
 };
 use std::sync::{
@@ -160,7 +160,7 @@ impl_tiled!(2, self rows cols => self.tiles(rows, cols));
 impl_tiled!(3, self rows cols => self.tiles(rows, cols));
 
 fn kernel<const K: usize>(
-    rt: &Runtime,
+    scope: Scope<'_>,
     i: usize,
     space: GridBox<3>,
     split: Split,
@@ -168,7 +168,7 @@ fn kernel<const K: usize>(
 where
     for<'a> TaskBuilder<'a, K, Over, ()>: Tiled,
 {
-    let task = rt.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
+    let task = scope.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
     let task = split.chunks.into_iter().fold(task, TaskBuilder::chunks);
     split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols))
 }
@@ -179,7 +179,7 @@ fn panic() -> ! {
 }
 
 fn compute<const A: usize, const B: usize>(
-    rt: &Runtime,
+    scope: Scope<'_>,
     i: usize,
     from: &Buffer<u64, A>,
     to: &Buffer<u64, B>,
@@ -189,7 +189,7 @@ where
     for<'a> TaskBuilder<'a, B, Over, ()>: Tiled,
 {
     let Compute { read_pattern, target, write_pattern, update, split, fail, .. } = step;
-    let task = kernel::<B>(rt, i, write_pattern.index_space(B, &target), split).read(from, read_pattern);
+    let task = kernel::<B>(scope, i, write_pattern.index_space(B, &target), split).read(from, read_pattern);
     let task = if update { task.update(to, write_pattern) } else { task.write(to, write_pattern) };
     task.kernel(move |tile, (from, to)| {
         for p in tile.points() {
@@ -206,7 +206,7 @@ where
 }
 
 fn reduce<const A: usize, const B: usize>(
-    rt: &Runtime,
+    scope: Scope<'_>,
     i: usize,
     from: &Buffer<u64, A>,
     to: &Buffer<u64, B>,
@@ -217,7 +217,7 @@ where
 {
     let Reduction { space, op, include, split, fail, .. } = step;
     let targets: Vec<[usize; B]> = GridBox::full(to.extent()).points().map(|p| p.0).collect();
-    let task = kernel::<A>(rt, i, space, split).read(from, one_to_one());
+    let task = kernel::<A>(scope, i, space, split).read(from, one_to_one());
     let task = if include { task.reduce_into(to, op) } else { task.reduce(to, op) };
     task.kernel(move |tile, (from, to)| {
         for p in tile.points().filter(|_| !targets.is_empty()) {
@@ -239,7 +239,7 @@ struct Host<'s> {
 }
 
 fn host<const A: usize>(
-    rt: &Runtime,
+    scope: Scope<'_>,
     i: usize,
     from: &Buffer<u64, A>,
     to: &Buffer<u64, 1>,
@@ -248,7 +248,7 @@ fn host<const A: usize>(
 ) -> Result<TaskHandle, Error> {
     let Host { part: [min, max], update, effects, fail, slow, priority } = step;
     let part = fixed(GridBox::new(min, max));
-    let task: TaskBuilder<'_, 0, Once, ()> = rt.task(name(i)).once().priority(priority);
+    let task: TaskBuilder<'_, 0, Once, ()> = scope.task(name(i)).once().priority(priority);
     let task = task.read(from, all());
     let task = if update { task.update(to, part) } else { task.write(to, part) };
     let work =
@@ -390,13 +390,51 @@ fn refusal(error: Error) -> Observation {
     }
 }
 
+/// Where steps are submitted to: a group of the runtime, or the runtime itself.
+#[derive(Clone, Copy)]
+struct Scope<'r> {
+    rt: &'r Runtime,
+    group: Option<&'r TaskGroup>,
+}
+
+impl<'r> Scope<'r> {
+    fn task(self, name: String) -> NewTask<'r> {
+        match self.group {
+            None => self.rt.task(name),
+            Some(group) => group.task(name),
+        }
+    }
+
+    fn wait(self) -> Result<(), Error> {
+        self.group.map_or_else(|| self.rt.wait(), TaskGroup::wait)
+    }
+
+    fn fence<C: Captures<Copies>>(self, what: FenceOf<C>) -> Result<Fence<C::Output>, Error> {
+        match self.group {
+            None => self.rt.fence(what),
+            Some(group) => group.fence(what),
+        }
+    }
+
+    fn barrier_with<C: Captures<Copies>>(self, captures: C) -> Result<Barrier<C::Output>, Error> {
+        match self.group {
+            None => self.rt.barrier_with(captures),
+            Some(group) => group.barrier_with(captures),
+        }
+    }
+}
+
 struct Run<'p> {
     rt: &'p Arc<Runtime>,
     buffers: Vec<AnyBuffer>,
     objects: Vec<HostObject<State>>,
     nest: Buffer<u64, 1>,
     nest_order: HostObject<()>,
-    tokens: [CancellationToken; TOKENS],
+    groups: [TaskGroup; GROUPS],
+    /// The group that steps are submitted to.
+    current: Option<TaskGroup>,
+    /// All groups, in the order in which they were made.
+    made: Vec<TaskGroup>,
     tasks: Vec<(usize, TaskHandle)>,
     pending: Vec<(usize, Pending)>,
     wrong: Arc<AtomicUsize>,
@@ -406,13 +444,16 @@ struct Run<'p> {
 pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Observation>, Error> {
     let wrong = Arc::new(AtomicUsize::new(0));
     let buffers = program.buffers.iter().enumerate();
+    let groups = std::array::from_fn(|group| rt.group(format!("group {group}")));
     let mut run = Run {
         rt,
         buffers: buffers.map(|(slot, shape)| create(rt, slot, *shape)).collect::<Result<_, _>>()?,
         objects: (0..OBJECTS).map(|_| rt.host_object(State::new(&wrong))).collect(),
         nest: rt.buffer_from(&[0; 4])?,
         nest_order: rt.host_object(()),
-        tokens: Default::default(),
+        made: groups.to_vec(),
+        groups,
+        current: None,
         tasks: Vec::new(),
         pending: Vec::new(),
         wrong,
@@ -436,19 +477,23 @@ pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Observation>, Err
 }
 
 impl Run<'_> {
+    fn scope(&self) -> Scope<'_> {
+        Scope { rt: self.rt, group: self.current.as_ref() }
+    }
+
     fn step(&mut self, i: usize, step: &Step) -> Result<Observation, Error> {
         match *step {
             Step::Compute(step) => {
                 let Compute { from, to, .. } = step;
                 let task = with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
-                    compute(self.rt, i, from, to, step)
+                    compute(self.scope(), i, from, to, step)
                 }));
                 Ok(self.submitted(i, task))
             }
             Step::Reduce(step) => {
                 let Reduction { from, to, .. } = step;
                 let task = with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
-                    reduce(self.rt, i, from, to, step)
+                    reduce(self.scope(), i, from, to, step)
                 }));
                 Ok(self.submitted(i, task))
             }
@@ -458,7 +503,7 @@ impl Run<'_> {
                     unreachable!("host tasks write one dimension")
                 };
                 let task = with_rank!(&self.buffers[from], from => {
-                    host(self.rt, i, from, to, &self.objects, step)
+                    host(self.scope(), i, from, to, &self.objects, step)
                 });
                 Ok(self.submitted(i, task))
             }
@@ -476,7 +521,10 @@ impl Run<'_> {
                 Ok(barrier) if wait => waited(barrier()),
                 Ok(barrier) => self.defer(i, barrier),
             }),
-            Step::Wait => Ok(Observation::Report(report(self.rt.wait()), None)),
+            Step::Wait => Ok(Observation::Report(report(self.scope().wait()), None)),
+            Step::GroupReports => {
+                Ok(Observation::GroupReports(self.made.iter().map(|group| report(group.check())).collect()))
+            }
             Step::NestResult => {
                 Ok(Observation::Captured(captured(self.rt.fence(&self.nest)?.wait().map(Numbers::numbers))))
             }
@@ -494,8 +542,12 @@ impl Run<'_> {
     /// Executes a step that has no observation.
     fn change(&mut self, step: &Step) -> Result<(), Error> {
         match *step {
-            Step::Token(token) => self.rt.set_cancellation(token.map(|token| &self.tokens[token])),
-            Step::Cancel(token) => std::mem::take(&mut self.tokens[token]).cancel(),
+            Step::Group(group) => self.current = group.map(|group| self.groups[group].clone()),
+            Step::Cancel(group) => {
+                self.groups[group].cancel();
+                self.groups[group] = self.rt.group(format!("group {group}"));
+                self.made.push(self.groups[group].clone());
+            }
             Step::Replace(slot, shape) => self.buffers[slot] = create(self.rt, slot, shape)?,
             Step::ReplaceObject(object) => {
                 self.objects[object] = self.rt.host_object(State::new(&self.wrong))
@@ -522,7 +574,7 @@ impl Run<'_> {
 
     fn nest(&self, i: usize, children: usize) -> Result<TaskHandle, Error> {
         let (rt, nest) = (Arc::clone(self.rt), self.nest.clone());
-        self.rt.task(name(i)).once().effect(&self.nest_order, sequential()).host(move |((),)| {
+        self.scope().task(name(i)).once().effect(&self.nest_order, sequential()).host(move |((),)| {
             for child in 0..children {
                 let slot = child % 4;
                 rt.task("child")
@@ -536,7 +588,7 @@ impl Run<'_> {
 
     fn capture(&self, set: &CaptureSet, barrier: bool) -> Result<Pending, Error> {
         let objects = |object: usize| self.objects[object].capture();
-        let by = CaptureBy { rt: self.rt, barrier };
+        let by = CaptureBy { scope: self.scope(), barrier };
         match *set {
             CaptureSet::Nothing => by.all(()),
             CaptureSet::Object(object) => by.all(objects(object)),
@@ -558,17 +610,17 @@ fn part<const D: usize>(buffer: &Buffer<u64, D>, range: &GridBox<3>) -> Part<u64
 
 /// Captures values by a fence or a barrier.
 struct CaptureBy<'r> {
-    rt: &'r Runtime,
+    scope: Scope<'r>,
     barrier: bool,
 }
 
 impl CaptureBy<'_> {
     fn all<C: Captures<Copies, Output: Numbers>>(&self, captures: C) -> Result<Pending, Error> {
         Ok(if self.barrier {
-            let barrier = self.rt.barrier_with(captures)?;
+            let barrier = self.scope.barrier_with(captures)?;
             Box::new(|| barrier.wait().map(Numbers::numbers))
         } else {
-            let fence = self.rt.fence(FenceOf(captures))?;
+            let fence = self.scope.fence(FenceOf(captures))?;
             Box::new(|| fence.wait().map(Numbers::numbers))
         })
     }

@@ -1,0 +1,243 @@
+//! The state of a task group: which of its tasks are in flight, what cancels them, and their failures.
+//!
+//! # Protocol
+//! One atomic field counts the tasks of the group that are in flight and has two flags.
+//!
+//! 1. A submission adds one, under the lock of the runtime's state ([`Group::submit`]). The thread that ran or skipped the task
+//!    subtracts one ([`Group::complete`]), before it counts the task as completed for the runtime.
+//! 2. A group with tasks in flight counts as one such task of the group that it is nested in. So the change from no task to one
+//!    task also adds one to the parent, and the change back subtracts it, after the group itself has changed. The count of a
+//!    parent may thus be too high for a moment. It is never too low once a submission has returned.
+//! 3. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock ([`Group::latch`]). The
+//!    thread that completes the last task sees the flag in what it subtracts from. It takes the latches under the lock, if the
+//!    group is still idle then; otherwise the next thread that completes a last task does so.
+//! 4. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a failure. That
+//!    thread prints the failures if the group is idle, and otherwise the thread that completes the last task does.
+//!
+//! A task keeps its group as long as its node stays in memory. By the time the group is freed, nothing of the program's own is
+//! left in it: its failures are reported or printed, and no latch waits.
+
+use super::latch::Latch;
+use crate::{
+    observe::UnreportedFailures,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::*},
+    },
+};
+use anabranch_graph::TaskId;
+use anabranch_par::CancellationToken;
+use std::{borrow::Cow, fmt, mem, sync::Arc};
+
+/// Latches may be in `waiting`.
+const AWAITED: u64 = 1;
+/// The program has no handle any more.
+const ABANDONED: u64 = 2;
+/// One task in flight.
+const TASK: u64 = 4;
+
+pub(crate) struct Group {
+    name: Cow<'static, str>,
+    /// The group that this one is nested in.
+    parent: Option<Arc<Self>>,
+    token: CancellationToken,
+    pub(crate) failures: UnreportedFailures,
+    /// The number of tasks in flight, times [`TASK`], and the flags.
+    state: AtomicU64,
+    /// The latches of threads and futures that wait.
+    waiting: Mutex<Vec<Arc<Latch>>>,
+}
+
+impl Group {
+    pub(crate) fn new(name: Cow<'static, str>, parent: Option<&Arc<Self>>) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            parent: parent.cloned(),
+            token: parent.map_or_else(CancellationToken::new, |parent| parent.token.child()),
+            failures: UnreportedFailures::default(),
+            state: AtomicU64::new(0),
+            waiting: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The token that cancels tasks of this group and of the groups in it.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Whether no task of this group or of a group in it is in flight.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        // Acquire: the effects of completed tasks are visible.
+        self.state.load(Acquire) < TASK
+    }
+
+    /// Whether this is `group`, or a group in it.
+    pub(super) fn is_within(&self, group: &Self) -> bool {
+        let mut inner = Some(self);
+        while let Some(this) = inner {
+            if std::ptr::eq(this, group) {
+                return true;
+            }
+            inner = this.parent.as_deref();
+        }
+        false
+    }
+
+    /// Counts a submission.
+    pub(super) fn submit(&self) {
+        let mut group = self;
+        // Relaxed: the thread that submits a task is also the one that hands it over.
+        while group.state.fetch_add(TASK, Relaxed) < TASK
+            && let Some(parent) = &group.parent
+        {
+            group = parent;
+        }
+    }
+
+    /// Counts a completed task. Adds the latches that waited for it to `latches`; the caller releases them.
+    pub(super) fn complete(&self, latches: &mut impl Extend<Arc<Latch>>) {
+        let mut group = self;
+        loop {
+            // AcqRel: the effects of all tasks are visible to a thread that finds the group idle.
+            let before = group.state.fetch_sub(TASK, AcqRel);
+            if before >= 2 * TASK {
+                return;
+            }
+            if before & AWAITED != 0 {
+                latches.extend(group.take_waiting());
+            }
+            if before & ABANDONED != 0 {
+                group.print_failures();
+            }
+            let Some(parent) = &group.parent else { return };
+            group = parent;
+        }
+    }
+
+    /// Takes the latches, unless there is a task in flight again.
+    #[cold]
+    fn take_waiting(&self) -> Vec<Arc<Latch>> {
+        let mut waiting = self.waiting.lock();
+        if !self.is_idle() {
+            return Vec::new();
+        }
+        self.state.fetch_and(!AWAITED, Relaxed);
+        mem::take(&mut *waiting)
+    }
+
+    /// A latch that is released as soon as no task of this group is in flight.
+    pub(crate) fn latch(&self) -> Arc<Latch> {
+        let latch = Latch::new(TaskId(u64::MAX));
+        let mut forgotten = Vec::new();
+        let is_idle = {
+            let mut waiting = self.waiting.lock();
+            self.state.fetch_or(AWAITED, AcqRel);
+            // Under the lock, and after the flag: either this thread finds the group idle, or the thread that completes the last
+            // task finds the flag and then the latch.
+            let is_idle = self.is_idle();
+            if !is_idle {
+                // Latches for which nothing waits any more must not pile up beside a task that runs for long.
+                if waiting.len() >= 16 && waiting.len().is_power_of_two() {
+                    forgotten.extend(waiting.extract_if(.., |latch| Arc::strong_count(latch) == 1));
+                }
+                waiting.push(Arc::clone(&latch));
+            }
+            is_idle
+        };
+        // Outside the lock: they may have wakers, which are the program's code.
+        drop(forgotten);
+        if is_idle {
+            latch.release();
+        }
+        latch
+    }
+
+    /// The program drops its last handle.
+    pub(super) fn abandon(&self) {
+        if self.state.fetch_or(ABANDONED, AcqRel) < TASK {
+            self.print_failures();
+        }
+    }
+
+    #[cold]
+    fn print_failures(&self) {
+        self.failures.print(format_args!("the task group {:?}", self.name));
+    }
+}
+
+impl Drop for Group {
+    /// Frees a long line of parents one after the other: a destructor inside a destructor for each of them needs a large stack.
+    fn drop(&mut self) {
+        let mut parent = self.parent.take();
+        while let Some(group) = parent {
+            parent = Arc::into_inner(group).and_then(|mut group| group.parent.take());
+        }
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("name", &self.name)
+            .field("in_flight", &(self.state.load(Relaxed) / TASK))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn complete(group: &Group) -> Vec<Arc<Latch>> {
+        let mut latches = Vec::new();
+        group.complete(&mut latches);
+        latches
+    }
+
+    #[test]
+    fn a_task_of_an_inner_group_is_one_of_the_outer_group() {
+        let outer = Group::new("outer".into(), None);
+        let inner = Group::new("inner".into(), Some(&outer));
+        assert!(inner.is_within(&outer) && inner.is_within(&inner) && !outer.is_within(&inner));
+        inner.submit();
+        inner.submit();
+        outer.submit();
+        assert!(!inner.is_idle() && !outer.is_idle());
+        complete(&inner);
+        complete(&inner);
+        assert!(inner.is_idle() && !outer.is_idle());
+        complete(&outer);
+        assert!(outer.is_idle());
+    }
+
+    #[test]
+    fn a_latch_is_handed_out_once_when_the_last_task_completes() {
+        let outer = Group::new("outer".into(), None);
+        let inner = Group::new("inner".into(), Some(&outer));
+        assert!(outer.latch().event.is_set());
+        inner.submit();
+        inner.submit();
+        let latches = [outer.latch(), inner.latch()];
+        assert!(complete(&inner).is_empty());
+        assert_eq!(complete(&inner).len(), 2);
+        inner.submit();
+        assert!(complete(&inner).is_empty());
+        drop(latches);
+    }
+
+    #[test]
+    fn latches_for_which_nothing_waits_are_forgotten() {
+        let group = Group::new("group".into(), None);
+        group.submit();
+        (0..1000).for_each(|_| drop(group.latch()));
+        assert!(group.waiting.lock().len() <= 32);
+        let kept = group.latch();
+        let latches = complete(&group);
+        assert!(latches.iter().any(|latch| Arc::ptr_eq(latch, &kept)));
+    }
+}

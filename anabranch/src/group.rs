@@ -1,0 +1,184 @@
+//! Task groups: tasks of one part of a program, which are waited for, cancelled and reported together.
+
+use crate::{
+    error::Error,
+    execute::GroupHandle,
+    runtime::{Idle, Runtime},
+    submit::{
+        barrier::Barrier,
+        capture::{Captures, Copies, Fenceable},
+        fence::{self, Fence},
+        task::NewTask,
+    },
+};
+use anabranch_par::CancellationToken;
+use std::{borrow::Cow, fmt, panic::Location};
+
+/// A group of tasks: one part of a program, which waits for its own tasks and gets its own failures.
+///
+/// A group submits tasks like the [runtime](Runtime). It is the answer to programs in which several threads or libraries share
+/// one runtime: each has a group, and none takes the failures of another.
+///
+/// ```
+/// use anabranch::prelude::*;
+///
+/// let rt = Runtime::new()?;
+/// let solver = rt.group("solver");
+/// let output = rt.group("output");
+/// solver.task("solve").once().host(|()| ())?;
+/// output.task("save").once().host(|()| Err("the disk is full"))?;
+///
+/// solver.wait()?; // waits for the tasks of the solver, and reports their failures
+/// assert!(output.wait().unwrap_err().to_string().contains("the disk is full"));
+/// rt.wait()?; // waits for all tasks, and reports failures of tasks in no group
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// - *Order.* A group does not change the order of tasks. Dependencies follow from the order in which all tasks of the runtime were
+///   submitted, in whatever groups they are. Buffers and host objects belong to the runtime, and all groups may use them.
+/// - *Groups in groups.* A [nested](Self::group) group belongs to its parent: whoever waits for the parent waits for the tasks of
+///   both, and cancelling the parent cancels both. Failures come out at the group whose tasks failed, and nowhere else.
+/// - *Failures that follow.* A task that needs results of a failed task is skipped. If it is in another group, both groups report
+///   the failed task.
+/// - *Handles.* Clones are handles to the same group. Tasks may have one, to submit more tasks to their own group. Dropping a
+///   handle neither waits for the tasks nor cancels them. If the last handle is dropped and a failure was not reported, the runtime
+///   prints the failure to standard error once the tasks of the group are done.
+/// - *The runtime.* A group keeps its runtime running: the threads end when the [`Runtime`] and all groups are dropped.
+#[derive(Clone)]
+#[must_use = "a group without tasks does nothing"]
+pub struct TaskGroup {
+    handle: GroupHandle,
+}
+
+impl Runtime {
+    /// Makes a [group](TaskGroup) of tasks, which are waited for, cancelled and reported together. The name is for messages.
+    pub fn group(&self, name: impl Into<Cow<'static, str>>) -> TaskGroup {
+        TaskGroup { handle: GroupHandle::new(&self.running, name.into()) }
+    }
+}
+
+impl TaskGroup {
+    /// Makes a group in this group. Waiting for this group waits for its tasks, too, and cancelling this group cancels them. Its
+    /// failures come out there, and not here.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let solver = rt.group("solver");
+    /// let smoother = solver.group("smoother");
+    /// let task = smoother.task("smooth").once().host(|()| Err("it diverges"))?;
+    /// solver.wait()?;
+    /// assert_eq!(task.status(), Status::Failed);
+    /// assert!(smoother.check().is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn group(&self, name: impl Into<Cow<'static, str>>) -> Self {
+        Self { handle: self.handle.nested(name.into()) }
+    }
+
+    /// The name of the group.
+    pub fn name(&self) -> &str {
+        self.handle.name()
+    }
+
+    /// Begins a task of this group: see [`Runtime::task`].
+    #[track_caller]
+    pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewTask<'_> {
+        NewTask::new(self.handle.core(), Some(&self.handle), name, Location::caller())
+    }
+
+    /// Copies buffers, parts of buffers and host objects after all tasks submitted so far: see [`Runtime::fence`]. The fence is a
+    /// task of this group.
+    ///
+    /// # Errors
+    /// See [`Runtime::fence`].
+    #[track_caller]
+    pub fn fence<F: Fenceable>(
+        &self,
+        what: F,
+    ) -> Result<Fence<<F::Captures as Captures<Copies>>::Output>, Error> {
+        let (core, group) = (self.handle.core(), Some(&self.handle));
+        fence::submit::<Copies, _>(core, group, "fence", false, Location::caller(), what.captures())
+    }
+
+    /// Submits an epoch: see [`Runtime::barrier`]. It orders the tasks of all groups, because groups do not change the order of
+    /// tasks. Waiting for it reports the failures of this group.
+    #[track_caller]
+    pub fn barrier(&self) -> Barrier<()> {
+        self.barrier_with(()).expect("a barrier without captures is never refused")
+    }
+
+    /// Submits an epoch like [`barrier`](Self::barrier), with captures right before it: see [`Runtime::barrier_with`].
+    ///
+    /// # Errors
+    /// See [`Runtime::fence`]. No barrier is submitted then.
+    #[track_caller]
+    pub fn barrier_with<C: Captures<Copies>>(&self, captures: C) -> Result<Barrier<C::Output>, Error> {
+        Barrier::submit(self.handle.core(), Some(&self.handle), Location::caller(), captures)
+    }
+
+    /// Waits until no task of this group, or of a group in it, is in flight: for the tasks submitted so far, and also for those that
+    /// are submitted meanwhile, by tasks of the group for example.
+    ///
+    /// The calling thread helps with host tasks of the group. If no task is in flight, this costs a few loads.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] with all failures of this group since the last synchronisation. [`Error::WaitInsideTask`].
+    pub fn wait(&self) -> Result<(), Error> {
+        const CALL: &str = "TaskGroup::wait";
+        let core = self.handle.core();
+        core.check_outside(CALL)?;
+        if !self.handle.is_idle() {
+            core.wait_for_group(&self.handle, &self.handle.latch(), CALL);
+        }
+        self.check()
+    }
+
+    /// Waits like [`wait`](Self::wait), as a `Future` for asynchronous code.
+    pub fn idle(&self) -> Idle {
+        Idle::of_group(&self.handle)
+    }
+
+    /// Reports the failures of this group since the last synchronisation, without waiting: see [`Runtime::check`]. Tasks may call
+    /// it, too.
+    ///
+    /// # Errors
+    /// [`Error::Failed`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.handle.core().report(Some(&self.handle))
+    }
+
+    /// Cancels the tasks of this group and of the groups in it that have not begun, and all tasks that are submitted to them later.
+    /// This cannot be undone: make another group for tasks that are to run.
+    ///
+    /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are. No wait reports it. Fences and
+    /// barriers are not cancelled, because the program looks through them at the results that are left.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let search = rt.group("search");
+    /// search.cancel();
+    /// let task = search.task("look").once().host(|()| ())?;
+    /// search.wait()?; // a cancelled task is no failure
+    /// assert_eq!(task.status(), Status::Cancelled);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn cancel(&self) {
+        self.handle.token().cancel();
+    }
+
+    /// The token of this group. Cancelling it is the same as [`cancel`](Self::cancel). A task that takes long can look at it, and
+    /// loops inside tasks can [have it](anabranch_par::Loop::cancel_with).
+    pub fn token(&self) -> &CancellationToken {
+        self.handle.token()
+    }
+}
+
+impl fmt::Debug for TaskGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self.handle, f)
+    }
+}
