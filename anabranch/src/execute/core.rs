@@ -25,7 +25,7 @@ use anabranch_grid::Extent;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
-    fmt, mem,
+    fmt,
     sync::{Arc, Weak},
 };
 
