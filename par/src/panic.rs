@@ -31,7 +31,7 @@ pub struct Panic {
 }
 
 /// The code that panicked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Origin {
     Item(usize),
     Job,
@@ -107,7 +107,7 @@ impl Panic {
 
 impl fmt::Debug for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Panic").field("origin", &self.origin).field("message", &self.message()).finish()
+        fmt::Display::fmt(self, f)
     }
 }
 

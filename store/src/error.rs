@@ -1,6 +1,6 @@
 //! The errors of this crate, in words for the person who has to act on them.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{fmt, io, path::PathBuf, sync::Arc};
 
 /// The result type of this crate.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -8,7 +8,7 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 /// An error of creating, writing or reading a file.
 ///
 /// Errors can be cloned: the error of a frame is reported again by every later call of its writer.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The options contradict themselves or lack something.
@@ -155,6 +155,13 @@ pub enum StoreError {
         /// The fault.
         reason: String,
     },
+}
+
+/// Prints the message like `Display`, for `unwrap` and `main`.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The remedy for a failed write.

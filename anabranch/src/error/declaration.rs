@@ -4,7 +4,7 @@ use crate::label::{Label, TaskLabel};
 use std::fmt;
 
 /// The runtime refused a task because of an access that it declares.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 pub struct DeclarationError {
     /// The task.
     pub task: TaskLabel,

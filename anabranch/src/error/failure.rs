@@ -19,7 +19,7 @@ use std::{
 };
 
 /// The tasks that have failed since the last synchronisation, in the order of their submission.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Failures {
     pub(crate) first: Arc<Failure>,
     pub(crate) others: Vec<Arc<Failure>>,
@@ -69,7 +69,7 @@ impl StdError for Failures {
 }
 
 /// A failed task, and why it failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{task} failed: {cause}")]
 pub struct Failure {
     /// Orders failures by the submission of their tasks.
@@ -109,6 +109,13 @@ impl Failure {
         }
     }
 
+    /// The order in which failures count if a task needs the results of several failed tasks: the one with the oldest root, and of
+    /// those with one root the oldest. A cancellation gives way to a failure, which concerns more of the later tasks.
+    pub(crate) fn age(self: &Arc<Self>) -> (bool, TaskId, TaskId) {
+        let root = self.root();
+        (matches!(root.cause, Cause::Cancelled), root.id, self.id)
+    }
+
     /// The chain of failures, from this one to the root.
     pub fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |failure| match &failure.cause {
@@ -130,7 +137,7 @@ impl Clone for Failure {
 const CHAIN: u32 = 16;
 
 /// Why a task failed.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// The kernel or host function panicked.

@@ -10,10 +10,13 @@ pub use self::{
 };
 
 use crate::label::{Label, TaskLabel};
-use std::sync::Arc;
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 /// The error type of the runtime.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `Debug` prints the message like `Display`, so that a `main` that returns this error shows it. It adds the sources of errors of
+/// the program whose messages do not contain them.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A task declares an impossible access.
@@ -98,6 +101,33 @@ pub enum Error {
     },
 }
 
+/// Prints the message of an error, and behind it those of its sources that it does not contain.
+fn print_with_sources(error: &dyn StdError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = text + ": " + &message;
+        }
+        source = error.source();
+    }
+    f.write_str(&text)
+}
+
+/// Implements `Debug` for errors, for people: `unwrap` and `main` print errors this way.
+macro_rules! debug_as_message {
+    ($($error:ty),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                print_with_sources(self, f)
+            }
+        }
+    )*};
+}
+
+debug_as_message!(Error, DeclarationError, Failures, Failure, Cause);
+
 impl From<anabranch_par::PoolError> for Error {
     fn from(error: anabranch_par::PoolError) -> Self {
         Self::Pool(Arc::new(error))
@@ -113,6 +143,6 @@ impl From<&Arc<Failure>> for Error {
 /// The cause of a task whose memory was refused after the graph had accepted it.
 impl From<Box<Error>> for Cause {
     fn from(error: Box<Error>) -> Self {
-        Self::Error(Arc::from(error as Box<dyn std::error::Error + Send + Sync>))
+        Self::Error(Arc::from(error as Box<dyn StdError + Send + Sync>))
     }
 }

@@ -12,7 +12,8 @@
 
 use super::node::{Needs, Node};
 use crate::error::Failure;
-use anabranch_graph::{Dependency, Kind, Origin, TaskGraph, TaskId};
+use anabranch_graph::{Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
+use rustc_hash::FxHashMap;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
@@ -37,23 +38,15 @@ pub(super) struct LiveTasks {
     /// Failures of tasks that are no longer in the list, as long as later tasks may need their results.
     failed: HashMap<TaskId, Failed>,
     failed_bound: usize,
+    /// For host objects with failed tasks whose exclusive or relaxed effects no sequential effect has followed yet: the one of
+    /// these tasks with the [oldest](Failure::age) failure.
+    oldest: FxHashMap<ObjectId, TaskId>,
 }
 
 struct Failed {
     failure: Arc<Failure>,
-    contends: bool,
-}
-
-impl Failed {
-    /// The id and the failure of a task that is done, if it has failed.
-    fn of(node: &Node) -> Option<(TaskId, Self)> {
-        node.poison().map(|failure| (node.id, Self { failure, contends: node.contends() }))
-    }
-
-    /// Whether the graph must remember the task: see [`LiveTasks::is_forgettable`].
-    fn is_needed(&self) -> bool {
-        self.contends && Needs::Object.is_broken_by(&self.failure)
-    }
+    /// The number of objects for which the task is in `oldest`.
+    oldest_of: u32,
 }
 
 impl LiveTasks {
@@ -70,14 +63,14 @@ impl LiveTasks {
 
     /// Whether the graph may forget the task. A failed task with exclusive or relaxed effects must be remembered: there are no
     /// dependencies between it and other such tasks on the same object, and the task that comes after all of them must find
-    /// its failure.
+    /// its failure. Of several such tasks on one object, the failure of the oldest counts, so the others may be forgotten.
     pub(super) fn is_forgettable(&self, task: TaskId) -> bool {
         match self.get(task) {
             Some(node) => {
                 let is_broken = || node.poison().is_some_and(|failure| Needs::Object.is_broken_by(&failure));
                 node.is_done() && !(node.contends() && node.is_poisoned() && is_broken())
             }
-            None => self.failed.get(&task).is_none_or(|failed| !failed.is_needed()),
+            None => self.failed.get(&task).is_none_or(|failed| failed.oldest_of == 0),
         }
     }
 
@@ -126,44 +119,76 @@ impl LiveTasks {
         in_flight: impl Fn() -> u64,
     ) -> Vec<Arc<Failure>> {
         for _ in 0..2 {
-            if self.recent.len() <= RECENT || !self.forget_first() {
+            if self.recent.len() <= RECENT || !self.forget_first(graph) {
                 break;
             }
         }
         if self.recent.len() > 4096 + RECENT && self.recent.len() as u64 > 2 * in_flight() + 1024 {
-            self.move_stragglers();
+            self.move_stragglers(graph);
         }
         self.remove_failures(graph)
     }
 
     /// Forgets all tasks that are done.
-    pub(super) fn forget_completed(&mut self) {
-        while self.forget_first() {}
-        self.retain_stragglers();
+    pub(super) fn forget_completed(&mut self, graph: &TaskGraph) {
+        while self.forget_first(graph) {}
+        self.retain_stragglers(graph);
     }
 
     /// Forgets the first task if it is done.
-    fn forget_first(&mut self) -> bool {
-        match self.recent.front() {
-            None => return false,
-            Some(None) => {}
-            Some(Some(node)) if node.is_done() => {
-                if node.is_poisoned() {
-                    self.failed.extend(Failed::of(node));
-                }
-            }
-            Some(Some(_)) => return false,
+    fn forget_first(&mut self, graph: &TaskGraph) -> bool {
+        if self.recent.front().is_none_or(|node| node.as_ref().is_some_and(|node| !node.is_done())) {
+            return false;
         }
-        self.recent.pop_front();
+        let node = self.recent.pop_front().flatten();
         self.first += 1;
+        if let Some(node) = node
+            && node.is_poisoned()
+        {
+            self.remember_failure(&node, graph);
+        }
+        true
+    }
+
+    /// Remembers the failure of a task that is forgotten otherwise.
+    #[cold]
+    fn remember_failure(&mut self, node: &Node, graph: &TaskGraph) {
+        let Some(failure) = node.poison() else { return };
+        let mut oldest_of = 0;
+        if node.contends() && Needs::Object.is_broken_by(&failure) {
+            let effects = node.contention.iter().flatten();
+            for effect in effects.filter(|effect| graph.is_unordered(effect.object, node.id)) {
+                oldest_of += u32::from(self.replace_oldest(effect.object, node.id, &failure, graph));
+            }
+        }
+        self.failed.insert(node.id, Failed { failure, oldest_of });
+    }
+
+    /// Makes this failed task the oldest of its object, if it is. Returns whether it is.
+    fn replace_oldest(
+        &mut self,
+        object: ObjectId,
+        task: TaskId,
+        failure: &Arc<Failure>,
+        graph: &TaskGraph,
+    ) -> bool {
+        // A sequential effect has followed the former one, if it is not among the unordered tasks any more.
+        let former = self.oldest.get(&object).filter(|former| graph.is_unordered(object, **former));
+        if let Some(former) = former.and_then(|former| self.failed.get_mut(former)) {
+            if former.failure.age() <= failure.age() {
+                return false;
+            }
+            former.oldest_of -= 1;
+        }
+        self.oldest.insert(object, task);
         true
     }
 
     /// Moves tasks that run for long out of the way of later ones.
     #[cold]
-    fn move_stragglers(&mut self) {
+    fn move_stragglers(&mut self, graph: &TaskGraph) {
         while self.recent.len() > RECENT {
-            if self.forget_first() {
+            if self.forget_first(graph) {
                 continue;
             }
             let node = self.recent.pop_front().flatten().expect("the first task is not done");
@@ -171,21 +196,16 @@ impl LiveTasks {
             self.stragglers.push(node);
         }
         if self.stragglers.len() > self.stragglers_bound.max(RECENT) {
-            self.retain_stragglers();
+            self.retain_stragglers(graph);
         }
     }
 
     /// Forgets the stragglers that are done.
-    fn retain_stragglers(&mut self) {
-        let failed = &mut self.failed;
-        self.stragglers.retain(|node| {
-            // Asked once: the task may complete meanwhile.
-            let done = node.is_done();
-            if done {
-                failed.extend(Failed::of(node));
-            }
-            !done
-        });
+    fn retain_stragglers(&mut self, graph: &TaskGraph) {
+        let done: Vec<Node> = self.stragglers.extract_if(.., |node| node.is_done()).collect();
+        for node in done.iter().filter(|node| node.is_poisoned()) {
+            self.remember_failure(node, graph);
+        }
         self.stragglers_bound = 2 * self.stragglers.len();
     }
 
@@ -200,6 +220,7 @@ impl LiveTasks {
         });
         let gone = self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, f)| f.failure).collect();
         self.failed_bound = 2 * self.failed.len();
+        self.oldest.retain(|object, task| graph.is_unordered(*object, *task));
         gone
     }
 }

@@ -347,11 +347,7 @@ impl Head {
     #[must_use = "the replaced failure may be the program's own, and is to be dropped outside locks"]
     pub(super) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
         let mut links = self.links.lock();
-        let age = |failure: &Arc<Failure>| {
-            let root = failure.root();
-            (matches!(root.cause, Cause::Cancelled), root.id, failure.id)
-        };
-        if links.poison.as_ref().is_some_and(|old| age(failure) >= age(old)) {
+        if links.poison.as_ref().is_some_and(|old| failure.age() >= old.age()) {
             return None;
         }
         self.state.fetch_or(POISONED, Release);

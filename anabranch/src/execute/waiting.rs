@@ -9,7 +9,13 @@
 //! [`current_task`](super::current_task). The check comes first in every function that may wait, also if there is nothing to
 //! wait for, so that the error does not depend on the schedule.
 
-use super::{core::Core, event::Event, group::Group, latch::Latch, node::Node};
+use super::{
+    core::{Core, State},
+    event::Event,
+    group::Group,
+    latch::Latch,
+    node::Node,
+};
 use crate::observe::{Progress, wait_span};
 use anabranch_graph::TaskId;
 use std::{sync::Arc, time::Duration};
@@ -68,7 +74,8 @@ impl Core {
 
     /// Forgets completed tasks and frees their memory.
     pub(crate) fn forget_completed(&self) {
-        self.state.lock().tasks.forget_completed();
+        let State { graphs, tasks, .. } = &mut *self.state.lock();
+        tasks.forget_completed(graphs.live());
     }
 
     /// Notes that the program waits for all tasks, for the warning about programs that do that often.

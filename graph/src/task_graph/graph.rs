@@ -138,6 +138,11 @@ impl TaskGraph {
         buffers + objects + self.front.tracked() + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
+    /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect comes after.
+    pub fn is_unordered(&self, object: ObjectId, task: TaskId) -> bool {
+        self.objects.get(&object).is_some_and(|object| object.is_since(task))
+    }
+
     /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several times.
     pub fn last_writers(&self, mut f: impl FnMut(TaskId)) {
         self.buffers.values().for_each(|tracker| tracker.all_writers(self.epoch, &mut f));

@@ -43,6 +43,11 @@ impl ObjectTracker {
         self.since.first().map(|effect| effect.id)
     }
 
+    /// Whether `task` has an exclusive or relaxed effect, and there was no sequential one since.
+    pub(crate) fn is_since(&self, task: TaskId) -> bool {
+        self.since.binary_search_by_key(&task, |effect| effect.id).is_ok()
+    }
+
     /// Every task whose effect a later effect comes after.
     pub(crate) fn users(&self, epoch: TaskId) -> impl Iterator<Item = TaskId> {
         std::iter::once(self.last)

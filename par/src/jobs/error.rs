@@ -1,9 +1,10 @@
 //! Errors of spawning.
 
 use crate::Forked;
+use std::fmt;
 
 /// A job that could not be given to the worker that was named.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// There is no such worker.
@@ -27,6 +28,13 @@ pub enum SpawnError {
     /// This process was forked after the pool was built: its workers are not here.
     #[error(transparent)]
     Forked(#[from] Forked),
+}
+
+/// Prints the message like `Display`, for `unwrap` and `main`.
+impl fmt::Debug for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 fn workers_there_are(workers: usize) -> String {

@@ -8,7 +8,7 @@ use std::{convert::Infallible, error::Error, fmt};
 /// Everything that began has ended before it is returned. If several items failed, it is the error of the first one in the
 /// order of the loop, on any number of threads and under any schedule. All items before that one have been done, unless the
 /// loop was cancelled as well or its deadline passed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError<E> {
     /// The closure returned an error.
@@ -42,6 +42,22 @@ pub enum LoopError<E> {
     /// This process was forked after the pool was built, so it does not have the pool's threads.
     #[error("{0}")]
     Forked(#[source] Forked),
+}
+
+/// Prints the message like `Display`, for `unwrap` and `main`. The error of an item need not have a message of its own.
+impl<E: fmt::Debug> fmt::Debug for LoopError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let other: LoopError<Infallible> = match self {
+            Self::Item { index, error } => return write!(f, "item {index}: {error:?}"),
+            Self::Panic(panic) => return fmt::Display::fmt(panic, f),
+            Self::Cancelled { done, items } => LoopError::Cancelled { done: *done, items: *items },
+            Self::DeadlineExceeded { done, items } => {
+                LoopError::DeadlineExceeded { done: *done, items: *items }
+            }
+            Self::Forked(forked) => return fmt::Display::fmt(forked, f),
+        };
+        fmt::Display::fmt(&other, f)
+    }
 }
 
 /// The number of items that are done, of all items if their number is known.

@@ -1,12 +1,12 @@
 //! The errors of building a pool.
 
-use std::io;
+use std::{fmt, io};
 
 /// The most workers that a pool may have.
 pub const MAX_WORKERS: usize = 1024;
 
 /// A pool that could not be built.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
     /// More threads than [`MAX_WORKERS`] were asked for, or none.
@@ -41,4 +41,11 @@ pub enum PoolError {
         /// The values that are allowed.
         allowed: &'static str,
     },
+}
+
+/// Prints the message like `Display`, for `unwrap` and `main`.
+impl fmt::Debug for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -5,11 +5,9 @@ use super::{
     recording::{Launches, Recording},
 };
 use anabranch_graph::command::{Command, CommandGraph, Launch, NodeId, Work};
+use anabranch_par::discard_payload;
 use parking_lot::Mutex;
-use std::{
-    mem,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The command graph of every node.
 pub(super) struct Nodes(Vec<CommandGraph>);
@@ -42,8 +40,7 @@ impl Nodes {
         }
         // With the change go mappers of the program, whose destructors may panic.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(change))) {
-            // Leaked: its destructor could panic, and nothing would catch that here.
-            mem::forget(payload);
+            discard_payload(payload);
             refuse(recording, "the destructor of a range mapper panicked".into());
         }
     }
@@ -80,8 +77,7 @@ fn generate(node: &mut CommandGraph, name: &str, launch: &Launch<'_>) -> Result<
     match catch_unwind(AssertUnwindSafe(|| node.launch(launch).map(<[Command]>::to_vec))) {
         Ok(commands) => commands.map_err(|error| error.to_string()),
         Err(payload) => {
-            // Leaked: its destructor could panic, and nothing would catch that here.
-            mem::forget(payload);
+            discard_payload(payload);
             Err(format!("a range mapper of task \"{name}\" panicked"))
         }
     }
