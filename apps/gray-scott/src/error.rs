@@ -1,6 +1,6 @@
 //! The errors of the program, and their exit statuses.
 
-use crate::parameters::Difference;
+use crate::{not_finite::NotFinite, parameters::Difference};
 use anabranch::Cause;
 use anabranch_store::StoreError;
 use indicatif::DecimalBytes;
@@ -29,6 +29,33 @@ pub enum Error {
         needed: u64,
         /// Bytes that are free.
         available: u64,
+    },
+    /// The machine has too little memory for the run.
+    #[error(
+        "a grid of {rows} × {cols} cells needs {} of memory, and {} are available: choose fewer --rows or --cols, or a \
+         smaller --io-buffer",
+        DecimalBytes(*needed), DecimalBytes(*available)
+    )]
+    NoMemory {
+        /// Rows of the grid.
+        rows: usize,
+        /// Columns of the grid.
+        cols: usize,
+        /// Bytes that the run needs.
+        needed: u64,
+        /// Bytes that are available.
+        available: u64,
+    },
+    /// A value became infinite or NaN.
+    #[error(
+        "{place}: the run ends before this frame{}; choose a smaller --dt, or store such frames too with \
+         --check-finite=false", saved.as_deref().unwrap_or_default()
+    )]
+    NotFinite {
+        /// The value.
+        place: NotFinite,
+        /// What is left of the run.
+        saved: Option<String>,
     },
     /// The output exists already.
     #[error("{} exists already: use --force to replace it, --resume to continue it, or --output for another", path.display())]

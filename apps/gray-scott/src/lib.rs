@@ -3,9 +3,11 @@
 //! [`main`] runs the program with a command line. From the top down:
 //!
 //! - [`commands`]: the subcommands, each with its options;
-//! - [`run`](mod@run): a run of the simulation, as tasks of the runtime;
+//! - [`run`](mod@run): a run of the simulation, as tasks of the runtime; [`start`]: the state that it starts from;
+//!   [`not_finite`]: a value that ends it;
 //! - [`files`]: the contents of an output file and of a checkpoint;
 //! - [`report`]: progress, statistics, and how numbers and commands are printed;
+//! - [`memory`]: the memory of the process and of the machine;
 //! - [`kernel`]: the fast stencil; [`model`]: the equations, the edges, the initial state, the presets;
 //! - [`parameters`]: everything that the result of a run depends on.
 
@@ -15,11 +17,14 @@ pub mod commands;
 pub mod error;
 pub mod files;
 pub mod kernel;
+pub mod memory;
 pub mod model;
+pub mod not_finite;
 mod outcome;
 pub mod parameters;
 pub mod report;
 pub mod run;
+pub mod start;
 
 pub use commands::Cli;
 pub use outcome::Outcome;

@@ -104,10 +104,18 @@ impl Parameters {
             && self.frames as u128 * self.steps_per_frame as u128 <= limit
     }
 
-    /// Whether diffusion alone is stable: the explicit step multiplies the shortest waves by 1 - 4 D dt,
-    /// which must stay above -1.
+    /// The longest time step for which the state without V (U = 1, V = 0) is stable.
+    ///
+    /// An explicit step multiplies a wave in U by 1 - dt (s Du + F), and a wave in V by 1 - dt (s Dv + F + k),
+    /// where s is from 0 (the longest waves) to 4 (the shortest). These factors must stay above -1.
+    pub fn longest_stable_dt(&self) -> f64 {
+        let [feed, kill, du, dv] = [self.feed, self.kill, self.du, self.dv].map(f64::from);
+        2.0 / (4.0 * du + feed).max(4.0 * dv + feed + kill)
+    }
+
+    /// Whether the time step is within [`longest_stable_dt`](Self::longest_stable_dt).
     pub fn is_stable(&self) -> bool {
-        self.dt * self.du.max(self.dv) <= 0.5
+        f64::from(self.dt) <= self.longest_stable_dt()
     }
 
     /// Every parameter as text, by the name of its option.
@@ -150,8 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_time_step_is_unstable() {
-        assert!(!Parameters { dt: 5.5, ..Parameters::default() }.is_stable());
+    fn a_time_step_beyond_the_limit_is_unstable() {
+        let p = Parameters::default();
+        assert!((p.longest_stable_dt() - 2.0 / 0.414).abs() < 1e-4);
+        assert!(Parameters { dt: 4.8, ..p.clone() }.is_stable());
+        // Diffusion alone would be stable up to 5.
+        assert!(!Parameters { dt: 4.9, ..p.clone() }.is_stable());
+        let still = Parameters { feed: 0.0, kill: 0.0, du: 0.0, dv: 0.0, ..p };
+        assert_eq!(still.longest_stable_dt(), f64::INFINITY);
     }
 
     #[test]

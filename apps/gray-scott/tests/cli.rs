@@ -25,6 +25,8 @@ fn help_and_version_go_to_standard_output() {
         "--preset",
         "--resume",
         "--io-buffer",
+        "--checkpoint-seconds",
+        "--check-finite",
         "--stats-json",
         "[default: 1080]",
     ] {

@@ -1,60 +1,9 @@
-//! Whole runs of the program: frames are stored, survive an interruption or a kill, and are continued bit for
-//! bit.
+//! Whole runs of the program: frames are stored, reported and rendered.
 
-use anabranch_store::Reader;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-    thread::sleep,
-    time::{Duration, Instant},
-};
-use tempfile::TempDir;
+mod common;
 
-/// Starts the program in `folder`.
-fn start(folder: &Path, args: &str) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gray-scott"));
-    command.args(args.split_whitespace()).current_dir(folder);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts")
-}
-
-/// Runs the program in `folder` to its end.
-fn run(folder: &Path, args: &str) -> Output {
-    start(folder, args).wait_with_output().expect("the program ends")
-}
-
-/// Runs the program, which must succeed, and returns its standard error.
-fn succeed(folder: &Path, args: &str) -> String {
-    let output = run(folder, args);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{args}: {text}");
-    text
-}
-
-/// Runs the program, which must fail with this status, and returns its standard error.
-fn fail(folder: &Path, args: &str, status: i32) -> String {
-    let output = run(folder, args);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{args}: {text}");
-    assert!(text.contains("error: "), "{text}");
-    text
-}
-
-/// All frames of a complete file.
-fn frames(path: PathBuf) -> Vec<Vec<f32>> {
-    let reader = Reader::open(path).unwrap();
-    assert!(reader.is_complete().unwrap());
-    (0..reader.frames()).map(|i| reader.read_frame(i).unwrap().into_raw_vec_and_offset().0).collect()
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
+use common::{fail, folder, frames, program, run, succeed};
+use std::fs;
 
 #[test]
 fn any_size_is_simulated_stored_and_described() {
@@ -95,6 +44,66 @@ fn statistics_are_one_json_object() {
 }
 
 #[test]
+fn the_printed_lines_and_the_statistics_agree_about_where_the_time_went() {
+    let folder = folder();
+    let runs = [
+        "-r 4 -c 4 -n 30 -e 1 --sync frame",
+        "-r 60 -c 60 -n 2 -e 300",
+        "-r 20 -c 20 -n 9 -e 2 --checkpoint-every 1",
+        "-r 90 -c 90 -n 5 -e 2 --compress 9",
+        "-r 9 -c 9 -n 3 --no-output",
+    ];
+    for (number, args) in runs.into_iter().enumerate() {
+        let file = if args.contains("--no-output") { String::new() } else { format!("-o {number}.h5") };
+        let text = succeed(folder.path(), &format!("simulate {args} {file} --stats-json stats.json"));
+        let json = fs::read(folder.path().join("stats.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        let of = |name: &str| json[name].as_f64().unwrap_or_else(|| panic!("{name} in {json}"));
+        let parts = ["seconds_compute", "seconds_waiting_for_storage", "seconds_start_up", "seconds_other"];
+        let sum: f64 = parts.into_iter().map(of).sum();
+        assert!((of("seconds_total") - sum).abs() < 1e-9, "{json}");
+
+        // Storing is waiting for storage, but for the part of it in which something was computed.
+        let storage = |name: &str| json["storage"][name].as_f64().unwrap_or(0.0);
+        let alone = storage("seconds_storing") - storage("seconds_storing_while_computing");
+        assert!((alone - of("seconds_waiting_for_storage")).abs() < 1e-9, "{json}");
+        assert!(storage("seconds_storing_while_computing") <= of("seconds_compute"), "{json}");
+        assert_eq!(storage("seconds_checkpoints") > 0.0, args.contains("--checkpoint-every"), "{json}");
+
+        let sides =
+            [of("seconds_compute"), storage("seconds_storing"), of("seconds_start_up"), of("seconds_other")];
+        let names = ["compute", "storage", "start-up", "other"];
+        let lines =
+            ["Compute was the limit", "Storage was the limit", "The start-up took longest", "Neither"];
+        let at = names.iter().position(|name| json["limit"] == *name).unwrap();
+        assert_eq!(sides[at], sides.into_iter().fold(0.0, f64::max), "{json}");
+        assert!(text.lines().any(|line| line.starts_with(lines[at])), "{json}: {text}");
+    }
+}
+
+#[test]
+fn the_environment_sets_the_number_of_threads_unless_an_option_does() {
+    let folder = folder();
+    let threads = |variable: &str, option: &str| {
+        let args = format!("simulate -q --no-output -r 9 -c 9 -n 1 -e 1 --stats-json stats.json {option}");
+        let output = program(folder.path(), &args).env("ANABRANCH_NUM_THREADS", variable).output().unwrap();
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let json = fs::read(folder.path().join("stats.json")).unwrap();
+        Ok(serde_json::from_slice::<serde_json::Value>(&json).unwrap()["threads"].as_u64().unwrap())
+    };
+    assert_eq!(threads("3", ""), Ok(3));
+    assert_eq!(threads("3", "-j 2"), Ok(2));
+    assert_eq!(threads("many", "-j 2"), Ok(2));
+    let error = threads("many", "").unwrap_err();
+    assert!(error.contains("ANABRANCH_NUM_THREADS is \"many\""), "{error}");
+    succeed(folder.path(), "simulate -q -r 9 -c 9 -n 2 -e 1");
+    let mut render = program(folder.path(), "render output.h5");
+    assert!(!render.env("ANABRANCH_NUM_THREADS", "0").output().unwrap().status.success());
+}
+
+#[test]
 fn without_output_nothing_is_written() {
     let folder = folder();
     let text = succeed(folder.path(), "simulate --no-output -r 20 -c 30 -n 4");
@@ -129,18 +138,16 @@ fn output_that_cannot_be_written_is_refused_before_the_start() {
     assert!(text.contains("no/such/folder does not exist"), "{text}");
     let text = fail(folder.path(), "simulate -r 1000000000 -c 1000000000 -n 1000000", 2);
     assert!(text.contains("--rows"), "{text}");
+    for path in ["no/such/stats.json", "."] {
+        let text = fail(folder.path(), &format!("simulate -r 9 -c 9 -n 2 --stats-json {path}"), 1);
+        assert!(text.contains(&format!("cannot write {path}")), "{text}");
+    }
+    #[cfg(target_os = "linux")]
+    for output in ["", "--no-output"] {
+        let text = fail(folder.path(), &format!("simulate -r 1000000 -c 1000000 -n 1 {output}"), 1);
+        assert!(text.contains("1000000 × 1000000 cells needs ") && text.contains(" of memory"), "{text}");
+    }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn a_run_is_resumed_with_the_parameters_of_its_file() {
-    let folder = folder();
-    let text = fail(folder.path(), "simulate --resume -o none.h5", 1);
-    assert!(text.contains("none.h5"), "{text}");
-    succeed(folder.path(), "simulate -q -r 9 -c 9 -n 2 --feed 0.03");
-    let text = fail(folder.path(), "simulate --resume --feed 0.02", 2);
-    assert!(text.contains("was made with --feed 0.03, not 0.02"), "{text}");
-    assert!(succeed(folder.path(), "simulate --resume").contains("complete: nothing is left to do"));
 }
 
 #[test]
@@ -162,85 +169,89 @@ fn frames_become_pictures_and_animations() {
     assert!(text.contains("--last 12") && text.contains("frames 0 to 11"), "{text}");
 }
 
-/// Sends a signal to a run.
-#[cfg(unix)]
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
+#[test]
+fn older_pictures_are_reported_or_removed() {
+    let folder = folder();
+    succeed(folder.path(), "simulate -q -r 8 -c 8 -n 6 -e 1");
+    let pictures = || fs::read_dir(folder.path().join("frames")).unwrap().count();
+    let text = succeed(folder.path(), "render output.h5");
+    assert!(!text.contains("earlier"), "{text}");
+    let text = succeed(folder.path(), "render output.h5 --last 1");
+    assert!(text.contains("frames also holds 4 pictures of earlier renderings; --clean removes"), "{text}");
+    assert_eq!(pictures(), 6);
+    let text = succeed(folder.path(), "render output.h5 --last 1 --clean");
+    assert!(text.contains("Removed 4 pictures of earlier renderings from frames"), "{text}");
+    assert_eq!(pictures(), 2);
 }
 
-/// Waits until this many frames are stored in a file that is being written.
-#[cfg(unix)]
-fn wait_for_frames(path: &Path, frames: u64) {
-    let began = Instant::now();
-    while Reader::open(path).and_then(|reader| reader.stored_frames()).unwrap_or(0) < frames {
-        assert!(began.elapsed() < Duration::from_secs(60), "no frame was stored in time");
-        sleep(Duration::from_millis(2));
+#[test]
+fn pictures_go_to_standard_output_in_order() {
+    let folder = folder();
+    succeed(folder.path(), "simulate -q -r 20 -c 30 -n 12 -e 3");
+    succeed(folder.path(), "render -q output.h5");
+    let mut expected = Vec::new();
+    for frame in 0..12 {
+        expected.extend(fs::read(folder.path().join(format!("frames/frame-{frame:04}.png"))).unwrap());
     }
+    let output = run(folder.path(), "render output.h5 -j 3 -o -");
+    assert!(output.status.success());
+    assert!(output.stdout == expected, "{} bytes, not {}", output.stdout.len(), expected.len());
+    assert!(!folder.path().join("-").exists());
 }
 
-/// A run that takes a second or more, in frames of some milliseconds.
-#[cfg(unix)]
-const LONG: &str = "simulate -r 48 -c 40 -n 60 -e 1500 -j 1 --edges clamped --checkpoint-every 4";
-
-#[cfg(unix)]
 #[test]
-fn an_interrupted_and_then_killed_run_gives_the_same_file_as_a_whole_run() {
+fn a_failed_animation_leaves_no_half_file() {
     let folder = folder();
-    let path = folder.path().join("run.h5");
-    succeed(folder.path(), &format!("{LONG} -q -o whole.h5"));
-
-    let child = start(folder.path(), &format!("{LONG} -o run.h5"));
-    wait_for_frames(&path, 2);
-    signal(&child, "INT");
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(130), "{text}");
-    assert!(text.contains("To go on: ") && text.contains(" simulate --resume -o run.h5"), "{text}");
-    let stored = Reader::open(&path).unwrap().stored_frames().unwrap();
-
-    let mut child = start(folder.path(), "simulate --resume -o run.h5 --checkpoint-every 4");
-    wait_for_frames(&path, stored + 6);
-    signal(&child, "KILL");
-    child.wait().unwrap();
-    let reader = Reader::open(&path).unwrap();
-    let survivors = reader.stored_frames().unwrap();
-    assert!((stored + 6..60).contains(&survivors), "{survivors}");
-
-    succeed(folder.path(), "simulate --resume -o run.h5");
-    assert_eq!(frames(path), frames(folder.path().join("whole.h5")));
-    assert!(!folder.path().join("run.h5.checkpoint").exists());
+    succeed(folder.path(), "simulate -q -r 2 -c 100 -n 3 -e 1");
+    fs::write(folder.path().join("a.gif"), "the old one").unwrap();
+    let text = fail(folder.path(), "render output.h5 --animation a.gif --scale 1000", 1);
+    assert!(text.contains("cannot write a.gif: a GIF is at most 65535 pixels wide"), "{text}");
+    assert_eq!(fs::read(folder.path().join("a.gif")).unwrap(), b"the old one");
+    let text = fail(folder.path(), "render output.h5 --animation none/a.gif", 1);
+    assert!(text.contains("none/a.gif"), "{text}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-#[cfg(unix)]
 #[test]
-fn a_killed_run_without_a_checkpoint_is_computed_again() {
+fn information_is_one_json_object() {
     let folder = folder();
-    let path = folder.path().join("output.h5");
-    let mut child =
-        start(folder.path(), &format!("{LONG} --checkpoint-every 0").replacen("--checkpoint-every 4", "", 1));
-    wait_for_frames(&path, 2);
-    signal(&child, "KILL");
-    child.wait().unwrap();
-    let text = succeed(folder.path(), "simulate --resume");
-    assert!(text.contains("no checkpoint") && text.contains("again"), "{text}");
-    assert_eq!(frames(path).len(), 60);
+    succeed(folder.path(), "simulate -q -r 6 -c 7 -n 3 -e 4 --kill 0.06093");
+    let output = run(folder.path(), "info --json output.h5");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&json["frames"], &json["stored_frames"], &json["complete"]),
+        (&3.into(), &3.into(), &true.into())
+    );
+    assert_eq!(json["frame_shape"], serde_json::json!([6, 7]));
+    assert_eq!(json["attributes"]["kill"], 0.06093);
+    assert_eq!(json["newest_frame"]["step"], 12);
 }
 
-#[cfg(unix)]
 #[test]
-fn a_second_interrupt_stops_at_once_and_leaves_a_valid_file() {
+fn storage_is_measured_in_every_way() {
     let folder = folder();
-    let path = folder.path().join("output.h5");
-    let mut child = start(folder.path(), "simulate -r 600 -c 600 -n 2 -e 1000000");
-    while !path.exists() {
-        sleep(Duration::from_millis(5));
+    let output = run(folder.path(), "bench storage -r 16 -c 16 -n 3 -e 2 --runs 1 -j 2");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ways = [
+        "no output",
+        "memory ",
+        "memory, deflate 1",
+        "disk, no sync",
+        "disk, sync at the end",
+        "disk, sync each frame",
+        "disk, deflate 1",
+    ];
+    for way in ways {
+        let line = text.lines().find(|line| line.starts_with(way)).unwrap_or_else(|| panic!("{way}: {text}"));
+        let limit = line.rsplit("  ").next().unwrap();
+        assert!(["compute", "storage", "start-up", "other"].contains(&limit), "{line}");
     }
-    sleep(Duration::from_millis(200));
-    signal(&child, "INT");
-    sleep(Duration::from_millis(200));
-    assert!(child.try_wait().unwrap().is_none(), "the first interrupt lets the frame go on");
-    signal(&child, "INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(Reader::open(&path).unwrap().stored_frames().unwrap(), 0);
+    assert!(
+        text.contains("storage is the limit for: ") && text.contains("compute is the limit for: "),
+        "{text}"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let text = fail(folder.path(), "bench storage -r 16 -c 16 -n 3 -e 2 --runs 1 --folder none", 1);
+    assert!(text.contains("none"), "{text}");
 }

@@ -1,5 +1,7 @@
 //! Parsers and limits that several subcommands share.
 
+use crate::error::Error;
+use anabranch::par::default_threads;
 use std::{fmt::Display, str::FromStr};
 
 /// The most rows or columns.
@@ -9,9 +11,10 @@ pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 /// The most threads.
 pub(crate) const MAX_THREADS: usize = 1024;
 
-/// The number of threads to use: the requested one, or one for each core.
-pub(crate) fn threads(requested: Option<usize>) -> usize {
-    requested.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+/// The number of threads to use: the requested one, or that of the environment variable `ANABRANCH_NUM_THREADS`, or
+/// one for each processor.
+pub(crate) fn threads(requested: Option<usize>) -> Result<usize, Error> {
+    Ok(requested.map_or_else(default_threads, Ok)?)
 }
 
 /// A parser for whole numbers from `low` to `high`. Its error names the range.

@@ -7,6 +7,7 @@ use crate::{
     error::Error,
     files::attributes::{attributes, read_parameters},
     parameters::Parameters,
+    start::Start,
 };
 use anabranch_store::{
     Attr, StoreError,
@@ -18,19 +19,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The state between two frames of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
-    /// The parameters of the whole run.
-    pub parameters: Parameters,
-    /// The number of frames before this state.
-    pub frames_done: u64,
-    /// U, row after row.
-    pub u: Vec<f32>,
-    /// V, row after row.
-    pub v: Vec<f32>,
-}
-
 /// The path of the checkpoint of an output file: the path of the file, followed by `.checkpoint`.
 pub fn path_of(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
@@ -38,23 +26,16 @@ pub fn path_of(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes the state after `frames_done` frames. Those frames must be stored already, since a checkpoint that
-/// is ahead of its file is of no use.
+/// Writes the state after `step` steps, which may lie between two frames. The frames before it must be stored
+/// already, since a checkpoint that is ahead of its file is of no use.
 ///
 /// # Errors
 /// When the file cannot be written. An older checkpoint still exists then.
-pub fn save(
-    path: &Path,
-    parameters: &Parameters,
-    frames_done: u64,
-    u: &[f32],
-    v: &[f32],
-) -> Result<(), Error> {
+pub fn save(path: &Path, parameters: &Parameters, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
     let shape: &[usize] = &[parameters.rows, parameters.cols];
     let mut attributes = attributes(parameters);
     attributes.push(("frames", parameters.frames.into()));
-    attributes.push(("frames_done", frames_done.into()));
-    attributes.push(("step", (frames_done * parameters.steps_per_frame).into()));
+    attributes.push(("step", step.into()));
     let arrays: &[(&str, &[usize], &[f32])] = &[("u", shape, u), ("v", shape, v)];
     Ok(file::save(path, &file::Checkpoint { arrays, attributes: &attributes })?)
 }
@@ -63,7 +44,7 @@ pub fn save(
 ///
 /// # Errors
 /// When it cannot be read, is damaged, or is not a checkpoint of this program.
-pub fn load(path: &Path) -> Result<Option<Checkpoint>, Error> {
+pub fn load(path: &Path) -> Result<Option<Start>, Error> {
     let loaded = match file::load(path) {
         Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
         other => other?,
@@ -74,12 +55,12 @@ pub fn load(path: &Path) -> Result<Option<Checkpoint>, Error> {
     }
 }
 
-fn interpret(mut loaded: LoadedCheckpoint) -> Option<Checkpoint> {
+fn interpret(mut loaded: LoadedCheckpoint) -> Option<Start> {
     let count = |name: &str| match loaded.attribute(name) {
         Some(&Attr::U64(value)) => Some(value),
         _ => None,
     };
-    let (frames, frames_done) = (count("frames")?, count("frames_done")?);
+    let (frames, step) = (count("frames")?, count("step")?);
     let mut take = |name: &str| {
         let at = loaded.arrays.iter().position(|(other, _)| other == name)?;
         Some(loaded.arrays.swap_remove(at).1)
@@ -87,9 +68,9 @@ fn interpret(mut loaded: LoadedCheckpoint) -> Option<Checkpoint> {
     let (u, v) = (take("u")?, take("v")?);
     let parameters = read_parameters(frames, u.shape(), &loaded.attributes)?;
     let same_shape = u.shape() == v.shape();
-    same_shape.then(|| Checkpoint {
+    same_shape.then(|| Start {
         parameters,
-        frames_done,
+        step,
         u: u.into_raw_vec_and_offset().0,
         v: v.into_raw_vec_and_offset().0,
     })
@@ -119,10 +100,11 @@ mod tests {
 
         let parameters = Parameters { rows: 2, cols: 3, noise: Some(9), ..Parameters::default() };
         let (u, v) = (vec![0.1, -0.0, 1e-40, 3.0, 0.5, 1.0], vec![0.25; 6]);
-        save(&path, &parameters, 40, &u, &v).unwrap();
+        save(&path, &parameters, 1290, &u, &v).unwrap();
         let loaded = load(&path).unwrap().unwrap();
         assert_eq!(loaded.u[1].to_bits(), (-0.0_f32).to_bits());
-        assert_eq!(loaded, Checkpoint { parameters, frames_done: 40, u, v });
+        assert_eq!((loaded.frames(), parameters.steps_per_frame), (40, 32));
+        assert_eq!(loaded, Start { parameters, step: 1290, u, v });
 
         remove(&path).unwrap();
         remove(&path).unwrap();

@@ -11,6 +11,7 @@
 //! flush them to zero on its threads.
 
 mod coefficients;
+mod finite;
 mod lanes;
 mod output;
 mod problem;

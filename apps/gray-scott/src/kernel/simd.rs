@@ -1,8 +1,8 @@
 //! The instruction sets that the kernel is built for.
 
 #[cfg(target_arch = "x86_64")]
-use super::x86::Fused;
-use super::{lanes::Arrays, rows::Rows, sweep::Sweep};
+use super::{finite::AllFinite, x86::Fused};
+use super::{finite::all_finite, lanes::Arrays, rows::Rows, sweep::Sweep};
 use std::{fmt, str::FromStr};
 
 /// An instruction set.
@@ -101,6 +101,17 @@ impl Token {
             Self::Avx2(simd) => simd.vectorize(Fused::<_, _, 8, IN, OUT> { simd, sweep: &mut sweep }),
             Self::Portable if sweep.width() < 4 => sweep.run::<1>(Arrays::<false>),
             Self::Portable => sweep.run::<4>(Arrays::<false>),
+        }
+    }
+
+    /// Whether all values are finite, by functions that have the instruction set enabled.
+    pub fn all_finite(self, values: &[f32]) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => simd.vectorize(AllFinite(values)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.vectorize(AllFinite(values)),
+            Self::Portable => all_finite(values),
         }
     }
 

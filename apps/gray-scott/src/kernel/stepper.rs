@@ -71,6 +71,14 @@ impl Stepper {
         (CACHE_BUDGET / (4 * self.problem.stride() * size_of::<f32>())).clamp(1, 16)
     }
 
+    /// The index of the first value that is infinite or NaN.
+    pub fn first_non_finite(&self, values: &[f32]) -> Option<usize> {
+        if self.problem.token.all_finite(values) {
+            return None;
+        }
+        values.iter().position(|value| !value.is_finite())
+    }
+
     /// Advances the rows `band` of the grid by `steps` steps.
     ///
     /// `input` gives U and V of a row of the state before, in full width. It is called for the rows of the

@@ -4,4 +4,5 @@ pub(crate) mod console;
 pub mod progress;
 pub mod shell;
 pub mod statistics;
+mod terminal;
 pub mod units;

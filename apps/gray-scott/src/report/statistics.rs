@@ -1,12 +1,16 @@
 //! The statistics of a run: as JSON, and as the verdict that is printed at its end.
+//!
+//! Both are made from the same [`Times`], so that they cannot contradict each other.
 
 use crate::{
     error::Error,
+    files::whole::WholeFile,
     report::{shell, units},
+    run::Times,
 };
 use anabranch_store::Stats;
 use serde::Serialize;
-use std::{fs, path::Path, time::Duration};
+use std::{fmt, io::Write, path::Path, time::Duration};
 
 /// The statistics of one run of `simulate`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -19,7 +23,7 @@ pub struct RunStats {
     pub cols: usize,
     /// Steps that this run computed.
     pub steps: u64,
-    /// Frames that this run computed.
+    /// Frames that this run completed.
     pub frames: u64,
     /// Threads that computed.
     pub threads: usize,
@@ -27,14 +31,9 @@ pub struct RunStats {
     pub simd: String,
     /// Whether the run ended early, on request.
     pub interrupted: bool,
-    /// From the start of the program to its end.
-    pub seconds_total: f64,
-    /// Time in which the simulation advanced.
-    pub seconds_compute: f64,
-    /// Time in which the simulation waited for storage.
-    pub seconds_waiting_for_storage: f64,
-    /// Time before the first step: threads, memory, the initial state, the file's layout.
-    pub seconds_start_up: f64,
+    /// Where the time went.
+    #[serde(flatten)]
+    pub seconds: Seconds,
     /// Compute time (elapsed time, not the sum over threads) per cell and step, in nanoseconds.
     pub ns_per_cell_step: f64,
     /// Bytes of the frames that were written.
@@ -43,18 +42,84 @@ pub struct RunStats {
     pub stored_frames: u64,
     /// The largest resident memory of the process; `None` where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
+    /// The side that took the most time.
+    pub limit: Limit,
     /// The statistics of storage; `None` when nothing was stored.
     pub storage: Option<StorageStats>,
+}
+
+/// Where the time went, in seconds. The total is the sum of the four parts after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Seconds {
+    /// From the start of the program to its end.
+    #[serde(rename = "seconds_total")]
+    pub total: f64,
+    /// Time in which the simulation advanced.
+    #[serde(rename = "seconds_compute")]
+    pub compute: f64,
+    /// Time in which the simulation waited for storage: something was stored and nothing computed.
+    #[serde(rename = "seconds_waiting_for_storage")]
+    pub waiting_for_storage: f64,
+    /// Time before the first step: threads, memory, the initial state, the file's layout.
+    #[serde(rename = "seconds_start_up")]
+    pub start_up: f64,
+    /// Time after that in which nothing was computed and nothing stored.
+    #[serde(rename = "seconds_other")]
+    pub other: f64,
+}
+
+/// The side of a run that took the most time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// Computing.
+    #[default]
+    Compute,
+    /// Storing.
+    Storage,
+    /// The time before the first step.
+    StartUp,
+    /// The time in which nothing was computed and nothing stored.
+    Other,
+}
+
+impl Limit {
+    /// The side that took the most time. Computing and storing count in full, also where they ran at the same time.
+    pub fn of(times: &Times) -> Self {
+        let sides = [
+            (Self::Compute, times.computing()),
+            (Self::Storage, times.storing()),
+            (Self::StartUp, times.start_up),
+            (Self::Other, times.other),
+        ];
+        let first_longest = |longest: (Self, Duration), side: (Self, Duration)| {
+            if side.1 > longest.1 { side } else { longest }
+        };
+        sides.into_iter().reduce(first_longest).expect("there are four").0
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Compute => "compute",
+            Self::Storage => "storage",
+            Self::StartUp => "start-up",
+            Self::Other => "other",
+        })
+    }
 }
 
 /// The statistics of storage in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StorageStats {
-    /// Time spent writing frames.
-    pub seconds_writing: f64,
-    /// Time in which there was nothing to write.
-    pub seconds_waiting_for_compute: f64,
-    /// Bytes per second of that time.
+    /// Time spent storing: frames, the completion of the file, and checkpoints.
+    pub seconds_storing: f64,
+    /// The part of that time in which the simulation advanced too.
+    pub seconds_storing_while_computing: f64,
+    /// The part of the time spent storing that went into checkpoints.
+    pub seconds_checkpoints: f64,
+    /// Bytes of frames per second of storing, without checkpoints.
     pub bytes_per_second: f64,
     /// Bytes of the frames in the file: fewer than `bytes_written` if they are compressed.
     pub bytes_in_file: u64,
@@ -62,12 +127,14 @@ pub struct StorageStats {
     pub bytes_copied: u64,
 }
 
-impl From<&Stats> for StorageStats {
-    fn from(stats: &Stats) -> Self {
+impl StorageStats {
+    fn new(times: &Times, stats: &Stats) -> Self {
+        let frames = (times.storing() - times.checkpoints).as_secs_f64();
         Self {
-            seconds_writing: stats.writing.as_secs_f64(),
-            seconds_waiting_for_compute: stats.idle.as_secs_f64(),
-            bytes_per_second: stats.bytes_per_second(),
+            seconds_storing: times.storing().as_secs_f64(),
+            seconds_storing_while_computing: times.computing_and_storing.as_secs_f64(),
+            seconds_checkpoints: times.checkpoints.as_secs_f64(),
+            bytes_per_second: if frames > 0.0 { stats.bytes as f64 / frames } else { 0.0 },
             bytes_in_file: stats.bytes_in_file,
             bytes_copied: stats.bytes_copied,
         }
@@ -75,51 +142,58 @@ impl From<&Stats> for StorageStats {
 }
 
 impl RunStats {
-    /// Sets `ns_per_cell_step` from the other fields.
-    pub fn with_rate(mut self) -> Self {
+    /// Sets everything that follows from the times, and from the statistics of the writer.
+    pub fn with_times(mut self, times: &Times, storage: Option<&Stats>) -> Self {
+        self.seconds = Seconds {
+            total: times.total().as_secs_f64(),
+            compute: times.computing().as_secs_f64(),
+            waiting_for_storage: times.only_storing.as_secs_f64(),
+            start_up: times.start_up.as_secs_f64(),
+            other: times.other.as_secs_f64(),
+        };
+        self.limit = Limit::of(times);
+        self.storage = storage.map(|stats| StorageStats::new(times, stats));
+        self.bytes_written = storage.map_or(0, |stats| stats.bytes);
         let updates = self.rows as f64 * self.cols as f64 * self.steps as f64;
-        self.ns_per_cell_step = if updates > 0.0 { self.seconds_compute * 1e9 / updates } else { 0.0 };
+        self.ns_per_cell_step = if updates > 0.0 { self.seconds.compute * 1e9 / updates } else { 0.0 };
         self
     }
 
-    /// Writes the statistics as one JSON object.
+    /// Writes the statistics as one JSON object, and completes the file.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_json(&self, path: &Path) -> Result<(), Error> {
+    pub fn write_json(&self, mut file: WholeFile) -> Result<(), Error> {
         let mut text = serde_json::to_string_pretty(self).expect("numbers and text are always JSON");
         text.push('\n');
-        fs::write(path, text).map_err(Error::io("write", path))
+        let path = file.path().to_owned();
+        file.write_all(text.as_bytes()).and_then(|()| file.place()).map_err(Error::io("write", &path))
     }
 
-    /// Two lines: how the time was spent; and which side was the limit, with the command that renders
-    /// `output`.
+    /// Two or three lines: how the time was spent; which side was the limit; and, if frames are stored, the command
+    /// that renders `output`.
     pub fn verdict(&self, output: Option<&Path>) -> String {
         let mut lines = format!("{}\n{}", self.time_line(), self.limit_line());
         if let Some(path) = output.filter(|_| self.stored_frames > 0) {
-            lines += &format!(" Pictures: {}", shell::command("render", path));
+            lines += &format!("\nPictures: {}", shell::command("render", path));
         }
         lines
     }
 
     fn time_line(&self) -> String {
+        let Seconds { total, compute, waiting_for_storage, start_up, other } = self.seconds;
         let part = |name: &str, seconds: f64| {
-            let percent = 100.0 * seconds / self.seconds_total.max(f64::MIN_POSITIVE);
-            format!("{name} {} ({percent:.0} %)", units::duration(Duration::from_secs_f64(seconds.max(0.0))))
+            let percent = 100.0 * seconds / total.max(f64::MIN_POSITIVE);
+            format!("{name} {} ({percent:.0} %)", time(seconds))
         };
-        let other = self.seconds_other();
-        let other = if other > 0.01 * self.seconds_total {
-            format!(", {}", part("other", other))
-        } else {
-            String::new()
-        };
+        let other = if other > 0.01 * total { format!(", {}", part("other", other)) } else { String::new() };
         format!(
             "{} frames in {}: {}, {}, {}{other}; {:.3} ns per cell and step on {} thread{} ({}).",
             self.frames,
-            units::duration(Duration::from_secs_f64(self.seconds_total.max(0.0))),
-            part("compute", self.seconds_compute),
-            part("waiting for storage", self.seconds_waiting_for_storage),
-            part("start-up", self.seconds_start_up),
+            time(total),
+            part("compute", compute),
+            part("waiting for storage", waiting_for_storage),
+            part("start-up", start_up),
             self.ns_per_cell_step,
             self.threads,
             if self.threads == 1 { "" } else { "s" },
@@ -127,69 +201,66 @@ impl RunStats {
         )
     }
 
-    /// Time that is neither compute nor waiting nor start-up: the overhead between them.
-    fn seconds_other(&self) -> f64 {
-        self.seconds_total - self.seconds_compute - self.seconds_waiting_for_storage - self.seconds_start_up
-    }
-
-    /// The limit is the side that was busy for longer. The ratio is how much faster the other side was.
+    /// The limit, and the time of both sides where both took part.
     fn limit_line(&self) -> String {
-        let Some(storage) = self.storage else {
-            return "Compute was the limit: nothing was stored.".into();
+        let limit = match self.limit {
+            Limit::Compute => "Compute was the limit",
+            Limit::Storage => "Storage was the limit",
+            Limit::StartUp => "The start-up took longest: the frames are too small or too few to tell more",
+            Limit::Other => "Neither compute nor storage was the limit: the frames are too small",
         };
-        let (compute, writing) = (self.seconds_compute, storage.seconds_writing);
-        if self.seconds_other() + self.seconds_start_up > compute.max(writing) {
-            return "Neither compute nor storage was the limit: the frames are too small or too few.".into();
-        }
-        let speed = units::rate(storage.bytes_per_second, "B");
-        if writing > compute {
-            format!(
-                "Storage was the limit, at {speed}: compute alone was {} times as fast.",
-                ratio(writing, compute)
-            )
-        } else {
-            format!(
-                "Compute was the limit: storage alone, at {speed}, was {} times as fast.",
-                ratio(compute, writing)
-            )
-        }
+        let Some(storage) = self.storage else {
+            return format!("{limit}; nothing was stored.");
+        };
+        let StorageStats { seconds_storing: storing, seconds_storing_while_computing: both, .. } = storage;
+        let compute = self.seconds.compute;
+        let compared = match self.limit {
+            Limit::Compute => format!("; storing took {}", share(storing, compute)),
+            Limit::Storage => format!("; computing took {}", share(compute, storing)),
+            Limit::StartUp | Limit::Other => String::new(),
+        };
+        let checkpoints = match storage.seconds_checkpoints {
+            seconds if seconds > 0.0 => format!(", {} of it for checkpoints", time(seconds)),
+            _ => String::new(),
+        };
+        format!(
+            "{limit}{compared}. Stored for {}, {} of it while computing{checkpoints}; frames at {}.",
+            time(storing),
+            time(both),
+            units::rate(storage.bytes_per_second, "B"),
+        )
     }
 }
 
-/// How many times the smaller time goes into the larger one.
-fn ratio(larger: f64, smaller: f64) -> String {
-    match larger / smaller {
-        r if r < 9.95 => format!("{r:.1}"),
-        r if r < 1000.0 => format!("{r:.0}"),
-        _ => "over 1000".into(),
-    }
+fn time(seconds: f64) -> String {
+    units::duration(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
-/// The largest resident memory of this process; `None` where the system does not report it.
-pub fn peak_rss_bytes() -> Option<u64> {
-    if cfg!(target_os = "linux") {
-        return parse_peak_rss(&fs::read_to_string("/proc/self/status").ok()?);
+/// The smaller time as a share of the larger one.
+fn share(smaller: f64, larger: f64) -> String {
+    match 100.0 * smaller / larger.max(f64::MIN_POSITIVE) {
+        percent if percent < 1.0 => "less than 1 % of that time".into(),
+        percent => format!("{percent:.0} % of that time"),
     }
-    None
-}
-
-/// The high-water mark of resident memory, from the text of Linux's `/proc/self/status`.
-fn parse_peak_rss(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stats(compute: f64, waiting: f64, writing: f64) -> RunStats {
-        let storage = StorageStats {
-            seconds_writing: writing,
-            bytes_per_second: 829e6 / writing,
-            ..Default::default()
+    /// The statistics of 100 frames, from seconds of: start, computing only, both, storing only, other.
+    fn stats(parts: [f64; 5], checkpoints: f64) -> RunStats {
+        let [start_up, only_computing, computing_and_storing, only_storing, other] =
+            parts.map(Duration::from_secs_f64);
+        let times = Times {
+            start_up,
+            only_computing,
+            computing_and_storing,
+            only_storing,
+            other,
+            checkpoints: Duration::from_secs_f64(checkpoints),
         };
+        let storage = Stats { bytes: 829_440_000, ..Stats::default() };
         RunStats {
             rows: 1080,
             cols: 1920,
@@ -197,47 +268,92 @@ mod tests {
             frames: 100,
             threads: 2,
             simd: "avx512".into(),
-            seconds_total: compute + waiting + 0.1,
-            seconds_compute: compute,
-            seconds_waiting_for_storage: waiting,
-            seconds_start_up: 0.1,
-            bytes_written: 829_440_000,
             stored_frames: 100,
-            storage: Some(storage),
             ..RunStats::default()
         }
-        .with_rate()
+        .with_times(&times, Some(&storage))
     }
 
     #[test]
     fn the_verdict_names_the_times_the_limit_and_the_next_command() {
-        let text = stats(1.2, 0.7, 1.8).verdict(Some(Path::new("run.h5")));
-        let (text, pictures) = text.split_once(" Pictures: ").unwrap();
-        assert!(pictures.ends_with(" render run.h5"));
+        let text = stats([0.1, 0.1, 1.1, 0.7, 0.0], 0.0).verdict(Some(Path::new("run.h5")));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
-            lines,
+            lines[..2],
             [
                 "100 frames in 2.00 s: compute 1.20 s (60 %), waiting for storage 0.700 s (35 %), \
                  start-up 0.100 s (5 %); 0.181 ns per cell and step on 2 threads (avx512).",
-                "Storage was the limit, at 461 MB/s: compute alone was 1.5 times as fast.",
+                "Storage was the limit; computing took 67 % of that time. Stored for 1.80 s, 1.10 s of it while \
+                 computing; frames at 461 MB/s.",
             ]
         );
+        assert!(lines[2].starts_with("Pictures: ") && lines[2].ends_with(" render run.h5"));
     }
 
     #[test]
-    fn the_busier_side_is_the_limit() {
-        assert!(stats(2.0, 0.0, 0.5).verdict(None).contains("Compute was the limit: storage alone"));
-        assert!(stats(2.0, 0.0, 0.5).verdict(None).contains("was 4.0 times as fast"));
-        let tiny = RunStats { seconds_total: 9.0, ..stats(2.0, 0.0, 0.5) };
-        assert!(tiny.verdict(None).contains("other 6.90 s (77 %)") && tiny.verdict(None).contains("Neither"));
-        let unstored = RunStats { storage: None, ..stats(2.0, 0.0, 0.5) };
-        assert!(unstored.verdict(None).contains("nothing was stored"));
+    fn the_longest_side_is_the_limit() {
+        let cases = [
+            ([0.1, 2.0, 0.5, 0.0, 0.0], "Compute was the limit; storing took 20 % of that time. "),
+            ([0.1, 0.0, 0.1, 5.0, 0.0], "Storage was the limit; computing took 2 % of that time. "),
+            ([9.0, 2.0, 0.5, 0.0, 0.0], "The start-up took longest: "),
+            ([0.1, 2.0, 0.5, 0.0, 9.0], "Neither compute nor storage was the limit: "),
+        ];
+        for (parts, text) in cases {
+            let verdict = stats(parts, 0.0).verdict(None);
+            assert!(verdict.lines().nth(1).unwrap().starts_with(text), "{verdict}");
+        }
+        let unstored = RunStats { storage: None, ..stats([0.0, 2.0, 0.0, 0.0, 0.0], 0.0) };
+        assert!(unstored.verdict(None).ends_with("Compute was the limit; nothing was stored."));
+    }
+
+    #[test]
+    fn checkpoints_are_told_apart_from_frames() {
+        let stats = stats([0.1, 0.0, 0.1, 2.0, 0.0], 1.1);
+        let verdict = stats.verdict(None);
+        assert!(
+            verdict
+                .contains("Stored for 2.10 s, 0.100 s of it while computing, 1.10 s of it for checkpoints")
+        );
+        assert!(verdict.contains("frames at 829 MB/s"), "{verdict}");
+    }
+
+    #[test]
+    fn the_lines_and_the_json_agree_for_every_split_of_the_time() {
+        let seconds = [0.0, 0.5, 3.0];
+        for at in 0..3_usize.pow(5) {
+            let parts = [1, 3, 9, 27, 81].map(|power| seconds[at / power % 3]);
+            let stats = stats(parts, 0.0);
+            let json = serde_json::to_value(&stats).unwrap();
+            let of = |name: &str| json[name].as_f64().unwrap();
+            let sum = of("seconds_compute")
+                + of("seconds_waiting_for_storage")
+                + of("seconds_start_up")
+                + of("seconds_other");
+            assert!((of("seconds_total") - sum).abs() < 1e-9, "{json}");
+            let storing = json["storage"]["seconds_storing"].as_f64().unwrap();
+            let longest =
+                of("seconds_compute").max(storing).max(of("seconds_start_up")).max(of("seconds_other"));
+            let side = match json["limit"].as_str().unwrap() {
+                "compute" => of("seconds_compute"),
+                "storage" => storing,
+                "start-up" => of("seconds_start_up"),
+                "other" => of("seconds_other"),
+                limit => panic!("unknown limit {limit}"),
+            };
+            assert_eq!(side, longest, "{json}");
+            let line = stats.verdict(None).lines().nth(1).unwrap().to_lowercase();
+            assert!(
+                line.starts_with(&stats.limit.to_string())
+                    || line.contains(&format!("{} took", stats.limit))
+                    || stats.limit == Limit::Other && line.starts_with("neither"),
+                "{line}"
+            );
+        }
     }
 
     #[test]
     fn the_json_object_has_the_documented_names() {
-        let json = serde_json::to_value(stats(1.0, 0.0, 0.5)).unwrap();
+        let json = serde_json::to_value(stats([0.0, 1.0, 0.0, 0.5, 0.0], 0.0)).unwrap();
         for name in [
             "rows",
             "cols",
@@ -248,6 +364,9 @@ mod tests {
             "seconds_total",
             "seconds_compute",
             "seconds_waiting_for_storage",
+            "seconds_start_up",
+            "seconds_other",
+            "limit",
             "ns_per_cell_step",
             "bytes_written",
             "stored_frames",
@@ -255,12 +374,5 @@ mod tests {
         ] {
             assert!(json.get(name).is_some(), "{name}");
         }
-    }
-
-    #[test]
-    fn peak_memory_is_read_in_bytes() {
-        assert_eq!(parse_peak_rss("VmPeak:\t 9 kB\nVmHWM:\t    2048 kB\n"), Some(2 << 20));
-        assert_eq!(parse_peak_rss("nothing"), None);
-        assert_eq!(peak_rss_bytes().is_some(), cfg!(target_os = "linux"));
     }
 }

@@ -1,10 +1,13 @@
 //! The state of the grid in buffers, and the tasks that advance and store it.
 
-use super::{start::Start, stopwatch::Stopwatch, storage::Storage};
+use super::{finite::Findings, storage::Storage, times::Accounts};
 use crate::{
     error::Error,
     kernel::{Output, Simd, Stepper},
     model::Edges,
+    not_finite::NotFinite,
+    parameters::Parameters,
+    start::Start,
 };
 use anabranch::{grid::split_1d, prelude::*};
 use ndarray::ArrayView2;
@@ -30,6 +33,7 @@ pub(super) struct Grid<'rt> {
     rt: &'rt Runtime,
     stepper: Stepper,
     edges: Edges,
+    cols: u64,
     bands: Vec<GridBox<2>>,
     u: Buffer<f32, 2>,
     v: Buffer<f32, 2>,
@@ -39,13 +43,35 @@ pub(super) struct Grid<'rt> {
     /// V as frames. The two take turns, because a sweep may go from one frame straight to the next. Their
     /// versions are the output queue: one frame is computed, one is stored, and the rest wait.
     frames: [Buffer<f32, 2>; 2],
-    /// Runs while a sweep is computed.
-    pub(super) watch: Stopwatch,
+    accounts: Accounts,
+    /// Whether frames are checked for values that are not finite.
+    check_finite: bool,
+    /// The findings in the state as it is now; `None` if it was not checked.
+    findings: Option<Findings>,
+}
+
+/// The number of versions of each of the two buffers of frames, so that `queue` frames may wait.
+fn versions(queue: usize) -> usize {
+    (queue + 2).div_ceil(2)
+}
+
+/// The largest number of bytes that the fields of a run take: U and V twice while the run starts, then U twice, V
+/// twice between frames, and all versions of the frames.
+pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
+    let fields = 5 + 2 * versions(queue) as u64;
+    parameters.frame_bytes().saturating_mul(fields)
 }
 
 impl<'rt> Grid<'rt> {
     /// The state of `start`. `queue` frames may wait for storage.
-    pub(super) fn new(rt: &'rt Runtime, start: &Start, simd: Simd, queue: usize) -> Result<Self, Error> {
+    pub(super) fn new(
+        rt: &'rt Runtime,
+        start: &Start,
+        simd: Simd,
+        queue: usize,
+        check_finite: bool,
+        accounts: &Accounts,
+    ) -> Result<Self, Error> {
         let p = &start.parameters;
         let shape = [p.rows, p.cols];
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
@@ -56,46 +82,48 @@ impl<'rt> Grid<'rt> {
             rt,
             stepper,
             edges: p.edges,
+            cols: p.cols as u64,
             bands: split_1d(&GridBox::full(shape), bands(p.rows, &stepper, rt.threads()), 1),
             u: filled(&start.u)?.named("u"),
             v: filled(&start.v)?.named("v"),
             next_u: empty("next u".into()),
             next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
-            frames: [1, 2].map(|i| empty(format!("frames {i}")).with_versions((queue + 2).div_ceil(2))),
-            watch: Stopwatch::default(),
+            frames: [1, 2].map(|i| empty(format!("frames {i}")).with_versions(versions(queue))),
+            accounts: accounts.clone(),
+            check_finite,
+            findings: None,
         })
     }
 
-    /// Submits the sweeps to the next frame, `steps` steps away.
-    pub(super) fn advance(&mut self, mut steps: u64) -> Result<(), Error> {
-        while steps > 0 {
-            // Sweeps of nearly equal length: 17 steps are 9 and 8, not 16 and 1.
-            let sweeps = steps.div_ceil(self.stepper.preferred_steps() as u64);
-            let sweep = steps.div_ceil(sweeps);
-            steps -= sweep;
-            let to = if steps == 0 {
-                self.frames.swap(0, 1);
-                // All bands together overwrite the buffer. While its last frame is still being stored, they
-                // write another version.
-                self.frames[0].discard();
-                self.frames[0].clone()
-            } else {
-                self.next_v.swap(0, 1);
-                self.next_v[0].clone()
-            };
-            self.sweep(sweep as usize, to)?;
-        }
-        Ok(())
+    /// The largest number of steps that a sweep should have.
+    pub(super) fn preferred_steps(&self) -> u64 {
+        self.stepper.preferred_steps() as u64
     }
 
-    /// Submits a sweep of `steps` steps, which writes V to `next_v`: a task for each band.
-    fn sweep(&mut self, steps: usize, next_v: Buffer<f32, 2>) -> Result<(), Error> {
+    /// Submits a sweep of `steps` steps: a task for each band. The state after it is a frame if `to_frame`.
+    pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
+        let next_v = if to_frame {
+            self.frames.swap(0, 1);
+            // All bands together overwrite the buffer. While its last frame is still being stored, they write
+            // another version.
+            self.frames[0].discard();
+            self.frames[0].clone()
+        } else {
+            self.next_v.swap(0, 1);
+            self.next_v[0].clone()
+        };
+        self.findings = (to_frame && self.check_finite).then(Findings::default);
+        self.bands(steps as usize, next_v)
+    }
+
+    /// Submits the tasks of a sweep, which write V to `next_v`.
+    fn bands(&mut self, steps: usize, next_v: Buffer<f32, 2>) -> Result<(), Error> {
         let around = match self.edges {
             Edges::Periodic => neighborhood([steps, 0]).periodic(),
             Edges::Absorbing | Edges::Clamped => neighborhood([steps, 0]),
         };
         for &band in &self.bands {
-            let (stepper, watch) = (self.stepper, self.watch.clone());
+            let (stepper, accounts, findings) = (self.stepper, self.accounts.clone(), self.findings.clone());
             self.rt
                 .task("advance")
                 .over(band)
@@ -106,17 +134,14 @@ impl<'rt> Grid<'rt> {
                 .write(&self.next_u, one_to_one())
                 .write(&next_v, one_to_one())
                 .kernel(move |tile, (u, v, next_u, next_v)| {
-                    let _running = watch.start();
+                    let _computing = accounts.computing(band.len() as u64 * steps as u64);
                     tile.scratch(|scope| {
                         let scratch = scope.slice(stepper.scratch_len(steps));
                         let input = |row: usize| (u.row(row), v.row(row));
-                        stepper.advance(
-                            tile.rows(),
-                            steps,
-                            input,
-                            &mut Band { u: next_u, v: next_v },
-                            scratch,
-                        );
+                        let checking = findings.as_ref().map(|findings| (&stepper, findings));
+                        let mut output = Band { u: next_u, v: next_v, written: None, checking };
+                        stepper.advance(tile.rows(), steps, input, &mut output, scratch);
+                        output.check();
                     });
                 })?;
         }
@@ -125,11 +150,24 @@ impl<'rt> Grid<'rt> {
         Ok(())
     }
 
-    /// Submits a host task that stores V as it is now.
-    pub(super) fn store_frame(&self, storage: &HostObject<Storage>, frame: u64) -> Result<(), Error> {
+    /// Submits a host task that stores V as it is now, if it is finite.
+    pub(super) fn store_frame(
+        &self,
+        storage: &HostObject<Storage>,
+        frame: u64,
+        step: u64,
+    ) -> Result<(), Error> {
+        let (findings, cols) = (self.findings.clone(), self.cols);
         let task = self.rt.task("store frame").once().read(&self.v, all()).effect(storage, sequential());
         task.host(move |(v, storage)| {
-            storage.timed(|storage| storage.frame(frame, v.as_slice().expect(WHOLE)))
+            let not_finite = findings.and_then(|findings| findings.first()).map(|(cell, in_v)| NotFinite {
+                frame,
+                step,
+                field: if in_v { 'V' } else { 'U' },
+                row: (cell / cols) as usize,
+                col: (cell % cols) as usize,
+            });
+            storage.frame(frame, v.as_slice().expect(WHOLE), not_finite)
         })?;
         Ok(())
     }
@@ -140,24 +178,40 @@ impl<'rt> Grid<'rt> {
         name: &'static str,
         storage: &HostObject<Storage>,
         act: impl FnOnce(&mut Storage, &[f32], &[f32]) -> Result<(), Error> + Send + 'static,
-    ) -> Result<(), Error> {
+    ) -> Result<TaskHandle, Error> {
         let task =
             self.rt.task(name).once().read(&self.u, all()).read(&self.v, all()).effect(storage, sequential());
-        task.host(|(u, v, storage)| {
-            storage.timed(|storage| act(storage, u.as_slice().expect(WHOLE), v.as_slice().expect(WHOLE)))
-        })?;
-        Ok(())
+        Ok(task
+            .host(|(u, v, storage)| act(storage, u.as_slice().expect(WHOLE), v.as_slice().expect(WHOLE)))?)
     }
 }
 
 /// The rows of the next state that one call of the kernel writes.
-struct Band<'a> {
+struct Band<'a, 'c> {
     u: &'a mut WriteView<'a, f32, 2>,
     v: &'a mut WriteView<'a, f32, 2>,
+    /// The row that was given out last.
+    written: Option<usize>,
+    /// How each row is checked when it is written, and where findings are recorded.
+    checking: Option<(&'c Stepper, &'c Findings)>,
 }
 
-impl Output for Band<'_> {
+impl Band<'_, '_> {
+    /// Checks the row that was written last.
+    fn check(&mut self) {
+        let (Some((stepper, findings)), Some(row)) = (self.checking, self.written.take()) else { return };
+        for (in_v, values) in [(false, self.u.row_mut(row)), (true, self.v.row_mut(row))] {
+            if let Some(col) = stepper.first_non_finite(values) {
+                findings.record(row as u64 * values.len() as u64 + col as u64, in_v);
+            }
+        }
+    }
+}
+
+impl Output for Band<'_, '_> {
     fn rows_mut(&mut self, row: usize) -> (&mut [f32], &mut [f32]) {
+        self.check();
+        self.written = Some(row);
         (self.u.row_mut(row), self.v.row_mut(row))
     }
 }

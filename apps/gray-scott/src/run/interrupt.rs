@@ -1,7 +1,7 @@
 //! Stopping on request: Ctrl-C, and the termination signals.
 //!
 //! The first signal asks the run to stop where nothing is lost; the run checks
-//! [`Interrupt::requested`] between frames. The second signal stops the process at once.
+//! [`Interrupt::requested`] before every sweep. The second signal stops the process at once.
 
 use crate::outcome::INTERRUPTED;
 use std::sync::{

@@ -14,141 +14,216 @@
 //!
 //! # Interruption
 //!
-//! The main thread submits a few sweeps ahead of their execution and no further, so it sees an interruption
-//! soon. It then stops submitting, and the last host task completes the file and saves a checkpoint.
+//! The main thread submits a few sweeps ahead of their execution and no further (`pace.rs`), so it sees an
+//! interruption soon, also within a long frame. It then stops submitting, and the last host task completes the
+//! file and saves a checkpoint. The same happens, without a checkpoint, when a frame is not finite.
 
+mod finite;
 mod grid;
 mod interrupt;
-mod start;
-mod stopwatch;
+mod pace;
 mod storage;
+mod times;
 
+pub(crate) use grid::memory;
 pub use interrupt::Interrupt;
-pub use start::Start;
 pub use storage::Checkpoints;
+pub use times::{Accounts, Computing, Stored, Storing, Times};
 
-use crate::{error::Error, kernel::Simd, report::progress::Progress};
+use crate::{error::Error, kernel::Simd, not_finite::NotFinite, report::progress::Progress, start::Start};
 use anabranch::prelude::*;
 use anabranch_store::{Summary, Writer};
 use grid::{BANDS_PER_THREAD, Grid};
-use std::time::{Duration, Instant};
+use pace::Pace;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 use storage::Storage;
 
 /// Sweeps that may be submitted and not yet done.
 const SWEEPS_IN_FLIGHT: usize = 8;
 
+/// The time between two looks at the work in flight when there is enough of it.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// A run of the simulation, ready to start.
 pub struct Run<'a> {
     /// The state to start from, and the parameters.
     pub start: Start,
+    /// The number of frames to reach, of those in the parameters.
+    pub until: u64,
     /// Threads to compute with.
     pub threads: usize,
     /// Instruction set to compute with.
     pub simd: Simd,
     /// Frames that may wait for storage while the next ones are computed.
     pub queue: usize,
-    /// The writer of the output file; `None` to store nothing.
+    /// Whether the first frame that is not finite ends the run.
+    pub check_finite: bool,
+    /// The writer of the output file; `None` to store nothing. It holds the frames before the start and may hold
+    /// more, which are not written again.
     pub writer: Option<Writer<f32>>,
     /// The checkpoint of the run; `None` to save none.
     pub checkpoints: Option<Checkpoints>,
-    /// Shows every stored frame.
+    /// Shows the steps that are computed and the frames that are stored.
     pub progress: &'a Progress,
-    /// Stops the run after the current frame when it is requested.
+    /// Stops the run after the sweeps that are in flight.
     pub interrupt: &'a Interrupt,
+    /// Keeps the accounts of the run's time.
+    pub accounts: &'a Accounts,
 }
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// The time at which the first step began.
-    pub began: Instant,
-    /// Frames that this run computed.
+    /// Steps that this run computed.
+    pub steps: u64,
+    /// Frames that this run completed.
     pub frames: u64,
-    /// Time in which the simulation advanced.
-    pub compute: Duration,
-    /// Time in which it waited for storage: a full queue, a checkpoint, the last frames.
-    pub waiting: Duration,
     /// Whether the run ended early, on request.
     pub interrupted: bool,
+    /// The value that ended the run early because it is not finite.
+    pub not_finite: Option<NotFinite>,
     /// The result of the writer; `None` without one.
     pub summary: Option<Summary>,
 }
 
 impl Run<'_> {
-    /// Runs to the last frame, or to an interruption. An interrupted run saves its state in a checkpoint; a
-    /// complete run removes the checkpoint.
+    /// Runs to the last frame, to an interruption, or to the first frame that is not finite. An interrupted run
+    /// saves its state in a checkpoint.
     ///
     /// # Errors
     /// When a frame or a checkpoint cannot be stored. The frames stored before stay.
     pub fn run(self) -> Result<RunOutcome, Error> {
-        let Self { start, threads, simd, queue, writer, checkpoints, progress, interrupt } = self;
-        let (parameters, first) = (start.parameters.clone(), start.first_frame);
-        let (frames, steps) = (parameters.frames, parameters.steps_per_frame);
+        let Self { start, threads, accounts, .. } = self;
+        let (first, cells) = (start.step, start.parameters.cells());
         let rt = Runtime::builder()
             .threads(threads)
-            .max_in_flight(SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * threads + queue)
+            .max_in_flight(SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * threads + self.queue)
             .build()?;
-        let mut grid = Grid::new(&rt, &start, simd, queue)?;
+        let grid = Grid::new(&rt, &start, self.simd, self.queue, self.check_finite, accounts)?;
+        let parameters = start.parameters.clone();
+        // The fields are in buffers now.
         drop(start);
-        let due = checkpoints.clone().filter(|_| writer.is_some());
-        let storage = rt.host_object(Storage::new(parameters, writer, checkpoints, progress.clone()));
+        let (last, steps_per_frame) = (self.until * parameters.steps_per_frame, parameters.steps_per_frame);
+        let stop = Arc::new(AtomicBool::new(false));
+        let checkpoints = self.checkpoints.clone().filter(|_| self.writer.is_some());
+        let storage = rt.host_object(Storage::new(
+            parameters,
+            self.writer,
+            self.checkpoints,
+            self.progress.clone(),
+            accounts.clone(),
+            self.check_finite,
+            Arc::clone(&stop),
+        ));
 
-        let began = Instant::now();
-        let mut done = first;
-        while done < frames && !interrupt.requested() {
-            grid.advance(steps)?;
-            let frame = done;
-            grid.store_frame(&storage, frame)?;
-            done += 1;
-            if done < frames && due.as_ref().is_some_and(|due| due.is_due(done)) {
-                grid.with_state("checkpoint", &storage, move |storage, u, v| storage.checkpoint(done, u, v))?;
+        accounts.begin();
+        let mut submission = Submission {
+            rt: &rt,
+            grid,
+            storage: &storage,
+            checkpoints,
+            checkpoint: None,
+            checkpointed: Instant::now(),
+            pace: Pace::new(accounts, cells),
+            progress: self.progress,
+            first,
+            step: first,
+            last,
+            steps_per_frame,
+        };
+        while submission.step < last && !self.interrupt.requested() && !stop.load(Ordering::Relaxed) {
+            if !submission.advance()? {
+                std::thread::sleep(LOOK);
             }
-            // An error of a task, such as a full disk, ends the run here and not after the last frame.
-            rt.check()?;
         }
-        grid.with_state("finish", &storage, move |storage, u, v| storage.finish(done, u, v))?;
-        let compute = grid.watch.clone();
-        drop(grid);
+        let step = submission.finish()?;
         let storage = rt.drain(storage.capture())?;
-        let compute = compute.total();
-        let waiting = began.elapsed().saturating_sub(compute).min(storage.busy);
         Ok(RunOutcome {
-            began,
-            frames: done - first,
-            compute,
-            waiting,
-            interrupted: done < frames,
+            steps: step - first,
+            frames: storage.frames,
+            interrupted: step < last && storage.not_finite.is_none(),
+            not_finite: storage.not_finite,
             summary: storage.summary,
         })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{parameters::Parameters, report::progress::Mode};
-    use anabranch_store::{FileOptions, SyncLevel};
+/// Submits the tasks of a run, in order.
+struct Submission<'a> {
+    rt: &'a Runtime,
+    grid: Grid<'a>,
+    storage: &'a HostObject<Storage>,
+    checkpoints: Option<Checkpoints>,
+    /// The last checkpoint, and when it was submitted.
+    checkpoint: Option<TaskHandle>,
+    checkpointed: Instant,
+    pace: Pace,
+    progress: &'a Progress,
+    first: u64,
+    /// The steps to the state after all submitted sweeps.
+    step: u64,
+    last: u64,
+    steps_per_frame: u64,
+}
 
-    #[test]
-    fn time_in_which_storage_alone_is_at_work_counts_as_waiting() {
-        let folder = tempfile::tempdir().unwrap();
-        let parameters = Parameters { rows: 4, cols: 4, frames: 20, ..Parameters::default() };
-        let options = FileOptions::new(folder.path().join("run.h5"))
-            .frames(20)
-            .frame_shape(&[4, 4])
-            .sync(SyncLevel::Frame);
-        let run = Run {
-            start: Start::initial(parameters),
-            threads: 1,
-            simd: Simd::detect(),
-            queue: 0,
-            writer: Some(options.create().unwrap()),
-            checkpoints: None,
-            progress: &Progress::new(20, Mode::Quiet, |_, _| String::new()),
-            interrupt: &Interrupt::default(),
+impl Submission<'_> {
+    /// Submits the next sweep, and what is due after it, if the sweeps in flight are few enough.
+    fn advance(&mut self) -> Result<bool, Error> {
+        // An error of a task, such as a full disk, ends the run here and not after the last frame.
+        self.rt.check()?;
+        self.progress.steps(self.first + self.pace.done());
+        let left = self.steps_per_frame - self.step % self.steps_per_frame;
+        let steps = self.pace.steps(left, self.grid.preferred_steps());
+        if !self.pace.allows(steps) {
+            return Ok(false);
+        }
+        self.grid.sweep(steps, steps == left)?;
+        self.pace.submit(steps);
+        self.step += steps;
+        if steps == left {
+            let frame = self.step / self.steps_per_frame - 1;
+            self.grid.store_frame(self.storage, frame, self.step)?;
+        }
+        if self.checkpoint_is_due() {
+            self.submit_checkpoint()?;
+        }
+        Ok(true)
+    }
+
+    fn checkpoint_is_due(&self) -> bool {
+        let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| self.step < self.last) else {
+            return false;
         };
-        let RunOutcome { waiting, compute, summary, .. } = run.run().unwrap();
-        let writing = summary.unwrap().stats.writing;
-        assert!(waiting + compute >= writing, "{waiting:?} + {compute:?} < {writing:?}");
+        let (frames, rest) = (self.step / self.steps_per_frame, self.step % self.steps_per_frame);
+        if rest == 0 && checkpoints.is_due_at(frames) {
+            return true;
+        }
+        // A checkpoint that takes longer than the time between two is not joined by another one.
+        let idle = || self.checkpoint.as_ref().is_none_or(|last| last.status() == Status::Done);
+        checkpoints.interval.is_some_and(|interval| self.checkpointed.elapsed() >= interval && idle())
+    }
+
+    fn submit_checkpoint(&mut self) -> Result<(), Error> {
+        let step = self.step;
+        let save = move |storage: &mut Storage, u: &[f32], v: &[f32]| storage.checkpoint(step, u, v);
+        self.checkpoint = Some(self.grid.with_state("checkpoint", self.storage, save)?);
+        self.checkpointed = Instant::now();
+        Ok(())
+    }
+
+    /// Submits the last task, and returns the steps to the final state.
+    fn finish(self) -> Result<u64, Error> {
+        let step = self.step;
+        self.grid.with_state("finish", self.storage, move |storage, u, v| storage.finish(step, u, v))?;
+        Ok(step)
     }
 }
+
+#[cfg(test)]
+mod tests;

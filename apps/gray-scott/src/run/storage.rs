@@ -1,15 +1,21 @@
 //! The output of a run: frames and checkpoints, as a host object of the runtime.
 
+use super::times::{Accounts, Stored};
 use crate::{
     error::Error,
     files::{attributes::stamp, checkpoint},
+    not_finite::NotFinite,
     parameters::Parameters,
     report::progress::Progress,
 };
 use anabranch_store::{Summary, Writer};
 use std::{
     path::PathBuf,
-    time::{Duration, Instant},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 /// The checkpoint of a run, and when it is written.
@@ -17,13 +23,20 @@ use std::{
 pub struct Checkpoints {
     /// The file.
     pub path: PathBuf,
-    /// Frames between two checkpoints; 0 to write one only when the run is interrupted.
+    /// Frames between two checkpoints; 0 for none at frames.
     pub every: u64,
+    /// Time between two checkpoints, which may lie within a frame; `None` for none by time.
+    pub interval: Option<Duration>,
 }
 
 impl Checkpoints {
+    /// Checkpoints only of a run that is interrupted.
+    pub fn on_interruption(path: PathBuf) -> Self {
+        Self { path, every: 0, interval: None }
+    }
+
     /// Whether a checkpoint is due after the first `done` frames.
-    pub(super) fn is_due(&self, done: u64) -> bool {
+    pub(super) fn is_due_at(&self, done: u64) -> bool {
         self.every > 0 && done.is_multiple_of(self.every)
     }
 }
@@ -34,11 +47,17 @@ pub(super) struct Storage {
     writer: Option<Writer<f32>>,
     checkpoints: Option<Checkpoints>,
     progress: Progress,
+    accounts: Accounts,
+    /// Whether states that are not finite are refused.
+    check_finite: bool,
+    /// Set with `not_finite`: the run submits nothing more.
+    stop: Arc<AtomicBool>,
+    /// The first value that is not finite. From then on nothing is stored.
+    pub(super) not_finite: Option<NotFinite>,
+    /// Frames that are complete.
+    pub(super) frames: u64,
     /// The result of the writer, once it is finished.
     pub(super) summary: Option<Summary>,
-    /// Time spent on frames and checkpoints. The run waits for storage in that part of it in which nothing is
-    /// computed.
-    pub(super) busy: Duration,
 }
 
 impl Storage {
@@ -48,42 +67,67 @@ impl Storage {
         writer: Option<Writer<f32>>,
         checkpoints: Option<Checkpoints>,
         progress: Progress,
+        accounts: Accounts,
+        check_finite: bool,
+        stop: Arc<AtomicBool>,
     ) -> Self {
-        Self { parameters, writer, checkpoints, progress, summary: None, busy: Duration::ZERO }
+        Self {
+            parameters,
+            writer,
+            checkpoints,
+            progress,
+            accounts,
+            check_finite,
+            stop,
+            not_finite: None,
+            frames: 0,
+            summary: None,
+        }
     }
 
-    /// Runs `act`, and counts its time as busy.
-    pub(super) fn timed<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
-        let began = Instant::now();
-        let result = act(self);
-        self.busy += began.elapsed();
-        result
-    }
-
-    /// Stores a frame, straight from its buffer.
-    pub(super) fn frame(&mut self, frame: u64, v: &[f32]) -> Result<(), Error> {
-        if let Some(writer) = &mut self.writer {
+    /// Stores a frame, straight from its buffer. The first frame that is `not_finite` ends the run. A frame that
+    /// the file holds already, from an earlier run, stays as it is.
+    pub(super) fn frame(
+        &mut self,
+        frame: u64,
+        v: &[f32],
+        not_finite: Option<NotFinite>,
+    ) -> Result<(), Error> {
+        self.not_finite = self.not_finite.or(not_finite);
+        if self.not_finite.is_some() {
+            self.stop.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        if let Some(writer) = self.writer.as_mut().filter(|writer| writer.next_frame() == frame) {
+            let _storing = self.accounts.storing(Stored::Frames);
             writer.append(v, stamp(&self.parameters, frame))?;
         }
+        self.frames += 1;
         self.progress.done(frame + 1);
         Ok(())
     }
 
-    /// Saves the state after the first `done` frames, which are stored.
-    pub(super) fn checkpoint(&mut self, done: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
-        match &self.checkpoints {
-            Some(checkpoints) => checkpoint::save(&checkpoints.path, &self.parameters, done, u, v),
-            None => Ok(()),
+    /// Saves the state after `step` steps. All frames before it are stored. A state that is not finite does not replace
+    /// an earlier one.
+    pub(super) fn checkpoint(&mut self, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
+        let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| self.not_finite.is_none()) else {
+            return Ok(());
+        };
+        let _storing = self.accounts.storing(Stored::Checkpoint);
+        if self.check_finite && !u.iter().chain(v).all(|value| value.is_finite()) {
+            return Ok(());
         }
+        checkpoint::save(&checkpoints.path, &self.parameters, step, u, v)
     }
 
-    /// Completes the file. Leaves a checkpoint if the run is not complete, and removes it otherwise.
-    pub(super) fn finish(&mut self, done: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        self.summary = Some(writer.finish()?);
-        match &self.checkpoints {
-            Some(checkpoints) if done == self.parameters.frames => checkpoint::remove(&checkpoints.path),
-            _ => self.checkpoint(done, u, v),
+    /// Completes the file, and leaves a checkpoint if the run is not complete.
+    ///
+    /// A complete run leaves its last checkpoint where it is, so that the run can be extended.
+    pub(super) fn finish(&mut self, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
+        if let Some(writer) = self.writer.take() {
+            let _storing = self.accounts.storing(Stored::Frames);
+            self.summary = Some(writer.finish()?);
         }
+        if step < self.parameters.steps() { self.checkpoint(step, u, v) } else { Ok(()) }
     }
 }

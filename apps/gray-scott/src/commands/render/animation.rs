@@ -1,6 +1,7 @@
 //! Animations of palette pictures: GIF, and animated PNG.
 
 use super::picture;
+use crate::files::whole::WholeFile;
 use gif::Repeat;
 use std::{
     borrow::Cow,
@@ -40,8 +41,9 @@ impl Format {
     }
 }
 
-/// An animation that is being written. It repeats for ever.
+/// An animation that is being written. It repeats for ever. Its file has its name when it is finished.
 pub struct Animation {
+    file: WholeFile,
     size: [usize; 2],
     fps: u16,
     encoder: Encoder,
@@ -65,26 +67,26 @@ impl Animation {
         frames: usize,
         fps: u16,
     ) -> io::Result<Self> {
+        let file = WholeFile::create(path)?;
         let encoder = match format {
             Format::Gif => {
                 let limit = "a GIF is at most 65535 pixels wide and high: choose a smaller --scale";
                 let [height, width] = fit(size, limit)?;
                 let mut encoder =
-                    gif::Encoder::new(BufWriter::new(File::create(path)?), width, height, palette)
-                        .map_err(gif_error)?;
+                    gif::Encoder::new(file.writer()?, width, height, palette).map_err(gif_error)?;
                 encoder.set_repeat(Repeat::Infinite).map_err(gif_error)?;
                 Encoder::Gif(Box::new(encoder))
             }
             Format::Apng => {
                 let limit = "more pictures than an animated PNG can count: choose a larger --every";
                 let [frames] = fit([frames], limit)?;
-                let mut encoder = picture::encoder(BufWriter::new(File::create(path)?), size, palette)?;
+                let mut encoder = picture::encoder(file.writer()?, size, palette)?;
                 encoder.set_animated(frames, 0)?;
                 encoder.set_frame_delay(1, fps)?;
                 Encoder::Apng(Box::new(encoder.write_header()?))
             }
         };
-        Ok(Self { size, fps, encoder })
+        Ok(Self { file, size, fps, encoder })
     }
 
     /// Adds a picture that [`Format::encode`] prepared.
@@ -101,7 +103,7 @@ impl Animation {
         }
     }
 
-    /// Ends the file.
+    /// Ends the file, and gives it its name.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -109,10 +111,11 @@ impl Animation {
         match self.encoder {
             Encoder::Gif(encoder) => {
                 let mut writer = encoder.into_inner().map_err(gif_error)?;
-                writer.flush()
+                writer.flush()?;
             }
-            Encoder::Apng(writer) => Ok(writer.finish()?),
+            Encoder::Apng(writer) => writer.finish()?,
         }
+        self.file.place()
     }
 }
 
@@ -173,6 +176,22 @@ mod tests {
         }
         animation.finish().unwrap();
         pictures
+    }
+
+    #[test]
+    fn an_animation_that_is_not_finished_leaves_no_file() {
+        for name in ["a.gif", "a.png"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(name);
+            let format = Format::of(&path).unwrap();
+            let mut animation = Animation::create(&path, format, [2, 3], &[0; 768], 3, 25).unwrap();
+            let mut encoded = vec![0; 6];
+            format.encode([2, 3], &mut encoded);
+            animation.add(&encoded).unwrap();
+            assert!(!path.exists());
+            drop(animation);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
     }
 
     #[test]

@@ -13,9 +13,14 @@ pub struct RenderArgs {
     /// The HDF5 file to read; it may be incomplete, or still growing
     pub file: PathBuf,
 
-    /// The folder for the pictures, created if it does not exist [default: frames, or none with --animation]
+    /// The folder for the pictures, created if it does not exist, or - to write them one after the other to standard
+    /// output [default: frames, or none with --animation]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+
+    /// Remove the pictures of earlier renderings from the folder
+    #[arg(long)]
+    pub clean: bool,
 
     /// Write an animation: a GIF, or an animated PNG if the name ends in .png or .apng
     #[arg(short, long, value_name = "PATH")]
@@ -49,24 +54,36 @@ pub struct RenderArgs {
     #[arg(short, long, value_name = "N|1/N", default_value_t)]
     pub scale: Scale,
 
-    /// Worker threads [default: all cores]
+    /// Threads [default: ANABRANCH_NUM_THREADS, or all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// Show no progress
+    /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
 }
 
 impl RenderArgs {
-    /// The folder of the single pictures. `None` if only an animation is wanted.
-    pub fn pictures_folder(&self) -> Option<&Path> {
+    /// The destination of the single pictures.
+    pub fn pictures(&self) -> Pictures<'_> {
         match (&self.output, &self.animation) {
-            (Some(folder), _) => Some(folder),
-            (None, Some(_)) => None,
-            (None, None) => Some(Path::new("frames")),
+            (Some(folder), _) if folder == Path::new("-") => Pictures::StandardOutput,
+            (Some(folder), _) => Pictures::Folder(folder),
+            (None, Some(_)) => Pictures::None,
+            (None, None) => Pictures::Folder(Path::new("frames")),
         }
     }
+}
+
+/// The destination of single pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pictures<'a> {
+    /// Files in a folder.
+    Folder(&'a Path),
+    /// Standard output, one after the other.
+    StandardOutput,
+    /// No pictures: only an animation is wanted.
+    None,
 }
 
 #[cfg(test)]
@@ -83,6 +100,20 @@ mod tests {
     fn parse(args: &str) -> Result<RenderArgs, String> {
         let words = ["render"].into_iter().chain(args.split_whitespace());
         CommandLine::try_parse_from(words).map(|line| line.args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn pictures_go_to_a_folder_to_standard_output_or_nowhere() {
+        let cases = [
+            ("run.h5", Pictures::Folder(Path::new("frames"))),
+            ("run.h5 -o some", Pictures::Folder(Path::new("some"))),
+            ("run.h5 -o -", Pictures::StandardOutput),
+            ("run.h5 -a a.gif", Pictures::None),
+            ("run.h5 -a a.gif -o -", Pictures::StandardOutput),
+        ];
+        for (args, pictures) in cases {
+            assert_eq!(parse(args).unwrap().pictures(), pictures, "{args}");
+        }
     }
 
     #[test]

@@ -5,8 +5,9 @@ use crate::{
         arguments::threads,
         render::{
             animation::{Animation, Format},
-            arguments::RenderArgs,
+            arguments::{Pictures, RenderArgs},
             frames::for_each_frame,
+            older,
             paint::{Painter, ValueRange},
             picture,
         },
@@ -20,7 +21,11 @@ use crate::{
 use anabranch_store::Reader;
 use indicatif::DecimalBytes;
 use parking_lot::Mutex;
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
 
 /// The state that the passes over the frames share.
 pub(super) struct Job<'a> {
@@ -48,7 +53,7 @@ impl<'a> Job<'a> {
             args,
             reader,
             frames,
-            threads: threads(args.threads),
+            threads: threads(args.threads)?,
             painter: Painter { shape: [rows, cols], scale: args.scale, range: ValueRange::EMPTY },
             palette: args.palette.colours(),
         };
@@ -80,27 +85,66 @@ impl<'a> Job<'a> {
         Ok(range.into_inner())
     }
 
+    /// Writes a file for each picture. Older pictures in the folder are removed with `--clean`, and otherwise counted.
     pub(super) fn write_pictures(&self, folder: &Path) -> Result<(), Error> {
         fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
         let progress = self.progress("writing pictures");
         let digits = (self.reader.frames().saturating_sub(1)).to_string().len().max(4);
+        let name = |number: u64| format!("frame-{number:0digits$}.png");
         let scratch = || Ok((self.frame(), Vec::new()));
         for_each_frame(&self.frames, self.threads, scratch, |(frame, pixels), _, number| {
             self.reader.read_frame_into(number, frame)?;
             self.painter.paint(frame, pixels);
-            let path = folder.join(format!("frame-{number:0digits$}.png"));
+            let path = folder.join(name(number));
             picture::write(&path, self.painter.size(), &self.palette, pixels)
                 .map_err(Error::io("write", &path))?;
             progress.one_more();
             Ok::<_, Error>(())
         })?;
         progress.clear();
-        let s = if self.frames.len() == 1 { "" } else { "s" };
-        self.say(format!("Wrote {} picture{s} to {}", self.frames.len(), folder.display()));
+        let older = older::pictures(folder, &self.frames.iter().map(|&number| name(number)).collect())?;
+        if self.args.clean {
+            older::remove(&older)?;
+        }
+        self.say(format!("Wrote {} to {}", count(self.frames.len()), folder.display()));
+        if !self.args.quiet && !older.is_empty() {
+            let (pictures, folder) = (count(older.len()), folder.display());
+            match self.args.clean {
+                true => eprintln!("Removed {pictures} of earlier renderings from {folder}"),
+                false => eprintln!(
+                    "{folder} also holds {pictures} of earlier renderings; --clean removes such pictures"
+                ),
+            }
+        }
         Ok(())
     }
 
-    /// Writes the animation: pictures are prepared a few at a time in parallel, and added in order.
+    /// Writes the pictures to standard output, one after the other. A reader that closes it early is no error.
+    pub(super) fn write_to_standard_output(&self) -> Result<(), Error> {
+        let progress = self.progress("writing pictures");
+        let mut out = io::stdout().lock();
+        let size = self.painter.size();
+        let done = self.in_order(
+            |pixels| {
+                let mut png = Vec::new();
+                picture::encode(&mut png, size, &self.palette, pixels)?;
+                *pixels = png;
+                Ok(())
+            },
+            |png| {
+                progress.one_more();
+                out.write_all(png)
+            },
+            Path::new("standard output"),
+        );
+        progress.clear();
+        match done.and_then(|()| out.flush().map_err(Error::io("write to", Path::new("standard output")))) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Writes the animation.
     pub(super) fn write_animation(&self, path: &Path, format: Format) -> Result<(), Error> {
         let size = self.painter.size();
         let failed = || Error::io("write", path);
@@ -108,26 +152,15 @@ impl<'a> Job<'a> {
             Animation::create(path, format, size, &self.palette, self.frames.len(), self.args.fps)
                 .map_err(failed())?;
         let progress = self.progress("writing the animation");
-        let window = 4 * self.threads;
-        let prepared: Vec<Mutex<Vec<u8>>> = (0..window).map(|_| Mutex::default()).collect();
-        for frames in self.frames.chunks(window) {
-            for_each_frame(
-                frames,
-                self.threads,
-                || Ok(self.frame()),
-                |frame, at, number| {
-                    self.reader.read_frame_into(number, frame)?;
-                    let mut pixels = prepared[at].lock();
-                    self.painter.paint(frame, &mut pixels);
-                    format.encode(size, &mut pixels);
-                    Ok::<_, Error>(())
-                },
-            )?;
-            for slot in &prepared[..frames.len()] {
-                animation.add(&slot.lock()).map_err(failed())?;
-                progress.one_more();
-            }
-        }
+        let encode = |pixels: &mut Vec<u8>| {
+            format.encode(size, pixels);
+            Ok(())
+        };
+        let add = |encoded: &[u8]| {
+            progress.one_more();
+            animation.add(encoded)
+        };
+        self.in_order(encode, add, path)?;
         animation.finish().map_err(failed())?;
         progress.clear();
         let bytes = fs::metadata(path).map_err(failed())?.len();
@@ -140,6 +173,34 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
+    /// Paints and encodes pictures, a few at a time in parallel, and passes them on in order. Errors name `to`.
+    fn in_order(
+        &self,
+        encode: impl Fn(&mut Vec<u8>) -> io::Result<()> + Sync,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+        to: &Path,
+    ) -> Result<(), Error> {
+        let window = 4 * self.threads;
+        let prepared: Vec<Mutex<Vec<u8>>> = (0..window).map(|_| Mutex::default()).collect();
+        for frames in self.frames.chunks(window) {
+            for_each_frame(
+                frames,
+                self.threads,
+                || Ok(self.frame()),
+                |frame, at, number| {
+                    self.reader.read_frame_into(number, frame)?;
+                    let mut pixels = prepared[at].lock();
+                    self.painter.paint(frame, &mut pixels);
+                    encode(&mut pixels).map_err(Error::io("write", to))
+                },
+            )?;
+            for slot in &prepared[..frames.len()] {
+                take(&slot.lock()).map_err(Error::io("write", to))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Memory for one frame.
     fn frame(&self) -> Vec<f32> {
         vec![0.0; self.painter.shape.iter().product()]
@@ -147,7 +208,7 @@ impl<'a> Job<'a> {
 
     fn progress(&self, what: &'static str) -> Progress {
         Progress::new(self.frames.len() as u64, Mode::detect(self.args.quiet), move |frames, elapsed| {
-            format!("{what}, {}", units::rate(frames as f64 / elapsed.as_secs_f64(), "frames"))
+            format!("{what}, {}", units::rate(frames / elapsed.as_secs_f64(), "frames"))
         })
     }
 
@@ -156,9 +217,18 @@ impl<'a> Job<'a> {
         if !self.args.quiet {
             let [height, width] = self.painter.size();
             let ValueRange { min, max } = self.painter.range;
-            println!("{what} ({width} × {height} pixels, colours for values from {min} to {max})");
+            let text = format!("{what} ({width} × {height} pixels, colours for values from {min} to {max})");
+            match self.args.pictures() {
+                Pictures::StandardOutput => eprintln!("{text}"),
+                _ => println!("{text}"),
+            }
         }
     }
+}
+
+/// `1 picture`, `2 pictures`.
+fn count(pictures: usize) -> String {
+    format!("{pictures} picture{}", if pictures == 1 { "" } else { "s" })
 }
 
 /// The numbers of the selected frames, of which `stored` are stored.

@@ -7,17 +7,21 @@ mod animation;
 mod arguments;
 mod frames;
 mod job;
+mod older;
 mod paint;
 mod picture;
 
 pub use animation::{Animation, Format};
-pub use arguments::RenderArgs;
+pub use arguments::{Pictures, RenderArgs};
 pub use frames::for_each_frame;
 pub use paint::{Painter, Palette, Scale, ValueRange};
 
 use crate::error::Error;
 use job::Job;
-use std::path::Path;
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
 
 /// Renders the frames that `args` select.
 ///
@@ -25,9 +29,17 @@ use std::path::Path;
 /// When the file cannot be read, a selected frame is not stored, or a picture cannot be written.
 pub fn run(args: &RenderArgs) -> Result<(), Error> {
     let format = args.animation.as_deref().map(animation_format).transpose()?;
+    let pictures = args.pictures();
+    if pictures == Pictures::StandardOutput && io::stdout().is_terminal() {
+        return Err(Error::Usage(
+            "--output -: pictures are not for a terminal; send them to a file or a program".into(),
+        ));
+    }
     let job = Job::new(args)?;
-    if let Some(folder) = args.pictures_folder() {
-        job.write_pictures(folder)?;
+    match pictures {
+        Pictures::Folder(folder) => job.write_pictures(folder)?,
+        Pictures::StandardOutput => job.write_to_standard_output()?,
+        Pictures::None => {}
     }
     if let (Some(path), Some(format)) = (&args.animation, format) {
         job.write_animation(path, format)?;

@@ -1,17 +1,27 @@
 //! Single pictures: PNG with a palette, one byte per pixel.
 
+use crate::files::whole::WholeFile;
 use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::Path,
 };
 
-/// Writes a picture of `size` (height and width); `palette` holds red, green and blue of 256 colours.
+/// Writes a picture of `size` (height and width) into a file; `palette` holds red, green and blue of 256 colours.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// When the file cannot be written. There is no half file then.
 pub fn write(path: &Path, size: [usize; 2], palette: &[u8], pixels: &[u8]) -> io::Result<()> {
-    let mut writer = encoder(BufWriter::new(File::create(path)?), size, palette)?.write_header()?;
+    let mut file = WholeFile::create(path)?;
+    encode(&mut file, size, palette, pixels)?;
+    file.place()
+}
+
+/// Writes a picture as a PNG.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn encode(to: impl Write, size: [usize; 2], palette: &[u8], pixels: &[u8]) -> io::Result<()> {
+    let mut writer = encoder(to, size, palette)?.write_header()?;
     writer.write_image_data(pixels)?;
     Ok(writer.finish()?)
 }
@@ -35,4 +45,24 @@ pub(super) fn encoder<W: Write>(
     encoder.set_compression(png::Compression::Balanced);
     encoder.set_filter(png::Filter::Sub);
     Ok(encoder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_picture_that_fails_leaves_no_half_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        // The header is written before the missing pixels are noticed.
+        write(&path, [2, 2], &[0; 768], &[1, 2, 3]).unwrap_err();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        write(&path, [2, 2], &[0; 768], &[1, 2, 3, 4]).unwrap();
+        let before = fs::read(&path).unwrap();
+        write(&path, [2, 2], &[0; 768], &[1]).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

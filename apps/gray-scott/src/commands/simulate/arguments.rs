@@ -6,18 +6,23 @@
 
 use crate::{
     commands::arguments::{MAX_COUNT, MAX_SIDE, MAX_THREADS, real, whole},
+    files::checkpoint,
     model::{
         Edges,
         presets::{self, PRESETS, Preset},
     },
     parameters::Parameters,
+    run::Checkpoints,
 };
 use anabranch_store::SyncLevel;
 use clap::{
-    Args, ValueEnum,
+    ArgAction, Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Options of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -30,9 +35,14 @@ pub struct SimulateArgs {
     #[arg(long, exclusive = true)]
     pub list_presets: bool,
 
-    /// Worker threads [default: all cores]
+    /// Compute threads [default: ANABRANCH_NUM_THREADS, or all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
     pub threads: Option<usize>,
+
+    /// End the run at the first frame with a value that is infinite or NaN, before it is stored
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+        default_missing_value = "true", require_equals = true)]
+    pub check_finite: bool,
 
     /// The output file.
     #[command(flatten)]
@@ -117,7 +127,8 @@ pub struct OutputArgs {
     pub force: bool,
 
     /// Continue an interrupted run from the checkpoint beside its file. The parameters come from the file:
-    /// `gray-scott simulate --resume -o run.h5` is enough
+    /// `gray-scott simulate --resume -o run.h5` is enough. With more --frames than the file has room for, a run is
+    /// extended, also a complete one
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
 
@@ -133,9 +144,13 @@ pub struct OutputArgs {
     #[arg(long, value_name = "LEVEL", value_parser = whole(1u8, 9), allow_negative_numbers = true)]
     pub compress: Option<u8>,
 
-    /// Frames between two checkpoints, each about as large as two frames; with 0 only Ctrl-C writes one
+    /// Frames between two checkpoints, each about as large as two frames; 0 for none
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole(0, MAX_COUNT), allow_negative_numbers = true)]
     pub checkpoint_every: u64,
+
+    /// Seconds between two checkpoints, also within a frame; 0 for none. Ctrl-C writes one in any case
+    #[arg(long, value_name = "X", default_value_t = 300.0, value_parser = real(0.0, 1e9), allow_negative_numbers = true)]
+    pub checkpoint_seconds: f32,
 }
 
 /// The moment at which frames are made safe against a power failure.
@@ -161,6 +176,21 @@ impl From<SyncArg> for SyncLevel {
 }
 
 impl OutputArgs {
+    /// The checkpoints of the run; `None` with `--no-output`.
+    pub fn checkpoints(&self) -> Option<Checkpoints> {
+        let seconds = Some(self.checkpoint_seconds).filter(|&seconds| seconds > 0.0);
+        Some(Checkpoints {
+            path: checkpoint::path_of(self.path()?),
+            every: self.checkpoint_every,
+            interval: seconds.map(Duration::from_secs_f32),
+        })
+    }
+
+    /// Frames that may wait for storage.
+    pub fn queue(&self) -> usize {
+        if self.no_output { 0 } else { self.io_buffer }
+    }
+
     /// The file to write; `None` with `--no-output`.
     pub fn path(&self) -> Option<&Path> {
         (!self.no_output).then_some(&self.output)
@@ -260,6 +290,7 @@ mod tests {
             ("--dt nan", "--dt", "from 0.000001 to 100"),
             ("--du inf", "--du", "from 0 to 10"),
             ("--io-buffer many", "--io-buffer", "from 0 to 1024"),
+            ("--checkpoint-seconds -1", "--checkpoint-seconds", "from 0 to"),
             ("-j 0", "--threads", "from 1 to 1024"),
             ("--edges soft", "--edges", "periodic"),
             ("--preset nothing", "--preset", "possible values"),
@@ -268,6 +299,24 @@ mod tests {
             let error = parse(args).unwrap_err();
             assert!(error.contains(option) && error.contains(range), "{args}: {error}");
         }
+    }
+
+    #[test]
+    fn finite_values_are_checked_unless_that_is_turned_off() {
+        for (args, check) in [("", true), ("--check-finite", true), ("--check-finite=false", false)] {
+            assert_eq!(parse(args).unwrap().check_finite, check, "{args}");
+        }
+        parse("--check-finite=maybe").unwrap_err();
+    }
+
+    #[test]
+    fn checkpoints_are_written_by_frames_by_time_or_not_at_all() {
+        let checkpoints = |args| parse(args).unwrap().output.checkpoints().map(|c| (c.every, c.interval));
+        assert_eq!(checkpoints(""), Some((50, Some(Duration::from_secs(300)))));
+        assert_eq!(checkpoints("--checkpoint-every 0 --checkpoint-seconds 0"), Some((0, None)));
+        let half = Duration::from_millis(500);
+        assert_eq!(checkpoints("--checkpoint-every 3 --checkpoint-seconds 0.5"), Some((3, Some(half))));
+        assert_eq!(checkpoints("--no-output"), None);
     }
 
     #[test]

@@ -1,17 +1,41 @@
 //! The output file that the options describe.
 
 use crate::{
-    commands::simulate::arguments::OutputArgs,
+    commands::simulate::{arguments::OutputArgs, room::check_disk, start::Choice},
     error::Error,
-    files::attributes::{DATASET, attributes},
+    files::{
+        attributes::{DATASET, attributes},
+        checkpoint,
+        extend::extend,
+    },
     parameters::Parameters,
 };
-use anabranch_store::{FileOptions, available_bytes};
+use anabranch_store::{FileOptions, Writer};
+
+/// Creates the file, or opens it to go on. Removes the checkpoint of an earlier file, which would otherwise
+/// be taken for one of this run.
+///
+/// # Errors
+/// When the file cannot be created or resumed.
+pub fn open(args: &OutputArgs, choice: &Choice) -> Result<Writer<f32>, Error> {
+    let parameters = &choice.start.parameters;
+    if let Some(old) = &choice.extends {
+        extend(&args.output, old, parameters.frames, args.compress)?;
+    }
+    let options = file_options(parameters, args);
+    if args.resume {
+        return Ok(options.resume(choice.stored)?);
+    }
+    check_disk(parameters, args)?;
+    let writer = options.create()?;
+    checkpoint::remove(&checkpoint::path_of(&args.output))?;
+    Ok(writer)
+}
 
 /// The file that these parameters and options describe.
 ///
 /// The version of the program is recorded when a file is created, and may differ when it is resumed.
-pub fn file_options(parameters: &Parameters, args: &OutputArgs) -> FileOptions {
+fn file_options(parameters: &Parameters, args: &OutputArgs) -> FileOptions {
     let mut options = FileOptions::new(&args.output)
         .dataset(DATASET)
         .frames(parameters.frames)
@@ -27,25 +51,4 @@ pub fn file_options(parameters: &Parameters, args: &OutputArgs) -> FileOptions {
         return options;
     }
     options.attribute("program", env!("CARGO_PKG_NAME")).attribute("version", env!("CARGO_PKG_VERSION"))
-}
-
-/// Refuses a new file if there is no room for a checkpoint beside it. The room for the frames alone is
-/// checked when the file is created.
-///
-/// # Errors
-/// When there is no room, or the free space cannot be read.
-pub fn check_room(p: &Parameters, args: &OutputArgs) -> Result<(), Error> {
-    let path = &args.output;
-    if path.exists() {
-        return Ok(());
-    }
-    let frames = if args.compress.is_some() { 0 } else { p.total_bytes() };
-    // A checkpoint is two frames large, and the old one is there until the new one is complete.
-    let needed = frames.saturating_add(4 * p.frame_bytes());
-    if let Some(available) = available_bytes(path)?
-        && needed > available
-    {
-        return Err(Error::NoSpace { path: path.clone(), needed, available });
-    }
-    Ok(())
 }

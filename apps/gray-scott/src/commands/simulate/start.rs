@@ -1,75 +1,96 @@
 //! The choice of the state to start from: the initial state, or the checkpoint of an interrupted run.
 
 use crate::{
-    commands::simulate::arguments::SimulateArgs,
+    commands::simulate::{arguments::SimulateArgs, room::check_memory},
     error::Error,
-    files::{
-        attributes::parameters_of,
-        checkpoint::{self, Checkpoint},
-    },
+    files::{attributes::parameters_of, checkpoint},
     parameters::Parameters,
-    run::Start,
+    start::Start,
 };
 use anabranch_store::Reader;
 use std::path::Path;
 
-/// A start, with a note for the user if the choice may be a surprise.
-type Choice = (Start, Option<String>);
-
-/// The start for this command line.
-///
-/// # Errors
-/// When the parameters exceed the limits, the file to resume cannot be read, or the command line
-/// contradicts the parameters of that file.
-pub fn choose(args: &SimulateArgs) -> Result<Choice, Error> {
-    if args.output.resume { resume(args) } else { fresh(args) }
+/// The start of a run.
+#[derive(Debug)]
+pub struct Choice {
+    /// The state, with the parameters of the run.
+    pub start: Start,
+    /// The number of frames in the file.
+    pub stored: u64,
+    /// The parameters of the file if it has room for fewer frames than the run.
+    pub extends: Option<Parameters>,
+    /// A note for the user, if the choice may be a surprise.
+    pub note: Option<String>,
 }
 
-fn fresh(args: &SimulateArgs) -> Result<Choice, Error> {
+/// The start for this command line; `None` if the run to resume is complete.
+///
+/// # Errors
+/// When the parameters exceed the limits or the memory, the file to resume cannot be read, or the command line
+/// contradicts the parameters of that file.
+pub fn choose(args: &SimulateArgs) -> Result<Option<Choice>, Error> {
+    if args.output.resume {
+        return resume(args);
+    }
     let parameters = args.parameters.over(&Parameters::default());
+    check(&parameters, args)?;
+    Ok(Some(Choice { start: Start::initial(parameters), stored: 0, extends: None, note: None }))
+}
+
+/// Refuses parameters that cannot be run, before any memory is taken.
+fn check(parameters: &Parameters, args: &SimulateArgs) -> Result<(), Error> {
     if !parameters.is_representable() {
         return Err(Error::Usage(
             "--rows, --cols, --frames, --steps-per-frame: together more than 63 bits can count: choose smaller ones"
                 .into(),
         ));
     }
-    Ok((Start::initial(parameters), None))
+    check_memory(parameters, args.output.queue())
 }
 
-/// The parameters come from the file. Parameters on the command line must be the same.
-fn resume(args: &SimulateArgs) -> Result<Choice, Error> {
+/// The parameters come from the file. Parameters on the command line must be the same, but for more frames.
+fn resume(args: &SimulateArgs) -> Result<Option<Choice>, Error> {
     let path = &args.output.output;
     let reader = Reader::open(path)?;
     let of_file = parameters_of(&reader).ok_or_else(|| Error::NotOurs { path: path.clone() })?;
     let requested = args.parameters.over(&of_file);
-    if let Some(difference) = of_file.difference(&requested) {
+    let frames = requested.frames.max(of_file.frames);
+    let expected = Parameters { frames, ..of_file.clone() };
+    if let Some(difference) = expected.difference(&requested) {
         return Err(Error::Mismatch { path: path.clone(), difference });
     }
     let stored = reader.stored_frames()?;
-    if stored == of_file.frames {
-        let complete = Start { parameters: of_file, first_frame: stored, u: Vec::new(), v: Vec::new() };
-        return Ok((complete, None));
+    if stored == frames {
+        return Ok(None);
     }
-    from_checkpoint(path, of_file, stored)
+    check(&requested, args)?;
+    let (start, note) = state(path, requested, stored)?;
+    let extends = Some(of_file).filter(|of_file| of_file.frames < frames);
+    Ok(Some(Choice { start, stored, extends, note }))
 }
 
-/// Starts from the checkpoint if it exists and fits. Without one the run begins again: the frames that are
-/// already stored are computed again, with the same result.
-fn from_checkpoint(output: &Path, parameters: Parameters, stored: u64) -> Result<Choice, Error> {
+/// The state of the checkpoint if it exists and fits, and otherwise the initial state. Frames that are stored
+/// already are not stored again.
+fn state(output: &Path, parameters: Parameters, stored: u64) -> Result<(Start, Option<String>), Error> {
     let path = checkpoint::path_of(output);
     let again = |why: String| {
-        let note =
-            format!("{why}: computing the {stored} stored frames again to get to where the run stopped");
+        let steps = stored * parameters.steps_per_frame;
+        let note = format!("{why}: computing from step 0 again; the stored frames, up to step {steps}, stay");
         Ok((Start::initial(parameters.clone()), Some(note)))
     };
-    let Some(Checkpoint { parameters: of_checkpoint, frames_done, u, v }) = checkpoint::load(&path)? else {
+    let Some(start) = checkpoint::load(&path)? else {
         return again(format!("There is no checkpoint {}", path.display()));
     };
+    let of_checkpoint = Parameters { frames: parameters.frames, ..start.parameters.clone() };
     if let Some(difference) = parameters.difference(&of_checkpoint) {
         return Err(Error::ForeignCheckpoint { path, output: output.to_owned(), difference });
     }
-    if frames_done > stored {
+    if start.frames() > stored {
         return again(format!("{} is ahead of the file", path.display()));
     }
-    Ok((Start { parameters, first_frame: frames_done, u, v }, None))
+    let note = (start.frames() < stored).then(|| {
+        let (step, steps) = (start.step, stored * parameters.steps_per_frame);
+        format!("Computing steps {step} to {steps} again, from the checkpoint; the stored frames stay")
+    });
+    Ok((Start { parameters, ..start }, note))
 }

@@ -7,8 +7,8 @@ use crate::{model, parameters::Parameters};
 pub struct Start {
     /// The parameters of the whole run.
     pub parameters: Parameters,
-    /// The index of the first frame to compute: the number of frames before this state.
-    pub first_frame: u64,
+    /// The number of steps before this state. It may lie between two frames.
+    pub step: u64,
     /// U, row after row.
     pub u: Vec<f32>,
     /// V, row after row.
@@ -19,11 +19,11 @@ impl Start {
     /// The initial state of a run.
     pub fn initial(parameters: Parameters) -> Self {
         let (u, v) = model::initial(parameters.rows, parameters.cols, parameters.noise);
-        Self { parameters, first_frame: 0, u, v }
+        Self { parameters, step: 0, u, v }
     }
 
-    /// Whether the run has no frame left to compute.
-    pub fn is_complete(&self) -> bool {
-        self.first_frame >= self.parameters.frames
+    /// The frames before this state, all of which were complete.
+    pub fn frames(&self) -> u64 {
+        self.step / self.parameters.steps_per_frame
     }
 }

@@ -1,4 +1,7 @@
-//! `bench`: the speed of the simulation on this machine, without storage and with it.
+//! `bench`: the speed of the simulation on this machine, without storage and with it. [`storage`] compares the ways
+//! to store it.
+
+pub mod storage;
 
 use crate::{
     commands::arguments::{MAX_THREADS, threads, whole},
@@ -9,10 +12,11 @@ use crate::{
         console::print,
         progress::{Mode, Progress},
     },
-    run::{Interrupt, Run, Start},
+    run::{Accounts, Interrupt, Run},
+    start::Start,
 };
 use anabranch_store::{FileOptions, Stamp, SyncLevel};
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::{
     fs::File,
     io::Write,
@@ -22,10 +26,22 @@ use std::{
 
 /// Options of `bench`.
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
-    /// Measure with this many threads only [default: 1, 2, 4 … all cores]
+    /// Measure with this many threads only [default: 1, 2, 4 … ANABRANCH_NUM_THREADS, or all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
     pub threads: Option<usize>,
+
+    /// Another measurement.
+    #[command(subcommand)]
+    pub other: Option<OtherBench>,
+}
+
+/// Measurements other than the speed.
+#[derive(Clone, Debug, Subcommand)]
+pub enum OtherBench {
+    /// Run one simulation without output, to memory, and to a disk with and without sync and compression
+    Storage(storage::StorageArgs),
 }
 
 /// Rows and columns of the measured grids.
@@ -47,30 +63,37 @@ const STORED_STEPS: u64 = 32;
 /// # Errors
 /// When the tables cannot be printed, or the file cannot be written.
 pub fn run(args: &BenchArgs) -> Result<(), Error> {
+    if let Some(OtherBench::Storage(args)) = &args.other {
+        return storage::run(args);
+    }
     let simd = Simd::detect();
     print(&format!("ns per cell and step ({simd}, {RUNS} runs)\n{:>13} {:>8}", "grid", "threads"))?;
     print(&format!(" {:>9} {:>9}\n", "least", "median"))?;
     for [rows, cols] in SIZES {
-        for threads in thread_counts(args.threads) {
+        for threads in thread_counts(args.threads)? {
             let times = measure([rows, cols], threads, simd)?;
             let size = format!("{rows}×{cols}");
             print(&format!("{size:>13} {threads:>8} {:>9.3} {:>9.3}\n", times[0], times[RUNS / 2]))?;
         }
     }
-    let threads = thread_counts(args.threads).pop().expect("at least one");
+    let threads = threads(args.threads)?;
     stored(threads, simd)
 }
 
-/// A path for a file in memory, where the system has a folder for that, or a temporary path.
-fn memory_path() -> PathBuf {
+/// The folder of files in memory, where the system has one, or the folder of temporary files.
+fn memory_folder() -> PathBuf {
     let shared = Path::new("/dev/shm");
-    let folder = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+    if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
+}
+
+/// A path for the file that is measured.
+fn path_in(folder: &Path) -> PathBuf {
     folder.join(format!("gray-scott-bench-{}.h5", std::process::id()))
 }
 
 /// Prints the time of a run that stores its frames, beside the times of computing alone and of writing alone.
 fn stored(threads: usize, simd: Simd) -> Result<(), Error> {
-    let path = memory_path();
+    let path = path_in(&memory_folder());
     let [rows, cols] = STORED;
     let heading = format!(
         "\n{STORED_FRAMES} frames of {rows}×{cols}, {STORED_STEPS} steps each, in {}",
@@ -136,13 +159,16 @@ fn run_stored(threads: usize, simd: Simd, path: Option<&Path>) -> Result<(), Err
     };
     let run = Run {
         start: Start::initial(parameters),
+        until: STORED_FRAMES,
         threads,
         simd,
         queue: 2,
+        check_finite: true,
         writer: path.map(|path| file(path).create()).transpose()?,
         checkpoints: None,
         progress: &Progress::new(STORED_FRAMES, Mode::Quiet, |_, _| String::new()),
         interrupt: &Interrupt::default(),
+        accounts: &Accounts::default(),
     };
     run.run().map(drop)
 }
@@ -170,15 +196,15 @@ fn write_plainly(path: &Path) -> Result<(), Error> {
     write().map_err(Error::io("write", path))
 }
 
-/// 1, 2, 4 … and all cores, or the requested number alone.
-fn thread_counts(requested: Option<usize>) -> Vec<usize> {
-    let all = threads(requested);
+/// 1, 2, 4 … and all threads, or the requested number alone.
+fn thread_counts(requested: Option<usize>) -> Result<Vec<usize>, Error> {
+    let all = threads(requested)?;
     if requested.is_some() {
-        return vec![all];
+        return Ok(vec![all]);
     }
     let mut counts: Vec<usize> = (0..).map(|i| 1 << i).take_while(|&n| n < all).collect();
     counts.push(all);
-    counts
+    Ok(counts)
 }
 
 /// The times of several runs, in ascending order, after one to warm up.
@@ -189,17 +215,22 @@ fn measure([rows, cols]: [usize; 2], threads: usize, simd: Simd) -> Result<Vec<f
     let parameters = Parameters { rows, cols, frames, steps_per_frame, ..Parameters::default() };
     let mut times = Vec::new();
     for _ in 0..=RUNS {
+        let accounts = Accounts::default();
         let run = Run {
             start: Start::initial(parameters.clone()),
+            until: frames,
             threads,
             simd,
             queue: 0,
+            check_finite: true,
             writer: None,
             checkpoints: None,
             progress: &Progress::new(frames, Mode::Quiet, |_, _| String::new()),
             interrupt: &Interrupt::default(),
+            accounts: &accounts,
         };
-        times.push(run.run()?.compute.as_secs_f64() * 1e9 / (updates_per_frame * frames) as f64);
+        run.run()?;
+        times.push(accounts.times().computing().as_secs_f64() * 1e9 / (updates_per_frame * frames) as f64);
     }
     times.remove(0);
     times.sort_by(f64::total_cmp);
@@ -212,8 +243,8 @@ mod tests {
 
     #[test]
     fn thread_counts_double_up_to_all_cores() {
-        assert_eq!(thread_counts(Some(3)), [3]);
-        let counts = thread_counts(None);
+        assert_eq!(thread_counts(Some(3)).unwrap(), [3]);
+        let counts = thread_counts(None).unwrap();
         assert_eq!(counts[0], 1);
         assert!(counts.windows(2).all(|pair| pair[0] < pair[1]));
     }

@@ -1,0 +1,55 @@
+//! The check that a frame is finite.
+//!
+//! The tasks that compute a frame look at each row just after they have written it, while it is in the cache.
+//! The task that stores the frame asks for their findings. The lowest position wins, so that the answer does
+//! not depend on the order of the tasks.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// The findings of the tasks that compute one frame. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Findings(Arc<AtomicU64>);
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(u64::MAX)))
+    }
+}
+
+impl Findings {
+    /// Records a value that is not finite: `cell` counts row after row. The parameters limit the cells of a
+    /// grid to 63 bits.
+    #[cold]
+    pub(super) fn record(&self, cell: u64, in_v: bool) {
+        // Relaxed: the task that asks depends on the tasks that record.
+        self.0.fetch_min(cell << 1 | u64::from(in_v), Ordering::Relaxed);
+    }
+
+    /// The finding at the lowest position, U before V: the cell, and whether it is V.
+    pub(super) fn first(&self) -> Option<(u64, bool)> {
+        match self.0.load(Ordering::Relaxed) {
+            u64::MAX => None,
+            found => Some((found >> 1, found & 1 == 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_position_wins_in_any_order() {
+        let findings = Findings::default();
+        assert_eq!(findings.first(), None);
+        findings.clone().record(70, false);
+        findings.record(7, true);
+        findings.record(8, false);
+        assert_eq!(findings.first(), Some((7, true)));
+        findings.record(7, false);
+        assert_eq!(findings.first(), Some((7, false)));
+    }
+}

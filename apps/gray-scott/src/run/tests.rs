@@ -1,0 +1,198 @@
+//! Tests of whole runs.
+
+use super::*;
+use crate::{files::checkpoint, parameters::Parameters, report::progress::Mode};
+use anabranch_store::{FileOptions, Reader, Stamp, SyncLevel};
+use std::path::Path;
+
+/// A small run.
+fn parameters() -> Parameters {
+    Parameters { rows: 40, cols: 33, frames: 3, steps_per_frame: 50, ..Parameters::default() }
+}
+
+fn quiet() -> Progress {
+    Progress::new(1, Mode::Quiet, |_, _| String::new())
+}
+
+fn writer(path: &Path, p: &Parameters, sync: SyncLevel, compress: Option<u8>) -> Writer<f32> {
+    let options = FileOptions::new(path).frames(p.frames).frame_shape(&[p.rows, p.cols]).stamps(true);
+    options.sync(sync).compress(compress).create().unwrap()
+}
+
+/// A run on these threads that stores nothing.
+fn unstored<'a>(
+    start: Start,
+    threads: usize,
+    progress: &'a Progress,
+    interrupt: &'a Interrupt,
+    accounts: &'a Accounts,
+) -> Run<'a> {
+    Run {
+        until: start.parameters.frames,
+        start,
+        threads,
+        simd: Simd::detect(),
+        queue: 2,
+        check_finite: true,
+        writer: None,
+        checkpoints: None,
+        progress,
+        interrupt,
+        accounts,
+    }
+}
+
+/// All frames of a complete file.
+fn frames(path: &Path) -> Vec<Vec<f32>> {
+    let reader = Reader::open(path).unwrap();
+    assert!(reader.is_complete().unwrap());
+    (0..reader.frames()).map(|i| reader.read_frame(i).unwrap().into_raw_vec_and_offset().0).collect()
+}
+
+#[test]
+fn the_parts_of_the_time_add_up_with_slow_storage_slow_kernels_checkpoints_and_compression() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = Parameters { rows: 4, cols: 4, frames: 20, steps_per_frame: 1, ..Parameters::default() };
+    let slow_kernel = Parameters { frames: 4, steps_per_frame: 500, ..parameters() };
+    let cases = [
+        ("slow storage", small.clone(), SyncLevel::Frame, None, 0),
+        ("slow kernel", slow_kernel, SyncLevel::None, None, 0),
+        ("a checkpoint each frame", small.clone(), SyncLevel::None, None, 1),
+        ("compression", parameters(), SyncLevel::None, Some(9), 2),
+    ];
+    for (name, p, sync, compress, every) in cases {
+        for threads in [1, 3] {
+            let path = folder.path().join(format!("{name} {threads}.h5"));
+            let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+            let began = Instant::now();
+            let outcome = Run {
+                writer: Some(writer(&path, &p, sync, compress)),
+                checkpoints: Some(Checkpoints { path: checkpoint::path_of(&path), every, interval: None }),
+                ..unstored(Start::initial(p.clone()), threads, &progress, &interrupt, &accounts)
+            }
+            .run()
+            .unwrap();
+            let (elapsed, times) = (began.elapsed(), accounts.times());
+            let stats = outcome.summary.unwrap().stats;
+            assert_eq!((outcome.frames, outcome.steps), (p.frames, p.steps()), "{name}");
+            assert_eq!(accounts.updates(), p.steps() * p.cells(), "{name}");
+            let storing = times.storing() - times.checkpoints;
+            assert!(
+                storing >= stats.writing && stats.writing > Duration::ZERO,
+                "{name}: {times:?}, {stats:?}"
+            );
+            assert_eq!(times.checkpoints > Duration::ZERO, every > 0, "{name}: {times:?}");
+            assert!(times.computing() > Duration::ZERO && times.total() >= elapsed, "{name}: {times:?}");
+            // What is stored while nothing is computed is waiting for storage, and nothing else is.
+            assert_eq!(times.only_storing, times.storing() - times.computing_and_storing, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_starts_between_two_frames_gives_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+    let p = parameters();
+    let whole = folder.path().join("whole.h5");
+    let run = unstored(Start::initial(p.clone()), 2, &progress, &interrupt, &accounts);
+    Run { writer: Some(writer(&whole, &p, SyncLevel::None, None)), ..run }.run().unwrap();
+
+    for threads in [1, 2, 3] {
+        // The state after 73 steps: 50 to the first frame, and 23 of the second.
+        let path = folder.path().join(format!("{threads}.h5"));
+        let short = Parameters { frames: 1000, steps_per_frame: 73, ..p.clone() };
+        let save = Some(Checkpoints::on_interruption(checkpoint::path_of(&path)));
+        let run = unstored(Start::initial(short), threads, &progress, &interrupt, &accounts);
+        Run { until: 1, checkpoints: save, ..run }.run().unwrap();
+        let start = checkpoint::load(&checkpoint::path_of(&path)).unwrap().unwrap();
+        assert_eq!(start.step, 73);
+
+        let start = Start { parameters: p.clone(), ..start };
+        assert_eq!(start.frames(), 1);
+        let mut file = writer(&path, &p, SyncLevel::None, None);
+        file.append(&frames(&whole)[0], Stamp::default()).unwrap();
+        let run = unstored(start, threads, &progress, &interrupt, &accounts);
+        let outcome = Run { writer: Some(file), ..run }.run().unwrap();
+        assert_eq!((outcome.steps, outcome.frames), (77, 2));
+        assert_eq!(frames(&path), frames(&whole));
+    }
+}
+
+#[test]
+fn frames_that_are_stored_already_are_computed_and_not_stored_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+    let p = parameters();
+    let mut file = writer(&path, &p, SyncLevel::None, None);
+    file.append(&vec![7.0; 40 * 33], Stamp::default()).unwrap();
+    let run = unstored(Start::initial(p), 2, &progress, &interrupt, &accounts);
+    let outcome = Run { writer: Some(file), ..run }.run().unwrap();
+    assert_eq!((outcome.frames, outcome.summary.unwrap().stats.frames), (3, 3));
+    assert!(frames(&path)[0].iter().all(|&v| v == 7.0));
+}
+
+#[test]
+fn checkpoints_by_time_are_saved_within_a_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let p = Parameters { steps_per_frame: 1 << 40, ..parameters() };
+    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+    let saved = checkpoint::path_of(&path);
+    let run = Run {
+        writer: Some(writer(&path, &p, SyncLevel::None, None)),
+        checkpoints: Some(Checkpoints { path: saved.clone(), every: 1, interval: Some(Duration::ZERO) }),
+        ..unstored(Start::initial(p), 2, &progress, &interrupt, &accounts)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The first frame is never complete, so this checkpoint lies within it.
+            let began = Instant::now();
+            while !saved.exists() && began.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert!(saved.exists(), "no checkpoint within a minute");
+            interrupt.request();
+        });
+        let outcome = run.run().unwrap();
+        assert!(outcome.interrupted && outcome.frames == 0 && outcome.steps > 0);
+        assert_eq!(checkpoint::load(&saved).unwrap().unwrap().step, outcome.steps);
+    });
+}
+
+#[test]
+fn the_first_frame_that_is_not_finite_ends_the_run_and_is_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    for (threads, bad) in [(1, f32::NAN), (2, f32::INFINITY), (3, f32::NAN)] {
+        let path = folder.path().join(format!("{threads}.h5"));
+        let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+        let p = Parameters { steps_per_frame: 2, ..parameters() };
+        // The file holds the first frame. The state after it has a bad value in row 20, column 30, and the bad
+        // values spread by a cell with every step.
+        let mut start = Start { step: 2, ..Start::initial(p.clone()) };
+        start.u[20 * 33 + 30] = bad;
+        let mut file = writer(&path, &p, SyncLevel::None, None);
+        file.append(&start.v, Stamp::default()).unwrap();
+        let run = unstored(start, threads, &progress, &interrupt, &accounts);
+        let outcome = Run { writer: Some(file), ..run }.run().unwrap();
+        let NotFinite { frame, step, row, col, .. } = outcome.not_finite.unwrap();
+        assert_eq!((frame, step, row, col), (1, 4, 18, 28));
+        assert!(!outcome.interrupted && outcome.frames == 0);
+        assert_eq!(outcome.summary.unwrap().stored_frames, 1);
+    }
+}
+
+#[test]
+fn frames_that_are_not_finite_are_stored_if_they_are_not_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+    let mut start = Start::initial(parameters());
+    start.u[7] = f32::NAN;
+    let file = writer(&path, &start.parameters, SyncLevel::None, None);
+    let run = unstored(start, 2, &progress, &interrupt, &accounts);
+    let outcome = Run { writer: Some(file), check_finite: false, ..run }.run().unwrap();
+    assert_eq!((outcome.not_finite, outcome.frames), (None, 3));
+    assert!(frames(&path)[2].iter().any(|v| v.is_nan()));
+}

@@ -1,0 +1,98 @@
+//! Runs of the program, for the tests.
+
+#![allow(dead_code, reason = "every test file uses a part of this")]
+
+use anabranch_store::Reader;
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// The program in `folder`, with these arguments and without settings from the environment.
+pub fn program(folder: &Path, args: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gray-scott"));
+    command.args(args.split_whitespace()).current_dir(folder).env_remove("ANABRANCH_NUM_THREADS");
+    command
+}
+
+/// Starts the program in `folder`.
+pub fn start(folder: &Path, args: &str) -> Child {
+    program(folder, args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+/// Runs the program in `folder` to its end.
+pub fn run(folder: &Path, args: &str) -> Output {
+    start(folder, args).wait_with_output().expect("the program ends")
+}
+
+/// Runs the program, which must succeed, and returns its standard error.
+pub fn succeed(folder: &Path, args: &str) -> String {
+    let output = run(folder, args);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{args}: {text}");
+    text
+}
+
+/// Runs the program, which must fail with this status, and returns its standard error.
+pub fn fail(folder: &Path, args: &str, status: i32) -> String {
+    let output = run(folder, args);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{args}: {text}");
+    assert!(text.contains("error: "), "{text}");
+    text
+}
+
+/// All frames of a complete file.
+pub fn frames(path: PathBuf) -> Vec<Vec<f32>> {
+    let reader = Reader::open(path).unwrap();
+    assert!(reader.is_complete().unwrap());
+    (0..reader.frames()).map(|i| reader.read_frame(i).unwrap().into_raw_vec_and_offset().0).collect()
+}
+
+pub fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Sends a signal to a run.
+#[cfg(unix)]
+pub fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Waits until `ready`, for a minute at most.
+pub fn wait_until(what: &str, ready: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !ready() {
+        assert!(began.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits for the end of a run, for a minute at most.
+pub fn end(mut child: Child) -> Output {
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("the program did not end within a minute");
+        }
+        sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Waits until this many frames are stored in a file that is being written.
+#[cfg(unix)]
+pub fn wait_for_frames(path: &Path, frames: u64) {
+    let stored = || Reader::open(path).and_then(|reader| reader.stored_frames()).unwrap_or(0);
+    wait_until("the frames are stored", || stored() >= frames);
+}
