@@ -11,13 +11,17 @@ use crate::{
         slot::{Patience, Slot},
     },
     sync::{
-        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        atomic::{AtomicUsize, Ordering::*},
         thread,
     },
     team::barrier::Barrier,
-    thread_pool::sleep::Sleep,
+    thread_pool::{
+        search::{Work, search},
+        sleep::Sleep,
+    },
 };
 use loom::{cell::UnsafeCell, sync::Arc};
+use std::time::Duration;
 
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -151,59 +155,72 @@ fn every_unit_is_claimed_once() {
     }
 }
 
-/// A worker that finds no work sleeps, and the publisher wakes it. If a wake-up were lost, loom would report a deadlock.
-#[test]
-fn no_wake_up_is_lost() {
-    model(|| {
-        let sleep = Arc::new(Sleep::new(1));
-        let work = Arc::new(AtomicBool::new(false));
+/// Pieces of work for one worker, which ends when it has done all of them.
+struct Pieces {
+    sleep: Sleep,
+    published: AtomicUsize,
+    /// Changed by the worker.
+    done: AtomicUsize,
+    all: usize,
+}
+
+impl Pieces {
+    /// Publishes all pieces, with a wake-up for each, while a worker runs its loop. If a wake-up were lost, loom would report a
+    /// deadlock.
+    fn are_done(all: usize) {
+        let pieces = Arc::new(Self {
+            sleep: Sleep::new(1),
+            published: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+            all,
+        });
         let worker = {
-            let (sleep, work) = (Arc::clone(&sleep), Arc::clone(&work));
+            let pieces = Arc::clone(&pieces);
             thread::spawn(move || {
-                sleep.register(0);
-                sleep.start_search();
-                while !work.load(Acquire) {
-                    sleep.sleep(0, || work.load(Acquire));
-                }
-                sleep.end_search(|| false);
+                pieces.sleep.register(0);
+                search(&pieces.sleep, 0, Duration::ZERO, &*pieces);
             })
         };
-        work.store(true, Release);
-        sleep.wake_one();
+        for _ in 0..all {
+            pieces.published.fetch_add(1, Release);
+            pieces.sleep.wake_one();
+        }
         worker.join().unwrap();
-    });
+        assert_eq!(pieces.done.load(Relaxed), all);
+    }
+}
+
+impl Work for Pieces {
+    const KINDS: usize = 1;
+
+    fn help(&self, _: usize) -> bool {
+        let found = self.is_left();
+        if found {
+            self.done.fetch_add(1, Relaxed);
+            self.sleep.end_search(|| self.is_left());
+        }
+        found
+    }
+
+    fn is_left(&self) -> bool {
+        self.published.load(Acquire) > self.done.load(Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.done.load(Relaxed) == self.all
+    }
+}
+
+/// A worker that finds no work sleeps, and the publisher wakes it.
+#[test]
+fn no_wake_up_is_lost() {
+    model(|| Pieces::are_done(1));
 }
 
 /// Two pieces of work, and at most one wake-up for each. Both are done although a publisher that sees a searcher wakes no worker.
 #[test]
-fn work_that_a_searcher_leaves_is_found_by_another() {
-    model(|| {
-        let sleep = Arc::new(Sleep::new(1));
-        let work = Arc::new(AtomicUsize::new(0));
-        let worker = {
-            let (sleep, work) = (Arc::clone(&sleep), Arc::clone(&work));
-            thread::spawn(move || {
-                sleep.register(0);
-                sleep.start_search();
-                let mut done = 0;
-                while done < 2 {
-                    if work.load(Acquire) > done {
-                        done += 1;
-                        sleep.end_search(|| work.load(Acquire) > done);
-                        sleep.start_search();
-                    } else {
-                        sleep.sleep(0, || work.load(Acquire) > done);
-                    }
-                }
-                sleep.end_search(|| false);
-            })
-        };
-        for _ in 0..2 {
-            work.fetch_add(1, Release);
-            sleep.wake_one();
-        }
-        worker.join().unwrap();
-    });
+fn work_that_a_searcher_leaves_is_found_later() {
+    model(|| Pieces::are_done(2));
 }
 
 /// A record belongs to one thread at a time (loom reports a race if not), each thread sees the contents that the former one left, and

@@ -1,6 +1,6 @@
 //! Models of how halves are offered, stolen, taken back and waited for: see `crate::models`.
 
-use super::{half::Head, latch::Outcome, offers::Offers};
+use super::{half::Head, latch::Outcome, offers::Offers, wait::wait};
 use crate::{
     held::HeldValues,
     models::model,
@@ -9,9 +9,13 @@ use crate::{
         atomic::{Ordering::*, fence},
         thread,
     },
-    thread_pool::sleep::Sleep,
+    thread_pool::{
+        search::{Work, search},
+        sleep::Sleep,
+    },
 };
 use loom::sync::Arc;
+use std::{cell::Cell, time::Duration};
 
 type Part = Box<dyn FnOnce() + Send>;
 
@@ -63,21 +67,15 @@ impl Piece {
         offers.offer(cell, self.pointer());
     }
 
-    fn await_outcome(&self) -> Outcome {
+    fn await_outcome(&self, offers: &Offers) -> Outcome {
         // SAFETY: it was offered, so it is prepared.
-        let latch = unsafe { &(*Head::share(self.pointer())).latch };
-        latch.announce();
-        loop {
-            match latch.outcome() {
-                Some(outcome) => return outcome,
-                None => thread::park(),
-            }
-        }
+        let share = unsafe { &*Head::share(self.pointer()) };
+        wait(offers, &Sleep::new(0), share, false, |_| unreachable!("this thread does not help"))
     }
 
     /// Gets an offered half back and runs it if no thief has, as a join does.
     fn reclaim(&self, offers: &Offers, cell: usize) {
-        if offers.take_back(cell, self.pointer()) || self.await_outcome() == Outcome::Returned {
+        if offers.take_back(cell, self.pointer()) || self.await_outcome(offers) == Outcome::Returned {
             // SAFETY: this thread alone has it.
             unsafe { Self::run(self.pointer()) };
         }
@@ -162,24 +160,46 @@ fn a_thread_that_waits_runs_descendants_only() {
             } else {
                 // SAFETY: it was offered, so it is prepared.
                 let share = unsafe { &*Head::share(half.pointer()) };
-                share.latch.announce();
-                if share.thief().is_none() {
-                    // The thief may wake us for an offer.
-                    thread::park();
-                }
-                if let Some(cell) = share.thief()
-                    && let Some(stolen) = offers.steal_descendant(share, cell)
-                {
+                let run = |stolen| {
                     assert_eq!(stolen, inner.pointer());
                     // SAFETY: it was just stolen.
                     unsafe { Head::run(stolen, 1, || ()) };
-                }
-                assert_ne!(half.await_outcome(), Outcome::Returned);
+                };
+                let outcome = wait(&offers, &Sleep::new(0), share, true, run);
+                assert_ne!(outcome, Outcome::Returned);
             }
             half.leave();
         };
         run_all([Box::new(thief) as Part, Box::new(owner)]);
     });
+}
+
+/// A worker that runs one half.
+struct Thief<'a> {
+    offers: &'a Offers,
+    sleep: &'a Sleep,
+    ran: &'a Cell<bool>,
+}
+
+impl Work for Thief<'_> {
+    const KINDS: usize = 1;
+
+    fn help(&self, _: usize) -> bool {
+        let Some(stolen) = self.offers.steal(0) else { return false };
+        self.sleep.end_search(|| self.offers.any());
+        // SAFETY: it was just stolen.
+        unsafe { Head::run(stolen, 0, || ()) };
+        self.ran.set(true);
+        true
+    }
+
+    fn is_left(&self) -> bool {
+        self.offers.any()
+    }
+
+    fn is_over(&self) -> bool {
+        self.ran.get()
+    }
 }
 
 /// The owner relies on the worker to run the half. If a wake-up were lost, loom would report a deadlock.
@@ -191,22 +211,15 @@ fn an_offer_wakes_a_sleeper() {
             let (offers, sleep) = (Arc::clone(&offers), Arc::clone(&sleep));
             move || {
                 sleep.register(0);
-                sleep.start_search();
-                loop {
-                    if let Some(stolen) = offers.steal(0) {
-                        sleep.end_search(|| offers.any());
-                        // SAFETY: it was just stolen.
-                        return unsafe { Head::run(stolen, 0, || ()) };
-                    }
-                    sleep.sleep(0, || offers.any());
-                }
+                let ran = Cell::new(false);
+                search(&sleep, 0, Duration::ZERO, &Thief { offers: &offers, sleep: &sleep, ran: &ran });
             }
         };
         let owner = move || {
             let half = Piece::new(None);
             half.offer(&offers, 1);
             sleep.wake_one();
-            assert_ne!(half.await_outcome(), Outcome::Returned);
+            assert_ne!(half.await_outcome(&offers), Outcome::Returned);
             half.leave();
         };
         run_all([Box::new(worker) as Part, Box::new(owner)]);

@@ -4,18 +4,19 @@ use super::{
     half::{Head, Share},
     latch::Outcome,
     local::Local,
+    offers::Offers,
     steal,
 };
 use crate::{
     sync::{pause, thread},
-    thread_pool::state::PoolState,
+    thread_pool::sleep::Sleep,
 };
 
 /// How often the owner looks for the outcome before it counts as idle.
-const FIRST_LOOKS: usize = 50;
+const FIRST_LOOKS: usize = if cfg!(loom) { 0 } else { 50 };
 /// How often it looks while it counts as idle: first spinning, then giving up its processor in between. After that it sleeps.
-const SPINS: usize = 500;
-const LOOKS: usize = SPINS + 5;
+const SPINS: usize = if cfg!(loom) { 0 } else { 500 };
+const LOOKS: usize = if cfg!(loom) { 1 } else { SPINS + 5 };
 
 /// Reclaims a half that was offered. Returns whether the caller must run it; otherwise a thief has run it. While it waits, the
 /// thread may run halves that descend from this one, if `help` allows it.
@@ -36,7 +37,9 @@ pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
         let share = unsafe { &*Head::share(half) };
         // If the process was forked since the half was stolen, the thief is in the parent, and the half is lost here.
         pool.expect_not_forked();
-        Some(wait(pool, share, cell, help))
+        // SAFETY: `wait` calls it with a half that this thread has just stolen.
+        let run = |half| unsafe { steal::run(pool, half, cell) };
+        Some(wait(&pool.offers, &pool.sleep, share, help, run))
     };
     // SAFETY: no other thread has the half: it was taken back, or has an outcome.
     unsafe { half.clear() };
@@ -47,8 +50,15 @@ pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
     !matches!(outcome, Some(Outcome::Long | Outcome::Short))
 }
 
-/// Waits for the outcome of a half that was stolen.
-fn wait(pool: &PoolState, share: &Share, cell: usize, help: bool) -> Outcome {
+/// Waits for the outcome of a half that was stolen. Meanwhile steals halves that descend from it, if `help` allows it, and calls
+/// `run` with each.
+pub(super) fn wait(
+    offers: &Offers,
+    sleep: &Sleep,
+    share: &Share,
+    help: bool,
+    run: impl Fn(*const Head),
+) -> Outcome {
     for _ in 0..FIRST_LOOKS {
         if let Some(outcome) = share.latch.outcome() {
             return outcome;
@@ -56,10 +66,9 @@ fn wait(pool: &PoolState, share: &Share, cell: usize, help: bool) -> Outcome {
         pause();
     }
     loop {
-        match wait_for_event(pool, share, help) {
+        match wait_for_event(offers, sleep, share, help) {
             Event::Outcome(outcome) => return outcome,
-            // SAFETY: this thread has just stolen it.
-            Event::Descendant(half) => unsafe { steal::run(pool, half, cell) },
+            Event::Descendant(half) => run(half),
         }
     }
 }
@@ -70,7 +79,7 @@ enum Event {
     Descendant(*const Head),
 }
 
-fn wait_for_event(pool: &PoolState, share: &Share, help: bool) -> Event {
+fn wait_for_event(offers: &Offers, sleep: &Sleep, share: &Share, help: bool) -> Event {
     let mut waiting = None;
     let mut looks = 0;
     loop {
@@ -78,42 +87,44 @@ fn wait_for_event(pool: &PoolState, share: &Share, help: bool) -> Event {
             return Event::Outcome(outcome);
         }
         if help && let Some(thief) = share.thief() {
-            waiting.get_or_insert_with(|| Waiting::new(pool, thief));
-            if let Some(half) = pool.offers.steal_descendant(share, thief) {
+            waiting.get_or_insert_with(|| Waiting::new(offers, sleep, thief));
+            if let Some(half) = offers.steal_descendant(share, thief) {
                 return Event::Descendant(half);
             }
         }
         looks += 1;
-        match looks {
-            ..SPINS => pause(),
-            SPINS..LOOKS => thread::yield_now(),
-            LOOKS => share.latch.announce(),
-            _ => {
-                thread::park();
-                // The thief may have taken back the offer that it woke this thread for. It will make further ones.
-                looks = SPINS;
-            }
+        if looks < SPINS {
+            pause();
+        } else if looks < LOOKS {
+            thread::yield_now();
+        } else if looks == LOOKS {
+            share.latch.announce();
+        } else {
+            thread::park();
+            // The thief may have taken back the offer that it woke this thread for. It will make further ones.
+            looks = SPINS;
         }
     }
 }
 
 /// Counts the calling thread as idle, for offers of the thief, until it is dropped.
 struct Waiting<'p> {
-    pool: &'p PoolState,
+    offers: &'p Offers,
+    sleep: &'p Sleep,
     thief: usize,
 }
 
 impl<'p> Waiting<'p> {
-    fn new(pool: &'p PoolState, thief: usize) -> Self {
-        pool.offers.count_waiter(thief, true);
-        pool.sleep.count_waiter(true);
-        Self { pool, thief }
+    fn new(offers: &'p Offers, sleep: &'p Sleep, thief: usize) -> Self {
+        offers.count_waiter(thief, true);
+        sleep.count_waiter(true);
+        Self { offers, sleep, thief }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.pool.offers.count_waiter(self.thief, false);
-        self.pool.sleep.count_waiter(false);
+        self.offers.count_waiter(self.thief, false);
+        self.sleep.count_waiter(false);
     }
 }

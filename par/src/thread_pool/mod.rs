@@ -6,7 +6,8 @@
 //! environment.rs  settings from environment variables
 //! policy.rs       how threads wait
 //! error.rs        the errors of building a pool
-//! worker.rs       the main loop of a worker
+//! worker.rs       the kinds of work of a worker
+//! search.rs       the loop of a worker
 //! sleep.rs        how idle workers fall asleep and are woken
 //! state.rs        the state that workers and users share
 //! global.rs       the pool for threads that work for no other
@@ -19,6 +20,7 @@ mod environment;
 mod error;
 mod global;
 mod policy;
+pub(crate) mod search;
 pub(crate) mod sleep;
 pub(crate) mod state;
 mod worker;

@@ -32,7 +32,7 @@
 //! | `Sleeper::asleep` | set by its worker; cleared by whichever thread swaps it to false first, and only that thread corrects `idle` | all threads |
 //! | `Sleeper::thread` | its worker, once, before it first sleeps | threads that have swapped `asleep` to false |
 //!
-//! Loom checks that no wake-up is lost (`no_wake_up_is_lost`, `work_that_a_searcher_leaves_is_found_by_another` in `models.rs`;
+//! Loom checks that no wake-up is lost (`no_wake_up_is_lost`, `work_that_a_searcher_leaves_is_found_later` in `models.rs`;
 //! `an_offer_wakes_a_sleeper` in `join/models.rs`). The pattern is that of an
 //! [eventcount](https://www.1024cores.net/home/lock-free-algorithms/eventcounts): prepare to wait, look again, commit. rayon's
 //! [`sleep/README.md`](https://github.com/rayon-rs/rayon/blob/main/rayon-core/src/sleep/README.md) tells a similar protocol with

@@ -1,61 +1,69 @@
-//! The main loop of a worker. It knows every kind of work, and only the builder knows it.
+//! The work of a worker. This file knows every kind of work, and only the builder knows it.
 //!
-//! A worker looks in turn for an open region, a half of a join, a job that it alone may run, and a job from the queue. Every
-//! kind has its turn, so none can keep the others waiting forever. A worker that finds nothing spins and then sleeps
-//! ([`sleep`](super::sleep)).
+//! A worker looks in turn for an open region, a half of a join, a job that it alone may run, and a job from the queue. The loop
+//! around that is in [`search`](super::search()).
 
-use super::state::PoolState;
+use super::{
+    search::{Work, search},
+    state::PoolState,
+};
 use crate::{
     current,
     denormals::control,
     jobs::{deferred, run},
-    join, region, sync,
+    join, region,
 };
-use std::time::Instant;
 
 /// Works until the pool is stopped and its queue is empty.
 pub(super) fn main_loop(pool: &PoolState, index: usize) {
     let _installed = current::install(pool);
     control::reset();
-    pool.as_worker(index, || join::local::in_session(pool, || look_for_work(pool, index)));
+    pool.as_worker(index, || {
+        join::local::in_session(pool, || search(&pool.sleep, index, pool.spin, &Worker { pool, index }))
+    });
 }
 
-fn look_for_work(pool: &PoolState, index: usize) {
-    let kinds = [help_in_region, join::steal::help, run_own_job, run_queued_jobs];
-    pool.sleep.start_search();
-    let mut idle_since = None;
-    loop {
-        let mut found = false;
-        for help in kinds {
-            if !help(pool, index) {
-                continue;
-            }
-            found = true;
-            // Before the next search: a deferred job may block, and a publisher wakes no other worker while one searches.
-            deferred::run_pending();
-            if pool.check_fork().is_err() {
-                // The work was to fork, and this is the child. Everything that is left belongs to the parent.
-                return;
-            }
-            pool.sleep.start_search();
-        }
-        if found {
-            idle_since = None;
-        } else if pool.is_stopping() && pool.jobs.close(index) {
-            // `close` looks at the queue after `is_stopping`, so jobs that were queued before the stop have been run.
-            break;
-        } else {
-            idle(pool, index, &mut idle_since);
+/// The work of a pool, as one of its workers sees it.
+struct Worker<'p> {
+    pool: &'p PoolState,
+    index: usize,
+}
+
+impl Work for Worker<'_> {
+    const KINDS: usize = 4;
+
+    #[inline]
+    fn help(&self, kind: usize) -> bool {
+        match kind {
+            0 => region::helper::help(self.pool),
+            1 => join::steal::help(self.pool, self.index),
+            2 => run_own_job(self.pool, self.index),
+            _ => run_queued_jobs(self.pool, self.index),
         }
     }
-    pool.sleep.end_search(|| pool.has_work());
+
+    fn goes_on(&self) -> bool {
+        // Before the next search: a deferred job may block, and a publisher wakes no other worker while one searches.
+        deferred::run_pending();
+        // If the work was to fork, and this is the child, everything that is left belongs to the parent.
+        self.pool.check_fork().is_ok()
+    }
+
+    fn is_left(&self) -> bool {
+        self.pool.has_work()
+    }
+
+    fn keeps_awake(&self) -> bool {
+        self.pool.has_work() || self.pool.jobs.has_own(self.index) || self.pool.is_stopping()
+    }
+
+    fn is_over(&self) -> bool {
+        // `close` looks at the queue after `is_stopping`, so jobs that were queued before the stop have been run.
+        self.pool.is_stopping() && self.pool.jobs.close(self.index)
+    }
 }
 
 // Each of these ends the worker's search if it finds work, and returns whether it did.
-
-fn help_in_region(pool: &PoolState, _index: usize) -> bool {
-    region::helper::help(pool)
-}
 
 /// Runs the oldest job in the queue, and then the jobs behind it while there is nothing else to do.
 fn run_queued_jobs(pool: &PoolState, index: usize) -> bool {
@@ -83,16 +91,4 @@ fn run_own_job(pool: &PoolState, index: usize) -> bool {
     pool.sleep.end_search(|| pool.has_work());
     job.run();
     true
-}
-
-/// Spins for a while; then sleeps until there is work.
-fn idle(pool: &PoolState, index: usize, since: &mut Option<Instant>) {
-    let since = since.get_or_insert_with(Instant::now);
-    for _ in 0..16 {
-        sync::pause();
-    }
-    if since.elapsed() >= pool.spin {
-        pool.sleep.sleep(index, || pool.has_work() || pool.jobs.has_own(index) || pool.is_stopping());
-        *since = Instant::now();
-    }
 }

@@ -1,0 +1,71 @@
+//! The loop of a worker, apart from the kinds of work: it searches, works, and sleeps when it finds nothing for a while.
+//!
+//! [`worker`](super::worker) gives it the work of a pool. Loom checks the loop with small work of its own, in `models.rs` and
+//! `join/models.rs`.
+
+use super::sleep::Sleep;
+use crate::sync;
+use std::time::{Duration, Instant};
+
+/// How often a worker pauses before it looks at the clock.
+const PAUSES: usize = if cfg!(loom) { 0 } else { 16 };
+
+/// What one worker looks for.
+pub(crate) trait Work {
+    /// How many kinds of work there are. Every kind has its turn, so none can keep the others waiting forever.
+    const KINDS: usize;
+
+    /// Looks for work of this kind. If there is some, ends the worker's search, does the work and returns `true`.
+    fn help(&self, kind: usize) -> bool;
+
+    /// Is called after work, before the next search. Returns whether the worker goes on. If not, the loop ends at once.
+    fn goes_on(&self) -> bool {
+        true
+    }
+
+    /// Whether there is work that any worker may do.
+    fn is_left(&self) -> bool;
+
+    /// Whether this worker must not sleep.
+    fn keeps_awake(&self) -> bool {
+        self.is_left()
+    }
+
+    /// Whether the worker, which has found nothing, ends.
+    fn is_over(&self) -> bool;
+}
+
+/// Searches and works until the work is over. A worker that has found nothing for the time `spin` sleeps.
+pub(crate) fn search<W: Work>(sleep: &Sleep, worker: usize, spin: Duration, work: &W) {
+    sleep.start_search();
+    let mut idle_since = None;
+    loop {
+        let mut found = false;
+        for kind in 0..W::KINDS {
+            if !work.help(kind) {
+                continue;
+            }
+            found = true;
+            if !work.goes_on() {
+                return;
+            }
+            sleep.start_search();
+        }
+        if found {
+            idle_since = None;
+            continue;
+        }
+        if work.is_over() {
+            break;
+        }
+        let since = idle_since.get_or_insert_with(Instant::now);
+        for _ in 0..PAUSES {
+            sync::pause();
+        }
+        if since.elapsed() >= spin {
+            sleep.sleep(worker, || work.keeps_awake());
+            *since = Instant::now();
+        }
+    }
+    sleep.end_search(|| work.is_left());
+}
