@@ -58,9 +58,7 @@ fn fill(adding: Adding) -> Result<Histogram, Error> {
         let samples = rt.buffer::<u32, 1>([SAMPLES]);
         rt.task("measure").once().write(&samples, all()).host(move |(samples,)| {
             sleep(Duration::from_millis(4 * (INSTRUMENTS - instrument) as u64)); // the first is the slowest
-            for i in 0..SAMPLES {
-                samples[[i]] = reading(instrument, i);
-            }
+            samples.fill_with(|[i]| reading(instrument, i));
         })?;
         let task = rt.task("add").once().read(&samples, all());
         let add = move |(samples, histogram): (&ReadView<u32, 1>, &mut Histogram)| {

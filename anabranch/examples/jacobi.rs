@@ -100,7 +100,7 @@ fn smooth(
             for [y, x] in tile.points() {
                 let mean =
                     0.25 * (field[[y - 1, x]] + field[[y + 1, x]] + field[[y, x - 1]] + field[[y, x + 1]]);
-                next[[y, x]] = mean;
+                next.set([y, x], mean);
                 residual.combine([], (mean - field[[y, x]]).abs());
             }
         })

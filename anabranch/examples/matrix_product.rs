@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
 fn fill_diagonal(rt: &Runtime, matrix: &Buffer<f32, 2>, value: f32) -> Result<TaskHandle, Error> {
     rt.task("fill diagonal").over([N, N]).write(matrix, one_to_one()).kernel(move |tile, (matrix,)| {
         for [y, x] in tile.points() {
-            matrix[[y, x]] = if y == x { value } else { 0.0 };
+            matrix.set([y, x], if y == x { value } else { 0.0 });
         }
     })
 }

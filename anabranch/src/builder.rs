@@ -70,6 +70,42 @@ impl Builder {
         self
     }
 
+    /// Checks that tasks write what they declared to [write](crate::interface::TaskBuilder::write), all of it, and do not read
+    /// it before.
+    ///
+    /// Before a task runs, the runtime fills the region with a pattern, in floating-point numbers a NaN. A task fails if
+    /// elements have the pattern afterwards, or are NaN that were computed from it; the failure names the task, the buffer and
+    /// the elements. Such a task is wrong in any build: without the check it sees whatever the memory held before, which depends
+    /// on the time at which earlier tasks ended if the buffer has [versions](crate::Buffer::with_versions).
+    ///
+    /// Elements of 8 bytes or multiples of that, and `f32`, are found one by one; of smaller elements, only several together,
+    /// because a task may write a few bytes with the pattern by chance. Not found are: elements of types in which not all bytes
+    /// are values, such as `bool`; and elements of integer types that a task computes from others that it read, except for sums
+    /// with small numbers.
+    ///
+    /// The default is the value of the environment variable `ANABRANCH_CHECKED` (`0`, `1`, `true` or `false`), or else on if this
+    /// crate is compiled with debug assertions, as in the profile `dev`. Every region is then written and read once more. When
+    /// it is off, it costs nothing.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::builder().checked(true).build()?;
+    /// let u = rt.buffer::<f64, 1>([10]).named("u");
+    /// rt.task("fill").over([10]).chunks(2).write(&u, one_to_one()).kernel(|tile, (u,)| {
+    ///     for [i] in tile.points().filter(|&[i]| i != 7) {
+    ///         u.set([i], 1.0);
+    ///     }
+    /// })?;
+    /// let error = rt.wait().unwrap_err().to_string();
+    /// assert!(error.contains("it left [7..8] of buffer \"u\" unwritten in chunk [5..10]"), "{error}");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn checked(mut self, checked: bool) -> Self {
+        self.settings.checked = Some(checked);
+        self
+    }
+
     /// Runs tasks in an order drawn from a seed, one at a time, on the threads that submit and wait. A test can so repeat the
     /// order that brought a bug to light. If several threads submit, their interleaving is not part of the seed.
     pub fn seeded(mut self, seed: u64) -> Self {

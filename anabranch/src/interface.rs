@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use anabranch::{
-//!     interface::{Append, Once, TaskBuilder, Write},
+//!     interface::{Append, Once, TaskBuilder, Update},
 //!     prelude::*,
 //! };
 //!
@@ -17,7 +17,7 @@
 //!     buffer: &Buffer<f64, 1>,
 //! ) -> TaskBuilder<'rt, 0, Once, L::Longer>
 //! where
-//!     L: Append<Write<f64, 1, Whole>>,
+//!     L: Append<Update<f64, 1, Whole>>,
 //! {
 //!     task.update(buffer, all())
 //! }
@@ -33,7 +33,7 @@
 //! | part of the interface | types and traits |
 //! |---|---|
 //! | building a task | [`NewTask`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Collective`] |
-//! | accesses to buffers | [`Read`], [`Write`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
+//! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`] |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
 //! | results of host functions | [`HostResult`] |
@@ -49,7 +49,7 @@ pub use crate::{
         host_object::ObjectCapture,
     },
     submit::{
-        access::{Access, KernelAccess, Read, Write},
+        access::{Access, KernelAccess, Read, Update, Write},
         access_list::{AccessList, Append, KernelAccessList},
         capture::{Capture, CaptureMode, Captures, Copies, Fenceable, Moves},
         declaration::Declaration,

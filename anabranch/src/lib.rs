@@ -51,7 +51,8 @@
 //! - *Reductions* have the same bits on any number of threads, also sums of floating-point numbers: values are combined in the
 //!   order of the index space, in a tree whose shape does not depend on the threads.
 //! - *No silent error*: a wrong declaration is an [`Error`] that names task, buffer, region and source line. A kernel that
-//!   leaves its declared region fails its task. Waiting inside a task is an error, not a deadlock.
+//!   leaves its declared region fails its task; in builds with debug assertions, also one that does not write all that it
+//!   declared to [write](Builder::checked). Waiting inside a task is an error, not a deadlock.
 //! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write. Tasks that need this
 //!   data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the failure; for a task in a
 //!   [group](TaskGroup), the next wait of this group, and no other. A complete overwrite heals a buffer.
@@ -71,6 +72,7 @@
 //! # Features
 //! - `print` (on by default): drawings of recorded graphs. Without it `ANABRANCH_PRINT_GRAPHS` is an error, and there is no
 //!   `Runtime::task_graph`.
+//! - `num-complex`: buffers of the complex numbers of `num-complex`, and their [`sum`] as a reduction.
 //!
 //! # Logging
 //! Warnings (a task that runs for long, a standstill, too many waits, idle threads) and spans of tasks and waits go through
@@ -106,7 +108,7 @@ pub use self::{
         host_object::HostObject,
         initial::Initial,
         snapshot::Snapshot,
-        view::{ReadView, WriteView},
+        view::{ReadView, UpdateView, WriteView},
     },
     error::{Cause, DeclarationError, Error, Failure, Failures, Mistake},
     execute::{Status, TaskHandle},
@@ -127,12 +129,14 @@ pub use anabranch_grid as grid;
 pub use anabranch_par::{self as par, CancellationToken};
 pub use bytemuck;
 pub use ndarray;
+#[cfg(feature = "num-complex")]
+pub use num_complex;
 
 /// The names that most programs use.
 pub mod prelude {
     pub use crate::{
         Buffer, CancellationToken, Error, HostObject, ReadView, Runtime, Snapshot, Status, TaskGroup,
-        TaskHandle, Tile, WriteView, and, exclusive,
+        TaskHandle, Tile, UpdateView, WriteView, and, exclusive,
         grid::{
             Extent, GridBox, Point, Region, all, even_split, fixed, mapper, neighborhood, one_to_one,
             permuted, slice, transposed,

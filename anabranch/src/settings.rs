@@ -14,6 +14,9 @@ const PRINT_GRAPHS: &str = "ANABRANCH_PRINT_GRAPHS";
 /// The number of nodes of a dry run.
 const DRY_RUN_NODES: &str = "ANABRANCH_DRY_RUN_NODES";
 
+/// Whether tasks are checked for elements that they declared to write and did not.
+const CHECKED: &str = "ANABRANCH_CHECKED";
+
 /// The range of the number of nodes, in words.
 const NODES: &str = "a number from 1 to 4096";
 
@@ -27,6 +30,7 @@ pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) seed: Option<u64>,
     pub(crate) patience: Duration,
+    pub(crate) checked: Option<bool>,
     pub(crate) record: RecordSettings,
 }
 
@@ -58,6 +62,7 @@ impl Default for Settings {
             name: "anabranch-".into(),
             seed: None,
             patience: Duration::from_secs(10),
+            checked: None,
             record: RecordSettings::default(),
         }
     }
@@ -75,7 +80,21 @@ impl Settings {
             let wrong = || out_of_range(DRY_RUN_NODES, nodes.display(), NODES);
             self.record.nodes = Some(number.ok_or_else(wrong)?);
         }
+        if self.checked.is_none()
+            && let Some(checked) = variable(CHECKED)
+        {
+            self.checked = Some(match checked.to_str() {
+                Some("0" | "false") => false,
+                Some("1" | "true") => true,
+                _ => return Err(out_of_range(CHECKED, checked.display(), "0, 1, true or false")),
+            });
+        }
         Ok(self)
+    }
+
+    /// Whether tasks are checked: by default in builds with debug assertions.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.checked.unwrap_or(cfg!(debug_assertions))
     }
 
     /// Checks the settings and returns the number of compute threads.

@@ -176,6 +176,40 @@ fn a_buffer_larger_than_memory_is_named() {
     );
 }
 
+/// The figures do not wrap, and the error does not panic under a lock of the runtime.
+#[test]
+fn a_buffer_with_more_bytes_than_any_number_is_named() {
+    let rt = common::runtime(2);
+    let huge = rt.buffer::<f64, 3>([usize::MAX; 3]).named("huge");
+    rt.task("fill").once().write(&huge, all()).host(|(huge,)| huge.fill(0.0)).unwrap();
+    let error = rt.wait().unwrap_err().to_string();
+    assert!(error.contains(&format!("no memory for buffer \"huge\": {} bytes", u128::MAX)), "{error}");
+    rt.task("rows").over([usize::MAX; 3]).chunks(3).write(&huge, one_to_one()).kernel(|_, _| ()).unwrap();
+    assert!(rt.wait().unwrap_err().to_string().contains("no memory for buffer \"huge\""));
+    let wide = rt.buffer::<u8, 2>([usize::MAX; 2]);
+    rt.task("tiles")
+        .over([usize::MAX; 2])
+        .tiles(1, 1)
+        .chunks(4)
+        .write(&wide, one_to_one())
+        .kernel(|_, _| ())
+        .unwrap();
+    assert!(rt.wait().is_err());
+}
+
+#[test]
+fn a_snapshot_of_an_empty_array_has_its_shape() {
+    let rt = common::runtime(2);
+    let empty = rt.buffer_from(&ndarray::Array3::<f32>::zeros((0, 4, 5))).unwrap();
+    assert_eq!(rt.fence(&empty).unwrap().wait().unwrap().into_array().dim(), (0, 4, 5));
+    let never_written = rt.buffer::<f32, 2>([7, 0]);
+    assert_eq!(rt.fence(&never_written).unwrap().wait().unwrap().extent(), Extent([7, 0]));
+    let full = rt.buffer_from(&ndarray::Array2::<f32>::zeros((4, 5))).unwrap();
+    let part = rt.fence(&full.part(GridBox::new([1, 2], [1, 5]))).unwrap().wait().unwrap();
+    assert_eq!((part.range(), part.as_slice().len()), (GridBox::new([1, 2], [1, 5]), 0));
+    assert_eq!(rt.drain(empty.capture()).unwrap().into_array().dim(), (0, 4, 5));
+}
+
 #[test]
 fn fencing_a_buffer_without_memory_names_it() {
     let rt = common::runtime(2);

@@ -22,7 +22,7 @@ fn an_access_outside_the_declared_region_fails_the_task() {
             .write(&u2, one_to_one())
             .kernel(|tile, (u, u2)| {
                 for [i] in tile.points() {
-                    u2[[i]] = u[[i]] + u[[i + 1]];
+                    u2.set([i], u[[i]] + u[[i + 1]]);
                 }
             })
             .unwrap();

@@ -44,7 +44,7 @@ fn a_loop_in_a_kernel_adds_no_thread() {
             .kernel(move |tile, (out,)| {
                 (0..8).par().for_each(|_| note(&inside));
                 for i in tile.along(0) {
-                    out[[i]] = (0..=i).par().map(|k| k as f64).sum();
+                    out.set([i], (0..=i).par().map(|k| k as f64).sum());
                 }
             })
             .unwrap();

@@ -12,7 +12,7 @@ fn program(rt: &Runtime) -> Result<(Vec<f64>, f64, u64), Error> {
         rt.task("smooth").over([64]).read(&u, neighborhood([1])).write(&u2, one_to_one()).kernel(
             |tile, (u, u2)| {
                 for [i] in tile.points() {
-                    u2[[i]] = 0.5 * (u[[i.saturating_sub(1)]] + u[[(i + 1).min(63)]]);
+                    u2.set([i], 0.5 * (u[[i.saturating_sub(1)]] + u[[(i + 1).min(63)]]));
                 }
             },
         )?;

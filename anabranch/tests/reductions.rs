@@ -120,7 +120,7 @@ fn each_element_of_a_buffer_of_any_rank_has_its_own_tree() {
                     planes.combine([z], u[[z, y, x]]);
                     columns.combine([y, x], u[[z, y, x]]);
                     assert!(planes[[z]] >= u[[z, y, x]]);
-                    copy[[z, y, x]] = u[[z, y, x]];
+                    copy.set([z, y, x], u[[z, y, x]]);
                 }
             })
             .unwrap();
@@ -266,5 +266,40 @@ fn the_runtime_and_command_graphs_use_the_same_tree() {
         let parts = (0..leaves).map(|i| (i..i + 1, mix(0, u64::from(i))));
         let expected = anabranch::graph::command::combine(0..leaves, parts, mix);
         assert_eq!(rt.fence(&total).unwrap().wait().unwrap()[[]], expected, "{leaves} leaves");
+    }
+}
+
+#[test]
+fn arrays_are_combined_element_by_element() {
+    let values: Vec<[f64; 3]> =
+        (0..500).map(|i| [f64::from(i), -f64::from(i), f64::from(i * 37 % 101)]).collect();
+    for rt in runtimes() {
+        let u = rt.buffer_from(&values).unwrap();
+        let [total, least, most] = [(); 3].map(|()| rt.buffer::<[f64; 3], 0>([]));
+        let pairs = rt.buffer::<[[u32; 2]; 2], 0>([]);
+        let bits = rt.buffer::<[u8; 2], 0>([]);
+        rt.task("reduce")
+            .over([500])
+            .read(&u, one_to_one())
+            .reduce(&total, sum())
+            .reduce(&least, min())
+            .reduce(&most, max())
+            .reduce(&pairs, max())
+            .reduce(&bits, or())
+            .kernel(|tile, (u, total, least, most, pairs, bits)| {
+                for [i] in tile.points() {
+                    total.combine([], u[[i]]);
+                    least.combine([], u[[i]]);
+                    most.combine([], u[[i]]);
+                    pairs.combine([], [[i as u32, 1], [i as u32 % 7, 0]]);
+                    bits.combine([], [1, i as u8 & 6]);
+                }
+            })
+            .unwrap();
+        let (total, least, most, pairs, bits) =
+            rt.fence((&total, &least, &most, &pairs, &bits)).unwrap().wait().unwrap();
+        assert_eq!(total[[]], [124_750.0, -124_750.0, values.iter().map(|v| v[2]).sum()]);
+        assert_eq!((least[[]], most[[]]), ([0.0, -499.0, 0.0], [499.0, 0.0, 100.0]));
+        assert_eq!((pairs[[]], bits[[]]), ([[499, 1], [6, 0]], [1, 6]));
     }
 }

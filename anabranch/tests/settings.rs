@@ -10,6 +10,7 @@ fn probe_with(variables: &[(&str, &str)]) -> String {
         .args(["probe", "--exact", "--ignored", "--nocapture"])
         .env_remove("ANABRANCH_PIN")
         .env_remove("ANABRANCH_WAIT_POLICY")
+        .env_remove("ANABRANCH_CHECKED")
         .envs(variables.iter().copied())
         .output()
         .unwrap();
@@ -23,30 +24,38 @@ fn probe_with(variables: &[(&str, &str)]) -> String {
 fn probe() {
     let mut builder = Runtime::builder();
     if std::env::var_os("EXPLICIT").is_some() {
-        builder = builder.threads(3).pin(false);
+        builder = builder.threads(3).pin(false).checked(true);
     }
     match builder.build() {
         Ok(rt) => {
             let u = rt.buffer::<u32, 1>([100]);
             rt.task("fill").over([100]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1)).unwrap();
             rt.wait().unwrap();
-            println!("answer: {} threads", rt.threads());
+            rt.task("leave out").over([100]).write(&u, one_to_one()).kernel(|_, _| ()).unwrap();
+            let checked = if rt.wait().is_err() { " checked" } else { "" };
+            println!("answer: {}{checked} threads", rt.threads());
         }
-        Err(error) => println!("answer: {error}: {}", std::error::Error::source(&error).unwrap()),
+        Err(error) => match std::error::Error::source(&error) {
+            Some(source) => println!("answer: {error}: {source}"),
+            None => println!("answer: {error}"),
+        },
     }
 }
 
 #[test]
 fn the_environment_sets_the_threads_of_a_runtime() {
     for threads in ["1", "2", "3", "4", "8"] {
-        let variables = [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_PIN", "1")];
+        let variables =
+            [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_PIN", "1"), ("ANABRANCH_CHECKED", "false")];
         assert_eq!(probe_with(&variables), format!("{threads} threads"));
+        let variables = [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_CHECKED", "1")];
+        assert_eq!(probe_with(&variables), format!("{threads} checked threads"));
     }
 }
 
 #[test]
 fn a_wrong_value_is_an_error_that_names_the_variable() {
-    for variable in ["ANABRANCH_NUM_THREADS", "ANABRANCH_PIN", "ANABRANCH_WAIT_POLICY"] {
+    for variable in ["ANABRANCH_NUM_THREADS", "ANABRANCH_PIN", "ANABRANCH_WAIT_POLICY", "ANABRANCH_CHECKED"] {
         let answer = probe_with(&[(variable, "some")]);
         assert!(answer.contains(&format!("{variable} is \"some\"")), "{answer}");
     }
@@ -54,6 +63,11 @@ fn a_wrong_value_is_an_error_that_names_the_variable() {
 
 #[test]
 fn the_program_overrides_the_environment() {
-    let variables = [("EXPLICIT", "1"), ("ANABRANCH_NUM_THREADS", "8"), ("ANABRANCH_PIN", "maybe")];
-    assert_eq!(probe_with(&variables), "3 threads");
+    let variables = [
+        ("EXPLICIT", "1"),
+        ("ANABRANCH_NUM_THREADS", "8"),
+        ("ANABRANCH_PIN", "maybe"),
+        ("ANABRANCH_CHECKED", "0"),
+    ];
+    assert_eq!(probe_with(&variables), "3 checked threads");
 }

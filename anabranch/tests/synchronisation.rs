@@ -85,7 +85,7 @@ fn a_large_fence_copies_all_elements() {
     rt.task("fill")
         .over([1 << 16])
         .write(&u, one_to_one())
-        .kernel(|tile, (u,)| tile.points().for_each(|[i]| u[[i]] = i as u64))
+        .kernel(|tile, (u,)| tile.points().for_each(|[i]| u.set([i], i as u64)))
         .unwrap();
     let snapshot = rt.fence(&u).unwrap().wait().unwrap();
     assert!(snapshot.as_slice().iter().enumerate().all(|(i, &x)| x == i as u64));

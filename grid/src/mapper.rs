@@ -41,6 +41,12 @@ impl<const K: usize> Chunk<K> {
 /// let sums = mapper(|chunk: &Chunk<2>, _| GridBox::new(chunk.range.min()[0], chunk.range.max()[0]));
 /// assert_eq!(sums.map(&chunk, Extent([9])), GridBox::new(2, 4).into());
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not map an index space of {K} dimensions to a buffer of {B} dimensions",
+    label = "no range mapper for these dimensions",
+    note = "`one_to_one()`, `slice(…)`, `neighborhood(…)` and `permuted(…)` need as many dimensions in the index space as in the \
+            buffer; `all()`, `fixed(…)`, `even_split()` and `mapper(|chunk, extent| …)` map between any"
+)]
 pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
     /// The region of a buffer of extent `buffer` that `chunk` accesses.
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B>;
@@ -51,6 +57,8 @@ pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
     }
 }
 
+// The message is that of `RangeMapper`, which says what to do.
+#[diagnostic::do_not_recommend]
 impl<F, R, const K: usize, const B: usize> RangeMapper<K, B> for F
 where
     F: Fn(&Chunk<K>, Extent<B>) -> R + Send + Sync,

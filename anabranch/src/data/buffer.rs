@@ -39,7 +39,7 @@ use std::{
 ///     .write(&doubled, one_to_one())
 ///     .kernel(|tile, (u, doubled)| {
 ///         for [i] in tile.points() {
-///             doubled[[i]] = 2.0 * u[[i]];
+///             doubled.set([i], 2.0 * u[[i]]);
 ///         }
 ///     })?;
 /// assert_eq!(rt.fence(&doubled)?.wait()?.as_slice(), [2.0, 4.0, 6.0]);
@@ -127,8 +127,10 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     }
 
     pub(crate) fn out_of_memory(&self) -> Error {
-        let points: u128 = self.inner.extent.0.iter().map(|&n| n as u128).product();
-        Error::OutOfMemory { buffer: self.inner.label(), bytes: points * size_of::<T>() as u128 }
+        // Saturating: this runs under the lock of the runtime's state, where nothing may panic.
+        let sizes = self.inner.extent.0.iter().map(|&n| n as u128);
+        let bytes = sizes.fold(size_of::<T>() as u128, u128::saturating_mul);
+        Error::OutOfMemory { buffer: self.inner.label(), bytes }
     }
 
     /// Names the buffer, for messages and printed graphs. Only the first call has an effect.

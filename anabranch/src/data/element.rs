@@ -4,11 +4,22 @@ use ndarray::Dimension;
 
 /// Plain data that a buffer can hold: zeroed bytes are a value, no byte is padding, and values can be copied.
 ///
-/// Every type that is [`bytemuck::NoUninit`] and [`bytemuck::Zeroable`] and can be shared between threads is an element:
-/// the number types, `bool`, arrays of these, and structures that derive `Pod`.
-pub trait Element: bytemuck::NoUninit + bytemuck::Zeroable + Send + Sync {}
+/// Every type that is [`bytemuck::NoUninit`], [`bytemuck::Zeroable`] and [`bytemuck::CheckedBitPattern`] and can be shared
+/// between threads is an element: the number types, arrays of these, structures that derive `Pod`, `bool` and `char`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of a buffer",
+    label = "not plain data",
+    note = "elements are numbers, arrays of numbers, `bool`, and structures: `#[derive(Clone, Copy, Pod, Zeroable)] #[repr(C)]` \
+            from `bytemuck`, without padding"
+)]
+pub trait Element:
+    bytemuck::NoUninit + bytemuck::Zeroable + bytemuck::CheckedBitPattern + Send + Sync
+{
+}
 
-impl<T: bytemuck::NoUninit + bytemuck::Zeroable + Send + Sync> Element for T {}
+// The message is that of `Element`, which says what to do.
+#[diagnostic::do_not_recommend]
+impl<T: bytemuck::NoUninit + bytemuck::Zeroable + bytemuck::CheckedBitPattern + Send + Sync> Element for T {}
 
 /// The ranks that have an `ndarray` shape: `Rank: Shape<2>`.
 #[derive(Debug)]

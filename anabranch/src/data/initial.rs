@@ -7,6 +7,11 @@ use super::{
 use anabranch_grid::Extent;
 
 /// Initial contents of a buffer: a slice, an array or a `Vec` (1-D), or an `ndarray` array of 0 to 3 dimensions.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the initial contents of a buffer",
+    label = "not initial contents",
+    note = "a buffer is made from a slice, an array or a `Vec` of elements (1-D), or from an `ndarray` array of 0 to 3 dimensions"
+)]
 pub trait Initial<const D: usize> {
     /// The type of the elements.
     type Element: Element;

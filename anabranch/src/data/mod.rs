@@ -9,5 +9,6 @@ pub(crate) mod element;
 pub(crate) mod host_object;
 pub(crate) mod initial;
 pub(crate) mod owner;
+pub(crate) mod pattern;
 pub(crate) mod snapshot;
 pub(crate) mod view;

@@ -2,7 +2,7 @@
 
 use super::{
     element::{Element, Rank, Shape},
-    view::ReadView,
+    view::{ReadView, line_starts},
 };
 use anabranch_grid::{Extent, GridBox};
 use ndarray::Array;
@@ -17,10 +17,8 @@ pub struct Snapshot<T, const D: usize> {
 }
 
 impl<T: Element, const D: usize> Snapshot<T, D> {
-    /// Copies the elements that the view of a box shows.
-    pub(crate) fn of(view: &ReadView<T, D>) -> Self {
-        let range = view.region().bounding_box();
-        let range = if range.is_empty() { GridBox::full([0; D]) } else { range };
+    /// Copies the elements of a box, which is the region of the view. (The region of an empty box does not know its extent.)
+    pub(crate) fn of(view: &ReadView<T, D>, range: GridBox<D>) -> Self {
         Self { range, elements: copy_box(view, &range) }
     }
 
@@ -74,12 +72,8 @@ fn copy_box<T: Element, const D: usize>(view: &ReadView<T, D>, range: &GridBox<D
         return elements.to_vec();
     }
     let mut elements = Vec::with_capacity(range.len());
-    if !range.is_empty() {
-        let mut max = range.max().0;
-        max[D - 1] = range.min()[D - 1] + 1;
-        for first in GridBox::new(range.min(), max).points() {
-            elements.extend_from_slice(view.run(first.0));
-        }
+    for start in line_starts(range) {
+        elements.extend_from_slice(view.run(start.0));
     }
     elements
 }

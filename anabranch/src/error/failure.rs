@@ -160,6 +160,39 @@ pub enum Cause {
         /// The chunk, for a kernel.
         chunk: Option<String>,
     },
+    /// The task left elements as they were that it declared to write. Only the [checked mode](crate::Builder::checked) finds
+    /// this.
+    #[error(
+        "it left {elements} of {buffer} unwritten{place}, but declared to write {declared}: write every element, or declare \
+         `update`",
+        place = in_chunk(chunk)
+    )]
+    Unwritten {
+        /// The buffer.
+        buffer: String,
+        /// The elements that the task did not write.
+        elements: String,
+        /// The region that it declared for this chunk.
+        declared: String,
+        /// The chunk, for a kernel.
+        chunk: Option<String>,
+    },
+    /// The task computed elements from elements that it declared to write and had not written. Only the
+    /// [checked mode](crate::Builder::checked) finds this.
+    #[error(
+        "it read {buffer} before it wrote it{place}, to compute {elements}, but declared to write {declared}: declare `update`",
+        place = in_chunk(chunk)
+    )]
+    ReadBeforeWrite {
+        /// The buffer.
+        buffer: String,
+        /// The elements that the task computed so.
+        elements: String,
+        /// The region that it declared for this chunk.
+        declared: String,
+        /// The chunk, for a kernel.
+        chunk: Option<String>,
+    },
     /// The host function returned an error.
     #[error("{0}")]
     Error(#[source] Arc<dyn StdError + Send + Sync>),
@@ -205,6 +238,31 @@ impl OutsideRegion {
     }
 }
 
+/// The panic payload of a checked task that did not write, or read, elements that it declared to write.
+#[derive(Debug)]
+pub(crate) struct Unwritten {
+    pub(crate) buffer: String,
+    pub(crate) elements: String,
+    pub(crate) declared: String,
+    /// Whether the elements were computed from elements that the task had not written.
+    pub(crate) is_read: bool,
+}
+
+impl Unwritten {
+    /// Unwinds to the executor, which turns this into a [`Cause`]. Prints no panic message on the way.
+    pub(crate) fn throw(self) -> ! {
+        resume_unwind(Box::new(self))
+    }
+
+    fn cause(self, chunk: Option<String>) -> Cause {
+        let Self { buffer, elements, declared, is_read } = self;
+        match is_read {
+            false => Cause::Unwritten { buffer, elements, declared, chunk },
+            true => Cause::ReadBeforeWrite { buffer, elements, declared, chunk },
+        }
+    }
+}
+
 impl Cause {
     /// The cause of a task that needs the results of the failed one.
     pub(crate) fn skipped(failure: &Arc<Failure>) -> Self {
@@ -233,6 +291,10 @@ impl Cause {
                 let OutsideRegion { buffer, asked, declared } = *outside;
                 return Self::OutsideDeclared { buffer, asked, declared, chunk };
             }
+            Err(payload) => payload,
+        };
+        let payload = match payload.downcast::<Unwritten>() {
+            Ok(unwritten) => return unwritten.cause(chunk),
             Err(payload) => payload,
         };
         let message = match payload.downcast::<String>() {

@@ -3,7 +3,7 @@
 mod declaration;
 mod failure;
 
-pub(crate) use self::failure::OutsideRegion;
+pub(crate) use self::failure::{OutsideRegion, Unwritten};
 pub use self::{
     declaration::{DeclarationError, Mistake},
     failure::{Cause, Failure, Failures},

@@ -14,6 +14,7 @@ pub(crate) struct Compute {
     threads: usize,
     /// Shuffles the chunks of kernels in a seeded runtime.
     draw: Option<Arc<Draw>>,
+    checked: bool,
 }
 
 /// The panic of a kernel, and the chunk in which it happened.
@@ -23,8 +24,14 @@ pub(crate) struct ChunkPanic {
 }
 
 impl Compute {
-    pub(super) fn new(runtime: RuntimeId, pool: ThreadPool, threads: usize, draw: Option<Arc<Draw>>) -> Self {
-        Self { runtime, pool, threads, draw }
+    pub(super) fn new(
+        runtime: RuntimeId,
+        pool: ThreadPool,
+        threads: usize,
+        draw: Option<Arc<Draw>>,
+        checked: bool,
+    ) -> Self {
+        Self { runtime, pool, threads, draw, checked }
     }
 
     pub(super) fn pool(&self) -> &ThreadPool {
@@ -33,6 +40,12 @@ impl Compute {
 
     pub(crate) fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Whether tasks are checked for elements that they declared to write and did not.
+    #[inline]
+    pub(crate) fn is_checked(&self) -> bool {
+        self.checked
     }
 
     /// Calls `kernel` once for each chunk, on all compute threads. Of several chunks that panic, the first counts.

@@ -25,6 +25,7 @@ pub(super) struct Threads {
     pool: ThreadPool,
     threads: usize,
     host_tasks: HostTasks,
+    checked: bool,
 }
 
 /// What runs the host tasks.
@@ -52,7 +53,7 @@ impl Threads {
                 HostTasks::Lanes(lanes.map_err(|source| PoolError::Spawn { started: threads, source })?)
             }
         };
-        Ok(Self { pool, threads, host_tasks })
+        Ok(Self { pool, threads, host_tasks, checked: settings.is_checked() })
     }
 }
 
@@ -71,7 +72,7 @@ enum Mode {
 
 impl Executor {
     pub(super) fn new(runtime: RuntimeId, threads: Threads) -> Self {
-        let Threads { pool, threads, host_tasks } = threads;
+        let Threads { pool, threads, host_tasks, checked } = threads;
         let (mode, draw) = match host_tasks {
             HostTasks::Lanes(lanes) => (Mode::Threaded(lanes), None),
             HostTasks::Seed(seed) => {
@@ -79,7 +80,7 @@ impl Executor {
                 (Mode::Seeded(Seeded::new(runtime, Arc::clone(&draw))), Some(draw))
             }
         };
-        Self { compute: Compute::new(runtime, pool, threads, draw), mode }
+        Self { compute: Compute::new(runtime, pool, threads, draw, checked), mode }
     }
 
     /// The threads that kernels run on.

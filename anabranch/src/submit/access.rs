@@ -9,7 +9,8 @@ use crate::{
         bound::BoundBuffer,
         buffer::Buffer,
         element::Element,
-        view::{ReadView, WriteView},
+        pattern::Pattern,
+        view::{ReadView, UpdateView, WriteView},
     },
     error::Error,
     label::Label,
@@ -18,6 +19,13 @@ use anabranch_graph::Mode;
 use anabranch_grid::RangeMapper;
 
 /// A declared access of a task over a `K`-dimensional index space.
+#[diagnostic::on_unimplemented(
+    message = "a task cannot have the access `{Self}`",
+    label = "not an access",
+    note = "`effect(&object, order)` takes `sequential()`, `exclusive()` or `relaxed()`",
+    note = "`relaxed()` lets several tasks use `&T` at once, so `T` must be `Sync`: declare `exclusive()` or `sequential()`, or put \
+            the value into a `Mutex` or an atomic"
+)]
 pub trait Access<const K: usize>: Sealed + 'static {
     /// The access with its regions and its memory.
     type Bound: Send + Sync + 'static;
@@ -53,6 +61,20 @@ pub trait Access<const K: usize>: Sealed + 'static {
     #[doc(hidden)]
     fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v>;
 
+    /// In a checked runtime: fills the elements that chunk `chunk` must write with a pattern, before it runs.
+    ///
+    /// # Safety
+    /// See [`guard`](Self::guard).
+    #[doc(hidden)]
+    unsafe fn prepare(_: &Self::Bound, _chunk: usize, _: &Pattern) {}
+
+    /// In a checked runtime: ends the task with an error if elements still have the pattern, after chunk `chunk`.
+    ///
+    /// # Safety
+    /// See [`guard`](Self::guard).
+    #[doc(hidden)]
+    unsafe fn check(_: &Self::Bound, _chunk: usize, _: &Pattern) {}
+
     /// Is called once, when all chunks are done.
     ///
     /// # Safety
@@ -63,6 +85,12 @@ pub trait Access<const K: usize>: Sealed + 'static {
 
 /// An access that a kernel may have: to a buffer. A kernel runs on several threads at once, so effects on host objects are for
 /// host tasks.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot have the access `{Self}`",
+    label = "not for kernels",
+    note = "a kernel runs on several threads at once, so effects on host objects are for host tasks: call `.host(…)`, or let the \
+            kernel write a buffer and a host task put its contents into the object"
+)]
 pub trait KernelAccess: Sealed {}
 
 /// A declared [read](super::task::TaskBuilder::read).
@@ -72,18 +100,26 @@ pub struct Read<T, const D: usize, M> {
     pub(crate) mapper: M,
 }
 
-/// A declared [write](super::task::TaskBuilder::write) or [update](super::task::TaskBuilder::update).
+/// A declared [write](super::task::TaskBuilder::write).
 #[derive(Debug)]
 pub struct Write<T, const D: usize, M> {
     pub(crate) buffer: Buffer<T, D>,
     pub(crate) mapper: M,
-    pub(crate) mode: Mode,
+}
+
+/// A declared [update](super::task::TaskBuilder::update).
+#[derive(Debug)]
+pub struct Update<T, const D: usize, M> {
+    pub(crate) buffer: Buffer<T, D>,
+    pub(crate) mapper: M,
 }
 
 impl<T, const D: usize, M> Sealed for Read<T, D, M> {}
 impl<T, const D: usize, M> Sealed for Write<T, D, M> {}
+impl<T, const D: usize, M> Sealed for Update<T, D, M> {}
 impl<T, const D: usize, M> KernelAccess for Read<T, D, M> {}
 impl<T, const D: usize, M> KernelAccess for Write<T, D, M> {}
+impl<T, const D: usize, M> KernelAccess for Update<T, D, M> {}
 
 impl<T, const D: usize, M, const K: usize> Access<K> for Read<T, D, M>
 where
@@ -126,7 +162,7 @@ where
     type View<'v> = &'v mut WriteView<'v, T, D>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
-        declaration.buffer(self.buffer, self.mapper, self.mode)
+        declaration.buffer(self.buffer, self.mapper, Mode::Write)
     }
 
     fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
@@ -141,6 +177,52 @@ where
         // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
         // overlaps it; the caller drops the guard before `bound`.
         unsafe { WriteView::new(bound, chunk) }
+    }
+
+    fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
+        guard.for_call()
+    }
+
+    unsafe fn prepare(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
+        // SAFETY: as for `guard`, and the caller makes the guard later.
+        let mut view = unsafe { WriteView::new(bound, chunk) };
+        pattern.fill(&mut view);
+    }
+
+    unsafe fn check(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
+        // SAFETY: as for `guard`, and the caller has dropped the guard.
+        let view = unsafe { ReadView::new(bound, chunk) };
+        if let Err(unwritten) = pattern.check(&view) {
+            unwritten.throw();
+        }
+    }
+}
+
+impl<T, const D: usize, M, const K: usize> Access<K> for Update<T, D, M>
+where
+    T: Element,
+    M: RangeMapper<K, D> + 'static,
+{
+    type Bound = BoundBuffer<T, D>;
+    type Guard<'b> = UpdateView<'b, T, D>;
+    type View<'v> = &'v mut UpdateView<'v, T, D>;
+
+    fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
+        declaration.buffer(self.buffer, self.mapper, Mode::Update)
+    }
+
+    fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        bound.attach(versions)
+    }
+
+    fn label(bound: &Self::Bound) -> Option<(Label, usize)> {
+        Some((bound.label(), D))
+    }
+
+    unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
+        // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
+        // overlaps it; the caller drops the guard before `bound`.
+        unsafe { UpdateView::new(bound, chunk) }
     }
 
     fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {

@@ -6,9 +6,13 @@ use super::{
     declaration::Declaration,
     sealed::Sealed,
 };
-use crate::{error::Error, label::Label};
+use crate::{data::pattern::Pattern, error::Error, label::Label};
 
 /// The accesses of a task: a tuple of up to eight.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of accesses",
+    label = "not a list of accesses"
+)]
 pub trait AccessList<const K: usize>: Sealed + 'static {
     /// All accesses, bound.
     type Bound: Send + Sync + 'static;
@@ -43,6 +47,20 @@ pub trait AccessList<const K: usize>: Sealed + 'static {
     #[doc(hidden)]
     fn views<'v>(guards: &'v mut Self::Guards<'_>) -> Self::Views<'v>;
 
+    /// Fills what chunk `chunk` must write with a pattern: see [`Access::prepare`].
+    ///
+    /// # Safety
+    /// See [`Access::guard`].
+    #[doc(hidden)]
+    unsafe fn prepare(bound: &Self::Bound, chunk: usize, pattern: &Pattern);
+
+    /// Looks for elements that chunk `chunk` has not written: see [`Access::check`].
+    ///
+    /// # Safety
+    /// See [`Access::guard`].
+    #[doc(hidden)]
+    unsafe fn check(bound: &Self::Bound, chunk: usize, pattern: &Pattern);
+
     /// Finishes all accesses when all chunks are done.
     ///
     /// # Safety
@@ -55,6 +73,11 @@ pub trait AccessList<const K: usize>: Sealed + 'static {
 pub trait KernelAccessList: Sealed {}
 
 /// A list with room for one more access.
+#[diagnostic::on_unimplemented(
+    message = "a task has at most eight accesses",
+    label = "this list is full",
+    note = "put what belongs together into one buffer, of arrays or structures, or into one host object"
+)]
 pub trait Append<A>: Sealed {
     /// The longer list.
     type Longer;
@@ -93,6 +116,16 @@ macro_rules! access_list {
 
             fn views<'v>(guards: &'v mut Self::Guards<'_>) -> Self::Views<'v> {
                 ($($access::view(&mut guards.$i),)*)
+            }
+
+            unsafe fn prepare(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
+                // SAFETY: the caller promises what each access requires.
+                unsafe { $($access::prepare(&bound.$i, chunk, pattern);)* }
+            }
+
+            unsafe fn check(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
+                // SAFETY: the caller promises what each access requires.
+                unsafe { $($access::check(&bound.$i, chunk, pattern);)* }
             }
 
             unsafe fn finish(bound: &Self::Bound) {

@@ -170,6 +170,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         if union.len() as u128 == points {
             return Ok(if union.len() == whole.len() { whole } else { union });
         }
+        // Some point is common, or there are more points than a number can count.
         for (i, first) in regions.iter().enumerate() {
             for (j, second) in regions[..i].iter().enumerate() {
                 if first.intersects(second) {
@@ -184,7 +185,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
                 }
             }
         }
-        unreachable!("regions that share no point have as many points as their union")
+        Ok(union)
     }
 
     /// Declares an effect on a host object.

@@ -62,6 +62,8 @@ impl<T, O> Sealed for Effect<T, O> {}
 /// The guards of effects are locks that are always free, thanks to the graph and the scheduler of conflicts.
 macro_rules! effect {
     ($order:ident, $guard:ident, $lock:ident, $as:ident, [$($view:tt)*], [$($bound:tt)*]) => {
+        // The message is that of `Access`, which says what to do.
+        #[diagnostic::do_not_recommend]
         impl<T: Send $($bound)* + 'static, const K: usize> Access<K> for Effect<T, $order> {
             type Bound = HostObject<T>;
             type Guard<'b> = $guard<'b, T>;

@@ -6,6 +6,12 @@ use std::{error::Error, sync::Arc};
 pub(crate) type HostError = Arc<dyn Error + Send + Sync>;
 
 /// A result that a host function may return: nothing, or a `Result` whose error can be boxed, as with `?`.
+#[diagnostic::on_unimplemented(
+    message = "a host function cannot return `{Self}`",
+    label = "not a result of a host function",
+    note = "return nothing, or `Result<(), E>` with an error that `?` turns into a `Box<dyn Error + Send + Sync>`; write other \
+            results to a buffer or a host object"
+)]
 pub trait HostResult {
     /// Nothing, or why the task has failed.
     fn into_result(self) -> Result<(), Arc<dyn Error + Send + Sync>>;

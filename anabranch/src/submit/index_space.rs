@@ -3,6 +3,11 @@
 use anabranch_grid::{Extent, GridBox};
 
 /// An index space, as [`over`](super::task::NewTask::over) takes it: an extent (`[rows, cols]`) or a box.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an index space",
+    label = "not an index space",
+    note = "an index space is an extent such as `[rows, cols]`, of up to three dimensions, or a `GridBox`"
+)]
 pub trait IndexSpace<const K: usize> {
     /// The points of the index space.
     fn index_space(self) -> GridBox<K>;

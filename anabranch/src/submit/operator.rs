@@ -30,6 +30,13 @@ use std::fmt;
 /// assert_eq!(rt.fence(&longest)?.wait()?[[]], 63);
 /// # Ok::<(), anabranch::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not combine elements of type `{T}`",
+    label = "no operator for `{T}`",
+    note = "`sum()`, `product()`, `min()` and `max()` combine numbers, `and()` and `or()` integers and `bool`, and all of them \
+            arrays of these, element by element; complex numbers have `sum()`, with the feature `num-complex`",
+    note = "for other elements, `operator(identity, |a, b| …)` makes an operator from a closure"
+)]
 pub trait Operator<T>: Send + Sync + 'static {
     /// The identity: `combine(identity, x)` and `combine(x, identity)` are `x`.
     fn identity(&self) -> T;
@@ -105,11 +112,26 @@ macro_rules! operators {
 }
 
 operators! {
-    /// The sum. Sums of integers wrap around.
+    /// The sum; of arrays, element by element. Sums of integers wrap around.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let forces = rt.buffer_from(&vec![[1.0, 0.5, -2.0]; 100])?;
+    /// let total = rt.buffer::<[f64; 3], 0>([]);
+    /// rt.task("total force")
+    ///     .over([100])
+    ///     .read(&forces, one_to_one())
+    ///     .reduce(&total, sum())
+    ///     .kernel(|tile, (forces, total)| tile.points().for_each(|p| total.combine([], forces[p])))?;
+    /// assert_eq!(rt.fence(&total)?.wait()?[[]], [100.0, 50.0, -200.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
     sum Sum:
         [f32, f64] -0.0, |a, b| a + b;
         [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] 0, |a, b| a.wrapping_add(b);
-    /// The product. Products of integers wrap around.
+    /// The product; of arrays, element by element. Products of integers wrap around.
     product Product:
         [f32, f64] 1.0, |a, b| a * b;
         [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] 1, |a, b| a.wrapping_mul(b);
@@ -126,13 +148,13 @@ macro_rules! extremes {
         pub struct Max;
 
         /// The smallest value; of no values, the largest of the type. Of floating-point numbers, the smallest that is not NaN,
-        /// if there is one.
+        /// if there is one. Of arrays, element by element.
         pub fn min() -> Min {
             Min
         }
 
         /// The largest value; of no values, the smallest of the type. Of floating-point numbers, the largest that is not NaN,
-        /// if there is one.
+        /// if there is one. Of arrays, element by element.
         pub fn max() -> Max {
             Max
         }
@@ -209,4 +231,40 @@ bitwise! {
     and And & true 1;
     /// Whether any value is true; for integers, bit by bit.
     or Or | false 0;
+}
+
+/// Arrays are combined element by element.
+macro_rules! element_by_element {
+    ($($kind:ident)*) => {$(
+        impl<T: Copy, const N: usize> Operator<[T; N]> for $kind
+        where
+            Self: Operator<T>,
+        {
+            fn identity(&self) -> [T; N] {
+                [Operator::<T>::identity(self); N]
+            }
+            #[inline]
+            fn combine(&self, a: [T; N], b: [T; N]) -> [T; N] {
+                std::array::from_fn(|i| self.combine(a[i], b[i]))
+            }
+        }
+    )*};
+}
+
+element_by_element!(Sum Product Min Max And Or);
+
+/// There is no product: `(1 + 0i) · z` is not `z` if a part of `z` is infinite, so it has no identity.
+#[cfg(feature = "num-complex")]
+impl<T: Copy> Operator<num_complex::Complex<T>> for Sum
+where
+    Self: Operator<T>,
+{
+    fn identity(&self) -> num_complex::Complex<T> {
+        let zero = Operator::<T>::identity(self);
+        num_complex::Complex { re: zero, im: zero }
+    }
+    #[inline]
+    fn combine(&self, a: num_complex::Complex<T>, b: num_complex::Complex<T>) -> num_complex::Complex<T> {
+        num_complex::Complex { re: self.combine(a.re, b.re), im: self.combine(a.im, b.im) }
+    }
 }

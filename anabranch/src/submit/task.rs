@@ -1,7 +1,7 @@
 //! The typed builder of a task, from `rt.task("name")` to `.kernel(…)` or `.host(…)`.
 
 use super::{
-    access::{Access, Read, Write},
+    access::{Access, Read, Update, Write},
     access_list::{AccessList, Append, KernelAccessList},
     body::{Chunks, HostBody, Kernel, KernelBody},
     declaration::Declaration,
@@ -20,7 +20,7 @@ use crate::{
     execute::{Core, GroupHandle, Place, TaskHandle},
     label::TaskLabel,
 };
-use anabranch_graph::{Mode, command::Work};
+use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, GridBox, RangeMapper, split_1d, split_2d};
 use std::{borrow::Cow, marker::PhantomData, panic::Location, slice, sync::Arc};
 
@@ -80,8 +80,8 @@ impl<'rt> NewTask<'rt> {
 /// A task whose accesses are being declared: `L` so far. `S` is the kind of the task: [`Over`], [`Once`] or [`Collective`].
 ///
 /// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
-/// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write or update, `&mut`
-/// [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one.
+/// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write, `&mut`
+/// [`UpdateView`](crate::UpdateView) for an update, `&mut` [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one.
 #[derive(Debug)]
 #[must_use = "a task is submitted by `kernel` or `host`"]
 pub struct TaskBuilder<'rt, const K: usize, S, L> {
@@ -111,6 +111,10 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
 
     /// Declares that each chunk overwrites *all* elements that `mapper` gives for it, without reading them. No element may be
     /// written by two chunks.
+    ///
+    /// The elements are unspecified until the task writes them, because the task may get other memory than earlier tasks: see
+    /// [`Buffer::with_versions`]. A task that writes only some elements, or that reads elements first, declares an
+    /// [`update`](Self::update). The [checked mode](crate::Builder::checked) finds tasks that should.
     pub fn write<T, const D: usize, M>(
         self,
         buffer: &Buffer<T, D>,
@@ -121,7 +125,7 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         M: RangeMapper<K, D> + 'static,
         L: Append<Write<T, D, M>>,
     {
-        self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Write })
+        self.append(Write { buffer: buffer.clone(), mapper })
     }
 
     /// Declares that each chunk reads and changes the region that `mapper` gives for it. No element may be changed by two
@@ -134,9 +138,9 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
     where
         T: Element,
         M: RangeMapper<K, D> + 'static,
-        L: Append<Write<T, D, M>>,
+        L: Append<Update<T, D, M>>,
     {
-        self.append(Write { buffer: buffer.clone(), mapper, mode: Mode::Update })
+        self.append(Update { buffer: buffer.clone(), mapper })
     }
 
     /// Declares an effect on a host object. `order` says how it is ordered with other effects on the same object:

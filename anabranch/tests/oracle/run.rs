@@ -190,19 +190,33 @@ where
 {
     let Compute { read_pattern, target, write_pattern, update, split, fail, .. } = step;
     let task = kernel::<B>(scope, i, write_pattern.index_space(B, &target), split).read(from, read_pattern);
-    let task = if update { task.update(to, write_pattern) } else { task.write(to, write_pattern) };
-    task.kernel(move |tile, (from, to)| {
-        for p in tile.points() {
-            let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
-            let region = RangeMapper::<B, A>::map(&read_pattern, &chunk, from.extent());
-            let target = write_pattern.point(p);
-            let before = if update { to[target] } else { 0 };
-            to[target] = computed(i, padded(target), before, &region, |q| from[q]);
-        }
+    // The new value at a point of the index space, whose element is `before`.
+    let value = move |tile: &Tile<B>, from: &ReadView<u64, A>, p: [usize; B], before: u64| {
+        let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
+        let region = RangeMapper::<B, A>::map(&read_pattern, &chunk, from.extent());
+        computed(i, padded(write_pattern.point(p)), before, &region, |q| from[q])
+    };
+    let end = move |tile: &Tile<B>| {
         if fail && tile.range().contains_point(tile.global().min()) {
             panic();
         }
-    })
+    };
+    if update {
+        task.update(to, write_pattern).kernel(move |tile, (from, to)| {
+            for p in tile.points() {
+                let target = write_pattern.point(p);
+                to[target] = value(tile, from, p, to[target]);
+            }
+            end(tile);
+        })
+    } else {
+        task.write(to, write_pattern).kernel(move |tile, (from, to)| {
+            for p in tile.points() {
+                to.set(write_pattern.point(p), value(tile, from, p, 0));
+            }
+            end(tile);
+        })
+    }
 }
 
 fn reduce<const A: usize, const B: usize>(
@@ -250,28 +264,37 @@ fn host<const A: usize>(
     let part = fixed(GridBox::new(min, max));
     let task: TaskBuilder<'_, 0, Once, ()> = scope.task(name(i)).once().priority(priority);
     let task = task.read(from, all());
-    let task = if update { task.update(to, part) } else { task.write(to, part) };
-    let work =
-        move |from: &ReadView<u64, A>, to: &mut WriteView<'_, u64, 1>, object_refs: &mut [ObjectRef<'_>]| {
-            let elements = from.as_slice().expect("all of it");
-            let mut hash = elements.iter().fold(i as u64, |hash, x| mix(hash, *x));
-            for object_ref in object_refs {
-                touch(object_ref, &mut hash, slow);
-            }
-            for at in min..max {
-                to[[at]] = mix(hash, if update { to[[at]] } else { at as u64 });
-            }
-            match fail {
-                None => Ok(()),
-                Some(Fail::Error) => Err("as the program says"),
-                Some(Fail::Panic) => panic(),
-            }
-        };
+    let hash = move |from: &ReadView<u64, A>, object_refs: &mut [ObjectRef<'_>]| {
+        let elements = from.as_slice().expect("all of it");
+        let mut hash = elements.iter().fold(i as u64, |hash, x| mix(hash, *x));
+        for object_ref in object_refs {
+            touch(object_ref, &mut hash, slow);
+        }
+        hash
+    };
+    let end = move || match fail {
+        None => Ok(()),
+        Some(Fail::Error) => Err("as the program says"),
+        Some(Fail::Panic) => panic(),
+    };
     let mut objects = effects.iter().map(|(object, _)| &objects[*object]);
     macro_rules! touching {
         ($($object:ident $order:ident $variant:ident),*) => {
-            task$(.effect(objects.next().expect("one for each effect"), $order()))*
-                .host(move |(from, to $(, $object)*)| work(from, to, &mut [$(ObjectRef::$variant($object)),*]))
+            if update {
+                task.update(to, part)$(.effect(objects.next().expect("one for each effect"), $order()))*
+                    .host(move |(from, to $(, $object)*)| {
+                        let hash = hash(from, &mut [$(ObjectRef::$variant($object)),*]);
+                        (min..max).for_each(|at| to[[at]] = mix(hash, to[[at]]));
+                        end()
+                    })
+            } else {
+                task.write(to, part)$(.effect(objects.next().expect("one for each effect"), $order()))*
+                    .host(move |(from, to $(, $object)*)| {
+                        let hash = hash(from, &mut [$(ObjectRef::$variant($object)),*]);
+                        (min..max).for_each(|at| to.set([at], mix(hash, at as u64)));
+                        end()
+                    })
+            }
         };
     }
     use Order::*;

@@ -1,0 +1,87 @@
+//! Wrong programs do not compile, and the compiler says what to do.
+//!
+//! `misuse/*.rs` are the programs. A comment `//~ CODE: text` stands in each line that has an error, with the code of the error
+//! and a part of the compiler's message. The texts are those of this crate where it has one: the compiler's own change from
+//! version to version.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The folder in which copies of the programs are compiled, and in which trybuild writes the compiler's messages.
+const COPIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/misuse");
+
+#[test]
+fn misuse_fails_to_compile_for_the_expected_reason() {
+    let programs = programs();
+    assert!(!programs.is_empty());
+    let _ = fs::remove_dir_all(COPIES);
+    fs::create_dir_all(COPIES).unwrap();
+    for program in &programs {
+        fs::copy(program, copy_of(program)).unwrap();
+    }
+    // In a process of its own, whose environment makes trybuild write the compiler's messages to files.
+    let compiled = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "compile_the_copies", "--ignored", "--nocapture"])
+        .env("TRYBUILD", "overwrite")
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    for program in programs {
+        let said = fs::read_to_string(copy_of(&program).with_extension("stderr")).unwrap();
+        let (expected, errors) = (expected(&fs::read_to_string(&program).unwrap()), errors(&said));
+        let lines = |errors: &BTreeMap<usize, _>| errors.keys().copied().collect::<Vec<_>>();
+        let program = program.display();
+        assert_eq!(errors.keys().copied().collect::<Vec<_>>(), lines(&expected), "{program}:\n{said}");
+        for (line, (code, text)) in expected {
+            let error = &errors[&line];
+            assert!(
+                error.starts_with(&format!("error[{code}]")) && error.contains(&text),
+                "{program}:{line}\n{error}"
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "a part of the test above"]
+fn compile_the_copies() {
+    if Path::new(COPIES).exists() {
+        trybuild::TestCases::new().compile_fail(format!("{COPIES}/*.rs"));
+    }
+}
+
+fn programs() -> Vec<PathBuf> {
+    let files = fs::read_dir("tests/misuse").unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.extension().is_some_and(|e| e == "rs")).collect()
+}
+
+fn copy_of(program: &Path) -> PathBuf {
+    Path::new(COPIES).join(program.file_name().unwrap())
+}
+
+/// The line, code and text of each comment `//~ CODE: text`.
+fn expected(program: &str) -> BTreeMap<usize, (String, String)> {
+    let comments =
+        program.lines().enumerate().filter_map(|(i, line)| Some((i + 1, line.split_once("//~ ")?.1)));
+    let errors = comments.map(|(line, comment)| {
+        let (code, text) = comment.split_once(": ").expect("a code and a text");
+        (line, (code.to_string(), text.to_string()))
+    });
+    errors.collect()
+}
+
+/// The first error in each line, with its notes.
+fn errors(said: &str) -> BTreeMap<usize, String> {
+    let mut errors = BTreeMap::new();
+    for error in said.split("\n\n").filter(|part| part.starts_with("error[")) {
+        let place =
+            error.lines().find(|line| line.trim_start().starts_with("-->")).expect("an error has a place");
+        let line = place.rsplit(':').nth(1).and_then(|line| line.parse().ok()).expect("a place has a line");
+        errors.entry(line).or_insert_with(|| error.to_string());
+    }
+    errors
+}
