@@ -206,7 +206,7 @@ fn a_snapshot_of_an_empty_array_has_its_shape() {
     assert_eq!(rt.fence(&never_written).unwrap().wait().unwrap().extent(), Extent([7, 0]));
     let full = rt.buffer_from(&ndarray::Array2::<f32>::zeros((4, 5))).unwrap();
     let part = rt.fence(&full.part(GridBox::new([1, 2], [1, 5]))).unwrap().wait().unwrap();
-    assert_eq!((part.range(), part.as_slice().len()), (GridBox::new([1, 2], [1, 5]), 0));
+    assert_eq!((part.range(), part.as_slice().len()), (GridBox::EMPTY, 0));
     assert_eq!(rt.drain(empty.capture()).unwrap().into_array().dim(), (0, 4, 5));
 }
 
@@ -264,7 +264,7 @@ fn empty_regions_are_allowed() {
     rt.task("look")
         .once()
         .read(&empty, all())
-        .host(|(e,)| assert_eq!((e.as_slice(), e.as_array().len()), (Some(&[][..]), 0)))
+        .host(|(e,)| assert_eq!((e.as_slice(), e.as_array().dim()), (Some(&[][..]), (0, 5))))
         .unwrap();
     assert_eq!(rt.fence(&empty).unwrap().wait().unwrap().as_slice(), []);
     rt.wait().unwrap();

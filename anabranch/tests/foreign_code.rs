@@ -285,7 +285,7 @@ fn values_and_errors_may_act_when_they_are_dropped_or_cloned() {
                     Err::<(), _>(error)
                 });
                 drop(task.unwrap());
-                rt.task("heals").once().write(&u, all()).host(|(u,)| u[[0]] = 1).unwrap();
+                rt.task("heals").once().write(&u, all()).host(|(u,)| u.set([0], 1)).unwrap();
                 drop(rt.fence(&object).unwrap());
             }
             drop(rt.wait().unwrap_err());

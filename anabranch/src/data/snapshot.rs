@@ -13,13 +13,17 @@ use std::ops::Index;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot<T, const D: usize> {
     range: GridBox<D>,
+    /// The extent of the range, or of the whole buffer if that has no element: an empty box does not know its extent.
+    extent: Extent<D>,
     elements: Vec<T>,
 }
 
 impl<T: Element, const D: usize> Snapshot<T, D> {
-    /// Copies the elements of a box, which is the region of the view. (The region of an empty box does not know its extent.)
-    pub(crate) fn of(view: &ReadView<T, D>, range: GridBox<D>) -> Self {
-        Self { range, elements: copy_box(view, &range) }
+    /// Copies the elements that the view of a box shows.
+    pub(crate) fn of(view: &ReadView<T, D>) -> Self {
+        let range = view.region().bounding_box();
+        let extent = if view.extent().is_empty() { view.extent() } else { range.extent() };
+        Self { range, extent, elements: copy_box(view, &range) }
     }
 
     /// The part of the buffer that was copied.
@@ -29,7 +33,7 @@ impl<T: Element, const D: usize> Snapshot<T, D> {
 
     /// The number of elements along each dimension.
     pub fn extent(&self) -> Extent<D> {
-        self.range.extent()
+        self.extent
     }
 
     /// The elements in row-major order.
@@ -47,7 +51,7 @@ impl<T: Element, const D: usize> Snapshot<T, D> {
     where
         Rank: Shape<D>,
     {
-        let shape = Rank::shape(self.range.extent().0);
+        let shape = Rank::shape(self.extent.0);
         Array::from_shape_vec(shape, self.elements).expect("as many elements as the box has points")
     }
 }

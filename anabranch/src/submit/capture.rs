@@ -1,15 +1,13 @@
 //! Captures: values that leave the stream of tasks, as copies by a fence or at a barrier, or moved out by `drain`.
 
 use super::{
-    access::Access,
+    access::{Access, Read},
     access_list::AccessList,
-    declaration::Declaration,
     effect::{Effect, Observe, Sequential},
     sealed::Sealed,
 };
 use crate::{
     data::{
-        bound::BoundBuffer,
         buffer::{Buffer, Part},
         element::Element,
         host_object::{HostObject, ObjectCapture, ObjectMut},
@@ -17,10 +15,8 @@ use crate::{
         view::ReadView,
     },
     error::Error,
-    label::Label,
 };
-use anabranch_graph::Mode;
-use anabranch_grid::{GridBox, fixed};
+use anabranch_grid::{Fixed, GridBox, fixed};
 
 /// Whether captures copy or move.
 pub trait CaptureMode: Sealed + 'static {}
@@ -94,57 +90,23 @@ impl<T> Sealed for ObjectCapture<T> {}
 
 impl<M: CaptureMode, T: Element, const D: usize> Capture<M> for Part<T, D> {
     type Output = Snapshot<T, D>;
-    type Access = ReadPart<T, D>;
+    type Access = Read<T, D, Fixed<D>>;
 
     fn access(self) -> Result<Self::Access, Error> {
-        let extent = self.buffer.extent();
-        if !GridBox::full(extent).contains(&self.range) {
-            let (buffer, part) = (self.buffer.inner.label(), self.range.to_string());
-            return Err(Error::NoSuchPart { buffer, extent: extent.to_string(), part });
+        let Self { buffer, range } = self;
+        if !GridBox::full(buffer.extent()).contains(&range) {
+            let (label, extent) = (buffer.inner.label(), buffer.extent().to_string());
+            return Err(Error::NoSuchPart { buffer: label, extent, part: range.to_string() });
         }
-        Ok(ReadPart(self))
+        Ok(Read { buffer, mapper: fixed(range) })
     }
 
     fn weight(&self) -> Weight {
         Weight::Bytes(self.range.len().saturating_mul(size_of::<T>()))
     }
 
-    fn take((view, range): (ReadView<T, D>, GridBox<D>)) -> Result<Self::Output, Error> {
-        Ok(Snapshot::of(&view, range))
-    }
-}
-
-/// A read of a part of a buffer, which keeps the box: of an empty one, the region does not know the extent.
-#[derive(Debug)]
-pub struct ReadPart<T, const D: usize>(Part<T, D>);
-
-impl<T, const D: usize> Sealed for ReadPart<T, D> {}
-
-impl<T: Element, const D: usize> Access<0> for ReadPart<T, D> {
-    type Bound = (BoundBuffer<T, D>, GridBox<D>);
-    type Guard<'b> = (ReadView<T, D>, GridBox<D>);
-    type View<'v> = &'v ReadView<T, D>;
-
-    fn declare(self, declaration: &mut Declaration<0>) -> Result<Self::Bound, Error> {
-        let Part { buffer, range } = self.0;
-        Ok((declaration.buffer(buffer, fixed(range), Mode::Read)?, range))
-    }
-
-    fn attach((bound, _): &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
-        bound.attach(versions)
-    }
-
-    fn label((bound, _): &Self::Bound) -> Option<(Label, usize)> {
-        Some((bound.label(), D))
-    }
-
-    unsafe fn guard((bound, range): &Self::Bound, chunk: usize) -> Self::Guard<'_> {
-        // SAFETY: while the task runs, the graph lets no task write the region; the caller drops the guard before `bound`.
-        (unsafe { ReadView::new(bound, chunk) }, *range)
-    }
-
-    fn view<'v>((view, _): &'v mut Self::Guard<'_>) -> Self::View<'v> {
-        view
+    fn take(view: ReadView<T, D>) -> Result<Self::Output, Error> {
+        Ok(Snapshot::of(&view))
     }
 }
 

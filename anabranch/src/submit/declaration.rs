@@ -1,4 +1,19 @@
 //! The declaration of a task: the regions of its accesses, computed by the range mappers for every chunk, and checked.
+//!
+//! # Mappers are not trusted
+//! A range mapper is code of the program. It may answer differently at another call, give a part of a chunk more than the
+//! chunk, leave the buffer, or panic. None of this can make two users of an element meet:
+//!
+//! - A mapper is called once for the whole index space and once for each chunk, before any lock is taken. The *answers* are
+//!   kept and checked; the views of the task use the same answers, and the mapper is not called again for them.
+//! - Every answer lies inside the buffer ([`Mistake::OutsideBuffer`]).
+//! - The graph gets one region for each access. It contains the answers for all chunks: the answer for the whole index space,
+//!   which is checked to contain them ([`Mistake::NotMonotonic`]), or for a write perhaps their union. So the order of tasks,
+//!   and the graph's check that two accesses of one task have no element in common, hold for what the chunks really access.
+//! - The answers for two chunks of a write have no element in common ([`Mistake::OverlappingWrites`]).
+//! - A mapper that panics unwinds through the submission, before the task is in the graph.
+//! - In a dry run the recorder calls the mapper again, for the chunks of each node. These answers are used for the commands that
+//!   are counted and drawn, never for an access to memory.
 
 use crate::{
     data::{

@@ -74,11 +74,13 @@ impl<T: Element, const D: usize> Raw<T, D> {
         (self.at(point), range.max()[D - 1] - range.min()[D - 1])
     }
 
-    /// The only box of the region; an empty box for an empty region.
-    pub(super) fn single(&self) -> GridBox<D> {
+    /// The only box of the region, as its first point and its extent. An empty region of a buffer without elements has the
+    /// extent of the buffer.
+    pub(super) fn single(&self) -> (Point<D>, Extent<D>) {
         match self.region().boxes() {
-            [range] => *range,
-            [] if D > 0 => GridBox::EMPTY,
+            [range] => (range.min(), range.extent()),
+            [] if self.extent().is_empty() => (Point([0; D]), self.extent()),
+            [] if D > 0 => (Point([0; D]), Extent([0; D])),
             _ => self.refuse(format_args!("an array of all points of a region that is not one box")),
         }
     }

@@ -76,10 +76,10 @@ impl<T: Element, const D: usize> ReadView<T, D> {
     where
         Rank: Shape<D>,
     {
-        let range = self.raw.single();
-        let shape = Rank::shape(range.extent().0).strides(Rank::shape(self.raw.strides()));
+        let (first, extent) = self.raw.single();
+        let shape = Rank::shape(extent.0).strides(Rank::shape(self.raw.strides()));
         // SAFETY: shape and strides address points of the box, row by row in the buffer (rules 1 to 5 above).
-        unsafe { ArrayView::from_shape_ptr(shape, self.raw.at(range.min().0).cast_const()) }
+        unsafe { ArrayView::from_shape_ptr(shape, self.raw.at(first.0).cast_const()) }
     }
 }
 

@@ -101,11 +101,11 @@ impl<T: Element, const D: usize> WriteView<'_, T, D> {
     where
         Rank: Shape<D>,
     {
-        let range = self.raw.single();
-        let shape = Rank::shape(range.extent().0).strides(Rank::shape(self.raw.strides()));
+        let (first, extent) = self.raw.single();
+        let shape = Rank::shape(extent.0).strides(Rank::shape(self.raw.strides()));
         // SAFETY: shape and strides address points of the box, row by row in the buffer, each once; this view is
         // their only user and is borrowed as long as the array view lives.
-        unsafe { ArrayViewMut::from_shape_ptr(shape, self.raw.at(range.min().0)) }
+        unsafe { ArrayViewMut::from_shape_ptr(shape, self.raw.at(first.0)) }
     }
 
     /// Sets every element of the region.
