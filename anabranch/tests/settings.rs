@@ -57,7 +57,8 @@ fn the_environment_sets_the_threads_of_a_runtime() {
 fn a_wrong_value_is_an_error_that_names_the_variable() {
     for variable in ["ANABRANCH_NUM_THREADS", "ANABRANCH_PIN", "ANABRANCH_WAIT_POLICY", "ANABRANCH_CHECKED"] {
         let answer = probe_with(&[(variable, "some")]);
-        assert!(answer.contains(&format!("{variable} is \"some\"")), "{answer}");
+        let named = answer.contains(&format!("{variable} is ")) && answer.contains("some");
+        assert!(named, "{answer}");
     }
 }
 

@@ -9,6 +9,6 @@ fn main() -> Result<(), Error> {
     rt.task("scale").over([2]).update(&u, one_to_one()).kernel(|_, (u,)| u.fill(factor))?; //~ E0373: `factor`
     let mut sum = 0.0;
     rt.task("sum").once().read(&u, all()).host(|(u,)| sum += u[[0]])?; //~ E0373: `sum`
-    println!("{sum}");
+    println!("{sum}"); //~ E0502: `sum`
     Ok(())
 }

@@ -10,6 +10,6 @@ fn main() -> Result<(), Error> {
     rt.task("two")
         .once()
         .effect(&count, relaxed()) //~ E0277: `relaxed()` lets several tasks use `&T` at once, so `T` must be `Sync`: declare `exclusive()`
-        .host(|(count,)| count.set(2))?;
+        .host(|(count,)| count.set(2))?; //~ E0277: a task cannot have the access
     Ok(())
 }
