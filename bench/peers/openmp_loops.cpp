@@ -30,6 +30,16 @@ static std::vector<double> items_dynamic(const peer::Request &request) {
     });
 }
 
+// Two items of SIZE steps each.
+static std::vector<double> two_items(const peer::Request &request) {
+    const int threads = request.threads;
+    const long steps = request.size;
+    return request.time([threads, steps] {
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (long i = 0; i < 2; i++) peer::work(i, steps);
+    });
+}
+
 static std::vector<double> sum(const peer::Request &request) {
     const int threads = request.threads;
     const std::vector<double> x = peer::fractions(request.size);
@@ -67,6 +77,7 @@ int main() {
     return peer::serve({
         {"nested", nested},
         {"items", items},
+        {"two-items", two_items},
         {"items-dynamic", items_dynamic},
         {"sum", sum},
         {"dot", dot},

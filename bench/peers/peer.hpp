@@ -1,9 +1,10 @@
 // Shared by the peer programs, which answer requests, one line each, until their input ends.
 //
-// Request:  BENCHMARK SIZE THREADS SAMPLES BATCH PAUSE_NS
+// Request:  BENCHMARK SIZE COLUMNS THREADS SAMPLES BATCH PAUSE_NS
 // Answer:   the nanoseconds of one operation, SAMPLES times, or `error: ...`
 //
-// SIZE is the number of items of a region, or of tasks of a graph; an operation is the region, or the graph.
+// SIZE is the number of items of a region, of tasks of a graph, or of rows of a grid, which has COLUMNS columns; an operation is
+// the region, the graph, or a step of the grid.
 // A sample is the time of BATCH operations, divided by BATCH; before each sample the program spins for PAUSE_NS.
 // The benchmark program measures its own code in the same way (harness.rs, Load::time).
 #pragma once
@@ -49,6 +50,12 @@ inline std::uint64_t random(std::uint64_t i) {
 // An item of about a nanosecond.
 inline void small(std::uint64_t i) { pass(random(i)); }
 
+// An item of many steps, each of which needs the result of the one before.
+inline void work(std::uint64_t x, long steps) {
+    for (long step = 0; step < steps; step++) x = random(x);
+    pass(x);
+}
+
 // Number `i` of the same sequence, scaled to the range from 0 to 1.
 inline double fraction(std::uint64_t i) { return double(random(i) >> 11) / double(1L << 53); }
 
@@ -59,7 +66,7 @@ inline std::vector<double> fractions(long count) {
 }
 
 struct Request {
-    long size = 1;
+    long size = 1, columns = 1;
     int threads = 1;
     long samples = 1, batch = 1;
     double pause_ns = 0;
@@ -90,7 +97,8 @@ using Benchmark = std::function<std::vector<double>(const Request &)>;
 inline int serve(const std::map<std::string, Benchmark> &benchmarks) {
     std::string name;
     Request request;
-    while (std::cin >> name >> request.size >> request.threads >> request.samples >> request.batch >> request.pause_ns) {
+    while (std::cin >> name >> request.size >> request.columns >> request.threads >> request.samples >> request.batch >>
+           request.pause_ns) {
         const auto found = benchmarks.find(name);
         if (found == benchmarks.end()) {
             std::printf("error: no benchmark is called %s", name.c_str());

@@ -1,4 +1,4 @@
-// oneTBB: an empty region, and flow graphs of empty tasks. See peer.hpp.
+// oneTBB: empty regions, and flow graphs of empty tasks. See peer.hpp.
 #include "peer.hpp"
 
 #include <deque>
@@ -6,15 +6,25 @@
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
+#include <tbb/partitioner.h>
 
 static tbb::global_control limit(const peer::Request &request) {
     return tbb::global_control(tbb::global_control::max_allowed_parallelism, std::size_t(request.threads));
 }
 
-static std::vector<double> empty_region(const peer::Request &request) {
+// A loop of empty items. `simple_partitioner` makes a task of each item.
+template <class Partitioner> static std::vector<double> empty_region(const peer::Request &request) {
     const auto limited = limit(request);
     const int items = int(request.size);
-    return request.time([items] { tbb::parallel_for(0, items, [](int i) { peer::keep(i); }); });
+    return request.time(
+        [items] { tbb::parallel_for(0, items, [](int i) { peer::keep(i); }, Partitioner()); });
+}
+
+// Two empty functions.
+static std::vector<double> empty_invoke(const peer::Request &request) {
+    const auto limited = limit(request);
+    return request.time([] { tbb::parallel_invoke([] { peer::keep(0); }, [] { peer::keep(1); }); });
 }
 
 using Node = tbb::flow::continue_node<tbb::flow::continue_msg>;
@@ -59,9 +69,16 @@ static std::vector<double> wavefront(const peer::Request &request) {
     });
 }
 
+// The version of the library, in two numbers.
+static std::vector<double> version(const peer::Request &) { return {TBB_VERSION_MAJOR, TBB_VERSION_MINOR}; }
+
 int main() {
     return peer::serve({
-        {"empty-region", empty_region},
+        {"version", version},
+        {"empty-region", empty_region<tbb::auto_partitioner>},
+        {"empty-region-static", empty_region<tbb::static_partitioner>},
+        {"empty-region-simple", empty_region<tbb::simple_partitioner>},
+        {"empty-invoke", empty_invoke},
         {"tasks-independent", independent},
         {"tasks-chain", chain},
         {"tasks-wavefront", wavefront},

@@ -10,8 +10,10 @@
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
 #include <tbb/parallel_reduce.h>
 #include <tbb/parallel_sort.h>
+#include <tbb/partitioner.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
@@ -21,22 +23,38 @@ static tbb::global_control limit(const peer::Request &request) {
     return tbb::global_control(tbb::global_control::max_allowed_parallelism, std::size_t(request.threads));
 }
 
-// Calls `item` for every index, in ranges that the library chooses.
-template <class Item> static std::vector<double> loop(const peer::Request &request, Item item) {
+// Calls `item` for every index, in ranges that the partitioner chooses: of at least `grain` items, with
+// `simple_partitioner` of at most `grain` items.
+template <class Partitioner, class Item>
+static std::vector<double> loop(const peer::Request &request, long items, long grain, Item item) {
     const auto limited = limit(request);
     return request.time([&] {
-        tbb::parallel_for(Range(0, request.size), [&](const Range &range) {
+        const auto run = [&](const Range &range) {
             for (long i = range.begin(); i < range.end(); i++) item(i);
-        });
+        };
+        tbb::parallel_for(Range(0, items, grain), run, Partitioner());
     });
 }
 
-static std::vector<double> nested(const peer::Request &request) {
-    return loop(request, [](long i) { peer::tiny(i); });
+template <class Partitioner, long grain = 1> static std::vector<double> nested(const peer::Request &request) {
+    return loop<Partitioner>(request, request.size, grain, [](long i) { peer::tiny(i); });
 }
 
-static std::vector<double> items(const peer::Request &request) {
-    return loop(request, [](long i) { peer::small(i); });
+template <class Partitioner, long grain = 1> static std::vector<double> items(const peer::Request &request) {
+    return loop<Partitioner>(request, request.size, grain, [](long i) { peer::small(i); });
+}
+
+// Two items of SIZE steps each.
+template <class Partitioner> static std::vector<double> two_items(const peer::Request &request) {
+    const long steps = request.size;
+    return loop<Partitioner>(request, 2, 1, [steps](long i) { peer::work(i, steps); });
+}
+
+static std::vector<double> two_items_invoke(const peer::Request &request) {
+    const auto limited = limit(request);
+    const long steps = request.size;
+    return request.time(
+        [steps] { tbb::parallel_invoke([steps] { peer::work(0, steps); }, [steps] { peer::work(1, steps); }); });
 }
 
 static long fib(long n) {
@@ -49,8 +67,15 @@ static long fib(long n) {
     return a + b;
 }
 
+static long fib_invoke(long n) {
+    if (n < 2) return n;
+    long a = 0, b = 0;
+    tbb::parallel_invoke([&a, n] { a = fib_invoke(n - 1); }, [&b, n] { b = fib_invoke(n - 2); });
+    return a + b;
+}
+
 // Times the whole recursion, which is fib(size + 1) - 1 joins.
-static std::vector<double> fib(const peer::Request &request) {
+template <long (*fib)(long)> static std::vector<double> recursion(const peer::Request &request) {
     const auto limited = limit(request);
     return request.time([&request] { peer::keep(fib(request.size)); });
 }
@@ -126,11 +151,31 @@ static std::vector<double> run_and_wait(const peer::Request &request) {
     });
 }
 
+// Runs SIZE empty jobs and waits for all of them.
+static std::vector<double> run_until_done(const peer::Request &request) {
+    return on_a_foreign_thread(request, [&request] {
+        auto group = std::make_shared<tbb::task_group>();
+        return [group, &request] {
+            for (long i = 0; i < request.size; i++) group->run([i] { peer::keep(i); });
+            group->wait();
+        };
+    });
+}
+
 int main() {
     return peer::serve({
-        {"nested", nested},
-        {"items", items},
-        {"fib", [](const peer::Request &request) { return fib(request); }},
+        {"nested", nested<tbb::auto_partitioner>},
+        {"nested-static", nested<tbb::static_partitioner>},
+        {"nested-simple", nested<tbb::simple_partitioner, 250>},
+        {"items", items<tbb::auto_partitioner>},
+        {"items-static", items<tbb::static_partitioner>},
+        {"items-simple", items<tbb::simple_partitioner, 16384>},
+        {"two-items-static", two_items<tbb::static_partitioner>},
+        {"two-items-simple", two_items<tbb::simple_partitioner>},
+        {"two-items-invoke", two_items_invoke},
+        {"run-until-done", run_until_done},
+        {"fib", recursion<fib>},
+        {"fib-invoke", recursion<fib_invoke>},
         {"sum", sum},
         {"sort", sort},
         {"scratch-initialisations", scratch_initialisations},

@@ -2,8 +2,11 @@
 //!
 //! A [`Contest`] has one contender of ours and any number of peers. [`Contest::run`] visits them round after round
 //! (A B C, A B C, …), so that a machine whose speed drifts does so for all of them. The first round warms up and does
-//! not count. A visit returns samples; the report shows the smallest, the largest and the median of all visits. The
-//! usual visit is [`Load::time`], which times an operation.
+//! not count. A visit returns samples; the figure of a contender is the median of the samples of all visits. The usual
+//! visit is [`Load::time`], which times batches of an operation: a sample is the mean of one batch.
+//!
+//! [`Quantities`] are measured in the same way, for a figure that is computed from several of them: always from their
+//! medians, never from the single visits.
 
 use std::{
     thread,
@@ -127,6 +130,8 @@ pub struct Outcome {
     pub ours: Samples,
     /// The names and figures of the peers, in the order of their entry.
     pub peers: Vec<(String, Samples)>,
+    /// The quantities whose medians our figure is computed from; empty if it is measured directly.
+    pub quantities: Vec<(String, Samples)>,
     /// The peers that could not take part.
     pub left_out: Vec<LeftOut>,
 }
@@ -159,7 +164,7 @@ impl<'a> Contest<'a> {
         match peer {
             Ok(mut peer) => self.peer(name, move || visit(&mut peer)),
             Err(left_out) => {
-                self.left_out.push(left_out);
+                self.left_out.push(LeftOut { peer: name.into(), ..left_out });
                 self
             }
         }
@@ -175,24 +180,61 @@ impl<'a> Contest<'a> {
             self.contenders.truncate(1);
             self.left_out.clear();
         }
-        let mut figures = vec![Vec::new(); self.contenders.len()];
-        for round in 0..=rounds {
-            for ((name, visit), figures) in self.contenders.iter_mut().zip(&mut figures) {
-                let visited = visit().map_err(|failure| format!("{name}: {failure}"))?;
-                if round > 0 {
-                    figures.extend(visited);
-                }
-                thread::sleep(REST);
-            }
-        }
-        let mut results = self.contenders.into_iter().zip(figures).map(|((name, _), figures)| {
-            let samples = Samples::new(figures)
-                .ok_or_else(|| format!("{name} returned no figures, or some that are not numbers"))?;
-            Ok::<_, Failure>((name, samples))
-        });
-        let (_, ours) = results.next().expect("our side is the first contender")?;
-        Ok(Outcome { ours, peers: results.collect::<Result<_, _>>()?, left_out: self.left_out })
+        let mut results = take_turns(self.contenders, rounds)?.into_iter();
+        let (_, ours) = results.next().expect("our side is the first contender");
+        Ok(Outcome { ours, peers: results.collect(), quantities: Vec::new(), left_out: self.left_out })
     }
+}
+
+/// Several quantities of our side, from which one figure is computed.
+pub struct Quantities<'a>(Vec<(String, Visit<'a>)>);
+
+impl<'a> Quantities<'a> {
+    /// Begins without any.
+    pub fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a quantity. The name ends with its unit.
+    pub fn quantity(mut self, name: &str, visit: impl FnMut() -> Result<Vec<f64>, Failure> + 'a) -> Self {
+        self.0.push((name.into(), Box::new(visit)));
+        self
+    }
+
+    /// Measures all quantities in turns, once to warm up and then `rounds` times, and computes the figure from their
+    /// medians.
+    ///
+    /// # Errors
+    /// The first failure of a visit, with the name of the quantity. A figure that is not a number.
+    pub fn run(self, rounds: usize, figure: impl FnOnce(&[f64]) -> f64) -> Result<Outcome, Failure> {
+        let quantities = take_turns(self.0, rounds)?;
+        let medians: Vec<f64> = quantities.iter().map(|(_, samples)| samples.median()).collect();
+        let ours = Samples::new(vec![figure(&medians)]).ok_or("the figure is not a number")?;
+        Ok(Outcome { ours, peers: Vec::new(), quantities, left_out: Vec::new() })
+    }
+}
+
+/// Visits all contenders in turns, once to warm up and then `rounds` times.
+fn take_turns(
+    mut contenders: Vec<(String, Visit<'_>)>,
+    rounds: usize,
+) -> Result<Vec<(String, Samples)>, Failure> {
+    let mut figures = vec![Vec::new(); contenders.len()];
+    for round in 0..=rounds {
+        for ((name, visit), figures) in contenders.iter_mut().zip(&mut figures) {
+            let visited = visit().map_err(|failure| format!("{name}: {failure}"))?;
+            if round > 0 {
+                figures.extend(visited);
+            }
+            thread::sleep(REST);
+        }
+    }
+    let named = contenders.into_iter().zip(figures).map(|((name, _), figures)| {
+        let samples = Samples::new(figures)
+            .ok_or_else(|| format!("{name} returned no figures, or some that are not numbers"))?;
+        Ok((name, samples))
+    });
+    named.collect()
 }
 
 #[cfg(test)]
@@ -241,6 +283,26 @@ mod tests {
         let alone = Context { peers: false, ..CONTEXT };
         let contest = Contest::ours(|| Ok(vec![1.0])).peer("rival", || panic!("the peer was visited"));
         assert!(contest.run(&alone, 1).unwrap().peers.is_empty());
+    }
+
+    /// The median of the quotients of the visits, and the least of them, would be 1.
+    #[test]
+    fn a_figure_of_several_quantities_is_computed_from_their_medians() {
+        let visits = |figures: [f64; 4]| {
+            let mut figures = figures.into_iter();
+            move || Ok(vec![figures.next().expect("four visits")])
+        };
+        let outcome = Quantities::new()
+            .quantity("whole (s)", visits([9.0, 4.0, 3.0, 2.0]))
+            .quantity("part (s)", visits([9.0, 4.0, 1.0, 2.0]))
+            .run(3, |medians| medians[0] / medians[1])
+            .unwrap();
+        let ours = &outcome.ours;
+        assert_eq!((ours.min(), ours.median(), ours.max()), (1.5, 1.5, 1.5));
+        let names: Vec<&str> = outcome.quantities.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["whole (s)", "part (s)"]);
+        assert_eq!(outcome.quantities[0].1, Samples(vec![2.0, 3.0, 4.0]));
+        assert!(Quantities::new().quantity("nothing", || Ok(vec![0.0])).run(1, |m| m[0] / 0.0).is_err());
     }
 
     #[test]

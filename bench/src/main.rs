@@ -3,21 +3,25 @@
 //! ```text
 //! cargo run --release -p bench -- list
 //! cargo run --release -p bench -- all --json figures.json
+//! cargo run --release -p bench -- all --record
 //! cargo run --release -p bench -- table conflict-cap
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
 //! cargo run --release -p bench -- all --against ../before/target/release/bench
 //! ```
 //!
 //! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the [`peers`] in
-//! turns, and the [`report`] prints the figures. [`workloads`] holds the work that several rows measure. The README
-//! explains how figures are taken.
+//! turns, and the [`report`] prints the figures. [`workloads`] holds the work that several rows measure. The [`record`]
+//! keeps the figures that the documents of the repository show. The README explains how figures are taken.
 
 #![forbid(unsafe_code)]
 
 mod against;
 mod clock;
 mod harness;
+mod machine;
+mod markdown;
 mod peers;
+mod record;
 mod report;
 mod row;
 mod rows;
@@ -29,6 +33,9 @@ use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
 use clap::{Parser, builder::FalseyValueParser};
 
 use harness::{Context, Failure};
+use machine::Setting;
+use record::Record;
+use report::Entry;
 use row::Row;
 use workloads::{application, conflicts, memory};
 
@@ -36,13 +43,21 @@ use workloads::{application, conflicts, memory};
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
-    /// `list`, `all`, `table conflict-cap` (the effect of searching more candidates), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `table conflict-cap` (the effect of searching more candidates), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
     /// Writes the figures to this file, as a JSON array
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
+
+    /// Prints the table in Markdown
+    #[arg(long, conflicts_with = "against")]
+    markdown: bool,
+
+    /// Records the figures in `bench/figures.json` and writes them into the documents of the repository
+    #[arg(long, conflicts_with_all = ["against", "no_peers"])]
+    record: bool,
 
     /// Number of threads of the benchmarks whose names do not state it [default: 2, or 1 on a single processor]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -90,6 +105,10 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         print!("{}", conflicts::cap_table(arguments.smoke));
         return Ok(true);
     }
+    if arguments.names == ["documents"] {
+        Record::load()?.write(&rows)?;
+        return Ok(true);
+    }
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     let chosen = select::select(&names, &arguments.names)?;
     let processors = available_parallelism().map_or(1, usize::from);
@@ -100,26 +119,46 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         let chosen: Vec<&Row> = chosen.iter().map(|&row| &rows[row]).collect();
         return against::compare(other, &chosen, &context, arguments.rounds);
     }
-
-    let mut entries = Vec::new();
-    for (i, &row) in chosen.iter().enumerate() {
-        let row = &rows[row];
-        eprintln!("[{}/{}] {}", i + 1, chosen.len(), row.name);
-        match row.measure(&context) {
-            Ok(outcome) => {
-                let entry = report::Entry::new(row, outcome);
-                eprintln!("      {}", entry.summary());
-                entries.push(entry);
-            }
-            Err(failure) => eprintln!("error: {} could not be measured: {failure}", row.name),
-        }
+    // An error here ends the program before anything is measured.
+    let record = arguments.record.then(|| Record::without(&rows, &chosen, &Setting::here(&context)));
+    let record = record.transpose()?;
+    let entries = measure(&rows, &chosen, &context);
+    if arguments.markdown {
+        println!("{}\n", Setting::here(&context).sentence());
+        print!("{}", markdown::table(entries.iter().map(|(entry, row)| (entry, row.about))));
     }
-    print!("{}", report::table(&entries));
+    let complete = entries.len() == chosen.len();
+    let entries: Vec<_> = entries.into_iter().map(|(entry, _)| entry).collect();
+    if !arguments.markdown {
+        print!("{}", report::table(&entries));
+    }
     if let Some(path) = &arguments.json {
         fs::write(path, report::json(&entries))
             .map_err(|error| format!("cannot write the figures to {}: {error}", path.display()))?;
     }
-    Ok(entries.len() == chosen.len())
+    if let Some(mut record) = record {
+        record.add(&entries);
+        record.write(&rows)?;
+    }
+    Ok(complete)
+}
+
+/// Measures the rows `chosen`, except those that cannot be measured.
+fn measure<'a>(rows: &'a [Row], chosen: &[usize], context: &Context) -> Vec<(Entry, &'a Row)> {
+    let mut entries = Vec::new();
+    for (i, &row) in chosen.iter().enumerate() {
+        let row = &rows[row];
+        eprintln!("[{}/{}] {}", i + 1, chosen.len(), row.name);
+        match row.measure(context) {
+            Ok(outcome) => {
+                let entry = Entry::new(row, outcome);
+                eprintln!("      {}", entry.summary());
+                entries.push((entry, row));
+            }
+            Err(failure) => eprintln!("error: {} could not be measured: {failure}", row.name),
+        }
+    }
+    entries
 }
 
 fn introduce(context: &Context, processors: usize) {

@@ -1,11 +1,11 @@
 //! Prints the figures: an aligned table for people, a JSON array for programs.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::fmt::Write;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    harness::{LeftOut, Outcome, Samples},
+    harness::{Outcome, Samples},
     row::{Direction, Row},
 };
 
@@ -16,7 +16,7 @@ pub enum Verdict {
     Better,
     /// The bar is met.
     Met,
-    /// The bar is not met.
+    /// The bar is missed.
     Missed,
     /// The row has no bar, or the peer that the bar depends on was left out.
     NoBar,
@@ -27,154 +27,193 @@ impl Verdict {
         match self {
             Self::Better => "met, and better",
             Self::Met => "met",
-            Self::Missed => "NOT MET",
+            Self::Missed => "MISSED",
             Self::NoBar => "-",
         }
     }
 }
 
-/// A measured row.
-#[derive(Clone, Debug, Serialize)]
-pub struct Entry {
-    name: String,
-    unit: &'static str,
-    /// The minimum, maximum or median, whichever the row compares; so are the figures of the peers.
-    ours: f64,
-    peers: BTreeMap<String, f64>,
-    /// Figures that were measured elsewhere.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    quoted: BTreeMap<&'static str, f64>,
-    bar: Option<f64>,
-    better: Option<f64>,
-    ours_min: f64,
-    ours_median: f64,
-    ours_max: f64,
-    /// Whether small figures are good.
-    lower_is_better: bool,
-    /// `null` if there is no bar.
-    met: Option<bool>,
-    #[serde(skip)]
-    verdict: Verdict,
-    /// Our figure divided by that of the best peer.
-    #[serde(skip)]
-    ratio: Option<f64>,
-    #[serde(skip)]
-    lines: Vec<Line>,
-    #[serde(skip)]
-    left_out: Vec<LeftOut>,
+/// The figures of a peer, or of a quantity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The name of the peer or the quantity.
+    pub name: String,
+    /// The figure that is compared.
+    pub median: f64,
+    min: f64,
+    max: f64,
 }
 
-/// One contender's line in the table.
-#[derive(Clone, Debug)]
-struct Line {
-    name: String,
-    /// `None` if the figure is quoted.
-    best: Option<f64>,
-    median: f64,
+impl Figures {
+    fn new(name: &str, samples: &Samples) -> Self {
+        let [median, min, max] = [samples.median(), samples.min(), samples.max()].map(rounded);
+        Self { name: name.into(), median, min, max }
+    }
+
+    /// The minimum, or the maximum of a speed.
+    pub fn best(&self, lower_is_better: bool) -> f64 {
+        if lower_is_better { self.min } else { self.max }
+    }
+}
+
+/// Six digits. The rest is noise.
+fn rounded(figure: f64) -> f64 {
+    format!("{figure:.5e}").parse().expect("a number in scientific notation")
+}
+
+/// A measured row. Every figure that is compared is a median.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The name of the row.
+    pub name: String,
+    /// The unit of all figures, except of quantities.
+    pub unit: String,
+    lower_is_better: bool,
+    ours_median: f64,
+    ours_min: f64,
+    ours_max: f64,
+    bar: Option<f64>,
+    better: Option<f64>,
+    /// `null` if there is no bar.
+    met: Option<bool>,
+    /// The peers that were measured.
+    pub peers: Vec<Figures>,
+    /// The quantities whose medians our figure is computed from. Their names contain their units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quantities: Vec<Figures>,
+    /// The peers that were not measured, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
 }
 
 impl Entry {
     /// Judges the outcome of `row`.
     pub fn new(row: &Row, outcome: Outcome) -> Self {
-        let figures: Vec<(String, f64)> =
-            outcome.peers.iter().map(|(name, samples)| (name.clone(), row.figure(samples))).collect();
-        let ours = row.figure(&outcome.ours);
-        let (bar, better) = (row.bar_for(&figures), row.better_for(&figures));
-        let reaches = |limit: f64| row.reaches(ours, limit);
-        let verdict = match bar {
-            None => Verdict::NoBar,
-            Some(bar) if !reaches(bar) => Verdict::Missed,
-            Some(_) if better.is_some_and(reaches) => Verdict::Better,
-            Some(_) => Verdict::Met,
+        let medians: Vec<(String, f64)> =
+            outcome.peers.iter().map(|(name, samples)| (name.clone(), samples.median())).collect();
+        let ours = outcome.ours.median();
+        let (bar, better) = (row.bar_for(&medians), row.better_for(&medians));
+        let figures = |all: &[(String, Samples)]| {
+            all.iter().map(|(name, samples)| Figures::new(name, samples)).collect()
         };
-        let line = |name: &str, samples: &Samples| {
-            let best = match row.direction {
-                Direction::Lower => samples.min(),
-                Direction::Higher => samples.max(),
-            };
-            Line { name: name.into(), best: Some(best), median: samples.median() }
-        };
-        let peers = outcome.peers.iter().map(|(name, samples)| line(&format!("  {name}"), samples));
-        let quoted = row.quoted.iter().map(|&(name, figure)| Line {
-            name: format!("  {name} (quoted)"),
-            best: None,
-            median: figure,
-        });
         Self {
             name: row.name.clone(),
-            unit: row.unit,
-            ours,
-            bar,
-            better,
-            ours_min: outcome.ours.min(),
-            ours_median: outcome.ours.median(),
-            ours_max: outcome.ours.max(),
+            unit: row.unit.into(),
             lower_is_better: row.direction == Direction::Lower,
-            met: bar.map(reaches),
-            verdict,
-            ratio: figures
-                .iter()
-                .map(|(_, figure)| *figure)
-                .reduce(|a, b| row.best(a, b))
-                .map(|best| ours / best),
-            lines: std::iter::once(line(&row.name, &outcome.ours)).chain(peers).chain(quoted).collect(),
-            quoted: row.quoted.iter().copied().collect(),
-            peers: figures.into_iter().collect(),
-            left_out: outcome.left_out,
+            ours_median: rounded(ours),
+            ours_min: rounded(outcome.ours.min()),
+            ours_max: rounded(outcome.ours.max()),
+            bar: bar.map(rounded),
+            better: better.map(rounded),
+            met: bar.map(|bar| row.reaches(ours, bar)),
+            peers: figures(&outcome.peers),
+            quantities: figures(&outcome.quantities),
+            left_out: outcome.left_out.iter().map(ToString::to_string).collect(),
         }
+    }
+
+    /// Our median.
+    pub fn ours(&self) -> f64 {
+        self.ours_median
+    }
+
+    /// Our minimum, or the maximum of a speed; `None` for a figure that is computed from medians.
+    pub fn ours_best(&self) -> Option<f64> {
+        let best = if self.lower_is_better { self.ours_min } else { self.ours_max };
+        self.quantities.is_empty().then_some(best)
+    }
+
+    /// Whether small figures are good.
+    pub fn lower_is_better(&self) -> bool {
+        self.lower_is_better
+    }
+
+    /// The figure that must be reached.
+    pub fn bar(&self) -> Option<f64> {
+        self.bar
+    }
+
+    /// The figure that would be better than the bar.
+    pub fn better(&self) -> Option<f64> {
+        self.better
+    }
+
+    /// Judges our figure.
+    pub fn verdict(&self) -> Verdict {
+        let reaches = |limit: f64| match self.lower_is_better {
+            true => self.ours_median <= limit,
+            false => self.ours_median >= limit,
+        };
+        match self.met {
+            None => Verdict::NoBar,
+            Some(false) => Verdict::Missed,
+            Some(true) if self.better.is_some_and(reaches) => Verdict::Better,
+            Some(true) => Verdict::Met,
+        }
+    }
+
+    /// Our figure divided by that of the best peer.
+    fn ratio(&self) -> Option<f64> {
+        let best = |a: f64, b: f64| if self.lower_is_better { a.min(b) } else { a.max(b) };
+        self.peers.iter().map(|peer| peer.median).reduce(best).map(|best| self.ours_median / best)
     }
 
     /// The figure and the verdict, in one line.
     pub fn summary(&self) -> String {
         let bar = self
             .bar
-            .map_or(String::new(), |bar| format!("; bar {}: {}", figure_text(bar), self.verdict.text()));
-        format!("{} {}{bar}", figure_text(self.ours), self.unit)
+            .map_or(String::new(), |bar| format!("; bar {}: {}", figure_text(bar), self.verdict().text()));
+        format!("{} {}{bar}", figure_text(self.ours_median), self.unit)
     }
 
+    /// The lines of the table: ours, the quantities that it is computed from, and the peers.
     fn cells(&self) -> Vec<[String; 8]> {
         let optional = |figure: Option<f64>| figure.map_or("-".into(), figure_text);
-        let mut rows: Vec<[String; 8]> = self
-            .lines
-            .iter()
-            .map(|line| {
-                let (best, median) = (optional(line.best), figure_text(line.median));
-                let [name, unit] = [line.name.clone(), String::new()];
-                [name, unit, best, median, String::new(), String::new(), String::new(), String::new()]
-            })
-            .collect();
-        let ours = &mut rows[0];
-        ours[1] = self.unit.into();
-        ours[4] = optional(self.ratio);
-        ours[5] = optional(self.bar);
-        ours[6] = optional(self.better);
-        ours[7] = self.verdict.text().into();
-        rows
+        let ours = [
+            self.name.clone(),
+            self.unit.clone(),
+            figure_text(self.ours_median),
+            optional(self.ours_best()),
+            optional(self.ratio()),
+            optional(self.bar),
+            optional(self.better),
+            self.verdict().text().into(),
+        ];
+        let below = self.quantities.iter().chain(&self.peers).map(|figures| {
+            let mut cells = <[String; 8]>::default();
+            cells[0] = format!("  {}", figures.name);
+            cells[2] = figure_text(figures.median);
+            cells[3] = figure_text(figures.best(self.lower_is_better));
+            cells
+        });
+        std::iter::once(ours).chain(below).collect()
     }
 }
 
 /// The table, peers below our side, followed by the peers that were left out.
 pub fn table(entries: &[Entry]) -> String {
-    let head = ["benchmark", "unit", "minimum*", "median", "ours/peer", "bar", "better", "verdict"];
+    let head = ["benchmark", "unit", "median", "minimum*", "ours/peer", "bar", "better", "verdict"];
     let mut rows = vec![head.map(String::from)];
     rows.extend(entries.iter().flat_map(Entry::cells));
     let mut text = aligned(&rows);
     text.push_str(
-        "* the maximum for speeds; ours/peer: our figure divided by that of the best peer measured\n",
+        "* the maximum for speeds; ours/peer: our median divided by that of the best peer measured\n",
     );
-    if entries.iter().any(|entry| !entry.quoted.is_empty()) {
-        text.push_str("(quoted): measured elsewhere, on a machine of this kind, not in this run\n");
-    }
-    let mut missing: Vec<&LeftOut> = Vec::new();
-    for left_out in entries.iter().flat_map(|entry| &entry.left_out) {
-        if !missing.contains(&left_out) {
-            missing.push(left_out);
-        }
-    }
-    for left_out in missing {
+    for left_out in left_out(entries) {
         let _ = writeln!(text, "{left_out}");
     }
     text
+}
+
+/// The peers that were left out of any row, each once, with the reasons.
+pub fn left_out<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<&'a str> {
+    let mut missing: Vec<&str> = Vec::new();
+    for left_out in entries.into_iter().flat_map(|entry| &entry.left_out) {
+        if !missing.contains(&left_out.as_str()) {
+            missing.push(left_out);
+        }
+    }
+    missing
 }
 
 /// Aligns the first two columns and the last to the left, all others to the right.
@@ -217,12 +256,20 @@ pub fn json(entries: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{harness::Context, row::times};
+    use crate::{
+        harness::{Context, LeftOut, Quantities},
+        row::times,
+    };
 
     fn outcome(ours: &[f64], peer: &[f64]) -> Outcome {
         let samples = |figures: &[f64]| Samples::new(figures.to_vec()).unwrap();
         let missing = LeftOut { peer: "TBB".into(), why: "no header; install it".into() };
-        Outcome { ours: samples(ours), peers: vec![("rayon".into(), samples(peer))], left_out: vec![missing] }
+        Outcome {
+            ours: samples(ours),
+            peers: vec![("rayon".into(), samples(peer))],
+            quantities: Vec::new(),
+            left_out: vec![missing],
+        }
     }
 
     fn entry(row: Row) -> Entry {
@@ -234,58 +281,68 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_judged_by_the_figure_that_it_compares() {
-        let verdict = |row: Row| entry(row).verdict;
+    fn a_row_is_judged_by_its_median() {
+        let verdict = |row: Row| entry(row).verdict();
         let row = || Row::lower("a", "ns", "", never);
         assert_eq!(verdict(row()), Verdict::NoBar);
-        assert_eq!(verdict(row().bar(1.0)), Verdict::Met);
-        assert_eq!(verdict(row().median().bar(1.0)), Verdict::Missed);
-        assert_eq!(verdict(row().median().bar(3.0).better(2.0)), Verdict::Better);
+        assert_eq!(verdict(row().bar(1.0)), Verdict::Missed);
+        assert_eq!(verdict(row().bar(2.0)), Verdict::Met);
+        assert_eq!(verdict(row().bar(3.0).better(2.0)), Verdict::Better);
         assert_eq!(verdict(row().bar(times(0.1, "rayon"))), Verdict::Missed);
+        assert_eq!(verdict(row().bar(times(0.2, "rayon"))), Verdict::Met);
         assert_eq!(verdict(row().bar(times(1.0, "TBB"))), Verdict::NoBar);
-        assert_eq!(verdict(Row::higher("a", "MB/s", "", never).bar(3.0)), Verdict::Met);
+        assert_eq!(verdict(Row::higher("a", "MB/s", "", never).bar(3.0)), Verdict::Missed);
+        assert_eq!(verdict(Row::higher("a", "MB/s", "", never).bar(2.0)), Verdict::Met);
     }
 
     #[test]
-    fn the_json_has_the_documented_fields() {
-        let row = Row::lower("region/x", "ns", "", never).median().bar(3.0).better(1.0);
-        let json: serde_json::Value = serde_json::from_str(&json(&[entry(row)])).unwrap();
+    fn the_json_has_the_documented_fields_and_can_be_read_again() {
+        let row = Row::lower("region/x", "ns", "", never).bar(3.0).better(1.0);
+        let entries = [entry(row)];
+        let text = json(&entries);
         let expected = serde_json::json!([{
-            "name": "region/x", "unit": "ns", "ours": 2.0, "peers": {"rayon": 10.0}, "bar": 3.0, "better": 1.0,
-            "ours_min": 1.0, "ours_median": 2.0, "ours_max": 4.0, "lower_is_better": true, "met": true,
+            "name": "region/x", "unit": "ns", "lower_is_better": true,
+            "ours_median": 2.0, "ours_min": 1.0, "ours_max": 4.0, "bar": 3.0, "better": 1.0, "met": true,
+            "peers": [{"name": "rayon", "median": 10.0, "min": 8.0, "max": 20.0}],
+            "left_out": ["TBB left out: no header; install it"],
         }]);
-        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<Vec<Entry>>(&text).unwrap(), entries);
     }
 
     #[test]
     fn the_table_is_aligned_and_names_the_peers_left_out() {
-        let text = table(&[entry(Row::lower("region/x", "ns", "", never).bar(3.0).better(0.5))]);
+        let text = table(&[entry(Row::lower("region/x", "ns", "", never).bar(1.0).better(0.5))]);
         let expected = "\
-benchmark  unit  minimum*  median  ours/peer   bar  better  verdict
-region/x   ns        1.00    2.00      0.125  3.00   0.500  met
-  rayon              8.00    10.0
-* the maximum for speeds; ours/peer: our figure divided by that of the best peer measured
+benchmark  unit  median  minimum*  ours/peer   bar  better  verdict
+region/x   ns      2.00      1.00      0.200  1.00   0.500  MISSED
+  rayon            10.0      8.00
+* the maximum for speeds; ours/peer: our median divided by that of the best peer measured
 TBB left out: no header; install it
 ";
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn quoted_figures_are_marked_and_do_not_enter_the_ratio() {
-        let row = Row::lower("region/x", "ns", "", never).bar(times(0.5, "StarPU")).quoted("StarPU", 3.0);
-        let entry = entry(row);
-        assert_eq!((entry.bar, entry.ratio), (Some(1.5), Some(0.125)));
-        let text = table(std::slice::from_ref(&entry));
-        let line = text.lines().find(|line| line.contains("StarPU")).unwrap();
-        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["StarPU", "(quoted)", "-", "3.00"]);
-        assert!(text.contains("(quoted): measured elsewhere"));
-        let json: serde_json::Value = serde_json::from_str(&json(&[entry])).unwrap();
-        assert_eq!((&json[0]["quoted"]["StarPU"], &json[0]["peers"]["StarPU"]), (&3.0.into(), &().into()));
+    fn a_figure_that_is_computed_from_medians_has_no_minimum() {
+        let row = Row::lower("a/overlap", "x", "", never).bar(1.5);
+        let both = Quantities::new().quantity("both (s)", || Ok(vec![3.0, 4.0, 9.0]));
+        let outcome = both.quantity("one (s)", || Ok(vec![2.0])).run(1, |m| m[0] / m[1]).unwrap();
+        let entry = Entry::new(&row, outcome);
+        assert_eq!((entry.ours(), entry.ours_best(), entry.verdict()), (2.0, None, Verdict::Missed));
+        let text = table(&[entry]);
+        let line = |begin: &str| {
+            let line = text.lines().find(|line| line.starts_with(begin)).expect(begin);
+            line.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(line("a/overlap"), ["a/overlap", "x", "2.00", "-", "-", "1.50", "-", "MISSED"]);
+        assert_eq!(line("  both"), ["both", "(s)", "4.00", "3.00"]);
     }
 
     #[test]
-    fn figures_have_about_three_digits() {
+    fn figures_have_about_three_digits_and_keep_six() {
         let texts = [12345.6, 99.96, 12.345, 9.999, 0.28, 0.0].map(figure_text);
         assert_eq!(texts, ["12346", "100", "12.3", "10.0", "0.280", "0.000"]);
+        assert_eq!([0.123456789, 1234567.8, 0.0].map(rounded), [0.123457, 1234570.0, 0.0]);
     }
 }

@@ -5,10 +5,10 @@
 //! Row::higher("store/memory-fs", "MB/s", "frames to memory", memory_fs).bar(times(0.9, "plain write"))
 //! ```
 //!
-//! Peers that cannot be installed here are [quoted](Row::quoted): their figures were measured elsewhere, and the report
-//! marks them.
+//! The figure of every contender is the median of its samples. Only what this program measured itself is a figure:
+//! nothing is quoted.
 
-use crate::harness::{Context, Failure, Outcome, Samples};
+use crate::harness::{Context, Failure, Outcome};
 
 /// Whether small or large figures are good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +17,6 @@ pub enum Direction {
     Lower,
     /// Large figures are good: speeds.
     Higher,
-}
-
-/// The figure that is compared, of many samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statistic {
-    /// The smallest or the largest: right where the work is always the same and other programs only slow it down.
-    Best,
-    /// The median: right where the measured quantity itself varies.
-    Median,
 }
 
 /// A figure to reach.
@@ -45,12 +36,12 @@ impl From<f64> for Limit {
     }
 }
 
-/// `factor` times the figure of `peer`, measured in the same run or quoted.
+/// `factor` times the figure of `peer` in the same run.
 pub fn times(factor: f64, peer: &'static str) -> Limit {
     Limit::Times(factor, peer)
 }
 
-/// `factor` times the best figure of all peers in the same run. Quoted figures do not count.
+/// `factor` times the best figure of all peers in the same run.
 pub fn times_best(factor: f64) -> Limit {
     Limit::TimesBest(factor)
 }
@@ -63,21 +54,17 @@ pub struct Row {
     pub name: String,
     /// The unit of all figures.
     pub unit: &'static str,
-    /// A line of description for `list`.
+    /// What exactly is measured, in a line: how often, from where, and which threads are awake.
     pub about: &'static str,
     /// Whether small or large figures are good.
     pub direction: Direction,
-    /// The figure that is compared.
-    pub statistic: Statistic,
     bars: Vec<Limit>,
     betters: Vec<Limit>,
-    /// Peers that are not measured here, with their figures.
-    pub quoted: Vec<(&'static str, f64)>,
     run: Measure,
 }
 
 impl Row {
-    /// A row where small figures are good; the minimum is compared.
+    /// A row where small figures are good.
     pub fn lower(
         name: impl Into<String>,
         unit: &'static str,
@@ -89,15 +76,13 @@ impl Row {
             unit,
             about,
             direction: Direction::Lower,
-            statistic: Statistic::Best,
             bars: Vec::new(),
             betters: Vec::new(),
-            quoted: Vec::new(),
             run: Box::new(run),
         }
     }
 
-    /// A row where large figures are good; the maximum is compared.
+    /// A row where large figures are good.
     pub fn higher(
         name: impl Into<String>,
         unit: &'static str,
@@ -105,12 +90,6 @@ impl Row {
         run: impl Fn(&Context) -> Result<Outcome, Failure> + 'static,
     ) -> Self {
         Self { direction: Direction::Higher, ..Self::lower(name, unit, about, run) }
-    }
-
-    /// Compares medians instead.
-    pub fn median(mut self) -> Self {
-        self.statistic = Statistic::Median;
-        self
     }
 
     /// Adds a figure that must be reached. Of several, the strictest counts.
@@ -125,27 +104,21 @@ impl Row {
         self
     }
 
-    /// Adds the figure of a peer that was measured elsewhere. Bars can depend on it.
-    pub fn quoted(mut self, peer: &'static str, figure: f64) -> Self {
-        self.quoted.push((peer, figure));
-        self
-    }
-
     /// Measures the row.
     ///
     /// # Errors
-    /// If the row cannot be measured.
+    /// If the row cannot be measured, or if a bar names a peer that the row does not have.
     pub fn measure(&self, context: &Context) -> Result<Outcome, Failure> {
-        (self.run)(context)
-    }
-
-    /// The figure of `samples` that is compared.
-    pub fn figure(&self, samples: &Samples) -> f64 {
-        match (self.statistic, self.direction) {
-            (Statistic::Median, _) => samples.median(),
-            (Statistic::Best, Direction::Lower) => samples.min(),
-            (Statistic::Best, Direction::Higher) => samples.max(),
+        let outcome = (self.run)(context)?;
+        for limit in self.bars.iter().chain(&self.betters) {
+            let Limit::Times(_, peer) = *limit else { continue };
+            let measured = outcome.peers.iter().any(|(name, _)| name == peer);
+            let left_out = outcome.left_out.iter().any(|left_out| left_out.peer == peer);
+            if context.peers && !measured && !left_out {
+                return Err(format!("a bar names the peer `{peer}`, which this row does not have").into());
+            }
         }
+        Ok(outcome)
     }
 
     /// Whether `figure` is at least as good as `limit`.
@@ -176,9 +149,7 @@ impl Row {
         let figure = |limit: &Limit| match *limit {
             Limit::Figure(figure) => Some(figure),
             Limit::Times(factor, peer) => {
-                let measured = peers.iter().map(|(name, figure)| (name.as_str(), *figure));
-                let mut all = measured.chain(self.quoted.iter().copied());
-                all.find(|(name, _)| *name == peer).map(|(_, figure)| factor * figure)
+                peers.iter().find(|(name, _)| name == peer).map(|(_, figure)| factor * figure)
             }
             Limit::TimesBest(factor) => {
                 let measured = peers.iter().map(|(_, figure)| *figure);
@@ -215,6 +186,7 @@ fn text(limits: &[Limit]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::harness::{Contest, LeftOut};
 
     fn never(_: &Context) -> Result<Outcome, Failure> {
         Err("this row is never measured".into())
@@ -234,15 +206,27 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_may_depend_on_a_quoted_figure() {
-        let row = Row::lower("a", "ns", "", never).bar(times(0.5, "Celerity")).quoted("Celerity", 8.0);
-        assert_eq!(row.bar_for(&[]), Some(4.0));
+    fn a_bar_that_names_an_unknown_peer_is_an_error() {
+        let context = Context { threads: 1, smoke: true, peers: true };
+        let run = |context: &Context| {
+            let missing: Result<(), _> = Err(LeftOut { peer: "oneTBB".into(), why: "not here".into() });
+            Contest::ours(|| Ok(vec![1.0]))
+                .peer("rayon", || Ok(vec![2.0]))
+                .peer_if(missing, "TBB static", |()| Ok(vec![]))
+                .run(context, 1)
+        };
+        let row = |peer| Row::lower("a", "ns", "", run).bar(times(1.0, peer));
+        assert!(row("rayon").measure(&context).is_ok());
+        assert!(row("TBB static").measure(&context).is_ok());
+        assert!(row("chili").measure(&Context { peers: false, ..context }).is_ok());
+        let error = row("chili").measure(&context).unwrap_err().to_string();
+        assert_eq!(error, "a bar names the peer `chili`, which this row does not have");
     }
 
     #[test]
     fn a_bar_may_depend_on_the_best_peer_that_was_measured() {
         let peers = [("rayon".to_string(), 8.0), ("TBB".to_string(), 6.0)];
-        let row = Row::lower("a", "ns", "", never).bar(times_best(1.5)).quoted("Celerity", 1.0);
+        let row = Row::lower("a", "ns", "", never).bar(times_best(1.5));
         assert_eq!(row.bar_for(&peers), Some(9.0));
         assert_eq!(row.bar_for(&[]), None);
         assert_eq!(row.bar_text(), "1.5 × the best peer");
@@ -251,10 +235,8 @@ mod tests {
 
     #[test]
     fn the_best_figure_depends_on_the_direction() {
-        let samples = Samples::new(vec![1.0, 2.0, 6.0]).unwrap();
-        assert_eq!(Row::lower("a", "ns", "", never).figure(&samples), 1.0);
-        assert_eq!(Row::higher("a", "MB/s", "", never).figure(&samples), 6.0);
-        assert_eq!(Row::higher("a", "MB/s", "", never).median().figure(&samples), 2.0);
-        assert!(Row::lower("a", "ns", "", never).reaches(1.0, 1.0));
+        let [low, high] = [Row::lower("a", "ns", "", never), Row::higher("a", "MB/s", "", never)];
+        assert_eq!((low.best(1.0, 6.0), high.best(1.0, 6.0)), (1.0, 6.0));
+        assert!(low.reaches(1.0, 1.0) && high.reaches(1.0, 1.0) && !low.reaches(6.0, 1.0));
     }
 }

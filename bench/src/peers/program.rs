@@ -17,6 +17,9 @@ use crate::harness::{Failure, LeftOut, Load};
 
 const HEADER: &str = include_str!("../../peers/peer.hpp");
 
+/// The reason to leave out a peer for AVX-512.
+pub const NO_AVX512: &str = "this processor has no AVX-512";
+
 /// A peer in C++.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
@@ -26,6 +29,7 @@ pub struct Source {
     text: &'static str,
     flags: &'static [&'static str],
     install: &'static str,
+    needs_avx512: bool,
 }
 
 /// oneAPI Threading Building Blocks.
@@ -35,9 +39,10 @@ pub const TBB: Source = Source {
     text: include_str!("../../peers/tbb.cpp"),
     flags: &["-ltbb"],
     install: "install oneTBB with its headers (Debian: apt install libtbb-dev)",
+    needs_avx512: false,
 };
 
-/// The loops of TBB. Neither this program nor its peers are compiled with `-march`: both sides use the vector
+/// The loops of TBB. Neither the loops of this program nor these are compiled with `-march`: both sides use the vector
 /// instructions that every x86-64 processor has.
 pub const TBB_LOOPS: Source = Source {
     file: "tbb-loops",
@@ -53,18 +58,53 @@ pub const OPENMP: Source = Source {
     text: include_str!("../../peers/openmp.cpp"),
     flags: &["-fopenmp"],
     install: "install a compiler with OpenMP (Debian: apt install g++)",
+    needs_avx512: false,
 };
 
 /// The loops of OpenMP.
 pub const OPENMP_LOOPS: Source =
     Source { file: "openmp-loops", text: include_str!("../../peers/openmp_loops.cpp"), ..OPENMP };
 
+/// Gray-Scott with OpenMP, for processors with AVX-512.
+pub const OPENMP_GRAY_SCOTT: Source = Source {
+    file: "openmp-gray-scott",
+    text: include_str!("../../peers/openmp_gray_scott.cpp"),
+    flags: &[
+        "-fopenmp",
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mfma",
+        "-mprefer-vector-width=512",
+        "-ffp-contract=fast",
+    ],
+    needs_avx512: true,
+    ..OPENMP
+};
+
+/// Whether this processor has the vector instructions that peers for AVX-512 use.
+pub fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 impl Source {
     /// Starts the program; compiles it first if necessary.
     ///
     /// # Errors
-    /// The peer is left out if there is no compiler, if the compiler lacks the library, or if the program does not start.
+    /// The peer is left out if there is no compiler, if the compiler lacks the library, if the processor lacks AVX-512 and
+    /// the peer needs it, or if the program does not start.
     pub fn start(&self) -> Result<Program, LeftOut> {
+        if self.needs_avx512 && !has_avx512() {
+            return Err(LeftOut { peer: self.name.into(), why: NO_AVX512.into() });
+        }
         self.executable()
             .and_then(|path| Program::start(&path).map_err(|error| error.to_string()))
             .map_err(|why| LeftOut { peer: self.name.into(), why: format!("{why}; {}", self.install) })
@@ -120,7 +160,8 @@ impl Source {
     }
 }
 
-fn compiler() -> String {
+/// The command that compiles C++.
+pub fn compiler() -> String {
     env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".into())
 }
 
@@ -165,9 +206,23 @@ impl Program {
         threads: usize,
         load: Load,
     ) -> Result<Vec<f64>, Failure> {
+        self.time_grid(benchmark, [size, 1], threads, load)
+    }
+
+    /// As [`time`](Self::time), for a benchmark whose size is that of a grid: rows and columns.
+    ///
+    /// # Errors
+    /// As [`time`](Self::time).
+    pub fn time_grid(
+        &mut self,
+        benchmark: &str,
+        [size, columns]: [usize; 2],
+        threads: usize,
+        load: Load,
+    ) -> Result<Vec<f64>, Failure> {
         let Load { samples, batch, pause } = load;
         let requests = self.requests.as_mut().expect("the pipe is open until the value is dropped");
-        writeln!(requests, "{benchmark} {size} {threads} {samples} {batch} {}", pause.as_nanos())?;
+        writeln!(requests, "{benchmark} {size} {columns} {threads} {samples} {batch} {}", pause.as_nanos())?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
         let figures: Result<Vec<f64>, _> = answer.split_whitespace().map(str::parse).collect();
@@ -205,6 +260,7 @@ mod tests {
             text: "#include <no/such/header>\n",
             flags: &[],
             install: "install nothing",
+            needs_avx512: false,
         };
         let left_out = source.start().unwrap_err().to_string();
         assert!(left_out.starts_with("Nothing left out: "), "{left_out}");

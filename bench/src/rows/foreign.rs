@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, sync::Arc, thread};
 
-use anabranch_par::{Job, ThreadPool, foreign};
+use anabranch_par::{Job, Panic, ThreadPool, foreign};
 use crossbeam_queue::ArrayQueue;
 
 use crate::{
@@ -11,35 +11,55 @@ use crate::{
         pools::rayon_pool,
         program::{Program, TBB_LOOPS},
     },
-    row::Row,
+    row::{Row, times_best},
 };
 
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::lower("foreign/join-and-leave", "ns", "a foreign thread joins and leaves", alone)
-            .bar(100.0)
-            .better(40.0)
-            .quoted("SBCL", 2780.0)
-            .quoted("PyO3", 5740.0)
-            .quoted("JNI", 8040.0),
+        Row::lower(
+            "foreign/join-and-leave",
+            "ns",
+            "a foreign thread joins and leaves, back to back; no other thread takes part",
+            alone,
+        )
+        .bar(100.0)
+        .better(40.0),
         Row::lower(
             "foreign/callback-attached",
             "ns",
-            "an empty call by an attached foreign thread",
+            "an empty call by a foreign thread that stays attached, inlined into the loop that calls",
             attached,
         )
         .bar(5.0)
-        .better(2.5)
-        .quoted("CPython ctypes", 136.0)
-        .quoted("Go cgo", 56.0)
-        .quoted("JNI", 54.0),
-        Row::lower("foreign/submit", "ns", "an empty job submitted by a foreign thread", submitted)
-            .bar(60.0)
-            .better(25.0),
+        .better(2.5),
+        Row::lower(
+            "foreign/callback-not-inlined",
+            "ns",
+            "the same behind a function that is not inlined, as from another language",
+            not_inlined,
+        )
+        .bar(5.0)
+        .better(4.0),
+        Row::lower(
+            "foreign/submit",
+            "ns",
+            "the call alone that submits an empty job from a foreign thread, 500 in a row: a worker may be awake",
+            submitted,
+        )
+        .bar(60.0)
+        .better(25.0),
+        Row::lower(
+            "foreign/submit-until-run",
+            "ns",
+            "per empty job, of 100,000 from a foreign thread in a scope, until all have run",
+            until_run,
+        )
+        .bar(times_best(1.2))
+        .better(times_best(1.0)),
         Row::lower(
             "foreign/run-and-wait",
             "ns",
-            "an empty job submitted by a foreign thread, and waited for",
+            "an empty job from a foreign thread, and waited for, back to back: the waiting thread may run it",
             waited_for,
         )
         .bar(200.0)
@@ -70,10 +90,27 @@ fn alone(context: &Context) -> Result<Outcome, Failure> {
 }
 
 fn attached(context: &Context) -> Result<Outcome, Failure> {
+    calls(context, |pool| pool.call(|| black_box(())))
+}
+
+fn not_inlined(context: &Context) -> Result<Outcome, Failure> {
+    #[inline(never)]
+    fn call(pool: &ThreadPool) -> Result<(), Panic> {
+        pool.call(|| black_box(()))
+    }
+    // The compiler does not know which function it is.
+    let call = black_box(call as fn(&ThreadPool) -> Result<(), Panic>);
+    calls(context, move |pool| call(pool))
+}
+
+fn calls(
+    context: &Context,
+    call: impl Fn(&ThreadPool) -> Result<(), Panic> + Sync,
+) -> Result<Outcome, Failure> {
     let pool = ThreadPool::new(context.threads)?;
     let visit = || {
         let _attached = foreign::attach();
-        load(context).try_time(|| pool.call(|| black_box(())))
+        load(context).try_time(|| call(&pool))
     };
     Contest::ours(|| Ok(on_a_new_thread(visit).map_err(|panic| panic.to_string())?))
         .peer_if(TBB_LOOPS.start(), "TBB arena.execute", |program: &mut Program| {
@@ -114,28 +151,67 @@ fn submitted(context: &Context) -> Result<Outcome, Failure> {
         .run(context, rounds(context))
 }
 
+fn until_run(context: &Context) -> Result<Outcome, Failure> {
+    let jobs = context.pick(100_000, 1_000);
+    let load = Load::back_to_back(3, 1);
+    let pool = ThreadPool::new(context.threads)?;
+    let rayon = rayon_pool(context.threads)?;
+    let per_job = |times: Vec<f64>| Ok(times.into_iter().map(|ns| ns / jobs as f64).collect());
+    Contest::ours(|| {
+        per_job(load.time(|| {
+            pool.scope(|scope| {
+                for i in 0..jobs {
+                    scope.spawn(move || black_box(i));
+                }
+            });
+        }))
+    })
+    .peer("rayon in_place_scope", || {
+        per_job(load.time(|| {
+            rayon.in_place_scope(|scope| {
+                for i in 0..jobs {
+                    scope.spawn(move |_| {
+                        black_box(i);
+                    });
+                }
+            });
+        }))
+    })
+    .peer("rayon scope, inside its pool", || {
+        per_job(rayon.install(|| {
+            load.time(|| {
+                rayon::scope(|scope| {
+                    for i in 0..jobs {
+                        scope.spawn(move |_| {
+                            black_box(i);
+                        });
+                    }
+                });
+            })
+        }))
+    })
+    .peer_if(TBB_LOOPS.start(), "TBB task_group", |program: &mut Program| {
+        per_job(program.time("run-until-done", jobs, context.threads, load)?)
+    })
+    .run(context, context.pick(5, 1))
+}
+
 fn waited_for(context: &Context) -> Result<Outcome, Failure> {
     let pool = ThreadPool::new(context.threads)?;
     let rayon = rayon_pool(context.threads)?;
     // Fewer operations for rayon, which takes microseconds for each.
     let few = Load::back_to_back(context.pick(10, 2), context.pick(200, 10));
     let ours = || pool.spawn(|| black_box(())).join();
+    let empty = || {
+        black_box(0);
+    };
     Contest::ours(|| Ok(load(context).try_time(ours).map_err(|panic| panic.to_string())?))
-        .peer("rayon install", || {
-            Ok(few.time(|| {
-                rayon.install(|| {
-                    black_box(0);
-                })
-            }))
+        .peer("rayon install", || Ok(few.time(|| rayon.install(empty))))
+        .peer("rayon in_place_scope", || {
+            Ok(few.time(|| rayon.in_place_scope(|scope| scope.spawn(move |_| empty()))))
         })
-        .peer("rayon scope", || {
-            Ok(few.time(|| {
-                rayon.in_place_scope(|scope| {
-                    scope.spawn(|_| {
-                        black_box(0);
-                    })
-                })
-            }))
+        .peer("rayon scope, inside its pool", || {
+            Ok(rayon.install(|| load(context).time(|| rayon::scope(|scope| scope.spawn(move |_| empty())))))
         })
         .peer_if(TBB_LOOPS.start(), "TBB run_and_wait", |program: &mut Program| {
             program.time("run-and-wait", 1, context.threads, load(context))

@@ -2,19 +2,26 @@
 
 use std::{ffi::OsString, time::Instant};
 
-use anabranch_par::flush_denormals;
-
 use crate::{
-    harness::{Contest, Context, Failure, Outcome},
-    peers::{ndarray_gray_scott::Simulation, pools::rayon_pool},
+    harness::{Contest, Context, Failure, Load, Outcome, Quantities},
+    peers::{
+        kernel_gray_scott::{self, STEPS_PER_FRAME},
+        ndarray_gray_scott::{self, Vectors},
+        pools::{flushing_rayon_pool, rayon_pool},
+        program::{OPENMP_GRAY_SCOTT, Program},
+    },
     row::{Row, times},
     workloads::{
         application::simulate,
-        frames::{Frames, Way, memory_folder},
+        frames::{Frames, Place, Way},
     },
 };
 
 const NDARRAY: &str = "rayon + ndarray";
+const FLUSHING: &str = "the same, flushing denormals";
+const NDARRAY_AVX512: &str = "the same with AVX-512";
+const OPENMP_AVX512: &str = "OpenMP static, AVX-512, flushing";
+const OUR_KERNEL: &str = "rayon with our kernel";
 
 pub fn rows() -> Vec<Row> {
     let speeds = [
@@ -25,18 +32,27 @@ pub fn rows() -> Vec<Row> {
         speed("4096x4096", [4096, 4096], 1),
         speed("4096x4096", [4096, 4096], 2).bar(0.35).better(0.20),
     ];
+    let speeds = speeds.into_iter().map(|row| {
+        row.bar(times(1.0 / 3.0, NDARRAY)).bar(times(1.0, OPENMP_AVX512)).bar(times(1.1, OUR_KERNEL))
+    });
     let whole = [
         Row::lower(
             "gray-scott/overlap",
             "x",
-            "200 frames: total / max(compute alone, writing alone)",
-            overlap,
+            "200 frames to `/dev/shm`: time with storing / the longer of computing alone and writing alone",
+            |context| overlap(context, Place::Memory, 200, 4),
         )
-        .median()
+        .bar(1.15)
+        .better(1.05),
+        Row::lower(
+            "gray-scott/overlap-disk",
+            "x",
+            "the same with 100 frames to a disk, until all are safe on the device",
+            |context| overlap(context, Place::Disk, 100, 3),
+        )
         .bar(1.15)
         .better(1.05),
         Row::lower("gray-scott/peak-memory", "MB", "largest resident set of the default run", peak_memory)
-            .median()
             .bar(150.0)
             .better(100.0),
         Row::lower(
@@ -47,11 +63,11 @@ pub fn rows() -> Vec<Row> {
         )
         .bar(0.0),
     ];
-    speeds.into_iter().map(|row| row.bar(times(1.0 / 3.0, NDARRAY))).chain(whole).collect()
+    speeds.chain(whole).collect()
 }
 
 fn speed(size: &str, shape: [usize; 2], threads: usize) -> Row {
-    let about = "compute time per cell and step of `gray-scott simulate`";
+    let about = "wall time per cell and step, from the first step to the last, from the same new state";
     let run = move |context: &Context| measure_speed(context, shape, threads);
     Row::lower(format!("gray-scott/{size}/{threads}t"), "ns", about, run)
 }
@@ -60,77 +76,110 @@ fn options(pairs: &[(&str, u64)]) -> Vec<OsString> {
     pairs.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]).collect()
 }
 
-/// Runs the whole program, against the peer in this process. Each run of our side starts anew; the peer continues from
-/// its last state.
-fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {
-    let shape = shape.map(|side| side / context.pick(1, 8));
-    let cells = (shape[0] * shape[1]) as u64;
-    let frames = context.pick(1_000_000_000u64, 1).div_ceil(64 * cells);
-    let [rows, cols] = shape.map(|side| side as u64);
-    let mut ours = options(&[("-r", rows), ("-c", cols), ("-n", frames), ("-e", 64), ("-j", threads as u64)]);
-    ours.push("--no-output".into());
-
-    let steps = context.pick(100_000_000u64, 1).div_ceil(cells);
-    let plain = Peer::new(threads, shape, steps)?;
-    let flushing = Peer::new(threads, shape, steps)?;
-
-    Contest::ours(|| Ok(vec![simulate(ours.clone())?.ns_per_cell_step]))
-        .peer(NDARRAY, plain.visit(|update| update()))
-        .peer("the same, flushing denormals", flushing.visit(|update| flush_denormals(update)))
-        .run(context, context.pick(6, 1))
+/// The work of a contender: the same for all.
+#[derive(Clone, Copy)]
+struct Run {
+    shape: [usize; 2],
+    frames: usize,
+    threads: usize,
 }
 
-struct Peer {
-    pool: rayon::ThreadPool,
-    simulation: Simulation,
-    updates: f64,
-    steps: u64,
-}
-
-impl Peer {
-    fn new(threads: usize, shape: [usize; 2], steps: u64) -> Result<Self, Failure> {
-        let pool = rayon_pool(threads)?;
-        let updates = (shape[0] * shape[1]) as f64 * steps as f64;
-        Ok(Self { pool, simulation: Simulation::new(shape), updates, steps })
+impl Run {
+    fn steps(&self) -> usize {
+        self.frames * STEPS_PER_FRAME
     }
 
-    /// Computes some more steps; returns the nanoseconds per cell and step.
-    fn visit(mut self, around: fn(&mut dyn FnMut())) -> impl FnMut() -> Result<Vec<f64>, Failure> {
+    /// Nanoseconds per cell and step.
+    fn figure(&self, seconds: f64) -> Vec<f64> {
+        vec![seconds * 1e9 / (self.shape[0] * self.shape[1] * self.steps()) as f64]
+    }
+
+    /// Runs the whole program. It ends as soon as the last step is done.
+    fn ours(&self) -> Result<Vec<f64>, Failure> {
+        let [rows, cols] = self.shape.map(|side| side as u64);
+        let (frames, threads) = (self.frames as u64, self.threads as u64);
+        let steps = STEPS_PER_FRAME as u64;
+        let mut options =
+            options(&[("-r", rows), ("-c", cols), ("-n", frames), ("-e", steps), ("-j", threads)]);
+        options.push("--no-output".into());
+        let stats = simulate(options)?;
+        Ok(self.figure(stats.seconds_total - stats.seconds_start_up))
+    }
+
+    /// Runs a simulation of a peer on its pool. As on our side, it starts anew, and only the steps are timed.
+    fn on_pool<S: Send>(
+        self,
+        pool: rayon::ThreadPool,
+        new: impl Fn() -> S + Sync,
+        run: impl Fn(&mut S, &Self) + Sync,
+    ) -> impl FnMut() -> Result<Vec<f64>, Failure> {
         move || {
+            let mut simulation = pool.install(&new);
             let begin = Instant::now();
-            self.pool.install(|| (0..self.steps).for_each(|_| self.simulation.step(around)));
-            Ok(vec![begin.elapsed().as_secs_f64() * 1e9 / self.updates])
+            pool.install(|| run(&mut simulation, &self));
+            Ok(self.figure(begin.elapsed().as_secs_f64()))
         }
     }
+
+    fn ndarray(self, pool: rayon::ThreadPool, vectors: Vectors) -> impl FnMut() -> Result<Vec<f64>, Failure> {
+        let new = move || ndarray_gray_scott::Simulation::new(self.shape);
+        self.on_pool(pool, new, move |simulation, run| {
+            (0..run.steps()).for_each(|_| simulation.step(vectors));
+        })
+    }
 }
 
-/// The time of a run divided by the time of the longer of its two halves, computing and writing. It is 1 if the shorter
-/// half is hidden completely.
-fn overlap(context: &Context) -> Result<Outcome, Failure> {
-    let frames = Frames { count: context.pick(200, 2), shape: [1080, 1920] };
+fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {
+    let shape = shape.map(|side| side / context.pick(1, 8));
+    let frames = context.pick(1_000_000_000_usize, 1).div_ceil(STEPS_PER_FRAME * shape[0] * shape[1]);
+    let run = Run { shape, frames, threads };
+    let [kernel_pool, avx512_pool, flushing_pool] = {
+        let pool = || flushing_rayon_pool(threads);
+        [pool()?, pool()?, pool()?]
+    };
+    let avx512 = Vectors::avx512().map(|vectors| run.ndarray(avx512_pool, vectors));
+    let new = move || kernel_gray_scott::Simulation::new(shape, threads);
+    let frames = |simulation: &mut kernel_gray_scott::Simulation, run: &Run| {
+        (0..run.frames).for_each(|_| simulation.frame());
+    };
+    Contest::ours(move || run.ours())
+        .peer(NDARRAY, run.ndarray(rayon_pool(threads)?, Vectors::Baseline))
+        .peer(FLUSHING, run.ndarray(flushing_pool, Vectors::Baseline))
+        .peer_if(avx512, NDARRAY_AVX512, |visit| visit())
+        .peer_if(OPENMP_GRAY_SCOTT.start(), OPENMP_AVX512, move |program: &mut Program| {
+            let load = Load::back_to_back(1, run.steps());
+            let ns = program.time_grid("step", shape, threads, load)?;
+            Ok(run.figure(ns[0] * run.steps() as f64 / 1e9))
+        })
+        .peer(OUR_KERNEL, run.on_pool(kernel_pool, new, frames))
+        .run(context, context.pick(5, 1))
+}
+
+/// The time of a run that stores frames divided by the time of the longer of its two halves, computing and writing, each by
+/// its median. It is 1 if the shorter half is hidden completely.
+fn overlap(context: &Context, place: Place, count: u64, rounds: usize) -> Result<Outcome, Failure> {
+    let frames = Frames { count: context.pick(count, 2), shape: [1080, 1920] };
     let [rows, cols] = frames.shape.map(|side| side as u64);
     let threads = context.threads as u64;
     let run = options(&[("-r", rows), ("-c", cols), ("-n", frames.count), ("-e", 32), ("-j", threads)]);
-    let total_seconds = |more: Vec<OsString>| -> Result<f64, Failure> {
-        Ok(simulate(run.iter().cloned().chain(more))?.seconds_total)
+    let seconds = |more: Vec<OsString>| -> Result<Vec<f64>, Failure> {
+        Ok(vec![simulate(run.iter().cloned().chain(more))?.seconds_total])
     };
-    Contest::ours(|| {
-        let folder = memory_folder()?;
-        let output = folder.path().join("output.h5");
-        let total = total_seconds(vec!["--output".into(), output.into()])?;
-        drop(folder);
-        let compute = total_seconds(vec!["--no-output".into()])?;
-        let writing = frames.seconds(Way::Direct)?;
-        Ok(vec![total / compute.max(writing)])
-    })
-    .run(context, context.pick(4, 1))
+    Quantities::new()
+        .quantity("both (s)", || {
+            let folder = place.folder()?;
+            seconds(vec!["--output".into(), folder.path().join("output.h5").into()])
+        })
+        .quantity("computing alone (s)", || seconds(vec!["--no-output".into()]))
+        .quantity("writing alone (s)", || Ok(vec![frames.seconds(Way::Direct, place)?]))
+        .run(context.pick(rounds, 1), |medians| medians[0] / medians[1].max(medians[2]))
 }
 
 /// Bytes that the writer counts as copied.
 fn copied_bytes(context: &Context) -> Result<Outcome, Failure> {
     let frames = context.pick(50, 2);
     Contest::ours(|| {
-        let folder = memory_folder()?;
+        let folder = Place::Memory.folder()?;
         let mut arguments = options(&[("-n", frames), ("-j", context.threads as u64)]);
         arguments.extend(["--output".into(), folder.path().join("output.h5").into_os_string()]);
         let stats = simulate(arguments)?;
@@ -145,7 +194,7 @@ fn copied_bytes(context: &Context) -> Result<Outcome, Failure> {
 
 fn peak_memory(context: &Context) -> Result<Outcome, Failure> {
     Contest::ours(|| {
-        let folder = memory_folder()?;
+        let folder = Place::Memory.folder()?;
         let mut arguments = vec!["--output".into(), folder.path().join("output.h5").into_os_string()];
         if context.smoke {
             arguments.extend(options(&[("-n", 2)]));

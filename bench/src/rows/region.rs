@@ -15,47 +15,84 @@ use crate::{
 };
 
 pub fn rows() -> Vec<Row> {
-    let hot = |context: &Context| {
-        let load = Load { samples: context.pick(20, 3), batch: 200, pause: Duration::ZERO };
-        empty(context, load)
-    };
-    let cold = |context: &Context| {
-        let load = Load { samples: context.pick(50, 3), batch: 1, pause: Duration::from_micros(300) };
-        empty(context, load)
+    let hot = |context: &Context| Load { samples: context.pick(20, 3), batch: 200, pause: Duration::ZERO };
+    let cold = |context: &Context| Load {
+        samples: context.pick(50, 3),
+        batch: 1,
+        pause: Duration::from_micros(300),
     };
     vec![
-        Row::lower("region/empty-hot", "ns", "an empty region from outside the pool, back to back", hot)
-            .median()
-            .bar(1000.0)
-            .bar(times(1.0, "TBB"))
-            .better(100.0),
-        Row::lower("region/empty-cold", "ns", "an empty region, after 300 µs of other work", cold).median(),
+        Row::lower(
+            "region/empty-hot",
+            "ns",
+            "a loop of as many empty items as threads, opened from outside the pool, back to back: all threads are awake",
+            move |context| empty(context, hot(context)),
+        )
+        .bar(1000.0)
+        .bar(times(1.0, "TBB"))
+        .bar(times(1.0, "TBB static"))
+        .better(100.0),
+        Row::lower(
+            "region/empty-cold",
+            "ns",
+            "the same after the calling thread was busy for 300 µs: other threads may have fallen asleep",
+            move |context| empty(context, cold(context)),
+        ),
+        Row::lower("region/empty-inside", "ns", "as `empty-hot`, opened by a thread of the pool", move |context| {
+            inside(context, hot(context))
+        })
+        .bar(times(1.0, "TBB")),
     ]
 }
 
-/// Measures a region with as many empty items as threads, opened by a thread outside the pool.
+/// A region with as many empty items as threads, opened by a thread outside the pool.
 fn empty(context: &Context, load: Load) -> Result<Outcome, Failure> {
     let threads = context.threads;
     let ours = ThreadPool::new(threads)?;
     let rayon = rayon_pool(threads)?;
-    let empty_region = |program: &mut Program| program.time("empty-region", threads, threads, load);
-    Contest::ours(|| {
-        Ok(load.time(|| {
-            (0..threads).par().on(&ours).for_each(|i| {
-                black_box(i);
-            })
-        }))
-    })
-    .peer("rayon", || {
-        Ok(load.time(|| {
-            rayon.install(|| {
-                (0..threads).into_par_iter().for_each(|i| {
-                    black_box(i);
+    let program = |benchmark: &'static str| {
+        move |program: &mut Program| program.time(benchmark, threads, threads, load)
+    };
+    Contest::ours(|| Ok(load.time(|| (0..threads).par().on(&ours).for_each(item))))
+        .peer("rayon install", || {
+            Ok(load.time(|| rayon.install(|| (0..threads).into_par_iter().for_each(item))))
+        })
+        .peer("rayon in_place_scope", || {
+            Ok(load.time(|| {
+                rayon.in_place_scope(|scope| {
+                    (1..threads).for_each(|i| scope.spawn(move |_| item(i)));
+                    item(0);
+                });
+            }))
+        })
+        .peer_if(TBB.start(), "TBB", program("empty-region"))
+        .peer_if(TBB.start(), "TBB static", program("empty-region-static"))
+        .peer_if(TBB.start(), "TBB simple", program("empty-region-simple"))
+        .peer_if(TBB.start(), "TBB parallel_invoke (2)", program("empty-invoke"))
+        .peer_if(OPENMP.start(), "OpenMP static", program("empty-region"))
+        .run(context, context.pick(20, 1))
+}
+
+/// The same region, opened by a thread of the pool. A thread of TBB's is the one that calls.
+fn inside(context: &Context, load: Load) -> Result<Outcome, Failure> {
+    let threads = context.threads;
+    let ours = ThreadPool::new(threads)?;
+    let rayon = rayon_pool(threads)?;
+    Contest::ours(|| Ok(ours.install(|| load.time(|| (0..threads).par().for_each(item)))))
+        .peer("rayon", || Ok(rayon.install(|| load.time(|| (0..threads).into_par_iter().for_each(item)))))
+        .peer("rayon join (2)", || {
+            Ok(rayon.install(|| {
+                load.time(|| {
+                    rayon::join(|| item(0), || item(1));
                 })
-            })
-        }))
-    })
-    .peer_if(TBB.start(), TBB.name, empty_region)
-    .peer_if(OPENMP.start(), OPENMP.name, empty_region)
-    .run(context, context.pick(20, 1))
+            }))
+        })
+        .peer_if(TBB.start(), "TBB", |program: &mut Program| {
+            program.time("empty-region", threads, threads, load)
+        })
+        .run(context, context.pick(20, 1))
+}
+
+fn item(i: usize) {
+    black_box(i);
 }

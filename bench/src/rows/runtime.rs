@@ -8,7 +8,10 @@ use rustix::time::ClockId;
 use crate::{
     clock::seconds,
     harness::{Contest, Context, Failure, Load, Outcome},
-    peers::{CELERITY, pools::rayon_pool},
+    peers::{
+        pools::rayon_pool,
+        program::{Program, TBB_LOOPS},
+    },
     row::Row,
 };
 
@@ -16,47 +19,51 @@ pub fn rows() -> Vec<Row> {
     // The figures are the bar and the better figure.
     let latency = |name, about, [bar, better]: [f64; 2], batch, prepare: Prepare| {
         let run = move |context: &Context| latency(context, batch, prepare);
-        Row::lower(name, "us", about, run).median().bar(bar).better(better)
+        Row::lower(name, "us", about, run).bar(bar).better(better)
     };
     vec![
-        latency("runtime/wait-idle", "wait() with nothing in flight", [0.1, 0.05], 1000, wait_idle)
-            .quoted(CELERITY, 9.0),
-        Row::lower("runtime/host-task-wait", "us", "one empty host task, then wait()", host_task_wait)
-            .median()
-            .bar(3.0)
-            .better(1.0)
-            .quoted(CELERITY, 17.0),
+        latency(
+            "runtime/wait-idle",
+            "`wait()` with nothing in flight, back to back",
+            [0.1, 0.05],
+            1000,
+            wait_idle,
+        ),
+        Row::lower(
+            "runtime/host-task-wait",
+            "us",
+            "one empty host task and `wait()`, back to back: the waiting thread may run it",
+            host_task_wait,
+        )
+        .bar(3.0)
+        .better(1.0),
         latency(
             "runtime/chain-of-10-wait",
-            "ten host tasks in sequence, then wait()",
+            "ten host tasks in sequence and `wait()`",
             [10.0, 4.0],
             20,
             chain_of_10,
-        )
-        .quoted(CELERITY, 45.0),
+        ),
         latency(
             "runtime/fence-object",
-            "a fence of a host object, and its wait()",
+            "a fence of a host object and its `wait()`, back to back",
             [3.0, 1.0],
             20,
             fence_object,
-        )
-        .quoted(CELERITY, 7.6),
+        ),
         latency(
             "runtime/fence-element",
-            "a fence of a buffer of one element, and its wait()",
+            "a fence of a buffer of one element and its `wait()`, back to back",
             [5.0, 2.0],
             20,
             fence_element,
-        )
-        .quoted(CELERITY, 26.0),
+        ),
         Row::lower(
             "runtime/idle-cpu",
             "%",
-            "of a processor, while a host task sleeps and wait() waits",
+            "of a processor, taken by the process while a host task sleeps and `wait()` waits",
             idle_cpu,
         )
-        .median()
         .bar(1.0)
         .better(0.0),
     ]
@@ -116,6 +123,24 @@ fn host_task_wait(context: &Context) -> Result<Outcome, Failure> {
     let mut operation = one_host_task(&runtime)?;
     Contest::ours(|| microseconds(load, &mut operation))
         .peer("rayon install", || microseconds(load, || rayon.install(|| Ok(()))))
+        .peer("rayon in_place_scope", || {
+            microseconds(load, || {
+                rayon.in_place_scope(|scope| scope.spawn(|_| ()));
+                Ok(())
+            })
+        })
+        .peer("rayon scope, inside its pool", || {
+            rayon.install(|| {
+                microseconds(load, || {
+                    rayon::scope(|scope| scope.spawn(|_| ()));
+                    Ok(())
+                })
+            })
+        })
+        .peer_if(TBB_LOOPS.start(), "TBB run_and_wait", |program: &mut Program| {
+            let times = program.time("run-and-wait", 1, context.threads, load)?;
+            Ok(times.into_iter().map(|ns| ns / 1e3).collect())
+        })
         .run(context, context.pick(20, 1))
 }
 

@@ -22,8 +22,8 @@ const WORD: &str = "run-gray-scott";
 pub struct Stats {
     /// Seconds from the start of the program to its end.
     pub seconds_total: f64,
-    /// Compute time per cell and step.
-    pub ns_per_cell_step: f64,
+    /// The part of it before the first step.
+    pub seconds_start_up: f64,
     /// The largest resident memory, where the system reports it.
     pub peak_rss_bytes: Option<u64>,
     /// The number of frames in the file.

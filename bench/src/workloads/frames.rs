@@ -1,8 +1,14 @@
-//! Frames of `f32`, written to a file on a memory file system.
+//! Frames of `f32`, written to a file in memory or on a disk.
 
-use std::{fs::File, io::Write, path::Path, time::Instant};
+use std::{
+    env,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
-use anabranch_store::{FileOptions, Stamp};
+use anabranch_store::{FileOptions, Stamp, SyncLevel};
 use tempfile::TempDir;
 
 use crate::harness::Failure;
@@ -17,6 +23,44 @@ pub enum Way {
     /// By plain `write` calls, to a file without structure.
     Plain,
 }
+
+/// Where files are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the memory file system `/dev/shm`.
+    Memory,
+    /// In the folder of this program, which is on a disk.
+    Disk,
+}
+
+impl Place {
+    /// Creates a folder. Dropping the value removes the folder and its contents.
+    ///
+    /// # Errors
+    /// If there is no such place, or if the place for the disk is in memory.
+    pub fn folder(self) -> Result<TempDir, Failure> {
+        let parent = match self {
+            Self::Memory => PathBuf::from(MEMORY),
+            Self::Disk => {
+                let program = env::current_exe()?;
+                program.parent().ok_or("this program has no folder")?.to_owned()
+            }
+        };
+        let folder = tempfile::Builder::new().prefix("anabranch-bench-").tempdir_in(&parent);
+        let folder = folder.map_err(|error| format!("no folder in {}: {error}", parent.display()))?;
+        #[cfg(target_os = "linux")]
+        if self == Self::Disk && rustix::fs::statfs(folder.path())?.f_type as u64 == TMPFS {
+            return Err(format!("{} is in memory, not on a disk", parent.display()).into());
+        }
+        Ok(folder)
+    }
+}
+
+const MEMORY: &str = "/dev/shm";
+
+/// The number by which Linux names its memory file system.
+#[cfg(target_os = "linux")]
+const TMPFS: u64 = 0x0102_1994;
 
 /// A number of frames of one shape.
 #[derive(Clone, Copy, Debug)]
@@ -33,13 +77,13 @@ impl Frames {
         self.count * (self.shape[0] * self.shape[1] * size_of::<f32>()) as u64
     }
 
-    /// Writes the frames to a new file on the memory file system. Returns the seconds from the creation of the file
-    /// until it is closed.
+    /// Writes the frames to a new file. Returns the seconds from the creation of the file until it is closed; HDF5 files are
+    /// then safe on the device.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn seconds(&self, way: Way) -> Result<f64, Failure> {
-        let folder = memory_folder()?;
+    pub fn seconds(&self, way: Way, place: Place) -> Result<f64, Failure> {
+        let folder = place.folder()?;
         let path = folder.path().join("frames");
         let frame: Vec<f32> = (0..self.shape[0] * self.shape[1]).map(|i| i as f32).collect();
         let begin = Instant::now();
@@ -52,7 +96,7 @@ impl Frames {
     }
 
     fn options(&self, path: &Path) -> FileOptions {
-        FileOptions::new(path).frames(self.count).frame_shape(&self.shape).stamps(true)
+        FileOptions::new(path).frames(self.count).frame_shape(&self.shape).stamps(true).sync(SyncLevel::End)
     }
 
     fn stamps(&self) -> impl Iterator<Item = Stamp> {
@@ -84,16 +128,4 @@ impl Frames {
         }
         Ok(())
     }
-}
-
-/// Creates a folder on a memory file system. Dropping the value removes the folder and its contents.
-///
-/// # Errors
-/// If there is no such file system.
-pub fn memory_folder() -> Result<TempDir, Failure> {
-    const MEMORY: &str = "/dev/shm";
-    tempfile::Builder::new()
-        .prefix("anabranch-bench-")
-        .tempdir_in(MEMORY)
-        .map_err(|error| format!("no folder on the memory file system {MEMORY}: {error}").into())
 }

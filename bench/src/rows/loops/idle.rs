@@ -21,10 +21,9 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "loops/idle-cpu",
             "%",
-            "of a processor, taken by the idle threads of a pool of eight",
+            "of a processor, taken by the idle threads of a pool of eight, after they fell asleep",
             idle_cpu,
         )
-        .median()
         .bar(0.0),
     ]
 }

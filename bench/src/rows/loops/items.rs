@@ -24,15 +24,17 @@ pub fn rows() -> Vec<Row> {
         Row::lower(
             "loops/nested-1000x1000",
             "ns",
-            "per item: a sequential loop over parallel loops of 1000 multiply-adds",
+            "per item: 1,000 parallel loops, one after the other, of 1,000 inlined multiply-adds each; all threads awake",
             nested,
         )
         .bar(times(1.0, "TBB"))
-        .better(times(1.0, "OpenMP")),
+        .bar(times(1.0, "TBB static"))
+        .bar(times(1.0, "OpenMP static"))
+        .better(times(1.1, "serial")),
         Row::lower(
             "loops/items-1ns",
             "ns",
-            "per item of about 1 ns, of 1,000,000, no chunk size given",
+            "per item of about 1 ns, inlined, of 1,000,000; no chunk size given on our side",
             items,
         )
         .bar(times_best(1.2))
@@ -50,11 +52,19 @@ fn nested(context: &Context) -> Result<Outcome, Failure> {
     let threads = context.threads;
     let (pool, rayon, chili) = (ThreadPool::new(threads)?, rayon_pool(threads)?, chili_pool(threads));
     let per_item = |figures| Ok(scaled(figures, ITEMS as f64));
-    let nested = |program: &mut Program| per_item(program.time("nested", ITEMS, threads, load)?);
+    let program = |benchmark: &'static str| {
+        move |program: &mut Program| per_item(program.time(benchmark, ITEMS, threads, load)?)
+    };
     Contest::ours(|| per_item(load.time(|| ours::nested(&pool, ITEMS))))
         .peer("rayon", || per_item(rayon.install(|| load.time(|| (0..ITEMS).into_par_iter().for_each(tiny)))))
-        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, nested)
-        .peer_if(OPENMP_LOOPS.start(), OPENMP_LOOPS.name, nested)
+        .peer("rayon with_min_len", || {
+            let all = || (0..ITEMS).into_par_iter().with_min_len(CHUNK).for_each(tiny);
+            per_item(rayon.install(|| load.time(all)))
+        })
+        .peer_if(TBB_LOOPS.start(), "TBB", program("nested"))
+        .peer_if(TBB_LOOPS.start(), "TBB static", program("nested-static"))
+        .peer_if(TBB_LOOPS.start(), "TBB simple", program("nested-simple"))
+        .peer_if(OPENMP_LOOPS.start(), "OpenMP static", program("nested"))
         .peer("chili", || {
             let mut scope = chili.scope();
             per_item(load.time(|| halve(&mut scope, 0..ITEMS, ITEMS / 8, &tiny)))
@@ -85,7 +95,9 @@ fn items(context: &Context) -> Result<Outcome, Failure> {
             let all = || (0..items.div_ceil(CHUNK)).into_par_iter().for_each(chunk);
             per_item(rayon.install(|| load.time(all)))
         })
-        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, program("items"))
+        .peer_if(TBB_LOOPS.start(), "TBB", program("items"))
+        .peer_if(TBB_LOOPS.start(), "TBB static", program("items-static"))
+        .peer_if(TBB_LOOPS.start(), "TBB simple", program("items-simple"))
         .peer_if(OPENMP_LOOPS.start(), "OpenMP static", program("items"))
         .peer_if(OPENMP_LOOPS.start(), "OpenMP dynamic", program("items-dynamic"))
         .peer("chili", || {

@@ -17,7 +17,7 @@ use crate::{
 
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::lower("loops/fib-30", "ns", "per join of the recursive Fibonacci number", fib)
+        Row::lower("loops/fib-30", "ns", "per join of the recursive Fibonacci number, inside the pool; few joins are taken by the other thread", fib)
             .bar(times(1.0, "rayon"))
             .better(times(1.0, "chili")),
     ]
@@ -36,8 +36,11 @@ fn fib(context: &Context) -> Result<Outcome, Failure> {
             let mut scope = chili.scope();
             per_join(time(load, || chili_fib(&mut scope, n)))
         })
-        .peer_if(TBB_LOOPS.start(), TBB_LOOPS.name, |program: &mut Program| {
+        .peer_if(TBB_LOOPS.start(), "TBB task_group", |program: &mut Program| {
             per_join(program.time("fib", n as usize, threads, load)?)
+        })
+        .peer_if(TBB_LOOPS.start(), "TBB parallel_invoke", |program: &mut Program| {
+            per_join(program.time("fib-invoke", n as usize, threads, load)?)
         })
         .run(context, context.pick(8, 1))
 }

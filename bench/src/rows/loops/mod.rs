@@ -14,13 +14,22 @@ mod reductions;
 mod serial;
 mod sorting;
 mod timing;
+mod two_items;
 mod work;
 
 use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
-    [items::rows(), joins::rows(), reductions::rows(), matmulsums::rows(), sorting::rows(), idle::rows()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        items::rows(),
+        two_items::rows(),
+        joins::rows(),
+        reductions::rows(),
+        matmulsums::rows(),
+        sorting::rows(),
+        idle::rows(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -6,7 +6,7 @@ use anabranch_par::{join, prelude::*};
 
 use super::{
     product::{Pair, Scratch},
-    work::{small, tiny},
+    work::{small, tiny, work},
 };
 
 /// The inner loop of `loops/nested-1000x1000`: tiny items.
@@ -17,6 +17,11 @@ pub fn nested(pool: &ThreadPool, items: usize) {
 /// Items of about a nanosecond, with default settings.
 pub fn items(pool: &ThreadPool, items: usize) {
     (0..items).par().on(pool).for_each(small);
+}
+
+/// Two items of many steps each, with default settings.
+pub fn two_items(pool: &ThreadPool, steps: usize) {
+    (0..2).par().on(pool).for_each(|item| work(item, steps));
 }
 
 /// Fibonacci number `n`, with a join for each pair of branches.

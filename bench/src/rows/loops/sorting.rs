@@ -19,8 +19,13 @@ use crate::{
 
 pub fn rows() -> Vec<Row> {
     vec![
-        Row::lower("loops/sort-1e6", "ms", "sorting 1,000,000 u64 in no particular order", sort)
-            .bar(times(1.0, "rayon par_sort_unstable")),
+        Row::lower(
+            "loops/sort-1e6",
+            "ms",
+            "sorting 1,000,000 `u64` in no particular order, without stability",
+            sort,
+        )
+        .bar(times(1.0, "rayon par_sort_unstable")),
     ]
 }
 

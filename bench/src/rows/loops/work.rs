@@ -28,6 +28,12 @@ pub fn small(i: usize) {
     black_box(random(i as u64));
 }
 
+/// An item of many steps, each of which needs the result of the one before.
+#[inline]
+pub fn work(item: usize, steps: usize) {
+    black_box((0..steps).fold(item as u64, |x, _| random(x)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
