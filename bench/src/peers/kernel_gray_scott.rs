@@ -2,12 +2,13 @@
 //! but a parallel loop over the bands, and a barrier after each sweep, instead of tasks. So the difference to
 //! `gray-scott` is the part of the runtime.
 
-use std::{ops::Range, sync::Mutex};
+use std::ops::Range;
 
 use gray_scott::{
     kernel::{Output, Simd, Stepper},
     model::{Edges, Params, initial},
 };
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 /// Steps from one frame to the next. A sweep does not go beyond a frame.
@@ -79,7 +80,7 @@ impl Simulation {
             .collect();
         outputs.into_par_iter().with_max_len(1).for_each(|mut output| {
             let thread = rayon::current_thread_index().expect("this is a thread of the pool");
-            let mut scratch = scratch[thread].lock().expect("no band panics");
+            let mut scratch = scratch[thread].lock();
             let input = |row: usize| (&now.u[row * cols..][..cols], &now.v[row * cols..][..cols]);
             stepper.advance(output.rows.clone(), steps, input, &mut output, &mut scratch);
         });

@@ -11,6 +11,7 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use crate::harness::{Failure, LeftOut, Load};
@@ -127,8 +128,10 @@ impl Source {
     }
 
     fn compile(&self, folder: &Path, path: &Path) -> Result<(), String> {
-        // The folder belongs to this process, so that two runs at the same time do not write the same file.
-        let work = folder.join(format!("{}-{}.tmp", self.file, std::process::id()));
+        // The folder belongs to this call, so that two runs or threads at the same time do not write the same file.
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let (process, call) = (std::process::id(), CALLS.fetch_add(1, Relaxed));
+        let work = folder.join(format!("{}-{process}-{call}.tmp", self.file));
         let prepare = || -> io::Result<()> {
             fs::create_dir_all(&work)?;
             fs::write(work.join("peer.hpp"), HEADER)?;
@@ -250,6 +253,32 @@ mod tests {
         let output = "peer.cpp: In function\npeer.cpp:4:10: fatal error: tbb/x.h: No such file\n";
         assert_eq!(first_error(output), "peer.cpp:4:10: fatal error: tbb/x.h: No such file");
         assert_eq!(first_error(""), "the compiler failed without a message");
+    }
+
+    #[test]
+    fn threads_that_compile_a_peer_at_the_same_time_do_not_disturb_each_other() {
+        let text = format!(
+            "// {}\n#include \"peer.hpp\"\nint main() {{ return peer::serve({{}}); }}\n",
+            std::process::id()
+        );
+        let source = Source {
+            name: "Nothing",
+            file: "nothing",
+            text: text.leak(),
+            flags: &[],
+            install: "install a C++ compiler",
+            needs_avx512: false,
+        };
+        if Command::new(compiler()).arg("--version").output().is_err() {
+            return eprintln!("skipped: no C++ compiler");
+        }
+        std::thread::scope(|scope| {
+            let threads = [(); 3].map(|()| scope.spawn(|| source.executable()));
+            for thread in threads {
+                assert!(thread.join().unwrap().unwrap().exists());
+            }
+        });
+        fs::remove_file(source.executable().unwrap()).unwrap();
     }
 
     #[test]
