@@ -24,7 +24,12 @@
 use crate::{
     Result, StoreError,
     attribute::Attr,
-    file::{library::open_hdf5, partial::Partial, space::available_bytes},
+    file::{
+        library::open_hdf5,
+        partial::{Partial, Placing},
+        space::available_bytes,
+        system::{FileSystem, System},
+    },
 };
 use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use std::path::{Path, PathBuf};
@@ -78,7 +83,10 @@ impl LoadedCheckpoint {
 /// When an array's length and shape disagree, or the file cannot be written. The old checkpoint is
 /// untouched then.
 pub fn save(path: impl AsRef<Path>, checkpoint: &Checkpoint<'_>) -> Result<()> {
-    let path = path.as_ref();
+    save_on(&System, path.as_ref(), checkpoint)
+}
+
+pub(crate) fn save_on(system: &dyn FileSystem, path: &Path, checkpoint: &Checkpoint<'_>) -> Result<()> {
     for (name, shape, data) in checkpoint.arrays {
         if shape.iter().product::<usize>() != data.len() {
             let found = data.len();
@@ -96,12 +104,8 @@ pub fn save(path: impl AsRef<Path>, checkpoint: &Checkpoint<'_>) -> Result<()> {
     }
     let partial = Partial::create(path)?;
     write(partial.temporary(), checkpoint).map_err(|e| StoreError::hdf5("write", path, e))?;
-    std::fs::File::options()
-        .write(true)
-        .open(partial.temporary())
-        .and_then(|file| file.sync_all())
-        .map_err(|e| StoreError::io("synchronise", path, e))?;
-    partial.place(true)
+    let device = system.open(partial.temporary()).map_err(|e| StoreError::io("open", path, e))?;
+    partial.place(system, &*device, Placing { durable: true, replace: true })
 }
 
 fn write(path: &Path, checkpoint: &Checkpoint<'_>) -> hdf5::Result<()> {

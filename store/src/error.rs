@@ -1,5 +1,6 @@
 //! The errors of this crate, in words for the person who has to act on them.
 
+use crate::file::lock::Holder;
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
 /// The result type of this crate.
@@ -20,6 +21,17 @@ pub enum StoreError {
     Exists {
         /// The requested path.
         path: PathBuf,
+    },
+
+    /// Another writer has the file: it was created or resumed, and is not finished yet.
+    #[error("{path} is being written by {holder}; wait until it ends, or choose another path",
+        path = path.display(),
+        holder = holder.as_ref().map_or("another process".into(), Holder::to_string))]
+    Busy {
+        /// The requested path.
+        path: PathBuf,
+        /// The process of that writer, if it is known. It may be this process.
+        holder: Option<Holder>,
     },
 
     /// The path is that of a directory, or of something else that is not a file.
@@ -98,6 +110,16 @@ pub enum StoreError {
         stored: u64,
         /// The operating system's error.
         source: Arc<io::Error>,
+    },
+
+    /// The file at the path is no longer the one that was written.
+    #[error("{path} is no longer the file that was written: another program removed, moved or replaced it, and its \
+        {stored} frames with it; look for it under another name, or write it again", path = path.display())]
+    Displaced {
+        /// The path at which the file was created or resumed.
+        path: PathBuf,
+        /// How many frames the file held.
+        stored: u64,
     },
 
     /// A frame has the wrong number of elements.

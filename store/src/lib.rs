@@ -53,6 +53,11 @@
 //! - A frame that cannot be written is reported by its index, with the operating system's error: by the call
 //!   that wrote it ([`Writer`]), or by the next call ([`QueuedWriter`]). The stored frames stay readable, and
 //!   the file can be resumed when the cause is gone.
+//! - A file has one writer at a time. [`FileOptions::create`] and [`FileOptions::resume`] are refused while another
+//!   writer has the file, in this process or another, with an error that names that process. A writer that was killed
+//!   holds nothing back. The lock is on a file beside the data file, `.NAME.lock`, which is there while a writer is at
+//!   work (and after it was killed), so readers are never refused.
+//! - [`Writer::finish`] succeeds only if the file at the path is still the one that was written.
 //! - [`SyncLevel`] chooses what survives a *power* failure.
 //!
 //! # Building
@@ -74,7 +79,7 @@ mod write;
 pub use attribute::Attr;
 pub use element::Element;
 pub use error::{Result, StoreError};
-pub use file::{ledger::Stamp, space::available_bytes};
+pub use file::{ledger::Stamp, lock::Holder, space::available_bytes};
 pub use options::{FileOptions, SyncLevel};
 pub use reader::Reader;
 pub use write::{

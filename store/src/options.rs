@@ -45,7 +45,8 @@ pub struct FileOptions {
     pub(crate) path: PathBuf,
     pub(crate) dataset: String,
     pub(crate) frames: u64,
-    pub(crate) frame_shape: Vec<usize>,
+    /// `None` until the program gives it.
+    pub(crate) frame_shape: Option<Vec<usize>>,
     pub(crate) attributes: Vec<(String, Attr)>,
     pub(crate) stamps: bool,
     pub(crate) force: bool,
@@ -65,7 +66,7 @@ impl FileOptions {
             path: path.as_ref().to_path_buf(),
             dataset: "matrix".into(),
             frames: 0,
-            frame_shape: Vec::new(),
+            frame_shape: None,
             attributes: Vec::new(),
             stamps: false,
             force: false,
@@ -86,9 +87,9 @@ impl FileOptions {
         self
     }
 
-    /// Sets the extent of a frame in each dimension, slowest first.
+    /// Sets the extent of a frame in each dimension, slowest first. A frame of shape `[]` is a single number.
     pub fn frame_shape(mut self, shape: &[usize]) -> Self {
-        self.frame_shape = shape.to_vec();
+        self.frame_shape = Some(shape.to_vec());
         self
     }
 
@@ -124,15 +125,21 @@ impl FileOptions {
         self
     }
 
-    /// The size of the complete file, without compression; `None` when it exceeds 64 bits.
+    /// The size of the complete file, without compression; `None` when it exceeds 64 bits, or no frame shape was
+    /// given.
     pub fn required_bytes<T: Element>(&self) -> Option<u64> {
         let stamps = if self.stamps { 16 } else { 0 };
         self.frame_bytes::<T>()?.checked_add(stamps)?.checked_mul(self.frames)?.checked_add(16 * 1024)
     }
 
     pub(crate) fn frame_bytes<T: Element>(&self) -> Option<u64> {
-        let elements = self.frame_shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d))?;
+        let elements = self.frame_shape.as_ref()?.iter().try_fold(1_usize, |n, &d| n.checked_mul(d))?;
         u64::try_from(elements.checked_mul(size_of::<T>())?).ok()
+    }
+
+    /// The extents of a frame, of options that are valid.
+    pub(crate) fn extents(&self) -> &[usize] {
+        self.frame_shape.as_deref().unwrap_or(&[])
     }
 
     /// An error if these options contradict themselves or lack something.
@@ -141,17 +148,18 @@ impl FileOptions {
         if self.frames == 0 {
             return wrong("a file needs room for at least one frame; give the number of frames".into());
         }
-        if self.frame_shape.contains(&0) || self.frame_shape.len() > 31 {
+        let Some(shape) = &self.frame_shape else {
+            return wrong(
+                "a file needs the shape of its frames; give it, or [] if a frame is a single number".into(),
+            );
+        };
+        if shape.contains(&0) || shape.len() > 31 {
             return wrong(format!(
-                "a frame of shape {:?} cannot be stored; give at most 31 extents, each above 0",
-                self.frame_shape
+                "a frame of shape {shape:?} cannot be stored; give at most 31 extents, each above 0"
             ));
         }
         if self.required_bytes::<T>().is_none_or(|bytes| bytes > i64::MAX as u64) {
-            return wrong(format!(
-                "{} frames of shape {:?} are more than a file can hold",
-                self.frames, self.frame_shape
-            ));
+            return wrong(format!("{} frames of shape {shape:?} are more than a file can hold", self.frames));
         }
         if self.dataset.is_empty() || self.dataset.contains('/') || RESERVED.contains(&&*self.dataset) {
             return wrong(format!("{:?} cannot be the dataset's name", self.dataset));

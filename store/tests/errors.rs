@@ -107,6 +107,8 @@ fn contradictory_options_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     for (options, part) in [
+        (FileOptions::new(&path), "at least one frame; give the number of frames"),
+        (FileOptions::new(&path).frames(4), "needs the shape of its frames; give it"),
         (options(&path).frames(0), "at least one frame"),
         (options(&path).frame_shape(&[3, 0]), "[3, 0]"),
         (options(&path).frame_shape(&[usize::MAX, 2]), "more than a file can hold"),
@@ -119,6 +121,41 @@ fn contradictory_options_are_refused() {
         assert_says(&options.create::<f32>().unwrap_err(), &[part]);
     }
     assert_eq!(files_in(folder.path()), 0);
+}
+
+#[test]
+fn frames_of_a_single_number_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let options = FileOptions::new(&path).frames(3);
+    assert_eq!(options.required_bytes::<f32>(), None);
+    let options = options.frame_shape(&[]);
+    for compress in [None, Some(6)] {
+        let mut writer = options.clone().compress(compress).force(true).create::<f64>().unwrap();
+        for x in [0.5, 1.5, 2.5] {
+            writer.append(&[x], Stamp::default()).unwrap();
+        }
+        assert!(writer.finish().unwrap().is_complete());
+        let reader = Reader::open(&path).unwrap();
+        assert_eq!((reader.shape(), reader.read_frame::<f64>(1).unwrap()[[]]), (&[3][..], 1.5));
+    }
+}
+
+#[test]
+fn a_program_that_returns_the_error_from_main_shows_its_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    write(&options(&path), 1);
+    let errors = [
+        FileOptions::new(&path).create::<f32>().unwrap_err(),
+        options(&path).create::<f32>().unwrap_err(),
+        options(&path).resume::<f32>(3).unwrap_err(),
+        Reader::open(folder.path().join("none.h5")).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert_eq!(format!("{error:#?}"), error.to_string());
+    }
 }
 
 #[test]

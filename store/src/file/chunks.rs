@@ -143,9 +143,9 @@ pub(crate) fn index(file: &File, path: &Path, options: &FileOptions, element: us
     let failed = |e| StoreError::hdf5("lay out", &options.path, e);
     file.flush().map_err(failed)?;
     let bytes = std::fs::read(path).map_err(|e| StoreError::io("read", path, e))?;
-    let chunk = chunk_shape(&options.frame_shape, element, CHUNK_LIMIT);
+    let chunk = chunk_shape(options.extents(), element, CHUNK_LIMIT);
     let mut frames = vec![options.frames as usize];
-    frames.extend(&options.frame_shape);
+    frames.extend(options.extents());
     let chunk: Vec<usize> = std::iter::once(1).chain(chunk).collect();
     let records = find_records(&bytes, &frames, &chunk)
         .ok_or_else(|| StoreError::format(&options.path, "HDF5 laid out the chunks in an unknown way"))?;

@@ -1,7 +1,7 @@
 //! Positioned reads and writes: the only way in which frames reach a file. Fault tests put a device of their
 //! own here.
 
-use std::{fs::File, io};
+use std::{fs::File, io, path::Path};
 
 /// A file that is written at given positions.
 pub(crate) trait Device: Send {
@@ -13,6 +13,8 @@ pub(crate) trait Device: Send {
     fn sync(&self) -> io::Result<()>;
     /// Sets the length of the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Whether the file at `path` is this one. On systems other than Unix any file there passes for it.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
 impl Device for File {
@@ -58,6 +60,23 @@ impl Device for File {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let there = match path.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        #[cfg(unix)]
+        let same = {
+            use std::os::unix::fs::MetadataExt;
+            let here = self.metadata()?;
+            (here.dev(), here.ino()) == (there.dev(), there.ino())
+        };
+        #[cfg(not(unix))]
+        let same = there.is_file();
+        Ok(same)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         ledger::{Ledger, Stamp, Written},
     },
 };
-use std::io;
+use std::{io, path::Path};
 
 /// A file that takes frames.
 pub(crate) enum FrameFile {
@@ -49,5 +49,13 @@ impl FrameFile {
             Self::Contiguous(file) => file.finish(),
             Self::Compressed(file) => file.finish(),
         }
+    }
+    /// Whether the file at `path` is this one.
+    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let ledger = match self {
+            Self::Contiguous(file) => &file.ledger,
+            Self::Compressed(file) => &file.ledger,
+        };
+        ledger.device.is_at(path)
     }
 }

@@ -118,8 +118,8 @@ impl Layout {
         if layout.frames != options.frames {
             return differs("the number of frames", layout.frames.to_string(), options.frames.to_string());
         }
-        if layout.frame_shape != options.frame_shape {
-            let (found, expected) = (&layout.frame_shape, &options.frame_shape);
+        if layout.frame_shape != options.extents() {
+            let (found, expected) = (&layout.frame_shape, options.extents());
             return differs("the frame shape", format!("{found:?}"), format!("{expected:?}"));
         }
         if layout.stamps_at.is_some() != options.stamps {
@@ -166,7 +166,7 @@ fn create_objects<T: Element>(file: &File, options: &FileOptions) -> hdf5::Resul
         extent::<f64>(file, &[frames], "time")?;
     }
     let mut shape = vec![frames];
-    shape.extend(&options.frame_shape);
+    shape.extend(options.extents());
     match options.compress {
         None => extent::<T>(file, &shape, &options.dataset).map(drop),
         Some(level) => chunks::create::<T>(file, &shape, level, &options.dataset),

@@ -56,6 +56,12 @@ impl Ledger {
         if self.sync == SyncLevel::Frame { self.device.sync() } else { Ok(()) }
     }
 
+    /// As [`barrier`](Self::barrier), and also with [`SyncLevel::End`] if the frame is already counted: an earlier
+    /// writer may have promised that it is safe.
+    pub(crate) fn barrier_before_replacing(&self, index: u64) -> io::Result<()> {
+        if index < self.count { self.sync() } else { self.barrier() }
+    }
+
     /// Counts a frame whose bytes are in place, and returns the count. The count never goes down.
     pub(crate) fn acknowledge(&mut self, index: u64) -> io::Result<u64> {
         self.barrier()?;

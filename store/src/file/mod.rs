@@ -2,11 +2,12 @@
 //!
 //! # A new file
 //!
-//! 1. [`partial`] creates an empty file beside the final path, as `.NAME.PID.partial`.
-//! 2. HDF5 creates every object in it, with all of its space, and closes it ([`layout`]). For compressed
+//! 1. The writer takes the [`lock`] of the path, and holds it until it ends. So does a writer that resumes a file.
+//! 2. [`partial`] creates an empty file beside the final path, as `.NAME.PID-NUMBER.partial`.
+//! 3. HDF5 creates every object in it, with all of its space, and closes it ([`layout`]). For compressed
 //!    frames it also builds the whole chunk index ([`chunks`]).
-//! 3. The file is synchronised, if the [`SyncLevel`](crate::SyncLevel) asks for that, and renamed to its
-//!    final path.
+//! 4. The file is synchronised, if the [`SyncLevel`](crate::SyncLevel) asks for that, and renamed to its
+//!    final path. Then the folder is synchronised. The [`system`] does this, and fault tests put their own there.
 //!
 //! From then on HDF5 takes no part. Every write goes to a known position through a [`device`].
 //!
@@ -25,13 +26,20 @@
 //! 3. The chunks' entries in HDF5's index are redirected to the new chunks, by one small write each.
 //! 4. The count is advanced.
 //!
-//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is also synchronised before step 3. A
-//! program that stops between two steps leaves a file in which every entry points at a complete chunk, and in
-//! which every counted frame is complete.
+//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is also synchronised before step 3. With
+//! [`SyncLevel::End`](crate::SyncLevel::End) it is so for a frame that is already counted, because an earlier
+//! writer may have promised that frame. A program that stops between two steps leaves a file in which every entry
+//! points at a complete chunk, and in which every counted frame is complete. With `SyncLevel::Frame` so does a
+//! power failure.
 //!
 //! HDF5 refuses a file that is shorter than its superblock says. So the end of a compressed file moves in
 //! this order: to grow, the file is extended first and the superblock is changed second; to shrink, the
-//! superblock first and the file second.
+//! superblock first and the file second. The device is synchronised in between.
+//!
+//! # The end
+//!
+//! The last writes are synchronised, if the level asks for that. The file that was written must still be the one at
+//! the path. If another program has removed, moved or replaced it, the writer reports that as an error.
 
 pub(crate) mod chunks;
 pub(crate) mod compressed;
@@ -41,5 +49,7 @@ pub(crate) mod frame_file;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod library;
+pub(crate) mod lock;
 pub(crate) mod partial;
 pub(crate) mod space;
+pub(crate) mod system;

@@ -1,7 +1,24 @@
 //! Files that appear under their final name when they are complete.
 
-use crate::{Result, StoreError, file::space::folder_of};
-use std::path::{Path, PathBuf};
+use crate::{
+    Result, StoreError,
+    file::{device::Device, space::folder_of, system::FileSystem},
+};
+use std::{
+    fs::File,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+/// The way in which a complete file gets its name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placing {
+    /// The contents and the new name survive a power failure.
+    pub(crate) durable: bool,
+    /// A file that has the name is replaced; otherwise it is an error.
+    pub(crate) replace: bool,
+}
 
 /// A file under a temporary name beside its final one. Dropping it removes the file, unless
 /// [`place`](Self::place) has renamed it.
@@ -12,16 +29,21 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Creates the empty temporary file.
+    /// Creates the empty temporary file, with a name of its own.
     pub(crate) fn create(path: &Path) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().ok_or_else(|| StoreError::NotAFile { path: path.into() })?;
-        let folder = folder_of(path);
-        let temporary = folder.join(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
-        if !folder.is_dir() {
-            return Err(StoreError::NoFolder { path: path.into(), folder });
+        let folder = existing_folder(path)?;
+        loop {
+            let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
+            let temporary = folder.join(format!(".{}.{process}-{number}.partial", name.to_string_lossy()));
+            match File::create_new(&temporary) {
+                Ok(_) => return Ok(Self { temporary, path: path.into(), placed: false }),
+                // A process of this number was killed, or runs on another host.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(StoreError::io("create", path, error)),
+            }
         }
-        std::fs::File::create(&temporary).map_err(|e| StoreError::io("create", path, e))?;
-        Ok(Self { temporary, path: path.into(), placed: false })
     }
 
     /// The temporary path.
@@ -29,12 +51,23 @@ impl Partial {
         &self.temporary
     }
 
-    /// Gives the file its final name and replaces the file that had it. `durable`: the new name survives a
-    /// power failure.
-    pub(crate) fn place(mut self, durable: bool) -> Result<()> {
-        std::fs::rename(&self.temporary, &self.path).map_err(|e| StoreError::io("create", &self.path, e))?;
+    /// Gives the file, which is open as `device`, its final name. After a power failure a durable file is complete
+    /// if it has the name at all, and it has the name once this has returned.
+    pub(crate) fn place(
+        mut self,
+        system: &dyn FileSystem,
+        device: &dyn Device,
+        placing: Placing,
+    ) -> Result<()> {
+        if placing.durable {
+            device.sync().map_err(|e| StoreError::io("synchronise", &self.path, e))?;
+        }
+        system.rename(&self.temporary, &self.path, placing.replace).map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => StoreError::Exists { path: self.path.clone() },
+            _ => StoreError::io("create", &self.path, e),
+        })?;
         self.placed = true;
-        if durable { sync_folder(&folder_of(&self.path)) } else { Ok(()) }
+        if placing.durable { sync_folder_of(system, &self.path) } else { Ok(()) }
     }
 }
 
@@ -46,13 +79,14 @@ impl Drop for Partial {
     }
 }
 
-/// Makes a rename in this folder durable.
-fn sync_folder(folder: &Path) -> Result<()> {
-    #[cfg(unix)]
-    std::fs::File::open(folder)
-        .and_then(|f| f.sync_all())
-        .map_err(|e| StoreError::io("synchronise the folder", folder, e))?;
-    #[cfg(not(unix))]
-    let _ = folder;
-    Ok(())
+/// The folder that a file is to be created in. An error if it does not exist.
+pub(crate) fn existing_folder(path: &Path) -> Result<PathBuf> {
+    let folder = folder_of(path);
+    if folder.is_dir() { Ok(folder) } else { Err(StoreError::NoFolder { path: path.into(), folder }) }
+}
+
+/// Makes the name of a file durable.
+pub(crate) fn sync_folder_of(system: &dyn FileSystem, path: &Path) -> Result<()> {
+    let folder = folder_of(path);
+    system.sync_folder(&folder).map_err(|e| StoreError::io("synchronise the folder", folder, e))
 }

@@ -4,38 +4,43 @@ use crate::{
     Result, StoreError,
     element::Element,
     file::{
-        device::read_u64_at,
+        device::{Device, read_u64_at},
         layout::{FramesAt, Layout},
         library::open_hdf5,
-        partial::Partial,
+        lock::WriteLock,
+        partial::{Partial, Placing, existing_folder, sync_folder_of},
         space::{available_bytes, occupied_bytes},
+        system::{FileSystem, System},
     },
     options::{FileOptions, SyncLevel},
     write::writer::Writer,
 };
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 impl FileOptions {
     /// Creates the file. It appears under its name when it is laid out completely; until then it is beside
-    /// it, as `.NAME.PID.partial`.
+    /// it, as `.NAME.PID-NUMBER.partial`.
     ///
     /// # Errors
-    /// When the options do not make sense, the path is taken or cannot be created, or the file
-    /// system lacks room for the complete file. The size of a compressed file is not known
-    /// beforehand: there a full disk shows only while writing.
+    /// When the options do not make sense or lack something, another writer has the file
+    /// ([`StoreError::Busy`]), the path is taken or cannot be created, or the file system lacks room for the
+    /// complete file. The size of a compressed file is not known beforehand: there a full disk shows only
+    /// while writing.
     pub fn create<T: Element>(&self) -> Result<Writer<T>> {
+        self.create_on(&System)
+    }
+
+    pub(crate) fn create_on<T: Element>(&self, system: &dyn FileSystem) -> Result<Writer<T>> {
         self.validate::<T>()?;
+        existing_folder(&self.path)?;
+        let lock = WriteLock::acquire(&self.path, "create")?;
         self.check_path()?;
         let partial = Partial::create(&self.path)?;
         self.check_space::<T>(self.frames, occupied_bytes(&self.path))?;
         let layout = Layout::create::<T>(self, partial.temporary())?;
-        let file = open_for_writing(partial.temporary())?;
-        let durable = self.sync != SyncLevel::None;
-        if durable {
-            file.sync_all().map_err(|e| StoreError::io("synchronise", &self.path, e))?;
-        }
-        partial.place(durable)?;
-        Writer::new(Box::new(file), self, &layout, 0, 0)
+        let device = open_for_writing(system, partial.temporary())?;
+        partial.place(system, &*device, Placing { durable: self.is_durable(), replace: self.force })?;
+        Ok(Writer::new(device, self, &layout, 0, 0)?.holding(lock))
     }
 
     /// Opens an incomplete file to go on with frame `from_frame`, which is at most the number
@@ -43,17 +48,35 @@ impl FileOptions {
     /// count never goes down: recomputed frames are expected to be the same.
     ///
     /// # Errors
-    /// When the file's shape, element type, stamps or any attribute given here differ from
-    /// these options (the error names it, with both values), or frames before `from_frame` are
-    /// not stored.
+    /// When another writer has the file ([`StoreError::Busy`]), when the file's shape, element type, stamps
+    /// or any attribute given here differ from these options (the error names it, with both values), or
+    /// frames before `from_frame` are not stored.
     pub fn resume<T: Element>(&self, from_frame: u64) -> Result<Writer<T>> {
+        self.resume_on(&System, from_frame)
+    }
+
+    pub(crate) fn resume_on<T: Element>(
+        &self,
+        system: &dyn FileSystem,
+        from_frame: u64,
+    ) -> Result<Writer<T>> {
         self.validate::<T>()?;
         let path = &self.path;
+        // The lock is beside the file itself, so that all the symbolic links to it lead to one lock.
+        let real = path.canonicalize().map_err(|e| StoreError::io("open", path, e))?;
+        let lock = WriteLock::acquire(&real, "lock")?;
         let hdf5 = open_hdf5(path)?;
         let layout = Layout::read_matching::<T>(&hdf5, self)?;
         hdf5.close().map_err(|e| StoreError::hdf5("close", path, e))?;
-        let file = open_for_writing(path)?;
-        let stored = read_u64_at(&file, layout.count_at).map_err(|e| StoreError::io("read", path, e))?;
+        let device = open_for_writing(system, path)?;
+        // An earlier writer may have promised less than this one.
+        if self.sync == SyncLevel::Frame {
+            device.sync().map_err(|e| StoreError::io("synchronise", path, e))?;
+        }
+        if self.is_durable() {
+            sync_folder_of(system, &real)?;
+        }
+        let stored = read_u64_at(&*device, layout.count_at).map_err(|e| StoreError::io("read", path, e))?;
         let frames = layout.frames;
         if stored > frames {
             return Err(StoreError::format(
@@ -68,7 +91,12 @@ impl FileOptions {
         if matches!(layout.frames_at, FramesAt::Contiguous(_)) {
             self.check_space::<T>(frames - stored, 0)?;
         }
-        Writer::new(Box::new(file), self, &layout, stored, from_frame)
+        Ok(Writer::new(device, self, &layout, stored, from_frame)?.holding(lock))
+    }
+
+    /// Whether anything is promised about power failures.
+    fn is_durable(&self) -> bool {
+        self.sync != SyncLevel::None
     }
 
     fn check_path(&self) -> Result<()> {
@@ -92,7 +120,6 @@ impl FileOptions {
     }
 }
 
-fn open_for_writing(path: &Path) -> Result<File> {
-    let file = File::options().read(true).write(true).open(path);
-    file.map_err(|e| StoreError::io("open for writing", path, e))
+fn open_for_writing(system: &dyn FileSystem, path: &Path) -> Result<Box<dyn Device>> {
+    system.open(path).map_err(|e| StoreError::io("open for writing", path, e))
 }

@@ -3,7 +3,7 @@
 use crate::{
     Result, StoreError,
     element::Element,
-    file::{device::Device, frame_file::FrameFile, layout::Layout, ledger::Stamp},
+    file::{device::Device, frame_file::FrameFile, layout::Layout, ledger::Stamp, lock::WriteLock},
     options::FileOptions,
     write::stats::{Meter, Monitor, Stats},
 };
@@ -43,6 +43,10 @@ pub struct Writer<T: Element> {
     next: u64,
     error: Option<StoreError>,
     completed: bool,
+    /// The absolute path, since the program may change its working directory.
+    place: PathBuf,
+    /// Released when everything is written.
+    _lock: Option<WriteLock>,
     element: PhantomData<fn(T)>,
 }
 
@@ -57,10 +61,18 @@ impl<T: Element> Writer<T> {
     ) -> Result<Self> {
         let room =
             Room { path: options.path.clone(), frames: layout.frames, shape: layout.frame_shape.clone() };
+        let place = std::path::absolute(&room.path).map_err(|e| StoreError::io("find", &room.path, e))?;
         let file = FrameFile::new(device, layout, options.sync, stored)
             .map_err(|e| StoreError::io("read", &room.path, e))?;
         let meter = Arc::new(Meter::new(stored));
-        Ok(Self { file, room, meter, next, error: None, completed: false, element: PhantomData })
+        let (error, completed, element) = (None, false, PhantomData);
+        Ok(Self { file, room, meter, next, error, completed, place, _lock: None, element })
+    }
+
+    /// Keeps other writers from the file as long as this one exists.
+    pub(crate) fn holding(mut self, lock: WriteLock) -> Self {
+        self._lock = Some(lock);
+        self
     }
 
     /// Writes a frame straight from the slice, and returns when it is acknowledged.
@@ -96,7 +108,8 @@ impl<T: Element> Writer<T> {
     /// Completes the file as its [`SyncLevel`](crate::SyncLevel) asks for, and returns a summary.
     ///
     /// # Errors
-    /// When a frame could not be written, or the file could not be completed.
+    /// When a frame could not be written, the file could not be completed, or another program has removed, moved
+    /// or replaced it ([`StoreError::Displaced`]).
     pub fn finish(mut self) -> Result<Summary> {
         self.complete()?;
         Ok(Summary {
@@ -151,17 +164,18 @@ impl<T: Element> Writer<T> {
             return Ok(());
         }
         self.meter.begin_write();
-        let completed = self.file.finish();
+        let in_place = self.file.finish().and_then(|()| self.file.is_at(&self.place));
         self.meter.end_write(None);
         self.meter.close();
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        completed.map_err(|e| StoreError::Finish {
-            path: self.room.path.clone(),
-            stored: self.meter.stored(),
-            source: Arc::new(e),
-        })
+        let (path, stored) = (self.room.path.clone(), self.meter.stored());
+        match in_place {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StoreError::Displaced { path, stored }),
+            Err(source) => Err(StoreError::Finish { path, stored, source: Arc::new(source) }),
+        }
     }
 }
 

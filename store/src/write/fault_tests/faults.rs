@@ -1,121 +1,13 @@
-//! The promises hold on devices that fail, are full, slow or stuck.
+//! Devices that fail, are full, slow or stuck: errors are reported, and what is stored stays.
 
-use crate::{
-    FileOptions, Reader, Stamp, StoreError, SyncLevel, Writer,
-    file::{device::Device, layout::Layout},
-};
-use parking_lot::Mutex;
+use super::device::{FRAME, bench, frame, stamp};
+use crate::{StoreError, Writer};
 use std::{
     fs::File,
     io,
-    sync::{
-        Arc,
-        mpsc::{Receiver, channel},
-    },
+    sync::mpsc::{Receiver, channel},
     time::{Duration, Instant},
 };
-
-const LEN: usize = 600;
-const FRAME: usize = LEN * 4;
-
-/// An operation of a device.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Op {
-    Frame,
-    Small(u64),
-    Sync,
-}
-
-type Before = Box<dyn FnMut(usize) -> io::Result<()> + Send>;
-
-/// A file that calls a function in the middle of each write of frame data, with the number of the write.
-struct Faulty {
-    file: File,
-    state: Mutex<(usize, Before)>,
-    log: Arc<Mutex<Vec<Op>>>,
-}
-
-impl Device for Faulty {
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if bytes.len() < 200 {
-            self.log.lock().push(Op::Small(offset));
-            return Device::write_all_at(&self.file, bytes, offset);
-        }
-        self.log.lock().push(Op::Frame);
-        let mut state = self.state.lock();
-        let k = state.0;
-        state.0 += 1;
-        // A failing write leaves half of the bytes.
-        Device::write_all_at(&self.file, &bytes[..bytes.len() / 2], offset)?;
-        (state.1)(k)?;
-        Device::write_all_at(&self.file, bytes, offset)
-    }
-
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        Device::read_exact_at(&self.file, buffer, offset)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.log.lock().push(Op::Sync);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        Device::set_len(&self.file, len)
-    }
-}
-
-struct Bench {
-    _folder: tempfile::TempDir,
-    options: FileOptions,
-    log: Arc<Mutex<Vec<Op>>>,
-    layout: Layout,
-}
-
-/// A writer for 20 frames on a device that calls `before` in the middle of each frame.
-fn bench(
-    adjust: impl FnOnce(FileOptions) -> FileOptions,
-    before: impl FnMut(usize) -> io::Result<()> + Send + 'static,
-) -> (Bench, Writer<f32>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out.h5");
-    let options = adjust(FileOptions::new(&path).frames(20).frame_shape(&[LEN]).stamps(true));
-    std::fs::write(&path, "").unwrap();
-    let layout = Layout::create::<f32>(&options, &path).unwrap();
-    let log = Arc::default();
-    let file = File::options().read(true).write(true).open(&path).unwrap();
-    let device = Faulty { file, state: Mutex::new((0, Box::new(before))), log: Arc::clone(&log) };
-    let writer = Writer::new(Box::new(device), &options, &layout, 0, 0).unwrap();
-    (Bench { _folder: folder, options, log, layout }, writer)
-}
-
-/// Noise, so that compressed frames are large too.
-fn frame(index: u64) -> Vec<f32> {
-    let mut x = index as u32 + 1;
-    let mut next = || {
-        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        f32::from_bits(x >> 2)
-    };
-    (0..LEN).map(|_| next()).collect()
-}
-
-fn stamp(index: u64) -> Stamp {
-    Stamp { step: index, time: index as f64 }
-}
-
-impl Bench {
-    fn assert_holds(&self, frames: u64) {
-        let reader = Reader::open(&self.options.path).unwrap();
-        assert_eq!(reader.stored_frames().unwrap(), frames);
-        for i in 0..frames {
-            assert_eq!(reader.read_frame::<f32>(i).unwrap().as_slice().unwrap(), frame(i));
-            assert_eq!(reader.stamp(i).unwrap(), Some(stamp(i)));
-        }
-        drop(reader);
-        let file = hdf5::File::open(&self.options.path).unwrap();
-        assert_eq!(file.dataset("matrix").unwrap().read_raw::<f32>().unwrap().len(), 20 * LEN);
-    }
-}
 
 fn full_at(frame: usize) -> impl FnMut(usize) -> io::Result<()> + Send {
     move |k| if k == frame { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
@@ -297,35 +189,6 @@ fn a_panic_while_writing_is_an_error_of_its_frame() {
     for error in [plain, writer.finish().unwrap_err()] {
         assert_eq!(error.frame(), Some(1));
         assert!(error.to_string().contains("panicked"), "{error}");
-    }
-}
-
-#[test]
-fn a_frame_is_counted_after_its_bytes_and_synchronised_before_and_after() {
-    for compress in [None, Some(6)] {
-        let (bench, mut writer) = bench(|o| o.sync(SyncLevel::Frame).compress(compress), |_| Ok(()));
-        let (count, stamps) = (bench.layout.count_at, bench.layout.stamps_at.unwrap());
-        for i in 0..3 {
-            bench.log.lock().clear();
-            writer.append(&frame(i), stamp(i)).unwrap();
-            let log = bench.log.lock().clone();
-            let position = |op| log.iter().rposition(|&o| o == op).unwrap();
-            let counted = position(Op::Small(count));
-            assert!(position(Op::Frame) < counted);
-            assert!(position(Op::Small(stamps.step + 8 * i)) < counted);
-            assert!(position(Op::Small(stamps.time + 8 * i)) < counted);
-            assert_eq!(log[counted - 1..], [Op::Sync, Op::Small(count), Op::Sync]);
-        }
-    }
-}
-
-#[test]
-fn without_synchronisation_only_the_end_is_synchronised() {
-    for (level, syncs) in [(SyncLevel::None, 0), (SyncLevel::End, 1)] {
-        let (bench, mut writer) = bench(|o| o.sync(level), |_| Ok(()));
-        writer.append(&frame(0), stamp(0)).unwrap();
-        writer.finish().unwrap();
-        assert_eq!(bench.log.lock().iter().filter(|&&op| op == Op::Sync).count(), syncs);
     }
 }
 

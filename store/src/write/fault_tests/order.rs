@@ -1,0 +1,194 @@
+//! The order of operations on the device, on which the promises about power failures rest.
+
+use super::device::{Bench, Log, Logged, Op, bench, frame, stamp};
+use crate::{
+    FileOptions, SyncLevel, Writer,
+    checkpoint::{Checkpoint, save_on},
+    file::{
+        chunks::END_AT,
+        layout::FramesAt,
+        system::{FileSystem, System},
+    },
+};
+use std::path::Path;
+
+const LEVELS: [SyncLevel; 3] = [SyncLevel::None, SyncLevel::End, SyncLevel::Frame];
+
+/// The operations since the last call.
+fn taken(log: &Log) -> Vec<Op> {
+    std::mem::take(&mut log.lock())
+}
+
+fn count(log: &Log, op: Op) -> usize {
+    log.lock().iter().filter(|&&other| other == op).count()
+}
+
+impl Bench {
+    /// The writes of a compressed frame's stamp.
+    fn stamp_ops(&self, frame: u64) -> [Op; 2] {
+        let at = self.layout.stamps_at.unwrap();
+        [Op::Small(at.step + 8 * frame), Op::Small(at.time + 8 * frame)]
+    }
+
+    /// The write that redirects the chunk of a compressed frame.
+    fn redirection(&self, frame: u64) -> Op {
+        let FramesAt::Chunked(table) = &self.layout.frames_at else { panic!("the file is compressed") };
+        Op::Small(table.chunks(frame).next().unwrap().0)
+    }
+
+    /// The last length that the file got.
+    fn last_length(&self) -> Op {
+        let log = self.log.lock();
+        *log.iter().rev().find(|op| matches!(op, Op::Length(_))).expect("the file grew or shrank")
+    }
+}
+
+#[test]
+fn a_file_is_synchronised_before_it_has_its_name_and_the_name_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions::new(folder.path().join("out.h5")).frames(20).frame_shape(&[8]);
+    let log = Log::default();
+    for compress in [None, Some(6)] {
+        for level in LEVELS {
+            let options = options.clone().sync(level).compress(compress).force(true);
+            drop(options.create_on::<f32>(&Logged(Log::clone(&log))).unwrap());
+            let created = taken(&log);
+            drop(options.resume_on::<f32>(&Logged(Log::clone(&log)), 0).unwrap());
+            let resumed = taken(&log);
+            let (on_create, on_resume): (&[_], &[_]) = match level {
+                SyncLevel::None => (&[Op::Rename], &[]),
+                SyncLevel::End => (&[Op::Sync, Op::Rename, Op::SyncFolder], &[Op::SyncFolder]),
+                SyncLevel::Frame => (&[Op::Sync, Op::Rename, Op::SyncFolder], &[Op::Sync, Op::SyncFolder]),
+            };
+            assert!(created.starts_with(on_create), "{level:?}: {created:?}");
+            assert!(resumed.starts_with(on_resume), "{level:?}: {resumed:?}");
+            if level == SyncLevel::None {
+                assert!(!created.contains(&Op::Sync) && !resumed.contains(&Op::Sync));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_is_synchronised_before_it_has_its_name_and_the_name_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::default();
+    let checkpoint = Checkpoint { arrays: &[("u", &[2], &[1.0, 2.0])], attributes: &[] };
+    save_on(&Logged(Log::clone(&log)), &folder.path().join("checkpoint.h5"), &checkpoint).unwrap();
+    assert_eq!(taken(&log), [Op::Sync, Op::Rename, Op::SyncFolder]);
+}
+
+#[test]
+fn a_compressed_frame_is_synchronised_before_its_chunks_are_found_and_before_it_is_counted() {
+    let (bench, mut writer) = bench(|o| o.sync(SyncLevel::Frame).compress(Some(6)), |_| Ok(()));
+    for i in 0..9 {
+        writer.append(&frame(i), stamp(i)).unwrap();
+        let log = taken(&bench.log);
+        let stored = log.iter().position(|&op| op == Op::Frame).unwrap();
+        let (stamps, found, counted) =
+            (bench.stamp_ops(i), bench.redirection(i), Op::Small(bench.layout.count_at));
+        let expected = [Op::Frame, stamps[0], stamps[1], Op::Sync, found, Op::Sync, counted, Op::Sync];
+        assert_eq!(log[stored..], expected, "frame {i}");
+    }
+}
+
+#[test]
+fn a_frame_that_was_promised_is_synchronised_before_it_is_replaced() {
+    for (level, syncs) in [(SyncLevel::None, 0), (SyncLevel::End, 1), (SyncLevel::Frame, 2)] {
+        let (bench, mut writer) = bench(|o| o.sync(level).compress(Some(6)), |_| Ok(()));
+        for i in 0..2 {
+            writer.append(&frame(i), stamp(i)).unwrap();
+        }
+        drop(writer);
+        let device = Logged(Log::clone(&bench.log)).open(&bench.options.path).unwrap();
+        let mut writer = Writer::<f32>::new(device, &bench.options, &bench.layout, 2, 0).unwrap();
+        for i in 0..2 {
+            bench.log.lock().clear();
+            writer.append(&frame(i), stamp(i)).unwrap();
+            let log = taken(&bench.log);
+            let stored = log.iter().position(|&op| op == Op::Frame).unwrap();
+            let found = log.iter().position(|&op| op == bench.redirection(i)).unwrap();
+            assert_eq!(log[found - 1] == Op::Sync, level != SyncLevel::None);
+            assert_eq!(log[stored..].iter().filter(|&&op| op == Op::Sync).count(), syncs);
+            assert!(!log.contains(&Op::Small(bench.layout.count_at)), "the count stays");
+        }
+    }
+}
+
+#[test]
+fn a_compressed_file_grows_before_its_superblock_says_so_and_shrinks_afterwards() {
+    for level in LEVELS {
+        let (bench, mut writer) = bench(|o| o.sync(level).compress(Some(6)), |_| Ok(()));
+        let with_sync = |ops: &[Op]| -> Vec<Op> {
+            ops.iter().copied().filter(|&op| op != Op::Sync || level != SyncLevel::None).collect()
+        };
+        let mut grown = 0;
+        for i in 0..20 {
+            writer.append(&frame(i), stamp(i)).unwrap();
+            if count(&bench.log, Op::Small(END_AT)) > 0 {
+                let expected = with_sync(&[bench.last_length(), Op::Sync, Op::Small(END_AT), Op::Frame]);
+                assert!(taken(&bench.log).starts_with(&expected), "{level:?}, frame {i}");
+                grown += 1;
+            }
+            bench.log.lock().clear();
+        }
+        assert!(grown >= 2, "the file grew {grown} times");
+        writer.finish().unwrap();
+        let expected = with_sync(&[Op::Small(END_AT), Op::Sync, bench.last_length(), Op::Sync]);
+        assert_eq!(taken(&bench.log), expected, "{level:?}");
+    }
+}
+
+#[test]
+fn a_frame_is_counted_after_its_bytes_and_synchronised_before_and_after() {
+    for compress in [None, Some(6)] {
+        let (bench, mut writer) = bench(|o| o.sync(SyncLevel::Frame).compress(compress), |_| Ok(()));
+        let (count, stamps) = (bench.layout.count_at, bench.layout.stamps_at.unwrap());
+        for i in 0..3 {
+            bench.log.lock().clear();
+            writer.append(&frame(i), stamp(i)).unwrap();
+            let log = bench.log.lock().clone();
+            let position = |op| log.iter().rposition(|&o| o == op).unwrap();
+            let counted = position(Op::Small(count));
+            assert!(position(Op::Frame) < counted);
+            assert!(position(Op::Small(stamps.step + 8 * i)) < counted);
+            assert!(position(Op::Small(stamps.time + 8 * i)) < counted);
+            assert_eq!(log[counted - 1..], [Op::Sync, Op::Small(count), Op::Sync]);
+        }
+    }
+}
+
+#[test]
+fn without_synchronisation_only_the_end_is_synchronised() {
+    for (level, syncs) in [(SyncLevel::None, 0), (SyncLevel::End, 1)] {
+        let (bench, mut writer) = bench(|o| o.sync(level), |_| Ok(()));
+        writer.append(&frame(0), stamp(0)).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(count(&bench.log, Op::Sync), syncs);
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_while_the_file_is_laid_out_is_not_replaced() {
+    /// Another program creates the file just before this one gets its name.
+    struct Raced;
+    impl FileSystem for Raced {
+        fn open(&self, path: &Path) -> std::io::Result<Box<dyn crate::file::device::Device>> {
+            System.open(path)
+        }
+        fn rename(&self, from: &Path, to: &Path, replace: bool) -> std::io::Result<()> {
+            std::fs::write(to, "of another program")?;
+            System.rename(from, to, replace)
+        }
+        fn sync_folder(&self, folder: &Path) -> std::io::Result<()> {
+            System.sync_folder(folder)
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.h5");
+    let options = FileOptions::new(&path).frames(2).frame_shape(&[8]);
+    let error = options.create_on::<f32>(&Raced).unwrap_err();
+    assert!(matches!(error, crate::StoreError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "of another program");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+}
