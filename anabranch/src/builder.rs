@@ -57,6 +57,32 @@ impl Builder {
         self
     }
 
+    /// Sets whether a thread that waits may run tasks that it waits for, on its own stack. The default is the value of the
+    /// environment variable `ANABRANCH_HELP_WHILE_WAITING` (`0`, `1`, `true` or `false`), or else on: the thread would be idle.
+    ///
+    /// Turn it off if threads of the program wait while they have borrowed something (a `RefCell` in a thread-local, a lock)
+    /// that tasks borrow, too. Host tasks then run on host lanes only, and kernels on compute threads only. For one task, see
+    /// [`blocking`](crate::interface::TaskBuilder::blocking). A [seeded](Self::seeded) runtime has no threads of its own for
+    /// tasks, so there the threads that wait run tasks in any case.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    /// use std::cell::RefCell;
+    ///
+    /// thread_local!(static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+    ///
+    /// let rt = Runtime::builder().help_while_waiting(false).build()?;
+    /// SCRATCH.with_borrow_mut(|_scratch| {
+    ///     rt.task("uses the scratch of its thread").once().host(|()| SCRATCH.with_borrow_mut(|s| s.push(1)))?;
+    ///     rt.wait()
+    /// })?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn help_while_waiting(mut self, help: bool) -> Self {
+        self.settings.help_while_waiting = Some(help);
+        self
+    }
+
     /// Sets the beginning of the names of all threads (`anabranch-` by default).
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.settings.name = name.into();
@@ -108,6 +134,9 @@ impl Builder {
 
     /// Runs tasks in an order drawn from a seed, one at a time, on the threads that submit and wait. A test can so repeat the
     /// order that brought a bug to light. If several threads submit, their interleaving is not part of the seed.
+    ///
+    /// If no thread of the program submits or waits for about a second while tasks can start, a thread of the runtime runs these
+    /// tasks. Otherwise they would never run if, for example, only they keep the runtime alive.
     pub fn seeded(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);
         self
@@ -125,7 +154,8 @@ impl Builder {
 
     /// Generates the commands that `nodes` nodes (1 to 4,096) would execute, while the program runs here: which node
     /// computes what, and which node sends what to which. The runtime prints a summary to standard error when it ends. The
-    /// environment variable `ANABRANCH_DRY_RUN_NODES` does the same without a change to the program.
+    /// environment variable `ANABRANCH_DRY_RUN_NODES` does the same without a change to the program; this setting takes
+    /// precedence over it.
     pub fn dry_run(mut self, nodes: u16) -> Self {
         self.settings.record.nodes = Some(nodes);
         self

@@ -60,7 +60,9 @@
 //!   host objects as they are; `wait` does not report it. [Groups](TaskGroup::cancel) do not cancel fences, barriers and
 //!   [`drain`](Runtime::drain), through which the program looks at the results that are left.
 //! - *A waiting thread is delayed only by tasks that it waits for*: a thread that waits for one task runs that task or none, and
-//!   no thread waits for a conflict.
+//!   no thread waits for a conflict. [A switch](Builder::help_while_waiting) keeps tasks off threads that wait.
+//! - *No code of the program runs under a lock of the runtime*: range mappers, destructors, `Clone`, callbacks, wakers and
+//!   subscribers of `tracing` may submit tasks.
 //! - *Bounded memory*: a thread that submits too fast is slowed down, except inside tasks.
 //!
 //! # Graphs and dry runs

@@ -152,7 +152,10 @@ impl Runtime {
 
     /// Waits for all tasks submitted so far, in all groups.
     ///
-    /// The calling thread helps with host tasks that it waits for. If no task is in flight, this costs three loads.
+    /// The calling thread runs host tasks that it waits for on its own stack. So a `RefCell` or a lock that it has borrowed, also
+    /// in a thread-local, is borrowed inside these tasks, too. [`Builder::help_while_waiting`](crate::Builder::help_while_waiting)
+    /// turns this off for a runtime, and [`blocking`](crate::interface::TaskBuilder::blocking) for one task. If no task is in
+    /// flight, this function costs three loads.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation, except those of tasks in
@@ -218,6 +221,25 @@ impl Runtime {
         self.wait()?;
         fence::submit::<Moves, _>(&self.core, None, "drain", true, Location::caller(), captures)?.wait()
     }
+
+    /// Waits for all tasks, takes the captured values out of the runtime, and ends it, like [`drain`](Self::drain), as a `Future`
+    /// for asynchronous code. It begins when it is first polled. A future that is dropped before it is ready drops the runtime,
+    /// and so blocks until all tasks are done.
+    ///
+    /// # Errors
+    /// See [`drain`](Self::drain).
+    #[track_caller]
+    pub fn drain_async<C: Captures<Moves>>(
+        self,
+        captures: C,
+    ) -> impl Future<Output = Result<C::Output, Error>> {
+        let location = Location::caller();
+        async move {
+            self.core.check_outside("Runtime::drain_async")?;
+            self.idle().await?;
+            fence::submit::<Moves, _>(&self.core, None, "drain", true, location, captures)?.await
+        }
+    }
 }
 
 impl Drop for Runtime {
@@ -268,8 +290,8 @@ impl Future for Idle {
     type Output = Result<(), Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.latch.iter().for_each(|latch| self.core.run_until(&latch.event));
-        match self.latch.as_ref().map_or(Poll::Ready(()), |latch| latch.event.poll(context)) {
+        let latch = self.latch.as_ref();
+        match latch.map_or(Poll::Ready(()), |latch| self.core.poll(&latch.event, context)) {
             Poll::Ready(()) => Poll::Ready(self.report()),
             Poll::Pending => {
                 self.core.check_outside("Idle::poll").map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending)

@@ -17,6 +17,9 @@ const DRY_RUN_NODES: &str = "ANABRANCH_DRY_RUN_NODES";
 /// Whether tasks are checked for elements that they declared to write and did not.
 const CHECKED: &str = "ANABRANCH_CHECKED";
 
+/// Whether threads that wait run tasks.
+const HELP_WHILE_WAITING: &str = "ANABRANCH_HELP_WHILE_WAITING";
+
 /// The range of the number of nodes, in words.
 const NODES: &str = "a number from 1 to 4096";
 
@@ -27,6 +30,7 @@ pub(crate) struct Settings {
     pub(crate) pin: Option<bool>,
     pub(crate) max_in_flight: usize,
     pub(crate) host_lanes: usize,
+    pub(crate) help_while_waiting: Option<bool>,
     pub(crate) name: String,
     pub(crate) seed: Option<u64>,
     pub(crate) patience: Duration,
@@ -59,6 +63,7 @@ impl Default for Settings {
             pin: None,
             max_in_flight: 4096,
             host_lanes: 16,
+            help_while_waiting: None,
             name: "anabranch-".into(),
             seed: None,
             patience: Duration::from_secs(10),
@@ -69,25 +74,29 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings with those that the environment overrides.
+    /// The settings, with those that the program has not made taken from the environment. A setting of the program takes
+    /// precedence, and the variable is then not read.
     pub(crate) fn with_environment(mut self) -> Result<Self, Error> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         if let Some(path) = variable(PRINT_GRAPHS) {
             self.record.path = Some(path.into());
         }
-        if let Some(nodes) = variable(DRY_RUN_NODES) {
+        if self.record.nodes.is_none()
+            && let Some(nodes) = variable(DRY_RUN_NODES)
+        {
             let number = nodes.to_str().and_then(|nodes| nodes.parse().ok());
             let wrong = || out_of_range(DRY_RUN_NODES, nodes.display(), NODES);
             self.record.nodes = Some(number.ok_or_else(wrong)?);
         }
-        if self.checked.is_none()
-            && let Some(checked) = variable(CHECKED)
+        for (name, setting) in
+            [(HELP_WHILE_WAITING, &mut self.help_while_waiting), (CHECKED, &mut self.checked)]
         {
-            self.checked = Some(match checked.to_str() {
-                Some("0" | "false") => false,
-                Some("1" | "true") => true,
-                _ => return Err(out_of_range(CHECKED, checked.display(), "0, 1, true or false")),
-            });
+            if setting.is_none()
+                && let Some(value) = variable(name)
+            {
+                let wrong = || out_of_range(name, value.display(), "0, 1, true or false");
+                *setting = Some(value.to_str().and_then(parse_bool).ok_or_else(wrong)?);
+            }
         }
         Ok(self)
     }
@@ -95,6 +104,11 @@ impl Settings {
     /// Whether tasks are checked: by default in builds with debug assertions.
     pub(crate) fn is_checked(&self) -> bool {
         self.checked.unwrap_or(cfg!(debug_assertions))
+    }
+
+    /// Whether threads that wait run tasks.
+    pub(crate) fn helps(&self) -> bool {
+        self.help_while_waiting.unwrap_or(true)
     }
 
     /// Checks the settings and returns the number of compute threads.
@@ -118,6 +132,14 @@ impl Settings {
             }
         }
         Ok(threads)
+    }
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "true" => Some(true),
+        "0" | "false" => Some(false),
+        _ => None,
     }
 }
 

@@ -24,7 +24,7 @@ fn probe_with(variables: &[(&str, &str)]) -> String {
 fn probe() {
     let mut builder = Runtime::builder();
     if std::env::var_os("EXPLICIT").is_some() {
-        builder = builder.threads(3).pin(false).checked(true);
+        builder = builder.threads(3).pin(false).checked(true).help_while_waiting(true).dry_run(2);
     }
     match builder.build() {
         Ok(rt) => {
@@ -33,7 +33,9 @@ fn probe() {
             rt.wait().unwrap();
             rt.task("leave out").over([100]).write(&u, one_to_one()).kernel(|_, _| ()).unwrap();
             let checked = if rt.wait().is_err() { " checked" } else { "" };
-            println!("answer: {}{checked} threads", rt.threads());
+            let nodes = rt.dry_run_summary().unwrap_or_else(|| "no dry run".into());
+            let nodes = nodes.split(" nodes:").next().unwrap();
+            println!("answer: {}{checked} threads, {nodes}", rt.threads());
         }
         Err(error) => match std::error::Error::source(&error) {
             Some(source) => println!("answer: {error}: {source}"),
@@ -47,9 +49,9 @@ fn the_environment_sets_the_threads_of_a_runtime() {
     for threads in ["1", "2", "3", "4", "8"] {
         let variables =
             [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_PIN", "1"), ("ANABRANCH_CHECKED", "false")];
-        assert_eq!(probe_with(&variables), format!("{threads} threads"));
+        assert_eq!(probe_with(&variables), format!("{threads} threads, no dry run"));
         let variables = [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_CHECKED", "1")];
-        assert_eq!(probe_with(&variables), format!("{threads} checked threads"));
+        assert_eq!(probe_with(&variables), format!("{threads} checked threads, no dry run"));
     }
 }
 
@@ -60,6 +62,10 @@ fn a_wrong_value_is_an_error_that_names_the_variable() {
         let named = answer.contains(&format!("{variable} is ")) && answer.contains("some");
         assert!(named, "{answer}");
     }
+    for variable in ["ANABRANCH_HELP_WHILE_WAITING", "ANABRANCH_DRY_RUN_NODES"] {
+        let answer = probe_with(&[(variable, "some")]);
+        assert!(answer.contains(&format!("{variable} is some; choose ")), "{answer}");
+    }
 }
 
 #[test]
@@ -69,6 +75,9 @@ fn the_program_overrides_the_environment() {
         ("ANABRANCH_NUM_THREADS", "8"),
         ("ANABRANCH_PIN", "maybe"),
         ("ANABRANCH_CHECKED", "0"),
+        ("ANABRANCH_HELP_WHILE_WAITING", "maybe"),
+        ("ANABRANCH_DRY_RUN_NODES", "5"),
     ];
-    assert_eq!(probe_with(&variables), "3 checked threads");
+    assert_eq!(probe_with(&variables), "3 checked threads, dry run for 2");
+    assert_eq!(probe_with(&[("ANABRANCH_DRY_RUN_NODES", "5")]).split(", ").last(), Some("dry run for 5"));
 }

@@ -193,6 +193,12 @@ pub enum Cause {
         /// The chunk, for a kernel.
         chunk: Option<String>,
     },
+    /// A callback that was to be called at the end of the task panicked. The task itself may have succeeded.
+    #[error("its callback panicked: {message}")]
+    Callback {
+        /// The message of the panic.
+        message: String,
+    },
     /// The host function returned an error.
     #[error("{0}")]
     Error(#[source] Arc<dyn StdError + Send + Sync>),
@@ -308,5 +314,13 @@ impl Cause {
             },
         };
         Self::Panic { message, chunk }
+    }
+
+    /// The cause of a failure at the end of a task, whose callback panicked with this payload.
+    pub(crate) fn from_callback(payload: Box<dyn Any + Send>) -> Self {
+        match Self::from_panic(payload, None) {
+            Self::Panic { message, .. } => Self::Callback { message },
+            other => other,
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Core {
         let state = State { graphs: Graphs::new(recorder.clone()), ..State::default() };
         Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: Weak::clone(this),
-            executor: Executor::new(RuntimeId::of(this.as_ptr()), threads),
+            executor: Executor::new(RuntimeId::of(this.as_ptr()), Weak::<Self>::clone(this), threads),
             in_flight: InFlight::new(settings.max_in_flight),
             state: CachePadded::new(Mutex::new(state)),
             conflicts: Conflicts::default(),
@@ -102,17 +102,23 @@ impl Core {
         self.recorder.is_some()
     }
 
-    /// The recorder, if there is one.
+    /// The recorder, if there is one, with everything that was submitted so far. Inside a task it may lack the latest.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_deref()
+        let recorder = self.recorder.as_deref()?;
+        if !CurrentTask::is_of(self.id()) {
+            recorder.catch_up();
+        }
+        Some(recorder)
     }
 
-    /// Applies the queued changes of the recorded graphs. The caller holds no lock: range mappers of the program run here.
+    /// Applies the queued changes of the recorded graphs, except inside a task: a mapper that another thread has queued may wait
+    /// for the task. The caller holds no lock.
     #[inline]
     pub(super) fn apply_recorded(&self) {
-        if let Some(recorder) = &self.recorder {
-            // A task must not wait for a mapper of another thread, which may wait for the task.
-            recorder.apply(!CurrentTask::is_of(self.id()));
+        if let Some(recorder) = &self.recorder
+            && !CurrentTask::is_of(self.id())
+        {
+            recorder.apply();
         }
     }
 

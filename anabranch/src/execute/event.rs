@@ -1,5 +1,6 @@
 //! Events: conditions that become true once, for which threads and futures wait.
 
+use super::patience::Patience;
 use crate::sync::{
     Mutex, Thread,
     atomic::{AtomicU8, Ordering::*},
@@ -10,9 +11,6 @@ use std::{
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
-
-/// How long a waiting thread polls the event, and looks for tasks to help with, before it parks.
-const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 20 });
 
 const PENDING: u8 = 0;
 /// Pending, and a waiter is registered.
@@ -55,15 +53,11 @@ impl Event {
     /// Blocks until the event is set. Calls `help` meanwhile, which returns whether it did anything useful; the thread parks
     /// only when there was nothing to do for a while. While it is parked, it calls `watch` at intervals.
     pub(crate) fn wait(&self, mut help: impl FnMut() -> bool, every: Duration, watch: impl FnMut()) {
-        let mut idle_since = None;
+        let mut patience = Patience::new();
         while !self.is_set() {
             if help() {
-                idle_since = None;
-                continue;
-            }
-            if idle_since.get_or_insert_with(Instant::now).elapsed() < SPIN {
-                std::hint::spin_loop();
-            } else {
+                patience = Patience::new();
+            } else if !patience.pause() {
                 return self.park(every, watch);
             }
         }

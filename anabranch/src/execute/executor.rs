@@ -15,7 +15,12 @@ use super::{
 };
 use crate::{error::Error, settings::Settings};
 use anabranch_par::{Lanes, PoolError, ThreadPool};
-use std::{sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    sync::{Arc, Weak},
+    task::{Context, Poll},
+    time::Duration,
+};
 
 /// How often a waiting thread of a seeded runtime looks for tasks that another thread has made ready.
 const SEEDED_INTERVAL: Duration = Duration::from_millis(1);
@@ -26,6 +31,8 @@ pub(super) struct Threads {
     threads: usize,
     host_tasks: HostTasks,
     checked: bool,
+    /// Whether threads that wait run tasks.
+    helps: bool,
 }
 
 /// What runs the host tasks.
@@ -48,12 +55,12 @@ impl Threads {
             Some(seed) => HostTasks::Seed(seed),
             None => {
                 // One fewer than threads: a thread of the program submits or waits meanwhile, and helps while it waits.
-                let eager = (threads - 1).max(1);
+                let eager = if settings.helps() { (threads - 1).max(1) } else { threads };
                 let lanes = Lanes::new(eager, settings.host_lanes, format!("{}host-", settings.name));
                 HostTasks::Lanes(lanes.map_err(|source| PoolError::Spawn { started: threads, source })?)
             }
         };
-        Ok(Self { pool, threads, host_tasks, checked: settings.is_checked() })
+        Ok(Self { pool, threads, host_tasks, checked: settings.is_checked(), helps: settings.helps() })
     }
 }
 
@@ -61,26 +68,29 @@ pub(super) struct Executor {
     // The lanes end before the pool, on which their tasks run loops.
     mode: Mode,
     compute: Compute,
+    /// Whether threads that wait run tasks, in a runtime that is not seeded.
+    helps: bool,
 }
 
 enum Mode {
     /// Workers run kernels, lanes run host tasks.
     Threaded(Lanes<dyn Task>),
     /// The threads that submit and wait run all tasks.
-    Seeded(Seeded),
+    Seeded(Arc<Seeded>),
 }
 
 impl Executor {
-    pub(super) fn new(runtime: RuntimeId, threads: Threads) -> Self {
-        let Threads { pool, threads, host_tasks, checked } = threads;
+    /// `runtime` keeps the runtime alive while a thread of a seeded runtime runs its tasks.
+    pub(super) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, threads: Threads) -> Self {
+        let Threads { pool, threads, host_tasks, checked, helps } = threads;
         let (mode, draw) = match host_tasks {
             HostTasks::Lanes(lanes) => (Mode::Threaded(lanes), None),
             HostTasks::Seed(seed) => {
                 let draw = Arc::new(Draw::new(seed));
-                (Mode::Seeded(Seeded::new(runtime, Arc::clone(&draw))), Some(draw))
+                (Mode::Seeded(Seeded::new(id, runtime, Arc::clone(&draw))), Some(draw))
             }
         };
-        Self { compute: Compute::new(runtime, pool, threads, draw, checked), mode }
+        Self { compute: Compute::new(id, pool, threads, draw, checked), mode, helps }
     }
 
     /// The threads that kernels run on.
@@ -93,7 +103,7 @@ impl Executor {
         match &self.mode {
             Mode::Seeded(seeded) => seeded.push(node),
             Mode::Threaded(lanes) => match node.place {
-                Place::Host => lanes.submit(node.into_job()),
+                Place::Host | Place::Blocking => lanes.submit(node.into_job()),
                 Place::Compute | Place::Inline => self.compute.pool().submit(node.into_job()),
             },
         }
@@ -119,9 +129,17 @@ impl Executor {
         true
     }
 
-    /// Runs tasks until the event is set or no task can start, in a seeded runtime.
-    pub(super) fn run_until(&self, event: &Event) {
-        self.run_while(|| !event.is_set());
+    /// Polls an event for a future. In a seeded runtime, first runs tasks until the event is set or no task can start, and
+    /// wakes the future when one can.
+    pub(super) fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()> {
+        let Mode::Seeded(seeded) = &self.mode else { return event.poll(context) };
+        loop {
+            while !event.is_set() && seeded.step() {}
+            let poll = event.poll(context);
+            if poll.is_ready() || seeded.leave_waker(context.waker()) {
+                return poll;
+            }
+        }
     }
 
     /// Runs this task on the calling thread, if it can start and no thread has claimed it. Returns whether any task was run.
@@ -130,23 +148,36 @@ impl Executor {
             return seeded.step();
         }
         // Only the scheduler of conflicts may start a task that may conflict with others.
-        let claimed = !node.contends() && node.is_ready() && node.claim();
+        let claimed = self.may_help(node) && !node.contends() && node.is_ready() && node.claim();
         if claimed {
             node.clone().run_on(Runner::Program);
         }
         claimed
     }
 
+    /// Whether a thread that waits may run this task. It always runs what takes only a moment: no code of the program.
+    fn may_help(&self, node: &Node) -> bool {
+        match node.place {
+            Place::Inline => true,
+            Place::Blocking => false,
+            Place::Compute | Place::Host => self.helps,
+        }
+    }
+
     /// Runs a queued host task on the calling thread, if the caller waits for it. Returns whether any task was run. If the first
-    /// task in the queue is another one, `helps` becomes `false`: the caller must not be delayed by it.
+    /// task in the queue is another one, or declared as blocking, `helps` becomes `false`: the caller must not be delayed by it.
     pub(super) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
         let lanes = match &self.mode {
             Mode::Seeded(seeded) => return seeded.step(),
             Mode::Threaded(lanes) => lanes,
         };
+        if !self.helps {
+            *helps = false;
+            return false;
+        }
         let Some(task) = lanes.steal() else { return false };
         let node = Node::from_job(task);
-        if !waits_for(&node) {
+        if !waits_for(&node) || !self.may_help(&node) {
             *helps = false;
             lanes.submit(node.into_job());
             return false;

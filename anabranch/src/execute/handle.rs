@@ -1,32 +1,14 @@
-//! Handles to submitted tasks: for their status, to wait for one task alone, to cancel it.
+//! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
 
-use super::{core::Core, current_task::CurrentTask, latch::Latch, node::Node};
-use crate::error::{Cause, Error};
+use super::{core::Core, current_task::CurrentTask, latch::Latch, node::Node, status::Status};
+use crate::error::Error;
 use std::{
     fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
-
-/// The status of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Status {
-    /// It waits for other tasks, or for a thread.
-    Waiting,
-    /// It is running.
-    Running,
-    /// It has ended without a failure.
-    Done,
-    /// It has failed.
-    Failed,
-    /// It was skipped, because it needs results of a failed or cancelled task.
-    Skipped,
-    /// It was cancelled before it began.
-    Cancelled,
-}
 
 /// A handle to a submitted task. The task runs whether or not the handle is kept.
 ///
@@ -56,22 +38,39 @@ impl TaskHandle {
 
     /// The status of the task.
     pub fn status(&self) -> Status {
-        if !self.node.is_done() {
-            return match (self.node.is_claimed(), self.node.is_cancelled()) {
-                (true, _) => Status::Running,
-                (false, true) => Status::Cancelled,
-                (false, false) => Status::Waiting,
-            };
-        }
-        match self.node.poison().as_ref().map(|failure| &failure.cause) {
-            None => Status::Done,
-            Some(Cause::Skipped { .. }) => Status::Skipped,
-            Some(Cause::Cancelled) => Status::Cancelled,
-            Some(_) => Status::Failed,
-        }
+        self.node.status()
+    }
+
+    /// Calls `callback` once with the last [status](Self::status) of the task: also if it fails, is skipped or was cancelled.
+    ///
+    /// The thread that completes the task calls it, before later tasks that depend on the task begin and before anything that
+    /// waits for the task or for the runtime goes on. So the callback should be short. If the task is done already, this thread
+    /// calls it at once. The callback counts as a part of the task: it may submit tasks, but waiting there is
+    /// [`Error::WaitInsideTask`].
+    ///
+    /// # Panics
+    /// A panic in the callback does not change the status. [`Runtime::wait`](crate::Runtime::wait) reports it as
+    /// [`Cause::Callback`](crate::Cause::Callback); if the task was done already, the panic reaches the caller of `on_done`.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    /// use std::sync::mpsc;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let (sender, receiver) = mpsc::channel();
+    /// let task = rt.task("save").once().host(|()| ())?;
+    /// task.on_done(move |status| sender.send(status).unwrap());
+    /// rt.wait()?;
+    /// assert_eq!(receiver.recv(), Ok(Status::Done));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        self.node.on_done(callback);
     }
 
     /// Waits for this task, not for tasks that were submitted after it.
+    ///
+    /// The calling thread runs this task on its own stack if it can start: see [`Runtime::wait`](crate::Runtime::wait).
     ///
     /// # Errors
     /// [`Error::Failed`] if the task has failed, was skipped or was cancelled, with the whole [chain](crate::Failure::chain)
@@ -117,10 +116,7 @@ impl Future for TaskHandle {
             self.polled = self.node.pending_core().map(|core| (core, self.node.latch()));
         }
         if let Some((core, latch)) = &self.polled {
-            core.run_until(&latch.event);
-            if latch.event.poll(context).is_pending() {
-                return Poll::Pending;
-            }
+            ready!(core.poll(&latch.event, context));
         }
         Poll::Ready(self.result())
     }

@@ -4,6 +4,7 @@
 //! the other. A submitter reads the workers' counter only when the value that it last saw leaves no room. A submitter that
 //! finds no room blocks until a quarter of the limit is free, so that not every completed task wakes a thread.
 
+use super::patience::Patience;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -111,6 +112,12 @@ impl InFlight {
     /// Blocks until there is room. Calls `watch` at intervals.
     #[cold]
     pub(super) fn block(&self, every: Duration, mut watch: impl FnMut()) {
+        let mut patience = Patience::new();
+        while patience.pause() {
+            if self.count() <= self.low_water() {
+                return;
+            }
+        }
         self.blocked.fetch_add(1, SeqCst);
         let mut gate = self.gate.lock();
         while self.count() > self.low_water() {

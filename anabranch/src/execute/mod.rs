@@ -14,6 +14,7 @@
 //! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner)) and
 //! [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
 
+mod caretaker;
 mod compute;
 mod conflicts;
 mod core;
@@ -29,17 +30,19 @@ mod in_flight;
 mod latch;
 mod live_tasks;
 mod node;
+mod patience;
 mod place;
 mod run;
 mod seeded;
 mod shutdown;
+mod status;
 mod submission;
 mod waiting;
 
 #[cfg(all(test, loom))]
 mod models;
 
-pub use self::handle::{Status, TaskHandle};
+pub use self::{handle::TaskHandle, status::Status};
 
 pub(crate) use self::{
     compute::Compute,

@@ -95,6 +95,7 @@ fn retire(node: &Node, mut start: impl FnMut(&Node)) {
     let (mut latches, mut ready) = (Vec::new(), Vec::new());
     node.complete(|successor, poison| match successor {
         Successor::Latch(latch) => latches.push(latch),
+        Successor::Callback(callback) => callback(node),
         Successor::Task { node, needs } => {
             if let Some(failure) = poison.filter(|failure| needs.is_broken_by(failure)) {
                 drop(node.poison_with(failure));
@@ -226,6 +227,34 @@ fn a_thread_that_waits_for_a_task_sees_its_results() {
         assert!(node.is_done());
         assert_eq!(contents.get(), 1);
         runner.join().unwrap();
+    });
+}
+
+/// A callback is added while the task completes. It is called once, by either thread, and sees what the task has written.
+#[test]
+fn a_callback_is_called_once() {
+    model(|| {
+        let (node, contents) = (running(1), Contents::new());
+        let calls = Arc::new(AtomicUsize::new(0));
+        let runner = {
+            let (node, contents) = (node.clone(), contents.clone());
+            thread::spawn(move || {
+                contents.add();
+                retire(&node, |_| ());
+            })
+        };
+        let callback = {
+            let calls = Arc::clone(&calls);
+            Box::new(move |_: &Head| {
+                assert_eq!(contents.get(), 1);
+                calls.fetch_add(1, Relaxed);
+            })
+        };
+        if let Err(callback) = node.add_callback(callback) {
+            callback(&node);
+        }
+        runner.join().unwrap();
+        assert_eq!(calls.load(Relaxed), 1);
     });
 }
 

@@ -20,8 +20,8 @@
 //! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads one succeeds. It
 //!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
 //! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
-//! 6. The same thread sets `DONE` under the lock of the links and takes out the successors ([`Head::complete`]). A thread that
-//!    locks the links later sees `DONE` and adds nothing.
+//! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under the lock of the
+//!    links and takes out the successors ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds nothing.
 //! 7. It hands the poison on to the successors that need it, releases them, counts the task as completed, and releases the
 //!    latches.
 //!
@@ -191,7 +191,12 @@ pub(super) enum Successor {
     Task { node: Node, needs: Needs },
     /// The latch of a waiting thread or future.
     Latch(Arc<Latch>),
+    /// A function of the program, which is called when the task is done.
+    Callback(Callback),
 }
+
+/// See [`TaskHandle::on_done`](super::TaskHandle::on_done).
+pub(super) type Callback = Box<dyn FnOnce(&Head) + Send>;
 
 #[derive(Default)]
 struct Links {
@@ -220,6 +225,14 @@ impl Links {
         self.successors.push(Successor::Latch(Arc::clone(latch)));
         dead
     }
+
+    #[cold]
+    fn take_callbacks(&mut self) -> Vec<Successor> {
+        let all = mem::take(&mut self.successors).into_iter();
+        let (callbacks, others): (Vec<_>, Vec<_>) = all.partition(|s| matches!(s, Successor::Callback(_)));
+        self.successors = others.into();
+        callbacks
+    }
 }
 
 /// A thread runs the task or has run it.
@@ -230,6 +243,8 @@ const DONE: u8 = 2;
 const POISONED: u8 = 4;
 /// The task is to be skipped.
 const CANCELLED: u8 = 8;
+/// There are callbacks among the successors. Changes under the lock of the links only.
+const CALLBACKS: u8 = 16;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -401,6 +416,17 @@ impl Head {
         if self.is_done() { DeadLatches::new() } else { links.add_latch(latch) }
     }
 
+    /// Adds a callback, unless the task is done: then returns it.
+    pub(super) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
+        let mut links = self.links.lock();
+        if self.is_done() {
+            return Err(callback);
+        }
+        links.successors.push(Successor::Callback(callback));
+        self.state.fetch_or(CALLBACKS, Relaxed);
+        Ok(())
+    }
+
     /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one.
     #[must_use = "dead latches are dropped outside locks"]
     pub(super) fn add_latch_if_last(&self, latch: &Arc<Latch>) -> DeadLatches {
@@ -414,13 +440,20 @@ impl Head {
     }
 
     /// Marks the task as done. Calls `f` with each successor and with the poison, outside the lock: a successor may be the
-    /// last reference to an error of the program.
+    /// last reference to an error of the program. The callbacks come first, before the task is done: so whatever waits for the
+    /// task or for the runtime goes on after them.
     pub(super) fn complete(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
-        let (mut successors, poison) = {
+        let (mut successors, poison) = loop {
             let mut links = self.links.lock();
-            // Release: pairs with the Acquire in `is_done`. Under the lock, so that no successor is added after this.
-            self.state.fetch_or(DONE, Release);
-            (mem::take(&mut links.successors), links.poison.clone())
+            if self.state.load(Relaxed) & CALLBACKS == 0 {
+                // Release: pairs with the Acquire in `is_done`. Under the lock, so that no successor is added after this.
+                self.state.fetch_or(DONE, Release);
+                break (mem::take(&mut links.successors), links.poison.clone());
+            }
+            self.state.fetch_and(!CALLBACKS, Relaxed);
+            let callbacks = links.take_callbacks();
+            drop(links);
+            callbacks.into_iter().for_each(|callback| f(callback, None));
         };
         successors.drain(..).for_each(|successor| f(successor, poison.as_ref()));
         if successors.spilled() {

@@ -7,6 +7,8 @@ pub(crate) enum Place {
     Compute,
     /// On a host lane, because it may block, or on a thread that waits for the runtime.
     Host,
+    /// On a host lane only, because it blocks or must not run on a thread that waits.
+    Blocking,
     /// On any thread that finds it ready, because it takes only a moment.
     Inline,
 }
@@ -28,7 +30,7 @@ impl Runner {
         match place {
             Place::Inline => true,
             Place::Compute => self == Self::Worker,
-            Place::Host => self == Self::Lane,
+            Place::Host | Place::Blocking => self == Self::Lane,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{
     core::Core,
     current_task::CurrentTask,
     latch::Latch,
-    node::{Node, Successor},
+    node::{Callback, Node, Successor},
     place::{Place, Runner},
 };
 use crate::{
@@ -25,7 +25,10 @@ const MAX_CHAIN: usize = 64;
 impl Node {
     /// Runs the task as a job from the queue of the workers or of the lanes.
     pub(super) fn run_as_job(self) {
-        let runner = if self.place == Place::Host { Runner::Lane } else { Runner::Worker };
+        let runner = match self.place {
+            Place::Host | Place::Blocking => Runner::Lane,
+            Place::Compute | Place::Inline => Runner::Worker,
+        };
         if self.claim() {
             self.run_on(runner);
         }
@@ -44,8 +47,7 @@ impl Node {
             if done == MAX_CHAIN
                 && let Some(node) = next.take()
             {
-                node.unclaim();
-                core.executor.enqueue(node);
+                node.give_back(core);
             }
         }
     }
@@ -106,6 +108,7 @@ impl Node {
         let mut replaced = SmallVec::<[Arc<Failure>; 1]>::new();
         self.complete(|successor, poison| match successor {
             Successor::Latch(latch) => latches.push(latch),
+            Successor::Callback(callback) => self.call(callback, core),
             Successor::Task { node, needs } => {
                 if let Some(failure) = poison.filter(|failure| needs.is_broken_by(failure)) {
                     replaced.extend(node.poison_with(failure));
@@ -131,8 +134,7 @@ impl Node {
         if !latches.is_empty()
             && let Some(node) = next.take()
         {
-            node.unclaim();
-            core.executor.enqueue(node);
+            node.give_back(core);
         }
         // After this the task must not use the runtime, which may be gone if no other task is in flight.
         let last_reference = core.complete_task();
@@ -140,6 +142,21 @@ impl Node {
         latches.iter().for_each(|latch| latch.release());
         drop(last_reference);
         next
+    }
+
+    /// Calls a function that the program has given for the end of this task.
+    #[cold]
+    fn call(&self, callback: Callback, core: &Core) {
+        let _current = CurrentTask::enter(core.id());
+        let call = || core.executor.compute().pool().install(|| callback(self));
+        if let Err(payload) = keep_denormals(|| catch_unwind(AssertUnwindSafe(call))) {
+            let cause = Cause::from_callback(payload);
+            core.failures_of(self.group.as_deref()).add(&Arc::new(Failure::new(
+                self.id,
+                self.label.clone(),
+                cause,
+            )));
+        }
     }
 
     /// All dependencies of this task are done. The thread that found this may go on with one task, `next` so far. Returns the
@@ -165,10 +182,15 @@ impl Node {
             return next;
         }
         if let Some(other) = next {
-            other.unclaim();
-            core.executor.enqueue(other);
+            other.give_back(core);
         }
         Some(self)
+    }
+
+    /// Gives back a claimed task that has not begun, and queues it.
+    fn give_back(self, core: &Core) {
+        self.unclaim();
+        core.executor.enqueue(self);
     }
 
     /// Ends the submission of a task with this many unfinished dependencies. Runs or queues the task if it is ready.

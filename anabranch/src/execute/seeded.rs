@@ -1,46 +1,95 @@
 //! The tasks of a seeded runtime. They run on the threads that submit and wait, one at a time, in an order drawn from a
 //! seed, so that a test can repeat the order that brought a bug to light.
+//!
+//! A thread that waits looks for tasks now and then. A future cannot: if no task can start when it is polled, it leaves its
+//! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
+//! runs the tasks that can start, the [caretaker](super::caretaker) has them run.
 
 use super::{
+    caretaker,
     current_task::{CurrentTask, RuntimeId},
     draw::Draw,
     node::Node,
     place::Runner,
 };
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{
+    any::Any,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak},
+    task::Waker,
+};
 
 pub(super) struct Seeded {
-    runtime: RuntimeId,
+    id: RuntimeId,
+    /// Keeps the runtime alive while the caretaker's thread runs its tasks.
+    runtime: Weak<dyn Any + Send + Sync>,
     draw: Arc<Draw>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
     /// Tasks that can start.
-    ready: Mutex<Vec<Node>>,
+    ready: Vec<Node>,
+    /// Futures that wait until a task can start.
+    wakers: Vec<Waker>,
+    /// The number of tasks that are running.
+    running: usize,
+    /// Changes whenever a thread looks for a task.
+    activity: u64,
+    /// Whether the caretaker looks after the tasks.
+    has_caretaker: bool,
+}
+
+/// What the caretaker sees.
+pub(super) enum Sight {
+    /// No task can start and none is running.
+    Idle,
+    /// There are tasks. Some of them can start and none is running, if `stands_still`.
+    Busy { activity: u64, stands_still: bool },
 }
 
 impl Seeded {
-    pub(super) fn new(runtime: RuntimeId, draw: Arc<Draw>) -> Self {
-        Self { runtime, draw, ready: Mutex::default() }
+    pub(super) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, draw: Arc<Draw>) -> Arc<Self> {
+        Arc::new(Self { id, runtime, draw, state: Mutex::default() })
     }
 
     /// Queues a task that can start.
-    pub(super) fn push(&self, node: Node) {
-        self.ready.lock().push(node);
+    pub(super) fn push(self: &Arc<Self>, node: Node) {
+        let (wakers, has_caretaker) = {
+            let mut state = self.state.lock();
+            state.ready.push(node);
+            (mem::take(&mut state.wakers), mem::replace(&mut state.has_caretaker, true))
+        };
+        if !has_caretaker {
+            caretaker::look_after(self);
+        }
+        for waker in wakers {
+            // The program's code, which counts as inside a task, and may panic.
+            let _current = CurrentTask::enter(self.id);
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
     }
 
     /// Runs one of the tasks that can start. Returns `false` if there is none, or if this thread is inside a task: tasks run
     /// one after the other, not inside each other.
     pub(super) fn step(&self) -> bool {
-        if CurrentTask::is_of(self.runtime) {
+        if CurrentTask::is_of(self.id) {
             return false;
         }
         let node = {
-            let mut ready = self.ready.lock();
-            if ready.is_empty() {
+            let mut state = self.state.lock();
+            state.activity += 1;
+            if state.ready.is_empty() {
                 return false;
             }
-            let at = self.draw.below(ready.len());
-            ready.swap_remove(at)
+            state.running += 1;
+            let at = self.draw.below(state.ready.len());
+            state.ready.swap_remove(at)
         };
+        let _running = Running(self);
         if node.claim() {
             node.run_on(Runner::Program);
         }
@@ -55,5 +104,45 @@ impl Seeded {
                 break;
             }
         }
+    }
+
+    /// Leaves the waker of a future, until a task can start. Returns `false` if one can start now, for the caller to run.
+    pub(super) fn leave_waker(&self, waker: &Waker) -> bool {
+        // Wakers are the program's code: they are cloned and dropped outside the lock.
+        let waker = waker.clone();
+        let _same: Vec<Waker>;
+        let mut state = self.state.lock();
+        if !state.ready.is_empty() && !CurrentTask::is_of(self.id) {
+            return false;
+        }
+        _same = state.wakers.extract_if(.., |other| other.will_wake(&waker)).collect();
+        state.wakers.push(waker);
+        true
+    }
+
+    /// Tells the caretaker how the tasks get on. The caretaker forgets an idle runtime.
+    pub(super) fn sight(&self) -> Sight {
+        let mut state = self.state.lock();
+        if state.ready.is_empty() && state.running == 0 {
+            state.has_caretaker = false;
+            return Sight::Idle;
+        }
+        Sight::Busy { activity: state.activity, stands_still: state.running == 0 }
+    }
+
+    /// Runs all tasks that can start, on a thread of the caretaker.
+    pub(super) fn run_left_over(&self) {
+        if let Some(_runtime) = self.runtime.upgrade() {
+            while self.step() {}
+        }
+    }
+}
+
+/// Counts a task as running.
+struct Running<'s>(&'s Seeded);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().running -= 1;
     }
 }

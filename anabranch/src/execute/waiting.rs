@@ -2,8 +2,8 @@
 //!
 //! A thread that waits for all tasks helps with host tasks that it waits for. A thread that waits for one task runs that task
 //! or none: a task that it does not wait for must not delay it. In a seeded runtime, where waiting threads run all tasks,
-//! they run whatever the seed says. A thread that finds nothing to do spins for a moment, parks, and looks around now and
-//! then (see [`Watchdog`](crate::observe::Watchdog)).
+//! they run whatever the seed says. A thread that finds nothing to do spins, yields and parks
+//! (see [`patience`](super::patience)), and looks around now and then (see [`Watchdog`](crate::observe::Watchdog)).
 //!
 //! Waiting inside a task of the same runtime is an error, because the task would wait for itself: see
 //! [`current_task`](super::current_task). The check comes first in every function that may wait, also if there is nothing to
@@ -18,7 +18,11 @@ use super::{
 };
 use crate::observe::{Progress, wait_span};
 use anabranch_graph::TaskId;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 impl Core {
     /// Waits for a latch, in a span for the function `call`. Meanwhile runs host tasks that the latch waits for and that no
@@ -55,9 +59,9 @@ impl Core {
         event.wait(|| self.executor.help_with(node), self.watch_interval(), || self.look_around());
     }
 
-    /// Runs tasks until the event is set or no task can start, in a seeded runtime: for futures, which never block.
-    pub(crate) fn run_until(&self, event: &Event) {
-        self.executor.run_until(event);
+    /// Polls an event for a future. A future never blocks, but in a seeded runtime it runs tasks.
+    pub(crate) fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()> {
+        self.executor.poll(event, context)
     }
 
     /// A latch for all tasks submitted so far.
@@ -87,6 +91,7 @@ impl Core {
     pub(super) fn look_around(&self) {
         // Another thread, which ran the task that this one waits for, may have left ready tasks behind.
         self.executor.run_while(|| true);
+        self.apply_recorded();
         let live: Vec<Node> = self.state.lock().tasks.iter().cloned().collect();
         let progress = live.iter().filter(|node| !node.is_done()).map(|node| Progress {
             id: node.id,

@@ -29,7 +29,8 @@ pub(crate) struct UnreportedFailures {
 
 #[derive(Default)]
 struct List {
-    failures: BTreeMap<TaskId, Arc<Failure>>,
+    /// By task, and by number: after its own failure, a task may have callbacks that fail.
+    failures: BTreeMap<(TaskId, u32), Arc<Failure>>,
     /// The number of newer failures that are not listed.
     omitted: u64,
     skipped: u64,
@@ -38,7 +39,14 @@ struct List {
 impl List {
     /// Adds a failure, if it is among the oldest. Returns the one that it displaces, or itself.
     fn add(&mut self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
-        self.failures.insert(failure.id, Arc::clone(failure));
+        let mut number = 0;
+        for ((_, last), other) in self.failures.range((failure.id, 0)..=(failure.id, u32::MAX)) {
+            if Arc::ptr_eq(other, failure) {
+                return None;
+            }
+            number = last + 1;
+        }
+        self.failures.insert((failure.id, number), Arc::clone(failure));
         if self.failures.len() > MAX_LISTED { self.failures.pop_last().map(|(_, last)| last) } else { None }
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{Core, GroupHandle, Latch},
+    execute::{Core, GroupHandle, Latch, Node, Status},
     label::TaskLabel,
 };
 use std::{
@@ -27,6 +27,7 @@ use std::{
 pub struct Barrier<R> {
     captured: Fence<R>,
     epoch: Arc<Latch>,
+    task: Node,
     core: Arc<Core>,
     /// The group whose failures it reports.
     group: Option<GroupHandle>,
@@ -40,9 +41,9 @@ impl<R: Send + 'static> Barrier<R> {
         captures: C,
     ) -> Result<Self, Error> {
         let captured = fence::submit::<Copies, _>(core, group, "barrier", true, location, captures)?;
-        let epoch =
+        let task =
             core.submit_barrier(TaskLabel { name: "barrier".into(), location }, group.map(|group| &**group));
-        Ok(Self { captured, epoch: epoch.latch(), core: Arc::clone(core), group: group.cloned() })
+        Ok(Self { captured, epoch: task.latch(), task, core: Arc::clone(core), group: group.cloned() })
     }
 
     /// Waits until everything before the barrier is done.
@@ -56,6 +57,13 @@ impl<R: Send + 'static> Barrier<R> {
         self.core.wait_for(&self.epoch, CALL);
         self.report()?;
         self.captured.wait()
+    }
+
+    /// Calls `callback` once when everything before the barrier is done, with the status of its captures ([`Status::Done`] if
+    /// there are none): see [`TaskHandle::on_done`](crate::TaskHandle::on_done).
+    pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        let status = self.captured.last_status();
+        self.task.on_done(move |_| callback(status()));
     }
 
     /// Whether everything before the barrier is done.
@@ -77,8 +85,7 @@ impl<R> Future for Barrier<R> {
         if let Err(error) = self.core.check_outside("Barrier::poll") {
             return Poll::Ready(Err(error));
         }
-        self.core.run_until(&self.epoch.event);
-        ready!(self.epoch.event.poll(context));
+        ready!(self.core.poll(&self.epoch.event, context));
         self.report()?;
         Pin::new(&mut self.captured).poll(context)
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Cause, Error, Failure},
-    execute::{Body, Compute, Core, Event, GroupHandle, Node, Place},
+    execute::{Body, Compute, Core, Event, GroupHandle, Node, Place, Status},
     label::TaskLabel,
 };
 use anabranch_graph::command::Work;
@@ -27,7 +27,10 @@ use std::{
     panic::Location,
     pin::Pin,
     slice,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
 };
 
@@ -47,6 +50,8 @@ pub struct Fence<R> {
 struct State<R> {
     event: Event,
     result: Mutex<Option<Result<R, Error>>>,
+    /// Whether the result is, or was, an error.
+    has_failed: AtomicBool,
 }
 
 impl<R> State<R> {
@@ -58,7 +63,16 @@ impl<R> State<R> {
         result
     }
 
+    /// The status of the fence whose task has this status.
+    fn status_of(&self, task: Status) -> Status {
+        match task {
+            Status::Done if self.has_failed.load(Relaxed) => Status::Failed,
+            status => status,
+        }
+    }
+
     fn put(&self, result: Result<R, Error>) {
+        self.has_failed.store(result.is_err(), Relaxed);
         *self.result.lock() = Some(result);
         self.event.set();
     }
@@ -102,12 +116,26 @@ impl<R> Fence<R> {
     }
 }
 
+impl<R: Send + 'static> Fence<R> {
+    /// Calls `callback` once when the contents are ready, or will never be: see
+    /// [`TaskHandle::on_done`](crate::TaskHandle::on_done).
+    pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        let state = Arc::clone(&self.state);
+        self.task.on_done(move |status| callback(state.status_of(status)));
+    }
+
+    /// Returns a function that gives the status of the fence when it is done.
+    pub(super) fn last_status(&self) -> impl FnOnce() -> Status + Send + use<R> {
+        let (state, task) = (Arc::clone(&self.state), self.task.clone());
+        move || state.status_of(task.status())
+    }
+}
+
 impl<R> Future for Fence<R> {
     type Output = Result<R, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.core.run_until(&self.state.event);
-        match self.state.event.poll(context) {
+        match self.core.poll(&self.state.event, context) {
             Poll::Ready(()) => Poll::Ready(self.state.take()),
             Poll::Pending => self
                 .core
@@ -145,7 +173,11 @@ pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
         record.work = if is_epoch { Work::Epoch } else { Work::Fence };
     }
     let bound = captures.accesses()?.declare(&mut declaration)?;
-    let state = Arc::new(State { event: Event::default(), result: Mutex::new(None) });
+    let state = Arc::new(State {
+        event: Event::default(),
+        result: Mutex::new(None),
+        has_failed: AtomicBool::new(false),
+    });
     let promise = Promise(Some(Arc::clone(&state)));
     let task = launch::<0, C::Accesses, _>(declaration, bound, place, true, |bound| FenceBody::<M, C> {
         bound: Some(bound),

@@ -18,6 +18,8 @@ pub(super) struct Hints<const K: usize> {
     /// Whether the split is into tiles, for the recorder.
     pub(super) tiles: bool,
     pub(super) node: Option<u16>,
+    /// Whether the function blocks.
+    pub(super) blocking: bool,
 }
 
 impl<const K: usize> Default for Hints<K> {
@@ -31,6 +33,7 @@ impl<const K: usize> Default for Hints<K> {
             priority: 0,
             tiles: false,
             node: None,
+            blocking: false,
         }
     }
 }

@@ -155,6 +155,23 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(Effect::on(object.clone()))
     }
 
+    /// Declares that the host function blocks: it sleeps, waits for another thread or program, or takes a lock that a thread which
+    /// waits for the runtime may hold. Without this, a thread that waits for the task may run it on its own stack.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let waiting = std::thread::current().id();
+    /// let elsewhere = move |()| assert_ne!(std::thread::current().id(), waiting);
+    /// rt.task("asks a server").once().blocking().host(elsewhere)?.wait()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn blocking(mut self) -> Self {
+        self.hints.blocking = true;
+        self
+    }
+
     fn append<A>(self, access: A) -> TaskBuilder<'rt, K, S, L::Longer>
     where
         L: Append<A>,
@@ -189,6 +206,9 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
 
     /// Submits the task. `function` is called once, when all tasks that it depends on are done, on a host lane, where it may
     /// block. It may return a `Result`. An error or a panic fails the task.
+    ///
+    /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
+    /// [`blocking`](Self::blocking).
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
@@ -254,7 +274,8 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         self.hints.record(&mut declaration, work);
         let bound = self.accesses.declare(&mut declaration)?;
         let body = |bound| HostBody::<K, L, F>::new(whole, bound, function);
-        let node = launch::<K, L, _>(declaration, bound, Place::Host, false, body)?;
+        let place = if self.hints.blocking { Place::Blocking } else { Place::Host };
+        let node = launch::<K, L, _>(declaration, bound, place, false, body)?;
         Ok(TaskHandle::new(node))
     }
 }
@@ -339,6 +360,11 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         L: AccessList<K> + KernelAccessList,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
+        if self.hints.blocking {
+            let (value, range) =
+                ("a kernel that blocks".into(), "`host`: a thread that runs kernels must not block");
+            return Err(Error::Setting { setting: "the task", value, range });
+        }
         let chunks = self.split();
         let mut declaration =
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);

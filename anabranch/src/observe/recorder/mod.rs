@@ -9,7 +9,8 @@
 //! A dry run calls the range mappers of the program for chunks of nodes that do not exist. A mapper is the program's code: it
 //! may submit tasks, drop buffers and wait. So a change of the graphs is only queued under the lock of the runtime's state.
 //! When the thread has released the lock, it [applies](Recorder::apply) what is queued, unless another thread is doing that: then
-//! the other thread goes on with it. A mapper that submits a task on the way queues a change for the loop around it.
+//! the other thread goes on with it. A mapper that submits a task on the way queues a change for the loop around it. Tasks of the
+//! same runtime queue changes, too, but leave it to the threads of the program to apply them: a mapper may wait for the tasks.
 
 mod change;
 mod counts;
@@ -82,13 +83,10 @@ impl Recorder {
         self.queue.push(Change::Submit(task));
     }
 
-    /// Applies the queued changes. If another thread is doing that and is far behind, the calling thread waits, if it
-    /// `may_wait`. The caller holds no lock.
-    pub(crate) fn apply(&self, may_wait: bool) {
-        self.queue.apply(&self.recording);
-        if may_wait {
-            self.queue.catch_up(MAX_AHEAD, &self.recording);
-        }
+    /// Applies the queued changes. If another thread is doing that and is far behind, the calling thread waits. The caller holds
+    /// no lock and is in no task of the runtime.
+    pub(crate) fn apply(&self) {
+        self.queue.catch_up(MAX_AHEAD, &self.recording);
         if self.finishes_later.load(Relaxed)
             && !self.queue.is_my_turn()
             && self.finishes_later.swap(false, Relaxed)
@@ -97,9 +95,13 @@ impl Recorder {
         }
     }
 
-    /// Calls `f` with the recording, when it has everything that was submitted so far. Inside a mapper it has less.
-    fn read<R>(&self, f: impl FnOnce(&Recording) -> R) -> R {
+    /// Waits until all changes are applied that were queued so far, except inside a mapper. The caller is in no task of the
+    /// runtime.
+    pub(crate) fn catch_up(&self) {
         self.queue.catch_up(0, &self.recording);
+    }
+
+    fn read<R>(&self, f: impl FnOnce(&Recording) -> R) -> R {
         f(&self.recording.lock())
     }
 
@@ -123,6 +125,7 @@ impl Recorder {
     }
 
     fn write(&self) {
+        self.catch_up();
         if let Some(summary) = self.summary() {
             eprintln!("anabranch: {summary}");
         }

@@ -1,0 +1,82 @@
+//! How a thread waits before it parks: it spins, then yields its processor to other threads, then parks.
+//!
+//! Spinning finds an event soonest, if another processor brings it about. On a machine with one processor no other thread can
+//! run meanwhile, so there a thread begins with yielding.
+
+use std::{
+    num::NonZero,
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a thread spins.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// How often it yields after that.
+const YIELDS: u32 = if cfg!(loom) { 0 } else { 4 };
+
+/// How a thread that waits goes on.
+#[derive(Debug)]
+pub(super) struct Patience {
+    may_spin: bool,
+    /// When it began to spin.
+    since: Option<Instant>,
+    yields: u32,
+}
+
+impl Patience {
+    /// The patience of a thread that begins to wait, or has just done something useful.
+    pub(super) fn new() -> Self {
+        Self::on(processors())
+    }
+
+    /// The same on a machine with this number of processors.
+    fn on(processors: usize) -> Self {
+        Self { may_spin: processors > 1 && cfg!(not(loom)), since: None, yields: 0 }
+    }
+
+    /// Pauses for a moment. Returns `false`, without a pause, if it is time to park.
+    pub(super) fn pause(&mut self) -> bool {
+        if self.may_spin && self.since.get_or_insert_with(Instant::now).elapsed() < SPIN {
+            std::hint::spin_loop();
+            return true;
+        }
+        // The clock need not be read again.
+        self.may_spin = false;
+        self.yields += 1;
+        let yields = self.yields <= YIELDS;
+        if yields {
+            thread::yield_now();
+        }
+        yields
+    }
+}
+
+/// The number of processors that this process may use.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_spins_then_yields_then_parks() {
+        let mut patience = Patience::on(2);
+        let begin = Instant::now();
+        while patience.pause() {}
+        assert!(begin.elapsed() >= SPIN);
+        assert!(!patience.may_spin && patience.yields > YIELDS);
+    }
+
+    #[test]
+    fn no_thread_spins_on_one_processor() {
+        let mut patience = Patience::on(1);
+        let pauses = (0..).take_while(|_| patience.pause()).count();
+        assert_eq!(pauses, YIELDS as usize);
+        assert!(patience.since.is_none(), "it has not spun");
+    }
+}

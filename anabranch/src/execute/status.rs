@@ -1,0 +1,60 @@
+//! The status of a task, and functions that are called with its last status.
+
+use super::{
+    current_task::CurrentTask,
+    node::{Callback, Head, Node},
+};
+use crate::error::Cause;
+
+/// The status of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// It waits for other tasks, or for a thread.
+    Waiting,
+    /// It is running.
+    Running,
+    /// It has ended without a failure.
+    Done,
+    /// It has failed.
+    Failed,
+    /// It was skipped, because it needs results of a failed or cancelled task.
+    Skipped,
+    /// It was cancelled before it began.
+    Cancelled,
+}
+
+impl Head {
+    /// The status of the task.
+    pub(crate) fn status(&self) -> Status {
+        if !self.is_done() {
+            return match (self.is_claimed(), self.is_cancelled()) {
+                (true, _) => Status::Running,
+                (false, true) => Status::Cancelled,
+                (false, false) => Status::Waiting,
+            };
+        }
+        self.last_status()
+    }
+
+    /// The status of a task that has run or was skipped.
+    fn last_status(&self) -> Status {
+        match self.poison().as_ref().map(|failure| &failure.cause) {
+            None => Status::Done,
+            Some(Cause::Skipped { .. }) => Status::Skipped,
+            Some(Cause::Cancelled) => Status::Cancelled,
+            Some(_) => Status::Failed,
+        }
+    }
+}
+
+impl Node {
+    /// Calls `callback` once, with the last status of the task: on the thread that completes it, or now if it is done.
+    pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        let callback: Callback = Box::new(move |head| callback(head.last_status()));
+        if let Err(callback) = self.add_callback(callback) {
+            let _current = CurrentTask::enter(self.runtime_id());
+            callback(self);
+        }
+    }
+}
