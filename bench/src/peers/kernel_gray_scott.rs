@@ -69,13 +69,12 @@ impl Simulation {
             .iter()
             .map(|rows| {
                 let cells = rows.len() * cols;
-                let output = Band {
+                Band {
                     u: u.split_off_mut(..cells).expect("the bands cover the grid"),
                     v: v.split_off_mut(..cells).expect("the bands cover the grid"),
                     rows: rows.clone(),
                     cols,
-                };
-                output
+                }
             })
             .collect();
         outputs.into_par_iter().with_max_len(1).for_each(|mut output| {

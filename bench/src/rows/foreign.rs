@@ -100,7 +100,7 @@ fn not_inlined(context: &Context) -> Result<Outcome, Failure> {
     }
     // The compiler does not know which function it is.
     let call = black_box(call as fn(&ThreadPool) -> Result<(), Panic>);
-    calls(context, move |pool| call(pool))
+    calls(context, call)
 }
 
 fn calls(
