@@ -2,7 +2,7 @@
 
 use crate::{
     error::Error,
-    execute::GroupHandle,
+    execute::{GroupHandle, Status},
     runtime::{Idle, Runtime},
     submit::{
         barrier::Barrier,
@@ -138,6 +138,33 @@ impl TaskGroup {
     /// Waits like [`wait`](Self::wait), as a `Future` for asynchronous code.
     pub fn idle(&self) -> Idle {
         Idle::of_group(&self.handle)
+    }
+
+    /// Calls `callback` once, as soon as no task of this group, or of a group in it, is in flight: now, or on the thread that
+    /// completes the last of them. The status is [`Status::Failed`] if the group has failures that were not reported,
+    /// [`Status::Cancelled`] if it was [cancelled](Self::cancel), and otherwise [`Status::Done`].
+    ///
+    /// The callback counts as a part of a task: it may submit tasks and [`check`](Self::check) the group, but waiting there is
+    /// [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
+    ///
+    /// # Panics
+    /// A panic in the callback is reported like a failure of the task that ended last. If the group is idle already, the panic
+    /// reaches the caller of `on_done`.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    /// use std::sync::mpsc;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let group = rt.group("output");
+    /// let (sender, receiver) = mpsc::channel();
+    /// group.task("save").once().host(|()| ())?;
+    /// group.on_done(move |status| sender.send(status).unwrap());
+    /// assert_eq!(receiver.recv(), Ok(Status::Done));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        self.handle.on_done(callback);
     }
 
     /// Reports the failures of this group since the last synchronisation, without waiting: see [`Runtime::check`]. Tasks may call

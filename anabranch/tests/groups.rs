@@ -356,3 +356,64 @@ fn a_very_deep_nest_of_groups_works() {
     group.wait().unwrap();
     outer.wait().unwrap();
 }
+
+#[test]
+fn a_callback_of_a_group_is_called_once_when_the_group_is_done() {
+    for threads in THREADS {
+        ends(move || {
+            let rt = runtime(threads);
+            let (group, gate) = (rt.group("group"), Gate::default());
+            let inner = group.group("inner");
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let note = |group: &TaskGroup| {
+                let (seen, inside) = (Arc::clone(&seen), group.clone());
+                group.on_done(move |status| {
+                    let refused = matches!(inside.wait(), Err(Error::WaitInsideTask { .. }));
+                    seen.lock().push((status, refused));
+                });
+            };
+            note(&group);
+            assert_eq!(*seen.lock(), [(Status::Done, true)]);
+            let closed = gate.clone();
+            inner.task("task").once().host(move |()| closed.pass()).unwrap();
+            fail(&group, "bad").wait().unwrap_err();
+            note(&group);
+            assert_eq!(seen.lock().len(), 1);
+            gate.open();
+            // The callback is called before its last task is counted as completed.
+            rt.wait().unwrap();
+            assert_eq!(seen.lock()[1..], [(Status::Failed, true)]);
+            assert_eq!(names(group.wait()), ["bad"]);
+            inner.cancel();
+            inner.task("cancelled").once().host(|()| ()).unwrap();
+            note(&inner);
+            rt.wait().unwrap();
+            assert_eq!(seen.lock()[2..], [(Status::Cancelled, true)]);
+        });
+    }
+}
+
+/// A callback may submit the next tasks of its group.
+#[test]
+fn a_callback_of_a_group_may_submit_tasks() {
+    fn next(group: &TaskGroup, left: usize, ran: &Arc<AtomicUsize>) {
+        let (again, count, ran) = (group.clone(), Arc::clone(ran), Arc::clone(ran));
+        let run = move |()| {
+            count.fetch_add(1, Relaxed);
+        };
+        group.task("task").once().host(run).unwrap();
+        if left > 0 {
+            group.on_done(move |_| next(&again, left - 1, &ran));
+        }
+    }
+    for rt in runtimes() {
+        ends(move || {
+            let (group, ran) = (rt.group("group"), Arc::new(AtomicUsize::new(0)));
+            next(&group, 20, &ran);
+            while ran.load(Relaxed) < 21 {
+                group.wait().unwrap();
+            }
+            rt.wait().unwrap();
+        });
+    }
+}

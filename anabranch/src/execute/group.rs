@@ -8,9 +8,9 @@
 //! 2. A group with tasks in flight counts as one such task of the group that it is nested in. So the change from no task to one
 //!    task also adds one to the parent, and the change back subtracts it, after the group itself has changed. The count of a
 //!    parent may thus be too high for a moment. It is never too low once a submission has returned.
-//! 3. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock ([`Group::latch`]). The
-//!    thread that completes the last task sees the flag in what it subtracts from. It takes the latches under the lock, if the
-//!    group is still idle then; otherwise the next thread that completes a last task does so.
+//! 3. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock ([`Group::latch`]); so does
+//!    a thread that adds a callback. The thread that completes the last task sees the flag in what it subtracts from. It takes
+//!    `waiting` under the lock, if the group is still idle then; otherwise the next thread that completes a last task does so.
 //! 4. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a failure. That
 //!    thread prints the failures if the group is idle, and otherwise the thread that completes the last task does.
 //!
@@ -29,7 +29,7 @@ use anabranch_graph::TaskId;
 use anabranch_par::CancellationToken;
 use std::{borrow::Cow, fmt, mem, sync::Arc};
 
-/// Latches may be in `waiting`.
+/// There may be something in `waiting`.
 const AWAITED: u64 = 1;
 /// The program has no handle any more.
 const ABANDONED: u64 = 2;
@@ -44,9 +44,20 @@ pub(crate) struct Group {
     pub(crate) failures: UnreportedFailures,
     /// The number of tasks in flight, times [`TASK`], and the flags.
     state: AtomicU64,
-    /// The latches of threads and futures that wait.
-    waiting: Mutex<Vec<Arc<Latch>>>,
+    waiting: Mutex<Waiting>,
 }
+
+/// What waits for a group that has tasks in flight.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// The latches of threads and futures.
+    pub(super) latches: Vec<Arc<Latch>>,
+    /// Functions of the program.
+    pub(super) callbacks: Vec<Callback>,
+}
+
+/// See [`TaskGroup::on_done`](crate::TaskGroup::on_done).
+pub(super) type Callback = Box<dyn FnOnce() + Send>;
 
 impl Group {
     pub(crate) fn new(name: Cow<'static, str>, parent: Option<&Arc<Self>>) -> Arc<Self> {
@@ -99,8 +110,8 @@ impl Group {
         }
     }
 
-    /// Counts a completed task. Adds the latches that waited for it to `latches`; the caller releases them.
-    pub(super) fn complete(&self, latches: &mut impl Extend<Arc<Latch>>) {
+    /// Counts a completed task. Adds what waited for it to `waited`; the caller calls the callbacks and releases the latches.
+    pub(super) fn complete(&self, waited: &mut Waiting) {
         let mut group = self;
         loop {
             // AcqRel: the effects of all tasks are visible to a thread that finds the group idle.
@@ -109,7 +120,9 @@ impl Group {
                 return;
             }
             if before & AWAITED != 0 {
-                latches.extend(group.take_waiting());
+                let Waiting { latches, callbacks } = group.take_waiting();
+                waited.latches.extend(latches);
+                waited.callbacks.extend(callbacks);
             }
             if before & ABANDONED != 0 {
                 group.print_failures();
@@ -119,12 +132,12 @@ impl Group {
         }
     }
 
-    /// Takes the latches, unless there is a task in flight again.
+    /// Takes what waits, unless there is a task in flight again.
     #[cold]
-    fn take_waiting(&self) -> Vec<Arc<Latch>> {
+    fn take_waiting(&self) -> Waiting {
         let mut waiting = self.waiting.lock();
         if !self.is_idle() {
-            return Vec::new();
+            return Waiting::default();
         }
         self.state.fetch_and(!AWAITED, Relaxed);
         mem::take(&mut *waiting)
@@ -134,27 +147,42 @@ impl Group {
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let latch = Latch::new(TaskId(u64::MAX));
         let mut forgotten = Vec::new();
-        let is_idle = {
-            let mut waiting = self.waiting.lock();
-            self.state.fetch_or(AWAITED, AcqRel);
-            // Under the lock, and after the flag: either this thread finds the group idle, or the thread that completes the last
-            // task finds the flag and then the latch.
-            let is_idle = self.is_idle();
-            if !is_idle {
+        let is_idle = self
+            .add_waiting(|waiting| {
+                let latches = &mut waiting.latches;
                 // Latches for which nothing waits any more must not pile up beside a task that runs for long.
-                if waiting.len() >= 16 && waiting.len().is_power_of_two() {
-                    forgotten.extend(waiting.extract_if(.., |latch| Arc::strong_count(latch) == 1));
+                if latches.len() >= 16 && latches.len().is_power_of_two() {
+                    forgotten.extend(latches.extract_if(.., |latch| Arc::strong_count(latch) == 1));
                 }
-                waiting.push(Arc::clone(&latch));
-            }
-            is_idle
-        };
+                latches.push(Arc::clone(&latch));
+            })
+            .is_err();
         // Outside the lock: they may have wakers, which are the program's code.
         drop(forgotten);
         if is_idle {
             latch.release();
         }
         latch
+    }
+
+    /// Adds a callback, which is called as soon as no task of this group is in flight. Returns it if the group is idle.
+    pub(super) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
+        let mut callback = Some(callback);
+        let added = self.add_waiting(|waiting| waiting.callbacks.extend(callback.take()));
+        added.or_else(|()| callback.map_or(Ok(()), Err))
+    }
+
+    /// Calls `add` under the lock, unless the group is idle.
+    fn add_waiting(&self, add: impl FnOnce(&mut Waiting)) -> Result<(), ()> {
+        let mut waiting = self.waiting.lock();
+        self.state.fetch_or(AWAITED, AcqRel);
+        // Under the lock, and after the flag: either this thread finds the group idle, or the thread that completes the last task
+        // finds the flag and then what was added.
+        if self.is_idle() {
+            return Err(());
+        }
+        add(&mut waiting);
+        Ok(())
     }
 
     /// The program drops its last handle.
@@ -194,9 +222,9 @@ mod tests {
     use super::*;
 
     fn complete(group: &Group) -> Vec<Arc<Latch>> {
-        let mut latches = Vec::new();
-        group.complete(&mut latches);
-        latches
+        let mut waited = Waiting::default();
+        group.complete(&mut waited);
+        waited.latches
     }
 
     #[test]
@@ -235,7 +263,7 @@ mod tests {
         let group = Group::new("group".into(), None);
         group.submit();
         (0..1000).for_each(|_| drop(group.latch()));
-        assert!(group.waiting.lock().len() <= 32);
+        assert!(group.waiting.lock().latches.len() <= 32);
         let kept = group.latch();
         let latches = complete(&group);
         assert!(latches.iter().any(|latch| Arc::ptr_eq(latch, &kept)));

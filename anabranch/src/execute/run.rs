@@ -3,6 +3,7 @@
 use super::{
     core::Core,
     current_task::CurrentTask,
+    group::Waiting,
     latch::Latch,
     node::{Callback, Node, Successor},
     place::{Place, Runner},
@@ -125,10 +126,16 @@ impl Node {
         }
         // Not under a lock: errors are the program's own, and so are their destructors.
         drop(replaced);
+        let mut waited = Waiting::default();
         if let Some(group) = &self.group {
             // A group that the program has dropped prints its failures, whose messages are the program's code.
             let _current = CurrentTask::enter(core.id());
-            group.complete(&mut latches);
+            group.complete(&mut waited);
+        }
+        latches.extend(waited.latches);
+        if !waited.callbacks.is_empty() {
+            next.take().into_iter().for_each(|node| node.give_back(core));
+            waited.callbacks.into_iter().for_each(|callback| self.call(Box::new(move |_| callback()), core));
         }
         // A waker is the program's code. It may take long, or run a task that waits for the one in hand.
         if !latches.is_empty()

@@ -1,10 +1,13 @@
-//! The status of a task, and functions that are called with its last status.
+//! The status of a task or group, and functions that are called with the last status.
 
 use super::{
     current_task::CurrentTask,
+    group::Group,
+    group_handle::GroupHandle,
     node::{Callback, Head, Node},
 };
 use crate::error::Cause;
+use std::sync::Arc;
 
 /// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +58,29 @@ impl Node {
         if let Err(callback) = self.add_callback(callback) {
             let _current = CurrentTask::enter(self.runtime_id());
             callback(self);
+        }
+    }
+}
+
+impl Group {
+    /// The status of the group as a whole.
+    fn status(&self) -> Status {
+        match (self.failures.is_empty(), self.token().is_cancelled()) {
+            (false, _) => Status::Failed,
+            (true, true) => Status::Cancelled,
+            (true, false) => Status::Done,
+        }
+    }
+}
+
+impl GroupHandle {
+    /// Calls `callback` once, with the status of the group: when no task is in flight, on the thread that completes the last one,
+    /// or now.
+    pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        let group = Arc::clone(self);
+        if let Err(callback) = self.add_callback(Box::new(move || callback(group.status()))) {
+            let _current = CurrentTask::enter(self.core().id());
+            callback();
         }
     }
 }

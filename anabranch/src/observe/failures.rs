@@ -72,6 +72,11 @@ impl UnreportedFailures {
         self.any.store(true, Release);
     }
 
+    /// Whether there is no failure to report.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Acquire)
+    }
+
     /// Takes the failures since the last report and returns them as an error, if there are any.
     #[inline]
     pub(crate) fn report(&self) -> Result<(), Error> {
