@@ -120,6 +120,38 @@ fn bands_go_to_another_version_after_a_discard() {
     assert_ne!(top.versions, store.versions);
 }
 
+/// A discard has chosen the version, so that a single task that then overwrites the whole buffer chooses none. It waits for the
+/// reader of the oldest version, not for that of a newer one.
+#[test]
+fn a_complete_overwrite_after_a_discard_goes_to_the_version_of_the_discard() {
+    for versions in 1..5 {
+        let mut graph = TaskGraph::new();
+        let v = graph.create_buffer(Extent([ROWS, COLS, 1]), true);
+        graph.set_versions(v, versions);
+        let mut stores = Vec::new();
+        for frame in 0..12 {
+            let store = graph.submit(&[Access::read(v, all())], &[], &|_| false).unwrap();
+            stores.push((store.id, store.versions[0]));
+            graph.discard(v, &|_| false);
+            // A second one changes nothing.
+            graph.discard(v, &|_| false);
+            let overwrite = graph.submit(&[Access::write(v, all())], &[], &|_| false).unwrap();
+            match (frame + 1_usize).checked_sub(versions) {
+                None => assert_eq!(kinds(&overwrite.dependencies), [(0, Kind::Serial)]),
+                Some(oldest) => {
+                    let (reader, version) = stores[oldest];
+                    assert_eq!(
+                        kinds(&overwrite.dependencies),
+                        [(reader.0, Kind::Anti)],
+                        "{versions} versions"
+                    );
+                    assert_eq!(overwrite.versions[0], version);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn without_versions_each_part_waits_for_its_users_after_a_discard() {
     let mut graph = TaskGraph::new();

@@ -179,10 +179,11 @@ impl BufferTracker {
         cells.filter_map(|(_, cell)| cell.writer).map(|w| w.max(epoch)).for_each(f);
     }
 
-    /// Whether a task for which `counts` holds still reads a part of the current contents.
+    /// Whether a task for which `counts` holds still reads a part of the current contents. Contents that were discarded do
+    /// not count: the discard has chosen the version already.
     pub(crate) fn is_read(&self, epoch: TaskId, counts: impl Fn(TaskId) -> bool) -> bool {
         let mut cells = self.versions[self.current].cells.entries();
-        cells.any(|(_, cell)| cell.readers.iter().any(|r| counts((*r).max(epoch))))
+        cells.any(|(_, cell)| cell.readable && cell.readers.iter().any(|r| counts((*r).max(epoch))))
     }
 
     /// Notes that `task` reads `region`. Forgets readers for which `done` holds now and then.
