@@ -1,10 +1,14 @@
 //! Programs from bytes, run in an order drawn from a seed, and compared with the oracle's model.
 #![no_main]
 
+#[path = "../../anabranch/tests/oracle/inner.rs"]
+mod inner;
 #[path = "../../anabranch/tests/oracle/model.rs"]
 mod model;
 #[path = "../../anabranch/tests/oracle/program.rs"]
 mod program;
+#[path = "../../anabranch/tests/oracle/results.rs"]
+mod results;
 #[path = "../../anabranch/tests/oracle/run.rs"]
 mod run;
 
@@ -29,7 +33,7 @@ fuzz_target!(|input: Input<'_>| {
     let seed = u64::from(input.seed);
     let threads = 1 + input.seed as usize % 8;
     let rt = Runtime::builder().threads(threads).max_in_flight(20).seeded(seed).build().expect("threads");
-    let seen = run::run(&program, &Arc::new(rt)).expect("the runtime accepts the program");
+    let seen = run::run(&program, &Arc::new(rt), None).expect("the runtime accepts the program");
     let expected = model::Model::expected(&program, &seen);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         assert_eq!(seen, expected, "step {i}: {:?} of {program:#?}", program.steps[i]);

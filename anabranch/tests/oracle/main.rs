@@ -3,20 +3,30 @@
 //! for bit.
 //!
 //! Each seed always makes the same program. `PROPTEST_CASES=n` runs `n` programs. `ANABRANCH_SEED=n` begins with seed `n`, and
-//! runs only that program unless `PROPTEST_CASES` is set, too.
+//! runs only that program unless `PROPTEST_CASES` is set, too. Each test prints how many programs of which seeds it has run. A
+//! program that takes longer than [`DEADLINE`] ends the process with its seed.
 
+mod inner;
 mod model;
 mod program;
+mod results;
 mod run;
 
-use anabranch::Runtime;
+use anabranch::{Runtime, TaskGroup};
 use model::Model;
 use program::{Program, RECORD};
-use std::sync::Arc;
+use std::{
+    io::Write as _,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
-/// The number of programs in an ordinary run. One of `THREADED` programs also runs on threads.
+/// The number of programs in an ordinary run.
 const PROGRAMS: u64 = 5000;
-const THREADED: u64 = 8;
+/// A program takes some milliseconds, or a second under the sanitizers on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// The number of programs at once, each from a thread of its own.
+const SUBMITTERS: u64 = 3;
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
 
 /// The SplitMix64 generator.
@@ -39,9 +49,10 @@ fn bytes(seed: u64) -> Vec<u8> {
     (0..records * RECORD).map(|_| random.next() as u8).collect()
 }
 
-/// Runs the program, and compares what the runtime did with the model. The error describes the first difference.
-fn check(program: &Program, rt: &Arc<Runtime>) -> Result<(), String> {
-    let seen = run::run(program, rt).map_err(|error| error.to_string())?;
+/// Runs the program, in a group if there is one, and compares what the runtime did with the model. The error describes the first
+/// difference.
+fn check(program: &Program, rt: &Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
+    let seen = run::run(program, rt, group).map_err(|error| error.to_string())?;
     let expected = Model::expected(program, &seen);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         if seen != expected {
@@ -58,7 +69,8 @@ fn builder() -> anabranch::Builder {
 fn check_seeded(bytes: &[u8], seed: u64) -> Result<(), String> {
     let rt =
         builder().threads(1 + seed as usize % 8).seeded(seed).build().map_err(|error| error.to_string())?;
-    check(&Program::from_bytes(bytes), &Arc::new(rt)).map_err(|error| format!("seeded({seed}): {error}"))
+    check(&Program::from_bytes(bytes), &Arc::new(rt), None)
+        .map_err(|error| format!("seeded({seed}): {error}"))
 }
 
 /// Removes steps as long as the program still fails.
@@ -97,27 +109,72 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + count
 }
 
-#[test]
-fn in_orders_drawn_from_seeds() {
-    for seed in seeds() {
-        let bytes = bytes(seed);
-        for order in [seed, !seed] {
-            if let Err(error) = check_seeded(&bytes, order) {
-                report(seed, &error, |bytes| check_seeded(bytes, order).err());
+/// Says which program runs, so that a hang ends with its seed.
+struct Watch(Arc<Mutex<(u64, Instant)>>);
+
+impl Watch {
+    fn begin() -> Self {
+        let current = Arc::new(Mutex::new((0, Instant::now())));
+        let watched = Arc::downgrade(&current);
+        std::thread::spawn(move || {
+            while let Some(current) = watched.upgrade() {
+                let (seed, since) = *current.lock().unwrap();
+                if since.elapsed() > DEADLINE {
+                    let _ = writeln!(std::io::stderr(), "ANABRANCH_SEED={seed}: the program hangs");
+                    std::process::abort();
+                }
+                drop(current);
+                std::thread::sleep(Duration::from_secs(1));
             }
-        }
+        });
+        Self(current)
+    }
+
+    fn program(&self, seed: u64) {
+        *self.0.lock().unwrap() = (seed, Instant::now());
     }
 }
 
+/// Prints what a test has done, past the capture of the test harness. `./check --deep` reads it.
+fn print_count(what: &str, programs: u64, seeds: &std::ops::Range<u64>, begin: Instant) {
+    let (first, last, seconds) = (seeds.start, seeds.end - 1, begin.elapsed().as_secs_f64());
+    let rate = programs as f64 / seconds;
+    let line = format!("random programs {what}: {programs} (seeds {first} to {last}, {rate:.0} a second)");
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[test]
+fn in_orders_drawn_from_seeds() {
+    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin());
+    for seed in seeds.clone() {
+        for order in [seed, !seed] {
+            let fails = |bytes: &[u8]| {
+                watch.program(seed);
+                check_seeded(bytes, order).err()
+            };
+            if let Some(error) = fails(&bytes(seed)) {
+                report(seed, &error, fails);
+            }
+        }
+    }
+    print_count("in seeded orders", 2 * (seeds.end - seeds.start), &seeds, begin);
+}
+
+/// Each program runs on one of the numbers of threads; a single one runs on all.
 #[test]
 fn on_threads() {
-    let seeds = seeds();
-    let step = if seeds.end - seeds.start > 1 { THREADED } else { 1 };
-    for threads in THREADS {
-        // One runtime for all programs: the state that one leaves behind must not affect the next.
+    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin());
+    let single = seeds.end - seeds.start == 1;
+    let mut programs = 0;
+    for (at, threads) in (0..).zip(THREADS) {
+        // One runtime for many programs: the state that one leaves behind must not affect the next.
         let rt = Arc::new(builder().threads(threads).build().unwrap());
-        for seed in seeds.clone().step_by(step as usize) {
-            let fails = |bytes: &[u8]| check(&Program::from_bytes(bytes), &rt).err();
+        for seed in seeds.clone().filter(|seed| single || seed % THREADS.len() as u64 == at) {
+            programs += 1;
+            let fails = |bytes: &[u8]| {
+                watch.program(seed);
+                check(&Program::from_bytes(bytes), &rt, None).err()
+            };
             if let Some(error) = fails(&bytes(seed)) {
                 // Threads may take another order the next time, so each shrunk program is tried 20 times.
                 report(seed, &format!("{threads} threads: {error}"), |bytes| {
@@ -126,4 +183,41 @@ fn on_threads() {
             }
         }
     }
+    print_count("on threads", programs, &seeds, begin);
+}
+
+/// Several threads submit programs of their own to one runtime at the same time, each in a group of its own.
+#[test]
+fn from_several_threads() {
+    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin());
+    let single = seeds.end - seeds.start == 1;
+    let mut programs = 0;
+    for (at, threads) in (0..).zip(THREADS) {
+        let rt = Arc::new(builder().threads(threads).build().unwrap());
+        // Every third seed: each run takes three.
+        for seed in seeds.clone().step_by(3).filter(|seed| single || seed / 3 % THREADS.len() as u64 == at) {
+            watch.program(seed);
+            programs += SUBMITTERS;
+            let submit = |seed: u64| {
+                let group = rt.group(format!("seed {seed}"));
+                check(&Program::from_bytes(&bytes(seed)), &rt, Some(&group))
+                    .map_err(|error| format!("seed {seed}: {error}"))
+            };
+            let result = std::thread::scope(|scope| {
+                let threads: Vec<_> = (seed..seed + SUBMITTERS)
+                    .map(|seed| {
+                        scope.spawn({
+                            let submit = &submit;
+                            move || submit(seed)
+                        })
+                    })
+                    .collect();
+                threads.into_iter().try_for_each(|thread| thread.join().unwrap())
+            });
+            if let Err(error) = result {
+                panic!("ANABRANCH_SEED={seed}: {threads} threads, {SUBMITTERS} programs at once: {error}");
+            }
+        }
+    }
+    print_count("from several threads", programs, &seeds, begin);
 }

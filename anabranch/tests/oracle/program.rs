@@ -256,6 +256,27 @@ pub struct Reduction {
     pub fail: bool,
 }
 
+/// Where a task calls something that waits: on its own thread, or on the threads that a construct of `par` uses.
+#[derive(Clone, Copy, Debug)]
+#[expect(dead_code, reason = "only the threads of tasks know yet that they are inside a task")]
+pub enum Construct {
+    Task,
+    Loop,
+    LoopInLoop,
+    Join,
+    Scope,
+    Job,
+}
+
+/// A call that waits.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    Wait,
+    Idle,
+    Fence,
+    Barrier,
+}
+
 #[derive(Clone, Debug)]
 pub enum Step {
     Compute(Compute),
@@ -274,6 +295,11 @@ pub enum Step {
     /// A host task that submits tasks.
     Nest {
         children: usize,
+    },
+    /// A host task that calls something that waits, on each thread of a construct of `par`. The answer must be an error.
+    InnerWait {
+        construct: Construct,
+        call: Call,
     },
     /// A fence that is waited for here (`wait`), or at the end of the program.
     Fence {
@@ -464,7 +490,11 @@ impl Choices<'_> {
                     priority: self.below(3) as i32 - 1,
                 }
             }
-            20 | 21 => Step::Nest { children: 1 + self.below(3) },
+            20 => Step::Nest { children: 1 + self.below(3) },
+            21 => Step::InnerWait {
+                construct: Construct::Task,
+                call: [Call::Wait, Call::Idle, Call::Fence, Call::Barrier][self.below(4)],
+            },
             22..25 => Step::Fence { set: self.capture_set(shapes), wait: self.rare(4) },
             25 => Step::Barrier {
                 set: if self.flag() { CaptureSet::Nothing } else { self.capture_set(shapes) },

@@ -1,17 +1,19 @@
 //! Runs a program with the runtime, and records the observations.
 
 use crate::{
-    model::{Captured, Observation, Refusal, Report, name},
+    inner::{is_refused, on_threads_of},
+    model::{Observation, name},
     program::*,
+    results::{Numbers, Pending, captured, chain, refusal, report, waited},
 };
 use anabranch::{
-    Barrier, Error, Failures, Fence, Initial, Mistake,
+    Barrier, Error, Fence, Initial,
     grid::{Chunk, RangeMapper},
     interface::{Captures, Copies, Fenceable, NewTask, Once, Over, Part, TaskBuilder},
     prelude::*,
 };
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicU64, AtomicUsize, Ordering::*},
 };
 
@@ -335,81 +337,9 @@ fn touch(object_ref: &mut ObjectRef<'_>, hash: &mut u64, slow: bool) {
     }
 }
 
-/// The captured values of fences and barriers, as numbers.
-trait Numbers {
-    fn numbers(self) -> Vec<u64>;
-}
-
-impl Numbers for () {
-    fn numbers(self) -> Vec<u64> {
-        Vec::new()
-    }
-}
-
-impl<const D: usize> Numbers for Snapshot<u64, D> {
-    fn numbers(self) -> Vec<u64> {
-        self.into_vec()
-    }
-}
-
 impl Numbers for State {
     fn numbers(self) -> Vec<u64> {
         vec![self.hash, self.sum, self.relaxed.into_inner()]
-    }
-}
-
-impl<A: Numbers, B: Numbers> Numbers for (A, B) {
-    fn numbers(self) -> Vec<u64> {
-        let (a, b) = self;
-        [a.numbers(), b.numbers()].concat()
-    }
-}
-
-/// A fence or a barrier to wait for.
-type Pending = Box<dyn FnOnce() -> Result<Vec<u64>, Error>>;
-
-fn chain(failures: &Failures) -> Vec<String> {
-    let first = failures.iter().next().expect("never empty");
-    first.chain().map(|failure| failure.task.name().to_string()).collect()
-}
-
-fn captured(result: Result<Vec<u64>, Error>) -> Captured {
-    match result {
-        Ok(values) => Captured::Values(values),
-        // The error of a fence is the failure of the task that it needed.
-        Err(Error::Failed(failures)) => Captured::Failed(chain(&failures)),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn report(result: Result<(), Error>) -> Option<Report> {
-    let failures = match result {
-        Ok(()) => return None,
-        Err(Error::Failed(failures)) => failures,
-        Err(error) => panic!("{error}"),
-    };
-    let names = failures.iter().map(|failure| failure.task.name().to_string()).collect();
-    Some(Report(names, failures.skipped()))
-}
-
-/// The result of waiting for a barrier: its report of failures, or its captured values.
-fn waited(result: Result<Vec<u64>, Error>) -> Observation {
-    match &result {
-        Err(Error::Failed(failures)) if chain(failures).len() == 1 => {
-            Observation::Report(report(result.map(|_| ())), None)
-        }
-        _ => Observation::Report(None, Some(captured(result))),
-    }
-}
-
-fn refusal(error: Error) -> Observation {
-    match error {
-        Error::Declaration(error) => match error.mistake {
-            Mistake::NeverWritten { .. } => Observation::Refused(Refusal::NeverWritten),
-            Mistake::OutsideBuffer { .. } => Observation::Refused(Refusal::Outside),
-            _ => panic!("{error}"),
-        },
-        error => panic!("{error}"),
     }
 }
 
@@ -453,21 +383,38 @@ struct Run<'p> {
     objects: Vec<HostObject<State>>,
     nest: Buffer<u64, 1>,
     nest_order: HostObject<()>,
+    /// The group for all steps, in which the others are nested; none if the runtime has no other program.
+    root: Option<&'p TaskGroup>,
     groups: [TaskGroup; GROUPS],
-    /// The group that steps are submitted to.
+    /// The group that steps are submitted to, if it is not the root.
     current: Option<TaskGroup>,
     /// All groups, in the order in which they were made.
     made: Vec<TaskGroup>,
     tasks: Vec<(usize, TaskHandle)>,
     pending: Vec<(usize, Pending)>,
+    /// The calls of `on_done` for tasks.
+    called: Arc<Mutex<Vec<(usize, Status)>>>,
     wrong: Arc<AtomicUsize>,
 }
 
-/// Runs the program. Returns the observation of each step.
-pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Observation>, Error> {
+/// Makes a group in the root, or else in the runtime.
+fn group_in(rt: &Runtime, root: Option<&TaskGroup>, group: usize) -> TaskGroup {
+    let name = format!("group {group}");
+    match root {
+        None => rt.group(name),
+        Some(root) => root.group(name),
+    }
+}
+
+/// Runs the program, in the group `root` if there is one. Returns the observation of each step.
+pub fn run(
+    program: &Program,
+    rt: &Arc<Runtime>,
+    root: Option<&TaskGroup>,
+) -> Result<Vec<Observation>, Error> {
     let wrong = Arc::new(AtomicUsize::new(0));
     let buffers = program.buffers.iter().enumerate();
-    let groups = std::array::from_fn(|group| rt.group(format!("group {group}")));
+    let groups = std::array::from_fn(|group| group_in(rt, root, group));
     let mut run = Run {
         rt,
         buffers: buffers.map(|(slot, shape)| create(rt, slot, *shape)).collect::<Result<_, _>>()?,
@@ -475,10 +422,12 @@ pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Observation>, Err
         nest: rt.buffer_from(&[0; 4])?,
         nest_order: rt.host_object(()),
         made: groups.to_vec(),
+        root,
         groups,
         current: None,
         tasks: Vec::new(),
         pending: Vec::new(),
+        called: Arc::default(),
         wrong,
     };
     let mut seen = Vec::new();
@@ -488,20 +437,33 @@ pub fn run(program: &Program, rt: &Arc<Runtime>) -> Result<Vec<Observation>, Err
     for (i, pending) in std::mem::take(&mut run.pending) {
         seen[i] = Observation::Captured(captured(pending()));
     }
+    let mut ended = Vec::new();
     for (i, task) in std::mem::take(&mut run.tasks) {
         seen[i] = match task.wait() {
             Ok(()) => Observation::Task(task.status(), Vec::new()),
             Err(Error::Failed(failures)) => Observation::Task(task.status(), chain(&failures)),
             Err(error) => return Err(error),
         };
+        ended.push((i, task.status()));
     }
-    assert_eq!(run.wrong.load(Relaxed), 0, "tasks used an object at the same time although they must not");
+    // Each callback is called once, but perhaps a moment after the threads that wait are woken.
+    while run.called.lock().unwrap().len() < ended.len() {
+        std::thread::yield_now();
+    }
+    let mut called = run.called.lock().unwrap().clone();
+    called.sort_unstable_by_key(|(i, _)| *i);
+    assert_eq!(called, ended, "`on_done` is called once for each task, with its status");
+    let wrong = run.wrong.load(Relaxed);
+    assert_eq!(
+        wrong, 0,
+        "tasks used an object at the same time although they must not, or could wait inside"
+    );
     Ok(seen)
 }
 
 impl Run<'_> {
     fn scope(&self) -> Scope<'_> {
-        Scope { rt: self.rt, group: self.current.as_ref() }
+        Scope { rt: self.rt, group: self.current.as_ref().or(self.root) }
     }
 
     fn step(&mut self, i: usize, step: &Step) -> Result<Observation, Error> {
@@ -532,6 +494,10 @@ impl Run<'_> {
             }
             Step::Nest { children } => {
                 let task = self.nest(i, children);
+                Ok(self.submitted(i, task))
+            }
+            Step::InnerWait { construct, call } => {
+                let task = self.inner_wait(i, construct, call);
                 Ok(self.submitted(i, task))
             }
             Step::Fence { ref set, wait } => Ok(match self.capture(set, false) {
@@ -568,7 +534,7 @@ impl Run<'_> {
             Step::Group(group) => self.current = group.map(|group| self.groups[group].clone()),
             Step::Cancel(group) => {
                 self.groups[group].cancel();
-                self.groups[group] = self.rt.group(format!("group {group}"));
+                self.groups[group] = group_in(self.rt, self.root, group);
                 self.made.push(self.groups[group].clone());
             }
             Step::Replace(slot, shape) => self.buffers[slot] = create(self.rt, slot, shape)?,
@@ -583,6 +549,8 @@ impl Run<'_> {
     fn submitted(&mut self, i: usize, task: Result<TaskHandle, Error>) -> Observation {
         match task {
             Ok(task) => {
+                let called = Arc::clone(&self.called);
+                task.on_done(move |status| called.lock().unwrap().push((i, status)));
                 self.tasks.push((i, task));
                 Observation::Nothing
             }
@@ -606,6 +574,17 @@ impl Run<'_> {
                     .host(move |(nest,)| nest[[slot]] = mix(nest[[slot]], (8 * i + child) as u64))?;
             }
             Ok::<_, Error>(())
+        })
+    }
+
+    fn inner_wait(&self, i: usize, construct: Construct, call: Call) -> Result<TaskHandle, Error> {
+        let (rt, nest, wrong) = (Arc::clone(self.rt), self.nest.clone(), Arc::clone(&self.wrong));
+        self.scope().task(name(i)).once().host(move |()| {
+            on_threads_of(construct, || {
+                if !is_refused(&rt, &nest, call) {
+                    wrong.fetch_add(1, Relaxed);
+                }
+            });
         })
     }
 
