@@ -40,9 +40,8 @@ pub(super) struct Grid<'rt> {
     next_u: Buffer<f32, 2>,
     /// V between frames. The two take turns.
     next_v: [Buffer<f32, 2>; 2],
-    /// V as frames. The two take turns, because a sweep may go from one frame straight to the next. Their
-    /// versions are the output queue: one frame is computed, one is stored, and the rest wait.
-    frames: [Buffer<f32, 2>; 2],
+    /// V as frames. They take turns, and their versions are the output queue (see [`frame_buffers`]).
+    frames: Vec<Buffer<f32, 2>>,
     accounts: Accounts,
     /// Whether frames are checked for values that are not finite.
     check_finite: bool,
@@ -50,15 +49,20 @@ pub(super) struct Grid<'rt> {
     findings: Option<Findings>,
 }
 
-/// The number of versions of each of the two buffers of frames, so that `queue` frames may wait.
-fn versions(queue: usize) -> usize {
-    (queue + 2).div_ceil(2)
+/// The number of buffers that frames take turns in, and of each one's versions. Together they hold one frame that is
+/// computed, one that is stored, and `queue` that wait. There are at least two buffers, because a sweep may go from one
+/// frame straight to the next, and all have as many versions, because frames take them in turn.
+fn frame_buffers(queue: usize) -> (usize, usize) {
+    let frames = queue + 2;
+    let buffers = (2..=frames).find(|&n| frames.is_multiple_of(n)).expect("a number divides itself");
+    (buffers, frames / buffers)
 }
 
 /// The largest number of bytes that the fields of a run take: U and V twice while the run starts, then U twice, V
 /// twice between frames, and all versions of the frames.
 pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
-    let fields = 5 + 2 * versions(queue) as u64;
+    let (buffers, versions) = frame_buffers(queue);
+    let fields = 5 + (buffers * versions) as u64;
     parameters.frame_bytes().saturating_mul(fields)
 }
 
@@ -78,6 +82,7 @@ impl<'rt> Grid<'rt> {
         let filled =
             |field: &[f32]| rt.buffer_from(&ArrayView2::from_shape(shape, field).expect("a field is a grid"));
         let empty = |name: String| rt.buffer(shape).named(name);
+        let (buffers, versions) = frame_buffers(queue);
         Ok(Self {
             rt,
             stepper,
@@ -88,7 +93,7 @@ impl<'rt> Grid<'rt> {
             v: filled(&start.v)?.named("v"),
             next_u: empty("next u".into()),
             next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
-            frames: [1, 2].map(|i| empty(format!("frames {i}")).with_versions(versions(queue))),
+            frames: (1..=buffers).map(|i| empty(format!("frames {i}")).with_versions(versions)).collect(),
             accounts: accounts.clone(),
             check_finite,
             findings: None,
@@ -103,7 +108,7 @@ impl<'rt> Grid<'rt> {
     /// Submits a sweep of `steps` steps: a task for each band. The state after it is a frame if `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
         let next_v = if to_frame {
-            self.frames.swap(0, 1);
+            self.frames.rotate_left(1);
             // All bands together overwrite the buffer. While its last frame is still being stored, they write
             // another version.
             self.frames[0].discard();
@@ -213,5 +218,66 @@ impl Output for Band<'_, '_> {
         self.check();
         self.written = Some(row);
         (self.u.row_mut(row), self.v.row_mut(row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Parameters;
+    use std::{
+        sync::mpsc::{Receiver, Sender, channel},
+        time::Duration,
+    };
+
+    #[test]
+    fn the_buffers_hold_exactly_the_frames_of_the_queue_and_two_more() {
+        for queue in 0..=1024 {
+            let (buffers, versions) = frame_buffers(queue);
+            assert!(buffers >= 2 && buffers * versions == queue + 2, "{queue}: {buffers} × {versions}");
+        }
+        assert_eq!([0, 1, 2, 7].map(frame_buffers), [(2, 1), (3, 1), (2, 2), (3, 3)]);
+    }
+
+    #[test]
+    fn the_computation_runs_ahead_of_storage_by_the_length_of_the_queue() {
+        for queue in [0, 1, 2, 3, 4, 7] {
+            for (threads, sweeps) in [(1, 1), (2, 3)] {
+                runs_ahead_by(queue, threads, sweeps);
+            }
+        }
+    }
+
+    fn runs_ahead_by(queue: usize, threads: usize, sweeps: u64) {
+        let (until, patience) = (Duration::from_secs(100), Duration::from_millis(20));
+        let rt = Runtime::builder().threads(threads).build().unwrap();
+        let parameters = Parameters { rows: 5, cols: 6, ..Parameters::default() };
+        let accounts = Accounts::default();
+        let mut grid =
+            Grid::new(&rt, &Start::initial(parameters), Simd::detect(), queue, false, &accounts).unwrap();
+        let (computed, progress) = channel::<u64>();
+        let (open, gate) = channel::<()>();
+        let computed: HostObject<Sender<u64>> = rt.host_object(computed);
+        let gate: HostObject<Receiver<()>> = rt.host_object(gate);
+        let frames = queue as u64 + 5;
+        for frame in 0..frames {
+            (1..=sweeps).for_each(|i| grid.sweep(2, i == sweeps).unwrap());
+            let task = rt.task("computed").once().read(&grid.v, all()).effect(&computed, sequential());
+            task.host(move |(_, computed)| computed.send(frame).map_err(std::io::Error::other)).unwrap();
+            let task = rt.task("store").once().read(&grid.v, all()).effect(&gate, sequential());
+            task.host(move |(_, gate)| gate.recv_timeout(2 * until).map_err(std::io::Error::other)).unwrap();
+        }
+        // One frame is being stored, `queue` wait, and one was computed.
+        let ahead = queue as u64 + 2;
+        for stored in 0..=frames - ahead {
+            let first = if stored == 0 { 0 } else { stored + ahead - 1 };
+            for frame in first..stored + ahead {
+                assert_eq!(progress.recv_timeout(until), Ok(frame), "queue {queue}");
+            }
+            assert!(progress.recv_timeout(patience).is_err(), "queue {queue} takes too many frames");
+            open.send(()).unwrap();
+        }
+        (0..frames).for_each(|_| open.send(()).unwrap());
+        rt.wait().unwrap();
     }
 }
