@@ -4,7 +4,7 @@
 //! pool here. Everything is in cells without a destructor, so it may be used at any time, also while a thread ends.
 
 use crate::{
-    held::{self, HeldValues, HoldingFor},
+    context::{HeldValues, HoldingFor, hold_for},
     thread_pool::state::PoolState,
 };
 use std::{cell::Cell, marker::PhantomData, ptr};
@@ -112,13 +112,13 @@ pub(crate) fn enter_here(pool: &PoolState) -> Entered<'_> {
 
 /// Enters work for another thread, which holds `values` while it waits for that work.
 pub(crate) fn enter_for(pool: &PoolState, participant: Participant, values: HeldValues) -> EnteredFor<'_> {
-    EnteredFor { _entered: enter(pool, participant), _holding: held::hold_for(values) }
+    EnteredFor { _entered: enter(pool, participant), _holding: hold_for(values) }
 }
 
 /// Enters a job of the pool that is installed already; a thread that waits for the job holds `values`.
 #[inline]
 pub(crate) fn enter_job(values: HeldValues) -> EnteredJob {
-    EnteredJob { _inside: enter_installed(Participant::NONE), _holding: held::hold_for(values) }
+    EnteredJob { _inside: enter_installed(Participant::NONE), _holding: hold_for(values) }
 }
 
 #[inline]

@@ -7,6 +7,7 @@
 //! sleeps. Lanes with nothing to do use no processor.
 
 use crate::{
+    context::Marks,
     denormals::control,
     fork::{BuildProcess, Forked},
     jobs::{
@@ -66,7 +67,7 @@ pub struct Lanes<J: Job + ?Sized + 'static = dyn Job> {
 struct LanesState<J: ?Sized> {
     /// The process that the lanes are in.
     process: BuildProcess,
-    jobs: Fifo<Arc<J>>,
+    jobs: Fifo<LaneJob<J>>,
     /// The number of lanes that look at the queue again and again.
     searching: AtomicUsize,
     /// Whether the queue needs no further lane now: enough lanes are awake, and the monitor is active or cannot add one.
@@ -79,6 +80,12 @@ struct LanesState<J: ?Sized> {
     eager: usize,
     max: usize,
     name: String,
+}
+
+/// A job in the queue, with the marks of the thread that submitted it.
+struct LaneJob<J: ?Sized> {
+    job: Arc<J>,
+    marks: Marks,
 }
 
 #[derive(Default)]
@@ -129,15 +136,15 @@ impl<J: Job + ?Sized> Lanes<J> {
     #[inline]
     pub fn submit(&self, job: Arc<J>) {
         self.state.process.expect();
-        self.state.jobs.push(job);
+        self.state.jobs.push(LaneJob { job, marks: Marks::current() });
         self.state.find_lane();
     }
 
-    /// Takes the oldest job that no lane has taken yet, for the caller to run. In a process that was forked after the lanes
+    /// Takes the oldest job that no lane has taken yet, for the caller to run, with the caller's own [marks](Marks). In a process that was forked after the lanes
     /// were built there is none: the parent runs them all.
     #[inline]
     pub fn steal(&self) -> Option<Arc<J>> {
-        self.check_fork().ok().and_then(|()| self.state.jobs.pop())
+        self.check_fork().ok().and_then(|()| self.state.jobs.pop()).map(|queued| queued.job)
     }
 
     /// Whether this process has the lanes: not if it was forked after they were built.
@@ -247,8 +254,8 @@ impl<J: Job + ?Sized + 'static> LanesState<J> {
         control::reset();
         let mut pause = PAUSE.start;
         loop {
-            while let Some(job) = self.search(&mut pause) {
-                run_caught(job);
+            while let Some(LaneJob { job, marks }) = self.search(&mut pause) {
+                marks.enter(|| run_caught(job));
             }
             let mut threads = self.threads.lock();
             threads.awake -= 1;
@@ -269,7 +276,7 @@ impl<J: Job + ?Sized + 'static> LanesState<J> {
     }
 
     /// The next job, if one comes soon. `pause` is how long to wait before looking again.
-    fn search(self: &Arc<Self>, pause: &mut Duration) -> Option<Arc<J>> {
+    fn search(self: &Arc<Self>, pause: &mut Duration) -> Option<LaneJob<J>> {
         if let Some(job) = self.take() {
             return Some(job);
         }
@@ -301,7 +308,7 @@ impl<J: Job + ?Sized + 'static> LanesState<J> {
         job
     }
 
-    fn take(&self) -> Option<Arc<J>> {
+    fn take(&self) -> Option<LaneJob<J>> {
         let job = self.jobs.pop();
         if job.is_some() {
             self.taken.fetch_add(1, Relaxed);

@@ -11,6 +11,7 @@
 //! - [`scratch`] is memory for the body of a loop: per participant, from a bounded pool, or at the cost of moving a pointer.
 //! - [`foreign`]: any thread may do all this. It attaches by itself, and [`ThreadPool::call`] returns panics as values.
 //! - [`Critical`] and [`OnlyOnce`] are for work that one participant at a time, or only one, may do.
+//! - A [`Mark`] goes with work to whichever threads do it.
 //! - [`ThreadPool::submit`] hands over a [`Job`] that keeps its own outcome. [`Lanes`] are threads for jobs that may block.
 //! - [`flush_denormals`](flush_denormals()) makes computations with decaying fields fast.
 //! - A panic of the program's code that a loop, a job or a call returns is a [`Panic`].
@@ -31,12 +32,12 @@
 //! loom checks over every interleaving (`models`, in tests only).
 
 mod cancel;
+mod context;
 mod current;
 mod denormals;
 pub mod foreign;
 mod fork;
 pub mod guide;
-mod held;
 mod jobs;
 mod join;
 mod lanes;
@@ -55,6 +56,9 @@ mod thread_pool;
 mod models;
 
 pub use cancel::CancellationToken;
+#[doc(hidden)]
+pub use context::outside_of_marks;
+pub use context::{Mark, Marks};
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
 pub use fork::Forked;

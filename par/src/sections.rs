@@ -1,10 +1,10 @@
 //! Parts of a loop's closure that only one participant runs, or only one at a time.
 
-use crate::held::Holding;
+use crate::context::{Holding, Key, inside, is_inside};
 use parking_lot::Mutex;
 use std::{
     fmt,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::*},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::*},
 };
 
 /// A closure that only the first thread to arrive runs.
@@ -44,8 +44,10 @@ impl OnlyOnce {
 
 /// A value that one thread at a time can use: a critical section.
 ///
-/// A thread may run a loop inside the section. Threads that wait in a loop run nothing else, so none of them can arrive here a
-/// second time. A thread that enters the section while it is inside panics with a message, instead of waiting for itself.
+/// A thread may run a loop inside the section. All work that is begun inside counts as inside, on whatever thread: items of
+/// loops, closures of joins, spawned jobs. The thread that is inside may wait for such work, so if it enters the section again
+/// it panics with a message, instead of waiting for itself. (Tasks of a runtime, and jobs that are
+/// [submitted](crate::ThreadPool::submit), do not count as inside: the section must not wait for them.)
 ///
 /// ```
 /// use anabranch_par::{Critical, prelude::*};
@@ -61,48 +63,53 @@ impl OnlyOnce {
 /// assert_eq!(found, [7, 47, 87]);
 /// ```
 pub struct Critical<T> {
-    /// The thread inside, as the address of one of its thread-local variables; 0 if there is none.
-    owner: AtomicUsize,
+    /// The number of this section, which no other has; 0 until a thread first enters it.
+    number: AtomicU64,
     value: Mutex<T>,
-}
-
-/// A number that is different for all threads that are alive, and never 0.
-fn this_thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 impl<T> Critical<T> {
     /// Makes a critical section around `value`.
     pub const fn new(value: T) -> Self {
-        Self { owner: AtomicUsize::new(0), value: Mutex::new(value) }
+        Self { number: AtomicU64::new(0), value: Mutex::new(value) }
     }
 
     /// Waits until no other thread is inside, and calls `f` with the value.
     ///
     /// # Panics
-    /// If the calling thread is inside already.
+    /// If the calling thread is inside already, or runs work that was begun inside.
     #[track_caller]
     pub fn enter<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        struct Leave<'a>(&'a AtomicUsize);
-        impl Drop for Leave<'_> {
-            fn drop(&mut self) {
-                self.0.store(0, Relaxed);
-            }
-        }
-        let me = this_thread();
-        // Relaxed: only this thread writes its number, so it reads its number exactly if it is inside.
-        if self.owner.load(Relaxed) == me {
-            panic!("this thread is inside this critical section already, and would wait for itself");
+        let this = Key::Section(self.number());
+        if is_inside(this) {
+            panic!(
+                "this critical section was entered from inside itself, and would wait for itself: enter it once, or begin the \
+                 work that enters it outside"
+            );
         }
         let mut value = self.value.lock();
-        self.owner.store(me, Relaxed);
         // A thread inside does not wait for a value of a bounded pool, because the threads that hold the values may wait to
         // enter.
         let _holding = Holding::begin();
-        // Dropped before the lock.
-        let _leave = Leave(&self.owner);
-        f(&mut value)
+        inside(this, || f(&mut value))
+    }
+
+    fn number(&self) -> u64 {
+        // Relaxed: the number says nothing about anything else.
+        match self.number.load(Relaxed) {
+            0 => self.draw_number(),
+            number => number,
+        }
+    }
+
+    #[cold]
+    fn draw_number(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Relaxed);
+        match self.number.compare_exchange(0, number, Relaxed, Relaxed) {
+            Ok(_) => number,
+            Err(drawn) => drawn,
+        }
     }
 
     /// The value, by exclusive reference.

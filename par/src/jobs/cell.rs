@@ -30,7 +30,7 @@
 //! task and its join handle in the same way.
 
 use crate::{
-    held::HeldValues,
+    context::HeldValues,
     panic::Payload,
     sync::{
         Thread, UnsafeCell,
@@ -63,6 +63,11 @@ pub(crate) trait Owner: Send + Sync {
         HeldValues::NONE
     }
 
+    /// Calls `f` in the chain that the job belongs to.
+    fn in_chain<R>(&self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
     /// The job has panicked, or the destructor of its result has, and no thread can ask for the outcome.
     fn lost(&self, payload: Payload);
 
@@ -89,8 +94,8 @@ enum Body<F, R> {
 unsafe impl<F: Send, R: Send, O: Sync> Sync for JobCell<F, R, O> {}
 
 impl<F, R, O: Owner> JobCell<F, R, O> {
-    pub(super) fn held(&self) -> HeldValues {
-        self.owner.held()
+    pub(super) fn owner(&self) -> &O {
+        &self.owner
     }
 
     pub(super) fn new(f: F, owner: O) -> Self {
@@ -128,7 +133,8 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
         // Release: a thread that sees DONE sees the outcome. Acquire: pairs with PARKED, so that the joiner's handle can be read.
         let before = self.state.fetch_or(DONE, AcqRel);
         if before & DETACHED != 0 {
-            self.drop_outcome();
+            // The destructor of the result is part of the job.
+            self.owner.in_chain(|| self.drop_outcome());
         }
         if before & PARKED != 0 {
             // SAFETY: PARKED is set, so the joiner has written its handle and does not touch it any more.

@@ -62,7 +62,7 @@ impl ThreadPool {
     /// If this process was forked after the pool was built.
     pub fn submit(&self, job: Arc<dyn Job>) {
         self.state().expect_not_forked();
-        publish(self.state(), QueuedJob::Submitted(job));
+        publish(self.state(), QueuedJob::Submitted(job::with_current_marks(job)));
     }
 
     /// Spawns a job: a worker runs it some time later, or the thread that joins it does so first. Jobs begin in about the
@@ -112,7 +112,7 @@ impl ThreadPool {
     {
         let pool = self.state();
         check_worker(pool, worker, || !current::is_inside())?;
-        let job = Arc::new(JobCell::new(f, NoOwner));
+        let job = Arc::new(JobCell::new(f, NoOwner::capture()));
         publish_on(pool, worker, Arc::<FreeJob<F, R>>::clone(&job))?;
         Ok(JobHandle::new(RawHandle::new(job, true), pool.to_arc()))
     }
@@ -189,7 +189,7 @@ where
     R: Send + 'static,
 {
     pool.expect_not_forked();
-    let job = Arc::new(JobCell::new(f, NoOwner));
+    let job = Arc::new(JobCell::new(f, NoOwner::capture()));
     publish(pool, QueuedJob::Spawned(Arc::<FreeJob<F, R>>::clone(&job)));
     JobHandle::new(RawHandle::new(job, false), pool.to_arc())
 }

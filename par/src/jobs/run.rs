@@ -1,7 +1,7 @@
 //! Running a job that was taken from the queue.
 
 use super::{job::run_caught, queue::QueuedJob};
-use crate::{current, denormals::keep_denormals, held::HeldValues, thread_pool::state::PoolState};
+use crate::{context::HeldValues, current, denormals::keep_denormals, thread_pool::state::PoolState};
 
 /// Runs a job of `pool`, unless it has begun elsewhere. `pool` must be the calling thread's pool.
 pub(crate) fn run(pool: &PoolState, job: QueuedJob) {

@@ -18,8 +18,9 @@ use super::{
     queue::{QueuedJob, SpawnedJob},
 };
 use crate::{
-    Forked, Panic, current,
-    held::{HeldValues, held_values},
+    Forked, Panic,
+    context::{Context, HeldValues, Marks, also_in_chain},
+    current,
     panic::{Payload, discard},
     thread_pool::state::PoolState,
 };
@@ -52,8 +53,8 @@ struct ScopeState {
     jobs: Mutex<ScopeJobs>,
     /// The opener, if it was outside of everything when it opened the scope.
     outside: Option<ThreadId>,
-    /// The values that the opener holds while it waits for the jobs.
-    held: HeldValues,
+    /// The context of the opener, which waits for the jobs.
+    context: Context,
 }
 
 #[derive(Default)]
@@ -77,7 +78,7 @@ pub(super) fn scope<'env, T>(
         spawned: AtomicU64::new(0),
         jobs: Mutex::default(),
         outside,
-        held: held_values(),
+        context: Context::capture(),
     });
     let scope = Scope { pool, state: &state, scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
@@ -170,7 +171,7 @@ impl ScopeState {
     fn admit<F, R>(&self, f: F) -> Arc<ScopedJob<F, R>> {
         self.pending.add();
         let index = self.spawned.fetch_add(1, Relaxed);
-        Arc::new(JobCell::new(f, ScopeRef { state: self, index }))
+        Arc::new(JobCell::new(f, ScopeRef { state: self, index, marks: Marks::beyond(self.context.chain) }))
     }
 
     /// Lists a job for the opener.
@@ -219,6 +220,8 @@ type ScopedJob<F, R> = JobCell<F, R, ScopeRef>;
 struct ScopeRef {
     state: *const ScopeState,
     index: u64,
+    /// What the thread that spawned the job was inside of, if that is more than the opener.
+    marks: Marks,
 }
 
 // SAFETY: `ScopeState` is `Sync`, and reached only as `ScopeRef::state` allows.
@@ -236,7 +239,12 @@ impl ScopeRef {
 
 impl Owner for ScopeRef {
     fn held(&self) -> HeldValues {
-        self.state().held
+        self.state().context.held
+    }
+
+    fn in_chain<R>(&self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: the opener waits for the job.
+        unsafe { also_in_chain(self.state().context.chain, || self.marks.enter(f)) }
     }
 
     fn lost(&self, payload: Payload) {

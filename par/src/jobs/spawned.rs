@@ -5,9 +5,9 @@ use super::{
     queue::SpawnedJob,
 };
 use crate::{
+    context::{Chain, Marks},
     current,
     denormals::keep_denormals,
-    held::HeldValues,
     panic::{Payload, discard},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,7 @@ where
         self.has_begun()
     }
     fn run(&self) -> bool {
-        self.run(|f| call(self.held(), f))
+        self.run(|f| call(self.owner(), f))
     }
 }
 
@@ -43,7 +43,7 @@ where
     O: Owner,
 {
     fn run_here(&self) -> Option<Outcome<R>> {
-        self.run_here(|f| call(self.held(), f))
+        self.run_here(|f| call(self.owner(), f))
     }
     fn wait(&self) -> Outcome<R> {
         self.wait()
@@ -57,17 +57,27 @@ where
 }
 
 /// Calls the closure of a job on the calling thread, in the floating-point mode of a worker.
-fn call<R>(held: HeldValues, f: impl FnOnce() -> R) -> Outcome<R> {
-    let _entered = current::enter_job(held);
-    catch_unwind(AssertUnwindSafe(|| keep_denormals(f)))
+fn call<R>(owner: &impl Owner, f: impl FnOnce() -> R) -> Outcome<R> {
+    let _entered = current::enter_job(owner.held());
+    owner.in_chain(|| catch_unwind(AssertUnwindSafe(|| keep_denormals(f))))
 }
 
 /// A job that belongs to no scope: see [`ThreadPool::spawn`](crate::ThreadPool::spawn).
 pub(super) type FreeJob<F, R> = JobCell<F, R, NoOwner>;
 
-pub(super) struct NoOwner;
+/// The job belongs to no scope: it keeps a copy of the chain that it was spawned in.
+pub(super) struct NoOwner(Marks);
+
+impl NoOwner {
+    pub(super) fn capture() -> Self {
+        Self(Marks::beyond(Chain::NONE))
+    }
+}
 
 impl Owner for NoOwner {
+    fn in_chain<R>(&self, f: impl FnOnce() -> R) -> R {
+        self.0.enter(f)
+    }
     fn lost(&self, payload: Payload) {
         // The panic hook has printed the message.
         discard(payload);

@@ -2,7 +2,7 @@
 
 use super::latch::{Latch, Outcome};
 use crate::{
-    held::HeldValues,
+    context::Context,
     panic::{Payload, discard},
     sync::atomic::{AtomicUsize, Ordering::*},
 };
@@ -22,11 +22,11 @@ const NO_THIEF: usize = usize::MAX;
 /// The part of a half that does not depend on types: a link of the owner's list, and everything that a thief needs.
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// The half or mark before it in the list; null once the half is offered.
+    /// The half or divider before it in the list; null once the half is offered.
     pub(super) older: Cell<*const Head>,
-    /// The half or mark after it in the list; not valid at the end of the list.
+    /// The half or divider after it in the list; not valid at the end of the list.
     pub(super) newer: Cell<*const Head>,
-    /// Runs the half and writes its result; `None` for a mark.
+    /// Runs the half and writes its result; `None` for a divider.
     pub(super) run: Option<unsafe fn(*const Head)>,
     /// Written when the half is offered.
     share: UnsafeCell<MaybeUninit<Share>>,
@@ -40,8 +40,8 @@ pub(crate) struct Share {
     thief: AtomicUsize,
     /// The floating-point mode that the half was made in.
     pub(super) flush: bool,
-    /// The values that the owner holds while it waits.
-    pub(super) held: HeldValues,
+    /// The values that the owner holds while it waits, and the chain that the half was made in.
+    pub(super) context: Context,
 }
 
 impl Share {
@@ -73,8 +73,8 @@ impl Head {
     }
 
     /// Prepares the half for being offered. The owner calls this before it offers the half.
-    pub(crate) fn prepare(&self, flush: bool, held: HeldValues) {
-        let share = Share { latch: Latch::new(), thief: AtomicUsize::new(NO_THIEF), flush, held };
+    pub(crate) fn prepare(&self, flush: bool, context: Context) {
+        let share = Share { latch: Latch::new(), thief: AtomicUsize::new(NO_THIEF), flush, context };
         // SAFETY: no other thread knows the half yet.
         unsafe { (*self.share.get()).write(share) };
     }

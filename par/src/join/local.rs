@@ -1,15 +1,20 @@
 //! The calling thread's list of halves that are pending, and the offering of the oldest one.
 //!
 //! The list is a chain through the stack frames of the joins that the thread is in the middle of. The newest half is run next.
-//! The oldest is the largest piece of work, and is offered first. The list begins with a *mark*. Further marks are where the
-//! floating-point mode was changed, so the mode of every half is known and a join need not read it. Everything is in `Cell`s
-//! without destructors: the list costs no atomic operation, and may be used while a thread ends.
+//! The oldest is the largest piece of work, and is offered first. The list begins with a *divider*. Further dividers are
+//! where the floating-point mode or the thread's [chain](Chain) was changed, so both are known of every half and a join need not
+//! read them. Everything is in `Cell`s without destructors: the list costs no atomic operation, and may be used while a thread
+//! ends.
 
 use super::{
     backoff::Backoff,
     half::{Head, Share},
 };
-use crate::{denormals::control::is_flushing, held::held_values, thread_pool::state::PoolState};
+use crate::{
+    context::{Chain, Context, held_values},
+    denormals::control::is_flushing,
+    thread_pool::state::PoolState,
+};
 use std::{cell::Cell, ptr};
 
 thread_local! {
@@ -19,7 +24,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(super) session: Cell<Session>,
-    /// The end of the list: a half or a mark.
+    /// The end of the list: a half or a divider.
     newest: Cell<*const Head>,
     /// The half that this thread has stolen last and still runs.
     pub(super) running: Cell<*const Running>,
@@ -30,19 +35,21 @@ pub(crate) struct Local {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Session {
     pub(super) pool: *const PoolState,
-    /// The mark that the list begins with.
+    /// The divider that the list begins with.
     oldest: *const Head,
     /// The cell that this thread offers halves in.
     pub(super) cell: Option<usize>,
 }
 
-/// A place in the list: halves after it were made in this floating-point mode.
+/// A place in the list where something changes that halves after it were made in. `None` is no change.
 #[derive(Debug)]
 #[repr(C)]
-struct Mark {
+struct Divider {
     /// First, so that a pointer to it is one to the whole.
     head: Head,
-    flush: bool,
+    /// The floating-point mode.
+    flush: Option<bool>,
+    chain: Option<Chain>,
 }
 
 /// Calls `f` with the calling thread's list.
@@ -64,28 +71,39 @@ pub(crate) fn in_session<R>(pool: &PoolState, f: impl FnOnce() -> R) -> R {
             });
         }
     }
-    let mark = Mark { head: Head::new(None), flush: is_flushing() };
-    let oldest = ptr::from_ref(&mark).cast::<Head>();
+    let (flush, chain) = (Some(is_flushing()), Some(Chain::current()));
+    let divider = Divider { head: Head::new(None), flush, chain };
+    let oldest = ptr::from_ref(&divider).cast::<Head>();
     let session = Session { pool, oldest, cell: pool.worker_index() };
     let _before = LOCAL.with(|local| Before(local.session.replace(session), local.newest.replace(oldest)));
     f()
 }
 
-/// Calls `f`, in which the floating-point mode is `flush`: marks the place in the list.
+/// Calls `f`, in which the floating-point mode is `flush`.
 pub(crate) fn in_mode<R>(flush: bool, f: impl FnOnce() -> R) -> R {
-    /// Takes the mark out again.
-    struct Marked<'m>(&'m Mark);
-    impl Drop for Marked<'_> {
+    divided(Divider { head: Head::new(None), flush: Some(flush), chain: None }, f)
+}
+
+/// Calls `f`, in which the calling thread is in `chain`.
+pub(crate) fn in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
+    divided(Divider { head: Head::new(None), flush: None, chain: Some(chain) }, f)
+}
+
+/// Calls `f` with the divider in the list, if there is one.
+#[inline]
+fn divided<R>(divider: Divider, f: impl FnOnce() -> R) -> R {
+    /// Takes the divider out again.
+    struct Divided<'d>(&'d Divider);
+    impl Drop for Divided<'_> {
         fn drop(&mut self) {
             LOCAL.with(|local| local.newest.set(self.0.head.older.get()));
         }
     }
-    let mark = Mark { head: Head::new(None), flush };
-    let _marked = LOCAL.with(|local| {
+    let _divided = LOCAL.with(|local| {
         (!local.newest.get().is_null()).then(|| {
-            // SAFETY: the guard takes the mark out before it is gone.
-            unsafe { local.push(ptr::from_ref(&mark).cast()) };
-            Marked(&mark)
+            // SAFETY: the guard takes the divider out before it is gone.
+            unsafe { local.push(ptr::from_ref(&divider).cast()) };
+            Divided(&divider)
         })
     });
     f()
@@ -141,29 +159,45 @@ impl Local {
         true
     }
 
-    /// Takes the oldest half out of the list. Also returns the floating-point mode that it was made in.
-    fn take_oldest(&self) -> Option<(*const Head, bool)> {
-        let mut mark = self.session.get().oldest;
-        // SAFETY: everything in the list is alive, and a head without `run` belongs to a mark.
+    /// Takes the oldest half out of the list. Also returns the floating-point mode and the chain that it was made in.
+    fn take_oldest(&self) -> Option<(*const Head, bool, Chain)> {
+        let mut divider = self.session.get().oldest;
+        let (mut flush, mut chain) = (false, Chain::NONE);
+        // SAFETY: everything in the list is alive, and a head without `run` belongs to a divider.
         unsafe {
-            while mark != self.newest.get() {
-                let first = (*mark).newer.get();
-                if (*first).run.is_none() {
-                    mark = first;
-                    continue;
+            loop {
+                let changes = &*divider.cast::<Divider>();
+                flush = changes.flush.unwrap_or(flush);
+                chain = changes.chain.unwrap_or(chain);
+                if divider == self.newest.get() {
+                    return None;
                 }
-                if first == self.newest.get() {
-                    self.newest.set(mark);
-                } else {
-                    let second = (*first).newer.get();
-                    (*mark).newer.set(second);
-                    (*second).older.set(mark);
+                let first = (*divider).newer.get();
+                if (*first).run.is_some() {
+                    self.unlink(divider, first);
+                    return Some((first, flush, chain));
                 }
-                (*first).older.set(ptr::null());
-                return Some((first, (*mark.cast::<Mark>()).flush));
+                divider = first;
             }
         }
-        None
+    }
+
+    /// Takes the half `first`, the one after `divider`, out of the list.
+    ///
+    /// # Safety
+    /// Both must be in the list.
+    unsafe fn unlink(&self, divider: *const Head, first: *const Head) {
+        // SAFETY: everything in the list is alive.
+        unsafe {
+            if first == self.newest.get() {
+                self.newest.set(divider);
+            } else {
+                let second = (*first).newer.get();
+                (*divider).newer.set(second);
+                (*second).older.set(divider);
+            }
+            (*first).older.set(ptr::null());
+        }
     }
 
     /// Offers the oldest half, unless it is better not to: because a thread is idle; or because it is the `first`, which is also
@@ -179,9 +213,9 @@ impl Local {
         if !pool.offers.is_empty(cell) || !(first || waited_for || pool.sleep.any_worker_idle()) {
             return self.backoff.skip_some();
         }
-        let Some((half, flush)) = self.take_oldest() else { return };
+        let Some((half, flush, chain)) = self.take_oldest() else { return };
         // SAFETY: the half belongs to a join that this thread is inside.
-        unsafe { (*half).prepare(flush, held_values()) };
+        unsafe { (*half).prepare(flush, Context { held: held_values(), chain }) };
         pool.offers.offer(cell, half);
         pool.sleep.wake_one();
         if waited_for {

@@ -2,7 +2,7 @@
 
 use super::{half::Head, latch::Outcome, offers::Offers, wait::wait};
 use crate::{
-    held::HeldValues,
+    context::Context,
     models::model,
     sync::{
         UnsafeCell,
@@ -63,7 +63,7 @@ impl Piece {
     }
 
     fn offer(&self, offers: &Offers, cell: usize) {
-        self.head.prepare(false, HeldValues::NONE);
+        self.head.prepare(false, Context::capture());
         offers.offer(cell, self.pointer());
     }
 

@@ -5,6 +5,7 @@ use super::{
     local::{self, Running},
 };
 use crate::{
+    context::in_chain,
     current::{self, Participant},
     denormals::in_mode,
     thread_pool::state::PoolState,
@@ -28,10 +29,13 @@ pub(super) unsafe fn run(pool: &PoolState, half: *const Head, cell: usize) {
     // SAFETY: the half was offered, and its owner waits for the outcome.
     let running = Running { share: unsafe { Head::share(half) }, outer };
     // SAFETY: as above.
-    let (flush, held) = unsafe { ((*running.share).flush, (*running.share).held) };
-    let _entered = current::enter_for(pool, Participant::NONE, held);
+    let (flush, context) = unsafe { ((*running.share).flush, (*running.share).context) };
+    let _entered = current::enter_for(pool, Participant::NONE, context.held);
     local::with(|local| local.running.set(&running));
     let leave = || local::with(|local| local.running.set(outer));
     // SAFETY: the caller vouches for it. It does not unwind.
-    in_mode(flush, || unsafe { Head::run(half, cell, leave) });
+    let run = || in_mode(flush, || unsafe { Head::run(half, cell, leave) });
+    // SAFETY: the frame that made the half waits for the outcome, after which nothing asks for the chain. A thread that waits
+    // and steals a half is in a part of its chain, because the half descends from its own.
+    unsafe { in_chain(context.chain, run) };
 }

@@ -1,7 +1,7 @@
 //! The work of a region, as its opener defines it and as the threads that join see it.
 
 use super::claims::{Claimer, Counters, Partition};
-use crate::held::HeldValues;
+use crate::context::Context;
 use std::ptr;
 
 /// The work of the participants of a region. It lives in the frame of the thread that opens the region.
@@ -22,8 +22,8 @@ pub(crate) struct ErasedBody {
     pub(super) participants: u32,
     /// Whether participants flush denormal numbers.
     pub(super) flush: bool,
-    /// The values that the opener holds while it waits for the participants.
-    pub(super) held: HeldValues,
+    /// The context of the opener, which waits for the participants.
+    pub(super) context: Context,
 }
 
 // SAFETY: `body` points to a `RegionBody`, which is `Sync`.
@@ -37,7 +37,7 @@ impl ErasedBody {
         partition: Partition,
         participants: usize,
         flush: bool,
-        held: HeldValues,
+        context: Context,
     ) -> Self {
         unsafe fn participate<B: RegionBody>(body: *const (), claimer: Claimer<'_>) {
             // SAFETY: `new` made the pointer from a `&B`; the caller vouches that the region is still open.
@@ -49,7 +49,7 @@ impl ErasedBody {
             partition,
             participants: participants as u32,
             flush,
-            held,
+            context,
         }
     }
 

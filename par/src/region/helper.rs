@@ -2,6 +2,7 @@
 
 use super::{flushed, slots::RegionSlot};
 use crate::{
+    context::in_chain,
     current::{self, Participant},
     thread_pool::state::PoolState,
 };
@@ -15,9 +16,11 @@ pub(crate) fn help(pool: &PoolState) -> bool {
     pool.sleep.end_search(|| unclaimed() || pool.has_work_outside(1 << index));
     let count = body.participants;
     let place = Participant { index: count - joined.ticket() as u32, count };
-    let entered = current::enter_for(pool, place, body.held);
+    let entered = current::enter_for(pool, place, body.context.held);
     // SAFETY: `joined` counts this thread as inside the region.
-    flushed(body.flush, || unsafe { body.participate(counters, current::own_block(pool)) });
+    let work = || flushed(body.flush, || unsafe { body.participate(counters, current::own_block(pool)) });
+    // SAFETY: the opener waits until this thread has left. A worker that looks for work is in no chain.
+    unsafe { in_chain(body.context.chain, work) };
     // All units are claimed, so no other worker needs to join.
     slot.shut();
     pool.regions.hide(index);

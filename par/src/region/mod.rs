@@ -23,9 +23,9 @@ pub(crate) mod slots;
 pub(crate) use body::RegionBody;
 
 use crate::{
+    context::Context,
     current::{self, Entered, Participant, own_block},
     denormals::{control::is_flushing, flush_denormals},
-    held::{HeldValues, held_values},
     jobs::deferred::RunDeferred,
     thread_pool::state::PoolState,
 };
@@ -91,9 +91,9 @@ struct Opening<'r, B> {
     body: &'r B,
     participants: usize,
     flush: bool,
-    /// The values that the opener held when it began. Those that it takes inside (its scratch, for example) it gives back before
-    /// it waits.
-    held: HeldValues,
+    /// The context of the opener when it began. Values that it takes inside (its scratch, for example) it gives back before it
+    /// waits.
+    context: Context,
     _entered: Entered<'r>,
     _deferred: RunDeferred,
 }
@@ -109,7 +109,7 @@ impl<'r, B: RegionBody> Opening<'r, B> {
             body,
             participants,
             flush: plan.flush || is_flushing(),
-            held: held_values(),
+            context: Context::capture(),
             _entered: current::enter(pool, opener),
             _deferred: deferred,
         }
@@ -121,7 +121,7 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         let counters = claimed.counters();
         counters.lay_out(&partition);
         claimed.open(
-            ErasedBody::new(self.body, partition, self.participants, self.flush, self.held),
+            ErasedBody::new(self.body, partition, self.participants, self.flush, self.context),
             self.participants - 1,
         );
         self.claimed.set(claimed).ok()?;

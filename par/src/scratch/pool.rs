@@ -1,6 +1,6 @@
 //! A bounded pool of values.
 
-use crate::held::{self, Holding};
+use crate::context::{Holding, is_holding};
 use parking_lot::{Condvar, Mutex};
 use std::{
     fmt, mem,
@@ -71,7 +71,7 @@ impl<T, F: Fn() -> T> Pool<T, F> {
                 drop(state);
                 return self.lend_new();
             }
-            if held::is_holding() {
+            if is_holding() {
                 drop(state);
                 return self.lend((self.make)(), true);
             }

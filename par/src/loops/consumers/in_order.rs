@@ -12,7 +12,7 @@
 
 use crate::{
     Panic, Schedule,
-    held::{HeldValues, held_values},
+    context::{HeldValues, held_values},
     loops::{
         Loop, LoopError, Producer,
         producer::{AtItem, Batch, Consumer},

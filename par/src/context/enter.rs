@@ -1,0 +1,73 @@
+//! How a thread gets into a chain, for the time of a call.
+//!
+//! The pending halves of the thread must know which chain they were made in: another thread may steal one while this thread is
+//! further inside. So every change of the chain leaves a divider in the thread's list of halves, and a join need not read the
+//! chain.
+
+use super::chain::{Chain, Entry, Key, Link, new_keys};
+use crate::join::local;
+
+/// Calls `f` inside of what `key` stands for.
+#[inline]
+pub(crate) fn inside<R>(key: Key, f: impl FnOnce() -> R) -> R {
+    let link = Link { entry: Entry::One(key), outer: Chain::current() };
+    set(Chain::of(&link), f)
+}
+
+/// Calls `f` inside of what the keys stand for. They are kept until `f` has returned.
+#[cold]
+pub(super) fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
+    let outer = Chain::current();
+    if outer.is_empty() {
+        let link = Link { entry: Entry::Copied(keys), outer };
+        return set(Chain::of(&link), f);
+    }
+    // A chain without duplicates is as short as the number of different things that a thread is inside of.
+    let new: Vec<Key> = keys.iter().copied().filter(|&key| !super::is_inside(key)).collect();
+    if new.is_empty() {
+        return f();
+    }
+    let link = Link { entry: Entry::Copied(&*new), outer };
+    set(Chain::of(&link), f)
+}
+
+/// Calls `f` in `chain` and not in the chain that the calling thread is in: `chain` is a continuation of that one, or that
+/// one is empty.
+///
+/// # Safety
+/// The chain must be valid until `f` has done all that it does inside of it.
+#[inline]
+pub(crate) unsafe fn in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
+    if chain.is_same(Chain::current()) { f() } else { set(chain, f) }
+}
+
+/// Calls `f` in `chain` and also in the chain that the calling thread is in.
+///
+/// # Safety
+/// The chain must be valid until `f` has returned.
+#[inline]
+pub(crate) unsafe fn also_in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
+    let current = Chain::current();
+    if chain.is_empty() || chain.is_same(current) {
+        f()
+    } else if current.is_empty() {
+        set(chain, f)
+    } else {
+        // SAFETY: the caller says so.
+        also_inside(&unsafe { new_keys(chain) }, f)
+    }
+}
+
+/// Calls `f` in `chain`, which is valid at least until `f` has done all that it does inside of it.
+pub(super) fn set<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
+    /// Restores the former chain.
+    struct Before(Chain);
+    impl Drop for Before {
+        #[inline]
+        fn drop(&mut self) {
+            self.0.replace_current();
+        }
+    }
+    let _before = Before(chain.replace_current());
+    local::in_chain(chain, f)
+}

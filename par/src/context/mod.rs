@@ -1,0 +1,49 @@
+//! What the calling thread is inside of, as far as it matters to the code that runs there: values of bounded pools that it
+//! holds, critical sections, and the program's own [marks](Mark).
+//!
+//! A thread that waits for other threads is inside of these things together with them: while it waits, they cannot be left. So
+//! the context goes wherever the work goes. Whatever hands work to other threads captures the context of the calling thread,
+//! and the thread that does the work is in that context meanwhile.
+//!
+//! | work | captured | held values | critical sections | marks |
+//! |---|---|---|---|---|
+//! | region (loop, stream, team) | when it is opened | yes | yes | yes |
+//! | half of a join | where the join is made | yes | yes | yes |
+//! | job of a scope | when the scope is opened, and when the job is spawned | those of the opener | yes | yes |
+//! | spawned job | when it is spawned | no | yes | yes |
+//! | submitted job, job of a lane | when it is submitted | no | no | yes |
+//!
+//! A job that no thread waits for has the same context as one that is joined, because whether a thread will join it is not
+//! known when it begins. A job that is submitted cannot be joined, so critical sections do not matter there.
+//!
+//! ```text
+//! held.rs   the number of held values: a count, which is copied
+//! chain.rs  sections and marks: links in the stack frames of the threads that are inside
+//! enter.rs  how a thread gets into a context
+//! marks.rs  the marks of the program, and the copy that a job keeps
+//! ```
+
+mod chain;
+mod enter;
+mod held;
+mod marks;
+
+pub(crate) use chain::{Chain, Key, is_inside};
+pub(crate) use enter::{also_in_chain, in_chain, inside};
+pub(crate) use held::{HeldValues, Holding, HoldingFor, held_values, hold_for, is_holding};
+pub use marks::{Mark, Marks, outside_of_marks};
+
+/// The context of a thread that waits for the work it hands over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context {
+    pub(crate) held: HeldValues,
+    pub(crate) chain: Chain,
+}
+
+impl Context {
+    /// The context of the calling thread.
+    #[inline]
+    pub(crate) fn capture() -> Self {
+        Self { held: held_values(), chain: Chain::current() }
+    }
+}
