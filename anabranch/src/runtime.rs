@@ -26,7 +26,7 @@ use std::{
     panic::Location,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 /// The data-flow runtime: see the [crate](crate) documentation.
@@ -155,26 +155,25 @@ impl Runtime {
     /// The calling thread runs host tasks that it waits for on its own stack. So a `RefCell` or a lock that it has borrowed, also
     /// in a thread-local, is borrowed inside these tasks, too. [`Builder::help_while_waiting`](crate::Builder::help_while_waiting)
     /// turns this off for a runtime, and [`blocking`](crate::interface::TaskBuilder::blocking) for one task. If no task is in
-    /// flight, this function costs three loads.
+    /// flight, this function costs four loads.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation, except those of tasks in
     /// [groups](crate::TaskGroup). [`Error::WaitInsideTask`].
     pub fn wait(&self) -> Result<(), Error> {
+        const CALL: &str = "Runtime::wait";
+        self.core.check_outside(CALL)?;
         if !self.core.is_idle() {
-            self.wait_busy()?;
+            self.wait_busy(CALL);
         }
         self.core.report(None)
     }
 
     #[cold]
-    fn wait_busy(&self) -> Result<(), Error> {
-        const CALL: &str = "Runtime::wait";
-        self.core.check_outside(CALL)?;
+    fn wait_busy(&self, call: &'static str) {
         self.core.count_wait();
-        self.core.wait_for(&self.core.latch(), CALL);
+        self.core.wait_for(&self.core.latch(), call);
         self.core.forget_completed();
-        Ok(())
     }
 
     /// Reports the failures since the last synchronisation, without waiting, for long loops that end when a task has failed. If
@@ -270,9 +269,9 @@ impl Idle {
     /// # Errors
     /// See [`Runtime::wait`] and [`TaskGroup::wait`](crate::TaskGroup::wait).
     pub fn wait(self) -> Result<(), Error> {
+        const CALL: &str = "Idle::wait";
+        self.core.check_outside(CALL)?;
         if let Some(latch) = &self.latch {
-            const CALL: &str = "Idle::wait";
-            self.core.check_outside(CALL)?;
             match &self.group {
                 None => self.core.wait_for(latch, CALL),
                 Some(group) => self.core.wait_for_group(group, latch, CALL),
@@ -290,12 +289,12 @@ impl Future for Idle {
     type Output = Result<(), Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let latch = self.latch.as_ref();
-        match latch.map_or(Poll::Ready(()), |latch| self.core.poll(&latch.event, context)) {
-            Poll::Ready(()) => Poll::Ready(self.report()),
-            Poll::Pending => {
-                self.core.check_outside("Idle::poll").map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending)
-            }
+        if let Err(error) = self.core.check_outside("Idle::poll") {
+            return Poll::Ready(Err(error));
         }
+        if let Some(latch) = &self.latch {
+            ready!(self.core.poll(&latch.event, context));
+        }
+        Poll::Ready(self.report())
     }
 }

@@ -69,8 +69,14 @@ pub enum Error {
     },
 
     /// A task waits for its own runtime, and so for itself.
+    ///
+    /// All work that a task begins counts as inside it, on whatever thread, also when the task does not wait for that work or
+    /// has ended: items of its loops, closures of its joins, its spawned jobs, tasks that it submits to other runtimes. So do
+    /// wakers that the runtime calls. A thread that the program starts by itself is outside; a task must not wait for such a
+    /// thread that waits for the runtime.
     #[error(
-        "{call} was called inside a task of the same runtime, which would wait for itself: call it outside tasks"
+        "{call} was called inside a task of the same runtime, or in work that such a task has begun, and would wait for itself: \
+         call it outside tasks"
     )]
     WaitInsideTask {
         /// The function that was called.

@@ -1,15 +1,11 @@
 //! The compute threads of a runtime, as kernels use them.
 
-use super::{
-    current_task::{CurrentTask, RuntimeId},
-    draw::Draw,
-};
+use super::draw::Draw;
 use anabranch_par::{IntoParallel, LoopError, Schedule, Split, ThreadPool};
 use std::{any::Any, convert::Infallible, sync::Arc};
 
 /// The compute threads: a pool, or in a seeded runtime the calling thread and the order of the chunks.
 pub(crate) struct Compute {
-    runtime: RuntimeId,
     pool: ThreadPool,
     threads: usize,
     /// Shuffles the chunks of kernels in a seeded runtime.
@@ -24,14 +20,8 @@ pub(crate) struct ChunkPanic {
 }
 
 impl Compute {
-    pub(super) fn new(
-        runtime: RuntimeId,
-        pool: ThreadPool,
-        threads: usize,
-        draw: Option<Arc<Draw>>,
-        checked: bool,
-    ) -> Self {
-        Self { runtime, pool, threads, draw, checked }
+    pub(super) fn new(pool: ThreadPool, threads: usize, draw: Option<Arc<Draw>>, checked: bool) -> Self {
+        Self { pool, threads, draw, checked }
     }
 
     pub(super) fn pool(&self) -> &ThreadPool {
@@ -65,7 +55,6 @@ impl Compute {
             .threads(self.threads)
             .flush_denormals(flush_denormals)
             .try_for_each(|item| {
-                let _current = CurrentTask::enter(self.runtime);
                 kernel(chunk_of(item));
                 Ok::<(), Infallible>(())
             });

@@ -5,7 +5,7 @@
 
 use super::{
     conflicts::Conflicts,
-    current_task::{CurrentTask, RuntimeId},
+    current_task::RuntimeId,
     executor::{Executor, Threads},
     graphs::Graphs,
     group::Group,
@@ -31,6 +31,7 @@ use std::{
 
 pub(crate) struct Core {
     this: Weak<Self>,
+    id: RuntimeId,
     pub(super) executor: Executor,
     pub(super) in_flight: InFlight,
     /// On its own cache lines, because workers read the neighbouring fields.
@@ -59,9 +60,11 @@ impl Core {
         let record = &settings.record;
         let recorder = record.is_recording().then(|| Arc::new(Recorder::new(record.clone())));
         let state = State { graphs: Graphs::new(recorder.clone()), ..State::default() };
+        let id = RuntimeId::new();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: Weak::clone(this),
-            executor: Executor::new(RuntimeId::of(this.as_ptr()), Weak::<Self>::clone(this), threads),
+            id,
+            executor: Executor::new(id, Weak::<Self>::clone(this), threads),
             in_flight: InFlight::new(settings.max_in_flight),
             state: CachePadded::new(Mutex::new(state)),
             conflicts: Conflicts::default(),
@@ -84,7 +87,7 @@ impl Core {
     }
 
     pub(super) fn id(&self) -> RuntimeId {
-        RuntimeId::of(self)
+        self.id
     }
 
     /// The number of compute threads.
@@ -105,7 +108,7 @@ impl Core {
     /// The recorder, if there is one, with everything that was submitted so far. Inside a task it may lack the latest.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         let recorder = self.recorder.as_deref()?;
-        if !CurrentTask::is_of(self.id()) {
+        if !self.id.is_inside_task() {
             recorder.catch_up();
         }
         Some(recorder)
@@ -116,7 +119,7 @@ impl Core {
     #[inline]
     pub(super) fn apply_recorded(&self) {
         if let Some(recorder) = &self.recorder
-            && !CurrentTask::is_of(self.id())
+            && !self.id.is_inside_task()
         {
             recorder.apply();
         }
@@ -162,9 +165,10 @@ impl Core {
         group.map_or(&self.failures, |group| &group.failures)
     }
 
-    /// An error if the calling thread runs a task of this runtime: waiting there would be waiting for itself.
+    /// An error if the calling thread works inside a task of this runtime: waiting there would be waiting for itself.
+    #[inline]
     pub(crate) fn check_outside(&self, call: &'static str) -> Result<(), Error> {
-        if CurrentTask::is_of(self.id()) { Err(Error::WaitInsideTask { call }) } else { Ok(()) }
+        if self.id.is_inside_task() { Err(Error::WaitInsideTask { call }) } else { Ok(()) }
     }
 }
 

@@ -1,57 +1,43 @@
-//! The runtimes whose tasks the current thread is running. Waiting for one of them there would be waiting for itself.
+//! The runtimes inside whose tasks the current thread works. Waiting for one of them there would be waiting for itself.
+//!
+//! A runtime sets its [`Mark`] while a thread runs one of its tasks or wakers. The mark goes with all work that the task
+//! begins, on whatever threads: loops, joins, scopes, spawned jobs, tasks of other runtimes. Work that goes on when the task
+//! has ended counts as inside, too: whether the task has ended is a question of the schedule, and answers must not depend on it.
+//! Only a thread that the program starts by itself is outside.
 
-use std::cell::{Cell, RefCell};
+use anabranch_par::{Mark, Marks};
 
-/// Identifies a runtime by its address, also after the runtime is gone.
+/// Identifies a runtime, also after the runtime is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RuntimeId(usize);
+pub(crate) struct RuntimeId(Mark);
 
 impl RuntimeId {
-    /// Not the id of any runtime.
-    const NONE: Self = Self(0);
-
-    pub(super) fn of<T>(runtime: *const T) -> Self {
-        Self(runtime.addr())
-    }
-}
-
-thread_local! {
-    /// The runtime of the innermost task that this thread runs.
-    static INNERMOST: Cell<RuntimeId> = const { Cell::new(RuntimeId::NONE) };
-    /// Other runtimes, of the tasks around that one.
-    static OUTER: RefCell<Vec<RuntimeId>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Marks this thread as running a task of a runtime, until it is dropped.
-pub(super) struct CurrentTask {
-    before: RuntimeId,
-    /// Whether `before` is another runtime.
-    nested: bool,
-}
-
-impl CurrentTask {
-    pub(super) fn enter(runtime: RuntimeId) -> Self {
-        let before = INNERMOST.replace(runtime);
-        let nested = before != RuntimeId::NONE && before != runtime;
-        if nested {
-            OUTER.with_borrow_mut(|outer| outer.push(before));
-        }
-        Self { before, nested }
+    pub(super) fn new() -> Self {
+        Self(Mark::new())
     }
 
-    /// Whether this thread is running a task of `runtime`, perhaps around a task of another runtime.
-    pub(super) fn is_of(runtime: RuntimeId) -> bool {
-        let innermost = INNERMOST.get();
-        innermost == runtime
-            || innermost != RuntimeId::NONE && OUTER.with_borrow(|outer| outer.contains(&runtime))
+    /// Calls `f`, in which the calling thread counts as inside a task of the runtime.
+    #[inline]
+    pub(super) fn inside_task<R>(self, f: impl FnOnce() -> R) -> R {
+        self.0.enter(f)
     }
-}
 
-impl Drop for CurrentTask {
-    fn drop(&mut self) {
-        if self.nested {
-            OUTER.with_borrow_mut(Vec::pop);
-        }
-        INNERMOST.set(self.before);
+    /// Whether the calling thread works inside a task of the runtime.
+    #[inline]
+    pub(super) fn is_inside_task(self) -> bool {
+        self.0.is_set()
+    }
+
+    /// The marks of other runtimes around a task that the calling thread submits to this one.
+    #[inline]
+    pub(super) fn other_marks(self) -> Marks {
+        Marks::current_without(self.0)
+    }
+
+    /// Whether the calling thread is inside of nothing that a task of this runtime with these other marks is not inside of. Only
+    /// then may the thread run the task while it waits: otherwise the task would get other answers than on another thread.
+    #[inline]
+    pub(super) fn may_help(self, other_marks: &Marks) -> bool {
+        other_marks.contain_current_except(self.0)
     }
 }

@@ -14,7 +14,7 @@ use super::{
     seeded::Seeded,
 };
 use crate::{error::Error, settings::Settings};
-use anabranch_par::{Lanes, PoolError, ThreadPool};
+use anabranch_par::{Lanes, PoolError, ThreadPool, outside_of_marks};
 use std::{
     any::Any,
     sync::{Arc, Weak},
@@ -90,7 +90,7 @@ impl Executor {
                 (Mode::Seeded(Seeded::new(id, runtime, Arc::clone(&draw))), Some(draw))
             }
         };
-        Self { compute: Compute::new(id, pool, threads, draw, checked), mode, helps }
+        Self { compute: Compute::new(pool, threads, draw, checked), mode, helps }
     }
 
     /// The threads that kernels run on.
@@ -102,10 +102,11 @@ impl Executor {
     pub(super) fn enqueue(&self, node: Node) {
         match &self.mode {
             Mode::Seeded(seeded) => seeded.push(node),
-            Mode::Threaded(lanes) => match node.place {
+            // A node has its own marks. Those of the thread that happens to queue it are not the task's.
+            Mode::Threaded(lanes) => outside_of_marks(|| match node.place {
                 Place::Host | Place::Blocking => lanes.submit(node.into_job()),
                 Place::Compute | Place::Inline => self.compute.pool().submit(node.into_job()),
-            },
+            }),
         }
     }
 
@@ -160,12 +161,13 @@ impl Executor {
         match node.place {
             Place::Inline => true,
             Place::Blocking => false,
-            Place::Compute | Place::Host => self.helps,
+            Place::Compute | Place::Host => self.helps && node.may_help(),
         }
     }
 
     /// Runs a queued host task on the calling thread, if the caller waits for it. Returns whether any task was run. If the first
-    /// task in the queue is another one, or declared as blocking, `helps` becomes `false`: the caller must not be delayed by it.
+    /// task in the queue is another one, declared as blocking, or not begun where the caller is, `helps` becomes `false`: the
+    /// caller must not be delayed by it.
     pub(super) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
         let lanes = match &self.mode {
             Mode::Seeded(seeded) => return seeded.step(),
@@ -179,7 +181,7 @@ impl Executor {
         let node = Node::from_job(task);
         if !waits_for(&node) || !self.may_help(&node) {
             *helps = false;
-            lanes.submit(node.into_job());
+            self.enqueue(node);
             return false;
         }
         if node.claim() {

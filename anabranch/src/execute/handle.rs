@@ -1,6 +1,6 @@
 //! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
 
-use super::{core::Core, current_task::CurrentTask, latch::Latch, node::Node, status::Status};
+use super::{core::Core, latch::Latch, node::Node, status::Status};
 use crate::error::Error;
 use std::{
     fmt,
@@ -86,7 +86,7 @@ impl TaskHandle {
 
     /// Also for a task that is done: whether a wait is an error must not depend on the schedule.
     fn check_outside(&self, call: &'static str) -> Result<(), Error> {
-        if CurrentTask::is_of(self.node.runtime_id()) {
+        if self.node.runtime.is_inside_task() {
             return Err(Error::WaitInsideTask { call });
         }
         Ok(())

@@ -9,6 +9,7 @@
 
 use super::{
     compute::Compute,
+    current_task::RuntimeId,
     event::Event,
     node::{Body, Head, Needs, Node, Successor},
     place::Place,
@@ -55,7 +56,10 @@ fn label() -> TaskLabel {
 
 fn node(id: u64) -> Node {
     // The models never ask a node for its runtime.
-    Node::new(Head::with_core(TaskId(id), label(), Place::Compute, NonNull::dangling()), NoBody)
+    Node::new(
+        Head::with_core(TaskId(id), label(), Place::Compute, NonNull::dangling(), RuntimeId::new()),
+        NoBody,
+    )
 }
 
 /// A node that depends on nothing and is claimed by its runner.

@@ -38,7 +38,7 @@
 //!
 //! | field | read by | written by |
 //! |---|---|---|
-//! | `id`, `label`, `place`, `group`, `contention`, `priority`, `observes` | all threads | the submitter, before the node is shared |
+//! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `priority`, `observes` | all threads | the submitter, before the node is shared |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
 //! | `links.successors` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
 //! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
@@ -67,7 +67,7 @@ use crate::{
     },
 };
 use anabranch_graph::{Effect, TaskId};
-use anabranch_par::Job;
+use anabranch_par::{Job, Marks};
 use smallvec::SmallVec;
 use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
 
@@ -266,6 +266,10 @@ pub(crate) struct Head {
     pub(super) contention: Option<Box<[Effect]>>,
     /// The priority among tasks that may conflict.
     pub(super) priority: i32,
+    /// The id of the runtime, which may be gone once the task is done.
+    pub(super) runtime: RuntimeId,
+    /// The marks of other runtimes around the submission: the task counts as inside their tasks.
+    pub(super) marks: Marks,
 }
 
 /// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
@@ -279,11 +283,17 @@ unsafe impl Sync for Head {}
 impl Head {
     #[inline]
     pub(super) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
-        Self::with_core(id, label, place, NonNull::from_ref(&**core))
+        Self::with_core(id, label, place, NonNull::from_ref(&**core), core.id())
     }
 
     #[inline]
-    pub(super) fn with_core(id: TaskId, label: TaskLabel, place: Place, core: NonNull<Core>) -> Self {
+    pub(super) fn with_core(
+        id: TaskId,
+        label: TaskLabel,
+        place: Place,
+        core: NonNull<Core>,
+        runtime: RuntimeId,
+    ) -> Self {
         Self {
             id,
             label,
@@ -291,6 +301,8 @@ impl Head {
             observes: false,
             contention: None,
             priority: 0,
+            runtime,
+            marks: runtime.other_marks(),
             state: AtomicU8::new(0),
             pending: AtomicU32::new(SUBMITTING),
             core,
@@ -309,9 +321,10 @@ impl Head {
         unsafe { self.core.as_ref() }
     }
 
-    /// The id of the task's runtime, which may be gone.
-    pub(super) fn runtime_id(&self) -> RuntimeId {
-        RuntimeId::of(self.core.as_ptr())
+    /// Whether the calling thread may run the task while it waits: see [`RuntimeId::may_help`].
+    #[inline]
+    pub(super) fn may_help(&self) -> bool {
+        self.runtime.may_help(&self.marks)
     }
 
     /// The task's runtime, unless the task is done.

@@ -2,11 +2,11 @@
 
 use super::{
     core::Core,
-    current_task::CurrentTask,
     group::Waiting,
     latch::Latch,
     node::{Callback, Node, Successor},
     place::{Place, Runner},
+    shutdown::LastReference,
 };
 use crate::{
     error::{Cause, Failure},
@@ -55,7 +55,10 @@ impl Node {
 
     /// Runs or skips the body, and keeps the failure if there is one.
     fn execute(&self, core: &Core) {
-        let _current = CurrentTask::enter(core.id());
+        self.marks.enter(|| self.runtime.inside_task(|| self.execute_here(core)));
+    }
+
+    fn execute_here(&self, core: &Core) {
         // A subscriber of spans is the program's code, too, and may panic.
         let run = || {
             let _span = task_span(&self.label);
@@ -125,12 +128,13 @@ impl Node {
             }
         }
         // Not under a lock: errors are the program's own, and so are their destructors.
-        drop(replaced);
+        if !replaced.is_empty() {
+            self.runtime.inside_task(|| drop(replaced));
+        }
         let mut waited = Waiting::default();
         if let Some(group) = &self.group {
             // A group that the program has dropped prints its failures, whose messages are the program's code.
-            let _current = CurrentTask::enter(core.id());
-            group.complete(&mut waited);
+            self.runtime.inside_task(|| group.complete(&mut waited));
         }
         latches.extend(waited.latches);
         if !waited.callbacks.is_empty() {
@@ -145,18 +149,21 @@ impl Node {
         }
         // After this the task must not use the runtime, which may be gone if no other task is in flight.
         let last_reference = core.complete_task();
-        // Last: a thread that waits for the latch must find the task counted as completed.
-        latches.iter().for_each(|latch| latch.release());
-        drop(last_reference);
+        // After that: a thread that waits for the latch must find the task counted as completed.
+        if !latches.is_empty() {
+            // A waker that waits for the runtime, or is held back by it, would hold up a thread of the runtime.
+            self.runtime.inside_task(|| latches.into_iter().for_each(|latch| latch.release()));
+        }
+        last_reference.into_iter().for_each(LastReference::shut_down);
         next
     }
 
     /// Calls a function that the program has given for the end of this task.
     #[cold]
     fn call(&self, callback: Callback, core: &Core) {
-        let _current = CurrentTask::enter(core.id());
         let call = || core.executor.compute().pool().install(|| callback(self));
-        if let Err(payload) = keep_denormals(|| catch_unwind(AssertUnwindSafe(call))) {
+        let outcome = || keep_denormals(|| catch_unwind(AssertUnwindSafe(call)));
+        if let Err(payload) = self.runtime.inside_task(outcome) {
             let cause = Cause::from_callback(payload);
             core.failures_of(self.group.as_deref()).add(&Arc::new(Failure::new(
                 self.id,

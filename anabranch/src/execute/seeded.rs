@@ -5,13 +5,7 @@
 //! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
 //! runs the tasks that can start, the [caretaker](super::caretaker) has them run.
 
-use super::{
-    caretaker,
-    current_task::{CurrentTask, RuntimeId},
-    draw::Draw,
-    node::Node,
-    place::Runner,
-};
+use super::{caretaker, current_task::RuntimeId, draw::Draw, node::Node, place::Runner};
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -68,15 +62,14 @@ impl Seeded {
         }
         for waker in wakers {
             // The program's code, which counts as inside a task, and may panic.
-            let _current = CurrentTask::enter(self.id);
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+            self.id.inside_task(|| _ = catch_unwind(AssertUnwindSafe(|| waker.wake())));
         }
     }
 
     /// Runs one of the tasks that can start. Returns `false` if there is none, or if this thread is inside a task: tasks run
     /// one after the other, not inside each other.
     pub(super) fn step(&self) -> bool {
-        if CurrentTask::is_of(self.id) {
+        if self.id.is_inside_task() {
             return false;
         }
         let node = {
@@ -112,7 +105,7 @@ impl Seeded {
         let waker = waker.clone();
         let _same: Vec<Waker>;
         let mut state = self.state.lock();
-        if !state.ready.is_empty() && !CurrentTask::is_of(self.id) {
+        if !state.ready.is_empty() && !self.id.is_inside_task() {
             return false;
         }
         _same = state.wakers.extract_if(.., |other| other.will_wake(&waker)).collect();

@@ -6,12 +6,14 @@
 //!
 //! 1. [`Running::drop`] finds that its thread runs a task of this runtime. It stores an `Arc` of the runtime in `DeferredShutdown::core`
 //!    and then sets `DeferredShutdown::is_deferred` ([`Core::shut_down_later`]).
-//! 2. Every task that ends counts itself as completed and then looks at `is_deferred` ([`Core::complete_task`]). Both the
-//!    counter and the flag are SeqCst: at least the last task to complete sees the flag, because the task in which the
-//!    runtime was dropped had not completed when the flag was set.
-//! 3. A task that sees the flag and finds no task in flight takes the `Arc`. The mutex makes sure that only one does.
-//! 4. That thread releases the latches of its task first, and only then drops the [`LastReference`], which writes the recorded
-//!    graphs and ends the threads. A thread of the pool may thus end its own pool; the pool allows that.
+//! 2. Every task that ends counts itself as completed and then looks at `is_deferred` ([`Core::complete_task`]). The thread that
+//!    has set `is_deferred` then looks at the count: work that a task has begun counts as inside the task, and may drop the
+//!    runtime when no task is in flight any more. The counter and the flag are SeqCst. So either the last task to complete sees
+//!    the flag, or the thread that drops the runtime sees no task in flight, or both.
+//! 3. A thread that sees the flag and no task in flight takes the `Arc`. The mutex makes sure that only one does.
+//! 4. That thread writes the recorded graphs. If it has completed a task, it has released the latches of the task first. It may be
+//!    in the middle of work on the runtime's own threads (in a waker, or in a loop), so it must not wait for them. A thread that
+//!    is started for it ends them ([`LastReference::shut_down`]).
 //!
 //! The runtime is not freed before that, so every [node](super::node) may use its pointer to the runtime until it has
 //! counted itself as completed, and not later.
@@ -21,7 +23,7 @@
 //! | running | `None` | `false` | |
 //! | being dropped inside a task | `Some` | `false` | the thread that drops the runtime |
 //! | dropped inside a task | `Some` | `true` | the same thread |
-//! | shutting down | `None` | `true` | the thread whose task completed last |
+//! | shutting down | `None` | `true` | the thread that took the `Arc` |
 //!
 //! A task that is submitted after the drop, by another handle inside the same task, is in flight like any other and is waited
 //! for. The tests are in `anabranch/tests/barriers.rs` and `handles.rs`.
@@ -33,7 +35,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::SeqCst},
 };
 
-/// The reference that a runtime which was dropped inside its own task leaves for its last task.
+/// The reference that a runtime which was dropped inside its own task leaves for its last task, or for itself.
 #[derive(Default)]
 pub(super) struct DeferredShutdown {
     core: Mutex<Option<Arc<Core>>>,
@@ -81,24 +83,35 @@ impl Drop for Running {
 impl Core {
     /// Writes the recorded graphs and ends the threads. No task may be in flight.
     fn shut_down(&self) {
+        self.finish_recording();
+        self.executor.stop();
+    }
+
+    fn finish_recording(&self) {
         if let Some(recorder) = self.recorder() {
             recorder.finish();
         }
-        self.executor.stop();
     }
 
     /// Leaves the shutdown to the task that completes last: the runtime was dropped inside one of its own tasks.
     fn shut_down_later(self: &Arc<Self>) {
         *self.shutdown.core.lock() = Some(Arc::clone(self));
         self.shutdown.is_deferred.store(true, SeqCst);
+        self.last_reference().into_iter().for_each(LastReference::shut_down);
     }
 
     /// Counts a completed task. Returns the runtime if it was dropped inside a task and this was its last task; the caller
-    /// drops it.
+    /// shuts it down.
     pub(super) fn complete_task(&self) -> Option<LastReference> {
         self.in_flight.complete();
-        // SeqCst, as in `shut_down_later`: either this thread sees the flag, or another task is still in flight.
-        if !self.shutdown.is_deferred.load(SeqCst) || !self.in_flight.is_idle() {
+        // SeqCst: see the module documentation.
+        if self.shutdown.is_deferred.load(SeqCst) { self.last_reference() } else { None }
+    }
+
+    /// The runtime, which was dropped inside a task, if no task is in flight: for the first thread that asks.
+    #[cold]
+    fn last_reference(&self) -> Option<LastReference> {
+        if self.in_flight.count() > 0 {
             return None;
         }
         self.shutdown.core.lock().take().map(LastReference)
@@ -108,9 +121,16 @@ impl Core {
 /// The last reference to a runtime that was dropped inside one of its own tasks.
 pub(super) struct LastReference(Arc<Core>);
 
-impl Drop for LastReference {
-    fn drop(&mut self) {
-        // Before the memory is freed: the threads may still look at it.
-        self.0.shut_down();
+impl LastReference {
+    /// Writes the recorded graphs, and has the threads ended by another thread.
+    pub(super) fn shut_down(self) {
+        let Self(core) = self;
+        core.finish_recording();
+        let other = Arc::clone(&core);
+        let end = move || other.executor.stop();
+        if std::thread::Builder::new().name("anabranch-shutdown".into()).spawn(end).is_err() {
+            // The system has no thread left, and this one must not wait. The threads of the runtime sleep until the process ends.
+            std::mem::forget(core);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The status of a task or group, and functions that are called with the last status.
 
 use super::{
-    current_task::CurrentTask,
     group::Group,
     group_handle::GroupHandle,
     node::{Callback, Head, Node},
@@ -56,8 +55,7 @@ impl Node {
     pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
         let callback: Callback = Box::new(move |head| callback(head.last_status()));
         if let Err(callback) = self.add_callback(callback) {
-            let _current = CurrentTask::enter(self.runtime_id());
-            callback(self);
+            self.runtime.inside_task(|| callback(self));
         }
     }
 }
@@ -79,8 +77,7 @@ impl GroupHandle {
     pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
         let group = Arc::clone(self);
         if let Err(callback) = self.add_callback(Box::new(move || callback(group.status()))) {
-            let _current = CurrentTask::enter(self.core().id());
-            callback();
+            self.core().id().inside_task(callback);
         }
     }
 }

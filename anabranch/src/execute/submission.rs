@@ -3,7 +3,6 @@
 use super::{
     compute::Compute,
     core::{Core, State},
-    current_task::CurrentTask,
     group::Group,
     node::{Body, Head, Needs, Node},
     place::Place,
@@ -153,7 +152,7 @@ impl Core {
     /// blocks a task that submits tasks: it may be one of those in flight.
     #[inline]
     fn wait_for_room(&self) {
-        if self.in_flight.is_full() && !CurrentTask::is_of(self.id()) {
+        if self.in_flight.is_full() && !self.id().is_inside_task() {
             if self.executor.run_while(|| self.in_flight.is_full()) {
                 return;
             }

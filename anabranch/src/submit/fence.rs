@@ -135,13 +135,10 @@ impl<R> Future for Fence<R> {
     type Output = Result<R, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.core.poll(&self.state.event, context) {
-            Poll::Ready(()) => Poll::Ready(self.state.take()),
-            Poll::Pending => self
-                .core
-                .check_outside("Fence::poll")
-                .map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending),
+        if let Err(error) = self.core.check_outside("Fence::poll") {
+            return Poll::Ready(Err(error));
         }
+        self.core.poll(&self.state.event, context).map(|()| self.state.take())
     }
 }
 
