@@ -3,7 +3,7 @@
 use super::*;
 use crate::{files::checkpoint, parameters::Parameters, report::progress::Mode};
 use anabranch_store::{FileOptions, Reader, Stamp, SyncLevel};
-use std::path::Path;
+use std::{path::Path, sync::mpsc};
 
 /// A small run.
 fn parameters() -> Parameters {
@@ -135,30 +135,33 @@ fn frames_that_are_stored_already_are_computed_and_not_stored_again() {
 
 #[test]
 fn checkpoints_by_time_are_saved_within_a_frame() {
+    const MINUTE: Duration = Duration::from_secs(60);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
     let p = Parameters { steps_per_frame: 1 << 40, ..parameters() };
-    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
     let saved = checkpoint::path_of(&path);
-    let run = Run {
-        writer: Some(writer(&path, &p, SyncLevel::None, None)),
-        checkpoints: Some(Checkpoints { path: saved.clone(), every: 1, interval: Some(Duration::ZERO) }),
-        ..unstored(Start::initial(p), 2, &progress, &interrupt, &accounts)
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // The first frame is never complete, so this checkpoint lies within it.
-            let began = Instant::now();
-            while !saved.exists() && began.elapsed() < Duration::from_secs(60) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            assert!(saved.exists(), "no checkpoint within a minute");
-            interrupt.request();
-        });
-        let outcome = run.run().unwrap();
-        assert!(outcome.interrupted && outcome.frames == 0 && outcome.steps > 0);
-        assert_eq!(checkpoint::load(&saved).unwrap().unwrap().step, outcome.steps);
+    let interrupt = Interrupt::default();
+    let (request, checkpoints) = (interrupt.clone(), saved.clone());
+    let (send, outcome) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (progress, accounts) = (quiet(), Accounts::default());
+        let run = Run {
+            writer: Some(writer(&path, &p, SyncLevel::None, None)),
+            checkpoints: Some(Checkpoints { path: checkpoints, every: 1, interval: Some(Duration::ZERO) }),
+            ..unstored(Start::initial(p), 2, &progress, &interrupt, &accounts)
+        };
+        send.send(run.run().unwrap())
     });
+    // The first frame is never complete, so this checkpoint lies within it.
+    let began = Instant::now();
+    while !saved.exists() {
+        assert!(began.elapsed() < MINUTE, "no checkpoint within a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    request.request();
+    let outcome = outcome.recv_timeout(MINUTE).expect("the run stops within the frame");
+    assert!(outcome.interrupted && outcome.frames == 0 && outcome.steps > 0);
+    assert_eq!(checkpoint::load(&saved).unwrap().unwrap().step, outcome.steps);
 }
 
 #[test]
