@@ -258,7 +258,6 @@ pub struct Reduction {
 
 /// Where a task calls something that waits: on its own thread, or on the threads that a construct of `par` uses.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "only the threads of tasks know yet that they are inside a task")]
 pub enum Construct {
     Task,
     Loop,
@@ -492,7 +491,14 @@ impl Choices<'_> {
             }
             20 => Step::Nest { children: 1 + self.below(3) },
             21 => Step::InnerWait {
-                construct: Construct::Task,
+                construct: [
+                    Construct::Task,
+                    Construct::Loop,
+                    Construct::LoopInLoop,
+                    Construct::Join,
+                    Construct::Scope,
+                    Construct::Job,
+                ][self.below(6)],
                 call: [Call::Wait, Call::Idle, Call::Fence, Call::Barrier][self.below(4)],
             },
             22..25 => Step::Fence { set: self.capture_set(shapes), wait: self.rare(4) },
