@@ -36,7 +36,7 @@ use std::{borrow::Cow, fmt, panic::Location};
 ///
 /// - *Order.* A group does not change the order of tasks. Dependencies follow from the order in which all tasks of the runtime were
 ///   submitted, in whatever groups they are. Buffers and host objects belong to the runtime, and all groups may use them.
-/// - *Groups in groups.* A [nested](Self::group) group belongs to its parent: whoever waits for the parent waits for the tasks of
+/// - *Groups in groups.* A [nested](Self::group) group belongs to its parent: a wait for the parent waits for the tasks of
 ///   both, and cancelling the parent cancels both. Failures come out at the group whose tasks failed, and nowhere else.
 /// - *Failures that follow.* A task that needs results of a failed task is skipped. If it is in another group, both groups report
 ///   the failed task.

@@ -16,7 +16,7 @@ use std::{
 /// How often the caretaker looks at each runtime. It sleeps while all of them are idle.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// After so many looks at a runtime that stands still, its tasks get a thread. Looks are counted, and not the time: on a machine
+/// A runtime that has stood still for this number of looks gets a thread. Looks are counted, and not the time: on a machine
 /// that is held up, the threads of the program are held up, too.
 const LOOKS: u32 = 100;
 
