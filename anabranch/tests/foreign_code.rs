@@ -126,13 +126,16 @@ fn mappers_of_a_dry_run_may_submit_wait_and_drop_buffers() {
 /// Threads that submit while the mapper of another thread runs leave the command graphs to that thread.
 #[test]
 fn a_slow_mapper_of_a_dry_run_delays_no_other_thread() {
+    /// The calls at the submission: for the whole index space, and for each chunk.
+    const AT_SUBMISSION: usize = 1 + 4;
     ends(|| {
         let rt = Arc::new(Runtime::builder().threads(2).dry_run(2).build().unwrap());
         let u = rt.buffer_from(&[0_u8; 64]).unwrap();
         let submitter = Arc::clone(&rt);
-        let thread = Mutex::new(Some(()));
+        // The task itself asks the mapper first, for its chunks. The dry run asks it last.
+        let calls = AtomicUsize::new(0);
         let waits = mapper(move |chunk: &Chunk<1>, _| {
-            if thread.lock().take().is_some() {
+            if calls.fetch_add(1, Relaxed) == AT_SUBMISSION {
                 let rt = Arc::clone(&submitter);
                 let other = std::thread::spawn(move || {
                     for _ in 0..10 {
@@ -144,9 +147,10 @@ fn a_slow_mapper_of_a_dry_run_delays_no_other_thread() {
             }
             chunk.range
         });
-        rt.task("has a slow mapper").over([64]).update(&u, waits).kernel(|_, (_,)| ()).unwrap();
+        rt.task("has a slow mapper").over([64]).chunks(4).update(&u, waits).kernel(|_, (_,)| ()).unwrap();
         rt.wait().unwrap();
-        assert!(rt.dry_run_summary().unwrap().contains(": 11 tasks,"));
+        let summary = rt.dry_run_summary().unwrap();
+        assert!(summary.contains(": 11 tasks,"), "the mapper was asked by the dry run: {summary}");
     });
 }
 

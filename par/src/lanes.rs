@@ -278,6 +278,10 @@ impl<J: Job + ?Sized + 'static> LanesState<J> {
     /// The next job, if one comes soon. `pause` is how long to wait before looking again.
     fn search(self: &Arc<Self>, pause: &mut Duration) -> Option<LaneJob<J>> {
         if let Some(job) = self.take() {
+            // The thread that woke or started this lane relies on it to find a lane for the next job.
+            if !self.covered.load(Relaxed) && !self.jobs.is_empty() {
+                self.find_lane();
+            }
             return Some(job);
         }
         self.searching.fetch_add(1, SeqCst);
