@@ -35,6 +35,7 @@ mod cancel;
 mod context;
 mod current;
 mod denormals;
+mod enter;
 pub mod foreign;
 mod fork;
 pub mod guide;
@@ -56,11 +57,11 @@ mod thread_pool;
 mod models;
 
 pub use cancel::CancellationToken;
-#[doc(hidden)]
-pub use context::outside_of_marks;
 pub use context::{Mark, Marks};
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
+#[doc(hidden)]
+pub use enter::outside_of_marks;
 pub use fork::Forked;
 pub use jobs::{Job, JobHandle, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use join::join;

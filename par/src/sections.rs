@@ -1,6 +1,9 @@
 //! Parts of a loop's closure that only one participant runs, or only one at a time.
 
-use crate::context::{Holding, Key, inside, is_inside};
+use crate::{
+    context::{Holding, Key, is_inside},
+    enter::inside,
+};
 use parking_lot::Mutex;
 use std::{
     fmt,

@@ -5,13 +5,13 @@
 //! the innermost link. It is valid as long as that frame, and all frames of the links around it. A thread is in a chain
 //! ([`CHAIN`]) only while these frames exist:
 //!
-//! - its own: [`enter`](super::enter) calls a closure, and leaves the chain before the frame ends;
+//! - its own: [`enter`](crate::enter) calls a closure, and leaves the chain before the frame ends;
 //! - that of a region, a half or a scope: the opener or owner waits until the thread has left, and its frame, which is inside of
 //!   all these links, exists until then.
 //!
 //! A job that may outlive the thread that hands it over copies the keys: see [`Marks`](super::Marks).
 
-use super::marks::Mark;
+use super::mark::Mark;
 use std::{cell::Cell, ptr};
 
 /// What a thread can be inside of.
@@ -23,12 +23,12 @@ pub(crate) enum Key {
 }
 
 /// One thing that a thread is inside of, or several.
-pub(super) struct Link {
-    pub(super) entry: Entry,
-    pub(super) outer: Chain,
+pub(crate) struct Link {
+    pub(crate) entry: Entry,
+    pub(crate) outer: Chain,
 }
 
-pub(super) enum Entry {
+pub(crate) enum Entry {
     One(Key),
     /// Keys in the copy of a job that the thread runs. The job is kept until it has run.
     Copied(*const [Key]),
@@ -58,12 +58,12 @@ impl Chain {
     }
 
     /// The chain that begins with `link`. It is valid as long as the link and the links around it.
-    pub(super) fn of(link: &Link) -> Self {
+    pub(crate) fn of(link: &Link) -> Self {
         Self(link)
     }
 
     /// Makes this the calling thread's chain. Returns the former one.
-    pub(super) fn replace_current(self) -> Self {
+    pub(crate) fn replace_current(self) -> Self {
         CHAIN.replace(self)
     }
 
@@ -118,7 +118,7 @@ fn is_in_current(key: Key) -> bool {
 /// # Safety
 /// The chain must be valid.
 #[cold]
-pub(super) unsafe fn new_keys(chain: Chain) -> Vec<Key> {
+pub(crate) unsafe fn new_keys(chain: Chain) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut collect = |key| {
         if !is_inside(key) && !keys.contains(&key) {

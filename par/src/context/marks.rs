@@ -1,57 +1,9 @@
-//! Marks: what a program is inside of, wherever its work goes.
+//! The copy of its marks that a job keeps.
 
 use super::{
-    chain::{Chain, Key, copy_current, is_inside},
-    enter::{also_inside, inside, set},
+    chain::{Chain, Key, copy_current},
+    mark::Mark,
 };
-use std::{
-    num::NonZeroU32,
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
-};
-
-/// Marks the work of a program, so that code finds out whether it belongs to that work.
-///
-/// A mark goes with the work, through loops, joins, scopes, jobs, teams, streams and lanes of any pool, however deep they are
-/// nested. A runtime of tasks marks its tasks like this: to wait for all tasks inside one of them is then an error on whatever
-/// thread, and not a wait without end. A thread that the program starts by itself has no mark.
-///
-/// ```
-/// use anabranch_par::{Mark, prelude::*};
-///
-/// let task = Mark::new();
-/// task.enter(|| (0..100).par().for_each(|_| assert!(task.is_set())));
-/// let job = task.enter(|| spawn(move || task.is_set()));
-/// assert!(!task.is_set());
-/// assert!(job.join()?);
-/// # Ok::<(), anabranch_par::Panic>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Mark(NonZeroU32);
-
-impl Mark {
-    /// A mark that is different from all others. (After four thousand million marks the first ones come again.)
-    #[expect(clippy::new_without_default, reason = "a mark is an identity, not a value")]
-    pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        loop {
-            if let Some(number) = NonZeroU32::new(NEXT.fetch_add(1, Relaxed)) {
-                return Self(number);
-            }
-        }
-    }
-
-    /// Calls `f` with the mark set: for the calling thread, and for all work that it hands to other threads meanwhile.
-    #[inline]
-    pub fn enter<R>(self, f: impl FnOnce() -> R) -> R {
-        if self.is_set() { f() } else { inside(Key::Mark(self), f) }
-    }
-
-    /// Whether the calling code belongs to work with this mark. Costs one load if no mark is set.
-    #[inline]
-    pub fn is_set(self) -> bool {
-        is_inside(Key::Mark(self))
-    }
-}
 
 /// A copy of the marks that were set for a thread, for work that may outlive the call which hands it over.
 ///
@@ -99,19 +51,16 @@ impl Marks {
         Self((!keys.is_empty()).then(|| Box::new(Keys(keys.into()))))
     }
 
+    /// What the thread was inside of.
+    #[inline]
+    pub(crate) fn keys(&self) -> Option<&[Key]> {
+        self.0.as_ref().map(|keys| &*keys.0)
+    }
+
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
-    }
-
-    /// Calls `f` with these marks set, beside those that are set for the calling thread.
-    #[inline]
-    pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
-        match &self.0 {
-            None => f(),
-            Some(keys) => also_inside(&keys.0, f),
-        }
     }
 
     /// Whether each mark that is set for the calling thread is among these, or is `mark`: then work with these marks, and with
@@ -127,10 +76,4 @@ impl Marks {
         let mine = keys(self);
         keys(&others).iter().all(|key| mine.contains(key))
     }
-}
-
-/// Calls `f` with no mark set: for work that is handed over from inside other work and does not belong to it.
-#[inline]
-pub fn outside_of_marks<R>(f: impl FnOnce() -> R) -> R {
-    if Chain::current().is_empty() { f() } else { set(Chain::NONE, f) }
 }

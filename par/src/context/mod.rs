@@ -17,21 +17,22 @@
 //! known when it begins. A job that is submitted cannot be joined, so critical sections do not matter there.
 //!
 //! ```text
-//! held.rs   the number of held values: a count, which is copied
-//! chain.rs  sections and marks: links in the stack frames of the threads that are inside
-//! enter.rs  how a thread gets into a context
-//! marks.rs  the marks of the program, and the copy that a job keeps
+//! held.rs      the number of held values: a count, which is copied
+//! chain.rs     sections and marks: links in the stack frames of the threads that are inside
+//! mark.rs      a mark of the program
+//! marks.rs     the copy of them that a job keeps
+//! ../enter.rs  how a thread gets into a chain
 //! ```
 
 mod chain;
-mod enter;
 mod held;
+mod mark;
 mod marks;
 
-pub(crate) use chain::{Chain, Key, is_inside};
-pub(crate) use enter::{also_in_chain, in_chain, inside};
+pub(crate) use chain::{Chain, Entry, Key, Link, is_inside, new_keys};
 pub(crate) use held::{HeldValues, Holding, HoldingFor, held_values, hold_for, is_holding};
-pub use marks::{Mark, Marks, outside_of_marks};
+pub use mark::Mark;
+pub use marks::Marks;
 
 /// The context of a thread that waits for the work it hands over.
 #[derive(Clone, Copy, Debug)]

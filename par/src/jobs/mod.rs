@@ -24,6 +24,7 @@ mod error;
 pub(crate) mod fifo;
 mod handle;
 pub(crate) mod job;
+mod marked;
 mod pending;
 mod publish;
 pub(crate) mod queue;
@@ -62,7 +63,7 @@ impl ThreadPool {
     /// If this process was forked after the pool was built.
     pub fn submit(&self, job: Arc<dyn Job>) {
         self.state().expect_not_forked();
-        publish(self.state(), QueuedJob::Submitted(job::with_current_marks(job)));
+        publish(self.state(), QueuedJob::Submitted(marked::with_current_marks(job)));
     }
 
     /// Spawns a job: a worker runs it some time later, or the thread that joins it does so first. Jobs begin in about the

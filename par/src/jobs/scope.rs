@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{
     Forked, Panic,
-    context::{Context, HeldValues, Marks, also_in_chain},
+    context::{Context, HeldValues, Marks},
     current,
+    enter::also_in_chain,
     panic::{Payload, discard},
     thread_pool::state::PoolState,
 };

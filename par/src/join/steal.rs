@@ -5,9 +5,9 @@ use super::{
     local::{self, Running},
 };
 use crate::{
-    context::in_chain,
     current::{self, Participant},
     denormals::in_mode,
+    enter::in_chain,
     thread_pool::state::PoolState,
 };
 

@@ -2,8 +2,8 @@
 
 use super::{flushed, slots::RegionSlot};
 use crate::{
-    context::in_chain,
     current::{self, Participant},
+    enter::in_chain,
     thread_pool::state::PoolState,
 };
 

@@ -4,8 +4,41 @@
 //! further inside. So every change of the chain leaves a divider in the thread's list of halves, and a join need not read the
 //! chain.
 
-use super::chain::{Chain, Entry, Key, Link, new_keys};
-use crate::join::local;
+use crate::{
+    context::{Chain, Entry, Key, Link, Mark, Marks, is_inside, new_keys},
+    join::local,
+};
+
+impl Mark {
+    /// Calls `f` with the mark set: for the calling thread, and for all work that it hands to other threads meanwhile.
+    #[inline]
+    pub fn enter<R>(self, f: impl FnOnce() -> R) -> R {
+        if self.is_set() { f() } else { inside(Key::Mark(self), f) }
+    }
+
+    /// Whether the calling code belongs to work with this mark. Costs one load if no mark is set.
+    #[inline]
+    pub fn is_set(self) -> bool {
+        is_inside(Key::Mark(self))
+    }
+}
+
+impl Marks {
+    /// Calls `f` with these marks set, beside those that are set for the calling thread.
+    #[inline]
+    pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+        match self.keys() {
+            None => f(),
+            Some(keys) => also_inside(keys, f),
+        }
+    }
+}
+
+/// Calls `f` with no mark set: for work that is handed over from inside other work and does not belong to it.
+#[inline]
+pub fn outside_of_marks<R>(f: impl FnOnce() -> R) -> R {
+    if Chain::current().is_empty() { f() } else { set(Chain::NONE, f) }
+}
 
 /// Calls `f` inside of what `key` stands for.
 #[inline]
@@ -16,14 +49,14 @@ pub(crate) fn inside<R>(key: Key, f: impl FnOnce() -> R) -> R {
 
 /// Calls `f` inside of what the keys stand for. They are kept until `f` has returned.
 #[cold]
-pub(super) fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
+fn also_inside<R>(keys: &[Key], f: impl FnOnce() -> R) -> R {
     let outer = Chain::current();
     if outer.is_empty() {
         let link = Link { entry: Entry::Copied(keys), outer };
         return set(Chain::of(&link), f);
     }
     // A chain without duplicates is as short as the number of different things that a thread is inside of.
-    let new: Vec<Key> = keys.iter().copied().filter(|&key| !super::is_inside(key)).collect();
+    let new: Vec<Key> = keys.iter().copied().filter(|&key| !is_inside(key)).collect();
     if new.is_empty() {
         return f();
     }
@@ -59,7 +92,7 @@ pub(crate) unsafe fn also_in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R 
 }
 
 /// Calls `f` in `chain`, which is valid at least until `f` has done all that it does inside of it.
-pub(super) fn set<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
+fn set<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
     /// Restores the former chain.
     struct Before(Chain);
     impl Drop for Before {
