@@ -2,7 +2,7 @@
 
 use super::{
     core::Core,
-    group::Waiting,
+    group::{Group, Waiting},
     latch::Latch,
     node::{Callback, Node, Successor},
     place::{Place, Runner},
@@ -131,15 +131,8 @@ impl Node {
         if !replaced.is_empty() {
             self.runtime.inside_task(|| drop(replaced));
         }
-        let mut waited = Waiting::default();
         if let Some(group) = &self.group {
-            // A group that the program has dropped prints its failures, whose messages are the program's code.
-            self.runtime.inside_task(|| group.complete(&mut waited));
-        }
-        latches.extend(waited.latches);
-        if !waited.callbacks.is_empty() {
-            next.take().into_iter().for_each(|node| node.give_back(core));
-            waited.callbacks.into_iter().for_each(|callback| self.call(Box::new(move |_| callback()), core));
+            next = self.complete_in(group, next, &mut latches, core);
         }
         // A waker is the program's code. It may take long, or run a task that waits for the one in hand.
         if !latches.is_empty()
@@ -156,6 +149,28 @@ impl Node {
         }
         last_reference.into_iter().for_each(LastReference::shut_down);
         next
+    }
+
+    /// Counts the task as completed for its group: calls the functions that waited for the group, and adds the latches to
+    /// `latches`. The thread may go on with `next` so far. Returns the task that it goes on with.
+    fn complete_in(
+        &self,
+        group: &Group,
+        next: Option<Self>,
+        latches: &mut SmallVec<[Arc<Latch>; 2]>,
+        core: &Core,
+    ) -> Option<Self> {
+        let mut waited = Waiting::default();
+        // A group that the program has dropped prints its failures, whose messages are the program's code.
+        self.runtime.inside_task(|| group.complete(&mut waited));
+        latches.extend(waited.latches);
+        if waited.callbacks.is_empty() {
+            return next;
+        }
+        // A callback may take long.
+        next.into_iter().for_each(|node| node.give_back(core));
+        waited.callbacks.into_iter().for_each(|callback| self.call(Box::new(move |_| callback()), core));
+        None
     }
 
     /// Calls a function that the program has given for the end of this task.

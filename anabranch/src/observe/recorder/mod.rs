@@ -31,7 +31,7 @@ use anabranch_grid::Extent;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A thread that is so many changes ahead of the thread that applies them waits for it.
+/// A thread that has queued this number of changes waits for the thread that applies them.
 const MAX_AHEAD: u64 = 1024;
 
 pub(crate) struct Recorder {
