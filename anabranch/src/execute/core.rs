@@ -6,13 +6,13 @@
 use super::{
     conflicts::Conflicts,
     current_task::RuntimeId,
-    executor::{Executor, Threads},
     graphs::Graphs,
-    group::Group,
+    groups::group::Group,
     in_flight::InFlight,
     live_tasks::LiveTasks,
-    node::Node,
     shutdown::DeferredShutdown,
+    task::node::Node,
+    threads::executor::{Executor, Threads},
 };
 use crate::{
     data::owner::Owner,

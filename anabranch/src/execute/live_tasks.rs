@@ -4,13 +4,13 @@
 //! things keep a task in the list beyond its end:
 //!
 //! - A task stays for [`RECENT`] more submissions. By then the thread that ran it has let go of its node, and the submitting
-//!   thread frees the node: see [`node`](super::node).
+//!   thread frees the node: see [`node`](super::task::node).
 //! - The failure of a task stays, without its node, as long as the contents of a buffer or the state of a host object come
 //!   from that task: a later reader must be skipped.
 //!
 //! A task that runs for long must not keep all later tasks in the list. It moves to a list of stragglers.
 
-use super::node::{Needs, Node};
+use super::task::node::{Needs, Node};
 use crate::error::Failure;
 use anabranch_graph::{Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
 use rustc_hash::FxHashMap;

@@ -8,11 +8,13 @@
 //! is lost is a deadlock, which loom reports, too.
 
 use super::{
-    compute::Compute,
     current_task::RuntimeId,
-    event::Event,
-    node::{Body, Head, Needs, Node, Successor},
-    place::Place,
+    events::event::Event,
+    task::{
+        node::{Body, Head, Needs, Node, Successor},
+        place::Place,
+    },
+    threads::compute::Compute,
 };
 use crate::{
     error::{Cause, Failure},

@@ -2,11 +2,13 @@
 
 use super::{
     core::Core,
-    group::{Group, Waiting},
-    latch::Latch,
-    node::{Callback, Node, Successor},
-    place::{Place, Runner},
+    events::latch::Latch,
+    groups::group::{Group, Waiting},
     shutdown::LastReference,
+    task::{
+        node::{Callback, Node, Successor},
+        place::{Place, Runner},
+    },
 };
 use crate::{
     error::{Cause, Failure},

@@ -15,7 +15,7 @@
 //!    in the middle of work on the runtime's own threads (in a waker, or in a loop), so it must not wait for them. A thread that
 //!    is started for it ends them ([`LastReference::shut_down`]).
 //!
-//! The runtime is not freed before that, so every [node](super::node) may use its pointer to the runtime until it has
+//! The runtime is not freed before that, so every [node](super::task::node) may use its pointer to the runtime until it has
 //! counted itself as completed, and not later.
 //!
 //! | state | `core` | `is_deferred` | changed by |

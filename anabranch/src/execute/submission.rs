@@ -1,11 +1,13 @@
 //! Submitting a task: everything that happens under the lock of the runtime's state.
 
 use super::{
-    compute::Compute,
     core::{Core, State},
-    group::Group,
-    node::{Body, Head, Needs, Node},
-    place::Place,
+    groups::group::Group,
+    task::{
+        node::{Body, Head, Needs, Node},
+        place::Place,
+    },
+    threads::compute::Compute,
 };
 use crate::{
     error::{Cause, Failure},

@@ -4,16 +4,19 @@
 //! [`Builder::seeded`](crate::Builder::seeded) has neither: there the threads of the program run all tasks. Every difference
 //! between the two is decided here.
 
-use super::{
-    compute::Compute,
-    current_task::RuntimeId,
-    draw::Draw,
-    event::Event,
-    node::{Node, Task},
-    place::{Place, Runner},
-    seeded::Seeded,
+use super::{compute::Compute, draw::Draw, seeded::Seeded};
+use crate::{
+    error::Error,
+    execute::{
+        current_task::RuntimeId,
+        events::event::Event,
+        task::{
+            node::{Node, Task},
+            place::{Place, Runner},
+        },
+    },
+    settings::Settings,
 };
-use crate::{error::Error, settings::Settings};
 use anabranch_par::{Lanes, PoolError, ThreadPool, outside_of_marks};
 use std::{
     any::Any,
@@ -26,7 +29,7 @@ use std::{
 const SEEDED_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The threads of a runtime, not yet in its executor.
-pub(super) struct Threads {
+pub(crate) struct Threads {
     pool: ThreadPool,
     threads: usize,
     host_tasks: HostTasks,
@@ -44,7 +47,7 @@ enum HostTasks {
 
 impl Threads {
     /// Starts the threads.
-    pub(super) fn start(threads: usize, settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn start(threads: usize, settings: &Settings) -> Result<Self, Error> {
         let workers = if settings.seed.is_some() { 0 } else { threads };
         let mut pool = ThreadPool::builder().workers(workers).name(settings.name.clone());
         if let Some(pin) = settings.pin {
@@ -64,7 +67,7 @@ impl Threads {
     }
 }
 
-pub(super) struct Executor {
+pub(crate) struct Executor {
     // The lanes end before the pool, on which their tasks run loops.
     mode: Mode,
     compute: Compute,
@@ -81,7 +84,7 @@ enum Mode {
 
 impl Executor {
     /// `runtime` keeps the runtime alive while a thread of a seeded runtime runs its tasks.
-    pub(super) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, threads: Threads) -> Self {
+    pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, threads: Threads) -> Self {
         let Threads { pool, threads, host_tasks, checked, helps } = threads;
         let (mode, draw) = match host_tasks {
             HostTasks::Lanes(lanes) => (Mode::Threaded(lanes), None),
@@ -94,12 +97,12 @@ impl Executor {
     }
 
     /// The threads that kernels run on.
-    pub(super) fn compute(&self) -> &Compute {
+    pub(crate) fn compute(&self) -> &Compute {
         &self.compute
     }
 
     /// Queues a task that can start.
-    pub(super) fn enqueue(&self, node: Node) {
+    pub(crate) fn enqueue(&self, node: Node) {
         match &self.mode {
             Mode::Seeded(seeded) => seeded.push(node),
             // A node has its own marks. Those of the thread that happens to queue it are not the task's.
@@ -111,12 +114,12 @@ impl Executor {
     }
 
     /// Whether a thread of this kind may go on with a task for `place` without queueing it.
-    pub(super) fn may_follow(&self, runner: Runner, place: Place) -> bool {
+    pub(crate) fn may_follow(&self, runner: Runner, place: Place) -> bool {
         matches!(self.mode, Mode::Threaded(_)) && runner.takes(place)
     }
 
     /// Runs some of the tasks that can start, after a submission to a seeded runtime.
-    pub(super) fn after_submission(&self) {
+    pub(crate) fn after_submission(&self) {
         if let Mode::Seeded(seeded) = &self.mode {
             seeded.step_some();
         }
@@ -124,7 +127,7 @@ impl Executor {
 
     /// In a seeded runtime, runs tasks while `condition` holds and there is one that can start; returns `true`. In any other
     /// runtime, does nothing; returns `false`.
-    pub(super) fn run_while(&self, mut condition: impl FnMut() -> bool) -> bool {
+    pub(crate) fn run_while(&self, mut condition: impl FnMut() -> bool) -> bool {
         let Mode::Seeded(seeded) = &self.mode else { return false };
         while condition() && seeded.step() {}
         true
@@ -132,7 +135,7 @@ impl Executor {
 
     /// Polls an event for a future. In a seeded runtime, first runs tasks until the event is set or no task can start, and
     /// wakes the future when one can.
-    pub(super) fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()> {
         let Mode::Seeded(seeded) = &self.mode else { return event.poll(context) };
         loop {
             while !event.is_set() && seeded.step() {}
@@ -144,7 +147,7 @@ impl Executor {
     }
 
     /// Runs this task on the calling thread, if it can start and no thread has claimed it. Returns whether any task was run.
-    pub(super) fn help_with(&self, node: &Node) -> bool {
+    pub(crate) fn help_with(&self, node: &Node) -> bool {
         if let Mode::Seeded(seeded) = &self.mode {
             return seeded.step();
         }
@@ -168,7 +171,7 @@ impl Executor {
     /// Runs a queued host task on the calling thread, if the caller waits for it. Returns whether any task was run. If the first
     /// task in the queue is another one, declared as blocking, or not begun where the caller is, `helps` becomes `false`: the
     /// caller must not be delayed by it.
-    pub(super) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
+    pub(crate) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
         let lanes = match &self.mode {
             Mode::Seeded(seeded) => return seeded.step(),
             Mode::Threaded(lanes) => lanes,
@@ -191,7 +194,7 @@ impl Executor {
     }
 
     /// How often a blocked thread looks around, which is every `interval` unless it has tasks to look for.
-    pub(super) fn watch_interval(&self, interval: Duration) -> Duration {
+    pub(crate) fn watch_interval(&self, interval: Duration) -> Duration {
         match self.mode {
             Mode::Seeded(_) => SEEDED_INTERVAL,
             Mode::Threaded(_) => interval,
@@ -199,7 +202,7 @@ impl Executor {
     }
 
     /// Ends the threads. No task may be in flight.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         if let Mode::Threaded(lanes) = &self.mode {
             lanes.stop();
         }

@@ -4,7 +4,7 @@
 //! A node is one `Arc`: the [`Head`], which every task has, and behind it the [`Body`], which is the closure with its bound
 //! accesses. The same `Arc` is the job in the queues of the pool and the lanes. The thread that runs a task empties the body,
 //! because destructors are the program's code and part of the task. The memory of the node itself stays in the
-//! [live tasks](super::live_tasks) for a while, until the runner has let go of it. So the thread that submits, which
+//! [live tasks](crate::execute::live_tasks) for a while, until the runner has let go of it. So the thread that submits, which
 //! allocates nodes again and again, is also the thread that frees them: memory that one thread allocates and another
 //! frees is expensive. The memory of a long list of successors stays with the node for the same reason.
 //!
@@ -55,11 +55,13 @@
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
 
-use super::{
-    compute::Compute, core::Core, current_task::RuntimeId, group::Group, latch::Latch, place::Place,
-};
+use super::place::Place;
 use crate::{
     error::{Cause, Failure},
+    execute::{
+        core::Core, current_task::RuntimeId, events::latch::Latch, groups::group::Group,
+        threads::compute::Compute,
+    },
     label::TaskLabel,
     sync::{
         Mutex,
@@ -82,7 +84,7 @@ pub(crate) trait Body: Send + 'static {
 }
 
 /// A node with the type of its body erased.
-pub(super) trait Task: Job {
+pub(crate) trait Task: Job {
     fn head(&self) -> &Head;
     fn run_body(&self, compute: &Compute) -> Result<(), Cause>;
     fn skip_body(&self, why: &Arc<Failure>);
@@ -124,17 +126,17 @@ impl Node {
         Self(Arc::new(Entry { head, body: Mutex::new(body) }))
     }
 
-    pub(super) fn task(&self) -> &dyn Task {
+    pub(crate) fn task(&self) -> &dyn Task {
         &*self.0
     }
 
     /// The job for the queue of the workers or of the lanes.
-    pub(super) fn into_job(self) -> Arc<dyn Task> {
+    pub(crate) fn into_job(self) -> Arc<dyn Task> {
         self.0
     }
 
     /// The node of a job from such a queue.
-    pub(super) fn from_job(task: Arc<dyn Task>) -> Self {
+    pub(crate) fn from_job(task: Arc<dyn Task>) -> Self {
         Self(task)
     }
 
@@ -164,7 +166,7 @@ impl fmt::Debug for Node {
 
 /// What a task needs of a task that it depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(crate) enum Needs {
     /// Only its end.
     End,
     /// A host object in the state in which the task leaves it.
@@ -176,7 +178,7 @@ pub(super) enum Needs {
 impl Needs {
     /// Whether the failure of the one task is a reason to skip the other. A cancelled task has not touched its host objects,
     /// as the program wished: they are good.
-    pub(super) fn is_broken_by(self, failure: &Arc<Failure>) -> bool {
+    pub(crate) fn is_broken_by(self, failure: &Arc<Failure>) -> bool {
         match self {
             Self::End => false,
             Self::Object => !matches!(failure.root().cause, Cause::Cancelled),
@@ -186,7 +188,7 @@ impl Needs {
 }
 
 /// Waits for a task to complete.
-pub(super) enum Successor {
+pub(crate) enum Successor {
     /// A task that depends on it.
     Task { node: Node, needs: Needs },
     /// The latch of a waiting thread or future.
@@ -195,8 +197,8 @@ pub(super) enum Successor {
     Callback(Callback),
 }
 
-/// See [`TaskHandle::on_done`](super::TaskHandle::on_done).
-pub(super) type Callback = Box<dyn FnOnce(&Head) + Send>;
+/// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
+pub(crate) type Callback = Box<dyn FnOnce(&Head) + Send>;
 
 #[derive(Default)]
 struct Links {
@@ -206,7 +208,7 @@ struct Links {
 }
 
 /// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
-pub(super) type DeadLatches = Vec<Arc<Latch>>;
+pub(crate) type DeadLatches = Vec<Arc<Latch>>;
 
 impl Links {
     fn add_latch(&mut self, latch: &Arc<Latch>) -> DeadLatches {
@@ -253,23 +255,23 @@ pub(crate) struct Head {
     /// Dependencies that are not done; [`SUBMITTING`] more while the task is being submitted.
     pending: AtomicU32,
     state: AtomicU8,
-    pub(super) place: Place,
-    /// See [`Submission::observes`](super::Submission::observes).
-    pub(super) observes: bool,
+    pub(crate) place: Place,
+    /// See [`Submission::observes`](crate::execute::Submission::observes).
+    pub(crate) observes: bool,
     core: NonNull<Core>,
     links: Mutex<Links>,
     /// The group that the task belongs to.
-    pub(super) group: Option<Arc<Group>>,
-    pub(super) id: TaskId,
-    pub(super) label: TaskLabel,
+    pub(crate) group: Option<Arc<Group>>,
+    pub(crate) id: TaskId,
+    pub(crate) label: TaskLabel,
     /// The effects of the task, if it may conflict with others: the scheduler of conflicts then starts it.
-    pub(super) contention: Option<Box<[Effect]>>,
+    pub(crate) contention: Option<Box<[Effect]>>,
     /// The priority among tasks that may conflict.
-    pub(super) priority: i32,
+    pub(crate) priority: i32,
     /// The id of the runtime, which may be gone once the task is done.
-    pub(super) runtime: RuntimeId,
+    pub(crate) runtime: RuntimeId,
     /// The marks of other runtimes around the submission: the task counts as inside their tasks.
-    pub(super) marks: Marks,
+    pub(crate) marks: Marks,
 }
 
 /// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
@@ -282,12 +284,12 @@ unsafe impl Sync for Head {}
 
 impl Head {
     #[inline]
-    pub(super) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
+    pub(crate) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
         Self::with_core(id, label, place, NonNull::from_ref(&**core), core.id())
     }
 
     #[inline]
-    pub(super) fn with_core(
+    pub(crate) fn with_core(
         id: TaskId,
         label: TaskLabel,
         place: Place,
@@ -315,7 +317,7 @@ impl Head {
     ///
     /// # Safety
     /// The task was submitted and has not been counted as completed.
-    pub(super) unsafe fn core<'c>(&self) -> &'c Core {
+    pub(crate) unsafe fn core<'c>(&self) -> &'c Core {
         // SAFETY: the runtime is not freed before all tasks are counted as completed and all its threads have ended: see
         // `shutdown`.
         unsafe { self.core.as_ref() }
@@ -323,12 +325,12 @@ impl Head {
 
     /// Whether the calling thread may run the task while it waits: see [`RuntimeId::may_help`].
     #[inline]
-    pub(super) fn may_help(&self) -> bool {
+    pub(crate) fn may_help(&self) -> bool {
         self.runtime.may_help(&self.marks)
     }
 
     /// The task's runtime, unless the task is done.
-    pub(super) fn pending_core(&self) -> Option<Arc<Core>> {
+    pub(crate) fn pending_core(&self) -> Option<Arc<Core>> {
         let links = self.links.lock();
         if self.is_done() {
             return None;
@@ -340,28 +342,28 @@ impl Head {
     }
 
     /// Whether the task may conflict with others.
-    pub(super) fn contends(&self) -> bool {
+    pub(crate) fn contends(&self) -> bool {
         self.contention.is_some()
     }
 
     /// Whether the task was run or skipped.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         // Acquire: the effects of the task happen before everything that a thread does which skips a dependency on it.
         self.state.load(Acquire) & DONE != 0
     }
 
     /// Whether a thread runs the task or has run it.
-    pub(super) fn is_claimed(&self) -> bool {
+    pub(crate) fn is_claimed(&self) -> bool {
         self.state.load(Relaxed) & CLAIMED != 0
     }
 
     /// Whether the task has not written its results, or will not.
-    pub(super) fn is_poisoned(&self) -> bool {
+    pub(crate) fn is_poisoned(&self) -> bool {
         self.state.load(Acquire) & POISONED != 0
     }
 
     /// The failure because of which the task has not written its results.
-    pub(super) fn poison(&self) -> Option<Arc<Failure>> {
+    pub(crate) fn poison(&self) -> Option<Arc<Failure>> {
         if self.state.load(Acquire) & POISONED == 0 {
             return None;
         }
@@ -373,7 +375,7 @@ impl Head {
     /// which concerns more of the later tasks.
     #[cold]
     #[must_use = "the replaced failure may be the program's own, and is to be dropped outside locks"]
-    pub(super) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
+    pub(crate) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
         let mut links = self.links.lock();
         if links.poison.as_ref().is_some_and(|old| failure.age() >= old.age()) {
             return None;
@@ -384,7 +386,7 @@ impl Head {
 
     /// Replaces the poison by the task's own failure.
     #[cold]
-    pub(super) fn fail(&self, failure: Arc<Failure>) {
+    pub(crate) fn fail(&self, failure: Arc<Failure>) {
         let replaced = self.links.lock().poison.replace(failure);
         self.state.fetch_or(POISONED, Release);
         // Outside the lock: errors are the program's own, and so are their destructors.
@@ -393,7 +395,7 @@ impl Head {
 
     /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait: not if this task is done.
     /// Then only its failure counts.
-    pub(super) fn add_successor(&self, node: &Node, needs: Needs) -> bool {
+    pub(crate) fn add_successor(&self, node: &Node, needs: Needs) -> bool {
         if !self.is_done() {
             let mut links = self.links.lock();
             if !self.is_done() {
@@ -413,7 +415,7 @@ impl Head {
 
     /// Makes `node`, which comes after all others, wait for this task, unless another task that it waits for comes after this
     /// one. Returns whether it has to wait.
-    pub(super) fn add_successor_if_last(&self, node: &Node) -> bool {
+    pub(crate) fn add_successor_if_last(&self, node: &Node) -> bool {
         let mut links = self.links.lock();
         let is_last = self.is_last(&links);
         if is_last {
@@ -424,13 +426,13 @@ impl Head {
 
     /// Makes a latch wait for this task, unless it is done.
     #[must_use = "dead latches are dropped outside locks"]
-    pub(super) fn add_latch(&self, latch: &Arc<Latch>) -> DeadLatches {
+    pub(crate) fn add_latch(&self, latch: &Arc<Latch>) -> DeadLatches {
         let mut links = self.links.lock();
         if self.is_done() { DeadLatches::new() } else { links.add_latch(latch) }
     }
 
     /// Adds a callback, unless the task is done: then returns it.
-    pub(super) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
+    pub(crate) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
         let mut links = self.links.lock();
         if self.is_done() {
             return Err(callback);
@@ -442,7 +444,7 @@ impl Head {
 
     /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one.
     #[must_use = "dead latches are dropped outside locks"]
-    pub(super) fn add_latch_if_last(&self, latch: &Arc<Latch>) -> DeadLatches {
+    pub(crate) fn add_latch_if_last(&self, latch: &Arc<Latch>) -> DeadLatches {
         let mut links = self.links.lock();
         if self.is_last(&links) { links.add_latch(latch) } else { DeadLatches::new() }
     }
@@ -455,7 +457,7 @@ impl Head {
     /// Marks the task as done. Calls `f` with each successor and with the poison, outside the lock: a successor may be the
     /// last reference to an error of the program. The callbacks come first, before the task is done: so whatever waits for the
     /// task or for the runtime goes on after them.
-    pub(super) fn complete(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
+    pub(crate) fn complete(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
         let (mut successors, poison) = loop {
             let mut links = self.links.lock();
             if self.state.load(Relaxed) & CALLBACKS == 0 {
@@ -477,48 +479,48 @@ impl Head {
 
     /// Ends the submission of a task with this many dependencies, some of which may be done by now. Returns whether the task
     /// is ready.
-    pub(super) fn wait_for_dependencies(&self, dependencies: u32) -> bool {
+    pub(crate) fn wait_for_dependencies(&self, dependencies: u32) -> bool {
         // The count has already fallen by the dependencies that are done. All sums are modulo 2^32. AcqRel: as in `release`.
         let change = dependencies.wrapping_sub(SUBMITTING);
         self.pending.fetch_add(change, AcqRel).wrapping_add(change) == 0
     }
 
     /// Counts a dependency that is done. Returns `true` for the last one.
-    pub(super) fn release(&self) -> bool {
+    pub(crate) fn release(&self) -> bool {
         // AcqRel: the effects of all dependencies happen before the task runs.
         self.pending.fetch_sub(1, AcqRel) == 1
     }
 
     /// Whether all dependencies are done.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.pending.load(Acquire) == 0
     }
 
     /// Claims the task. Returns `false` if another thread has claimed it.
-    pub(super) fn claim(&self) -> bool {
+    pub(crate) fn claim(&self) -> bool {
         self.state.fetch_or(CLAIMED, AcqRel) & CLAIMED == 0
     }
 
     /// Gives back a claimed task that has not begun.
-    pub(super) fn unclaim(&self) {
+    pub(crate) fn unclaim(&self) {
         self.state.fetch_and(!CLAIMED, Release);
     }
 
     /// Cancels the task. Returns `false` if it has begun or is done.
-    pub(super) fn cancel(&self) -> bool {
+    pub(crate) fn cancel(&self) -> bool {
         // Never a claimed task: also between the claim and the beginning of the task, the answer must be `false`.
         let unclaimed = |state| (state & CLAIMED == 0).then_some(state | CANCELLED);
         self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
     }
 
     /// Whether the task was cancelled, by a handle or with its group.
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         let with_group = || self.group.as_ref().is_some_and(|group| group.token().is_cancelled());
         self.state.load(Relaxed) & CANCELLED != 0 || !self.observes && with_group()
     }
 
     /// Whether the task belongs to this group or to a group in it.
-    pub(super) fn is_within(&self, group: &Group) -> bool {
+    pub(crate) fn is_within(&self, group: &Group) -> bool {
         self.group.as_ref().is_some_and(|own| own.is_within(group))
     }
 }

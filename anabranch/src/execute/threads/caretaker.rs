@@ -43,7 +43,7 @@ struct Charge {
 }
 
 /// Looks after a runtime until it is idle.
-pub(super) fn look_after(runtime: &Arc<Seeded>) {
+pub(crate) fn look_after(runtime: &Arc<Seeded>) {
     let mut state = CARETAKER.state.lock();
     state.runtimes.push(Charge { runtime: Arc::downgrade(runtime), activity: 0, looks: 0 });
     if !state.has_thread {

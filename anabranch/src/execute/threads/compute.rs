@@ -20,11 +20,11 @@ pub(crate) struct ChunkPanic {
 }
 
 impl Compute {
-    pub(super) fn new(pool: ThreadPool, threads: usize, draw: Option<Arc<Draw>>, checked: bool) -> Self {
+    pub(crate) fn new(pool: ThreadPool, threads: usize, draw: Option<Arc<Draw>>, checked: bool) -> Self {
         Self { pool, threads, draw, checked }
     }
 
-    pub(super) fn pool(&self) -> &ThreadPool {
+    pub(crate) fn pool(&self) -> &ThreadPool {
         &self.pool
     }
 

@@ -1,7 +1,10 @@
 //! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
 
-use super::{core::Core, latch::Latch, node::Node, status::Status};
-use crate::error::Error;
+use super::{node::Node, status::Status};
+use crate::{
+    error::Error,
+    execute::{core::Core, events::latch::Latch},
+};
 use std::{
     fmt,
     future::Future,

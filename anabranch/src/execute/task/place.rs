@@ -15,7 +15,7 @@ pub(crate) enum Place {
 
 /// The kind of thread that runs a task. It decides which task the thread may run next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Runner {
+pub(crate) enum Runner {
     /// A compute worker.
     Worker,
     /// A host lane.
@@ -26,7 +26,7 @@ pub(super) enum Runner {
 
 impl Runner {
     /// Whether a thread of this kind may go on with a task for `place`.
-    pub(super) fn takes(self, place: Place) -> bool {
+    pub(crate) fn takes(self, place: Place) -> bool {
         match place {
             Place::Inline => true,
             Place::Compute => self == Self::Worker,

@@ -1,6 +1,7 @@
 //! The handle of the program to a task group, which also keeps the runtime from ending.
 
-use super::{core::Core, group::Group, shutdown::Running};
+use super::group::Group;
+use crate::execute::{core::Core, shutdown::Running};
 use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 /// A handle to a group. Its clones are handles to the same group.

@@ -1,11 +1,10 @@
 //! The status of a task or group, and functions that are called with the last status.
 
-use super::{
-    group::Group,
-    group_handle::GroupHandle,
-    node::{Callback, Head, Node},
+use super::node::{Callback, Head, Node};
+use crate::{
+    error::Cause,
+    execute::groups::{group::Group, handle::GroupHandle},
 };
-use crate::error::Cause;
 use std::sync::Arc;
 
 /// The status of a task.

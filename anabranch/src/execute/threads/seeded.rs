@@ -5,7 +5,11 @@
 //! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
 //! runs the tasks that can start, the [caretaker](super::caretaker) has them run.
 
-use super::{caretaker, current_task::RuntimeId, draw::Draw, node::Node, place::Runner};
+use super::{caretaker, draw::Draw};
+use crate::execute::{
+    current_task::RuntimeId,
+    task::{node::Node, place::Runner},
+};
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -15,7 +19,7 @@ use std::{
     task::Waker,
 };
 
-pub(super) struct Seeded {
+pub(crate) struct Seeded {
     id: RuntimeId,
     /// Keeps the runtime alive while the caretaker's thread runs its tasks.
     runtime: Weak<dyn Any + Send + Sync>,
@@ -38,7 +42,7 @@ struct State {
 }
 
 /// What the caretaker sees.
-pub(super) enum Sight {
+pub(crate) enum Sight {
     /// No task can start and none is running.
     Idle,
     /// There are tasks. Some of them can start and none is running, if `stands_still`.
@@ -46,12 +50,12 @@ pub(super) enum Sight {
 }
 
 impl Seeded {
-    pub(super) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, draw: Arc<Draw>) -> Arc<Self> {
+    pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, draw: Arc<Draw>) -> Arc<Self> {
         Arc::new(Self { id, runtime, draw, state: Mutex::default() })
     }
 
     /// Queues a task that can start.
-    pub(super) fn push(self: &Arc<Self>, node: Node) {
+    pub(crate) fn push(self: &Arc<Self>, node: Node) {
         let (wakers, has_caretaker) = {
             let mut state = self.state.lock();
             state.ready.push(node);
@@ -68,7 +72,7 @@ impl Seeded {
 
     /// Runs one of the tasks that can start. Returns `false` if there is none, or if this thread is inside a task: tasks run
     /// one after the other, not inside each other.
-    pub(super) fn step(&self) -> bool {
+    pub(crate) fn step(&self) -> bool {
         if self.id.is_inside_task() {
             return false;
         }
@@ -90,7 +94,7 @@ impl Seeded {
     }
 
     /// Runs no, one or two tasks, as the seed says.
-    pub(super) fn step_some(&self) {
+    pub(crate) fn step_some(&self) {
         let steps = self.draw.below(4).saturating_sub(1);
         for _ in 0..steps {
             if !self.step() {
@@ -100,7 +104,7 @@ impl Seeded {
     }
 
     /// Leaves the waker of a future, until a task can start. Returns `false` if one can start now, for the caller to run.
-    pub(super) fn leave_waker(&self, waker: &Waker) -> bool {
+    pub(crate) fn leave_waker(&self, waker: &Waker) -> bool {
         // Wakers are the program's code: they are cloned and dropped outside the lock.
         let waker = waker.clone();
         let _same: Vec<Waker>;
@@ -114,7 +118,7 @@ impl Seeded {
     }
 
     /// Tells the caretaker how the tasks get on. The caretaker forgets an idle runtime.
-    pub(super) fn sight(&self) -> Sight {
+    pub(crate) fn sight(&self) -> Sight {
         let mut state = self.state.lock();
         if state.ready.is_empty() && state.running == 0 {
             state.has_caretaker = false;
@@ -124,7 +128,7 @@ impl Seeded {
     }
 
     /// Runs all tasks that can start, on a thread of the caretaker.
-    pub(super) fn run_left_over(&self) {
+    pub(crate) fn run_left_over(&self) {
         if let Some(_runtime) = self.runtime.upgrade() {
             while self.step() {}
         }

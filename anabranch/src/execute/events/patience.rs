@@ -18,7 +18,7 @@ const YIELDS: u32 = if cfg!(loom) { 0 } else { 4 };
 
 /// How a thread that waits goes on.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     may_spin: bool,
     /// When it began to spin.
     since: Option<Instant>,
@@ -27,7 +27,7 @@ pub(super) struct Patience {
 
 impl Patience {
     /// The patience of a thread that begins to wait, or has just done something useful.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(processors())
     }
 
@@ -37,7 +37,7 @@ impl Patience {
     }
 
     /// Pauses for a moment. Returns `false`, without a pause, if it is time to park.
-    pub(super) fn pause(&mut self) -> bool {
+    pub(crate) fn pause(&mut self) -> bool {
         if self.may_spin && self.since.get_or_insert_with(Instant::now).elapsed() < SPIN {
             std::hint::spin_loop();
             return true;

@@ -17,8 +17,8 @@
 //! A task keeps its group as long as its node stays in memory. By the time the group is freed, nothing of the program's own is
 //! left in it: its failures are reported or printed, and no latch waits.
 
-use super::latch::Latch;
 use crate::{
+    execute::events::latch::Latch,
     observe::UnreportedFailures,
     sync::{
         Mutex,
@@ -49,15 +49,15 @@ pub(crate) struct Group {
 
 /// What waits for a group that has tasks in flight.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     /// The latches of threads and futures.
-    pub(super) latches: Vec<Arc<Latch>>,
+    pub(crate) latches: Vec<Arc<Latch>>,
     /// Functions of the program.
-    pub(super) callbacks: Vec<Callback>,
+    pub(crate) callbacks: Vec<Callback>,
 }
 
 /// See [`TaskGroup::on_done`](crate::TaskGroup::on_done).
-pub(super) type Callback = Box<dyn FnOnce() + Send>;
+pub(crate) type Callback = Box<dyn FnOnce() + Send>;
 
 impl Group {
     pub(crate) fn new(name: Cow<'static, str>, parent: Option<&Arc<Self>>) -> Arc<Self> {
@@ -88,7 +88,7 @@ impl Group {
     }
 
     /// Whether this is `group`, or a group in it.
-    pub(super) fn is_within(&self, group: &Self) -> bool {
+    pub(crate) fn is_within(&self, group: &Self) -> bool {
         let mut inner = Some(self);
         while let Some(this) = inner {
             if std::ptr::eq(this, group) {
@@ -100,7 +100,7 @@ impl Group {
     }
 
     /// Counts a submission.
-    pub(super) fn submit(&self) {
+    pub(crate) fn submit(&self) {
         let mut group = self;
         // Relaxed: the thread that submits a task is also the one that hands it over.
         while group.state.fetch_add(TASK, Relaxed) < TASK
@@ -111,7 +111,7 @@ impl Group {
     }
 
     /// Counts a completed task. Adds what waited for it to `waited`; the caller calls the callbacks and releases the latches.
-    pub(super) fn complete(&self, waited: &mut Waiting) {
+    pub(crate) fn complete(&self, waited: &mut Waiting) {
         let mut group = self;
         loop {
             // AcqRel: the effects of all tasks are visible to a thread that finds the group idle.
@@ -166,7 +166,7 @@ impl Group {
     }
 
     /// Adds a callback, which is called as soon as no task of this group is in flight. Returns it if the group is idle.
-    pub(super) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
+    pub(crate) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
         let mut callback = Some(callback);
         let added = self.add_waiting(|waiting| waiting.callbacks.extend(callback.take()));
         added.or_else(|()| callback.map_or(Ok(()), Err))
@@ -186,7 +186,7 @@ impl Group {
     }
 
     /// The program drops its last handle.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         if self.state.fetch_or(ABANDONED, AcqRel) < TASK {
             self.print_failures();
         }

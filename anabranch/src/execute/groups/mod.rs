@@ -1,0 +1,4 @@
+//! Task groups: their state, and the handles that a program has.
+
+pub(super) mod group;
+pub(super) mod handle;
