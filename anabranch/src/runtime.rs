@@ -29,7 +29,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The data-flow runtime: see the [crate](crate) documentation.
+/// The data-flow runtime: see the [crate] documentation.
 ///
 /// Several threads may submit tasks. The tasks of each thread are in the order in which it submitted them. Dropping the runtime
 /// waits for all tasks. If a failure was not reported, the runtime then prints it to standard error; call [`wait`](Self::wait) or

@@ -3,9 +3,9 @@
 //!
 //! A thread that waits looks for tasks now and then. A future cannot: if no task can start when it is polled, it leaves its
 //! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
-//! runs the tasks that can start, the [caretaker](super::caretaker) has them run.
+//! runs the tasks that can start, a thread of the runtime does: see [`standstill`].
 
-use super::{caretaker, draw::Draw};
+use super::{draw::Draw, standstill};
 use crate::execute::{
     current_task::RuntimeId,
     task::{node::Node, place::Runner},
@@ -21,7 +21,7 @@ use std::{
 
 pub(crate) struct Seeded {
     id: RuntimeId,
-    /// Keeps the runtime alive while the caretaker's thread runs its tasks.
+    /// Keeps the runtime alive while a thread of its own runs its tasks.
     runtime: Weak<dyn Any + Send + Sync>,
     draw: Arc<Draw>,
     state: Mutex<State>,
@@ -35,18 +35,18 @@ struct State {
     wakers: Vec<Waker>,
     /// The number of tasks that are running.
     running: usize,
-    /// Changes whenever a thread looks for a task.
-    activity: u64,
-    /// Whether the caretaker looks after the tasks.
-    has_caretaker: bool,
+    /// How often a thread has looked for a task.
+    searches: u64,
+    /// Whether the runtime is [watched](standstill::watch).
+    is_watched: bool,
 }
 
-/// What the caretaker sees.
-pub(crate) enum Sight {
+/// What the threads of the program do with the tasks.
+pub(super) enum Activity {
     /// No task can start and none is running.
     Idle,
-    /// There are tasks. Some of them can start and none is running, if `stands_still`.
-    Busy { activity: u64, stands_still: bool },
+    /// Tasks can start or are running.
+    Busy { searches: u64, is_running: bool },
 }
 
 impl Seeded {
@@ -56,13 +56,13 @@ impl Seeded {
 
     /// Queues a task that can start.
     pub(crate) fn push(self: &Arc<Self>, node: Node) {
-        let (wakers, has_caretaker) = {
+        let (wakers, is_watched) = {
             let mut state = self.state.lock();
             state.ready.push(node);
-            (mem::take(&mut state.wakers), mem::replace(&mut state.has_caretaker, true))
+            (mem::take(&mut state.wakers), mem::replace(&mut state.is_watched, true))
         };
-        if !has_caretaker {
-            caretaker::look_after(self);
+        if !is_watched {
+            standstill::watch(self);
         }
         for waker in wakers {
             // The program's code, which counts as inside a task, and may panic.
@@ -78,7 +78,7 @@ impl Seeded {
         }
         let node = {
             let mut state = self.state.lock();
-            state.activity += 1;
+            state.searches += 1;
             if state.ready.is_empty() {
                 return false;
             }
@@ -117,18 +117,18 @@ impl Seeded {
         true
     }
 
-    /// Tells the caretaker how the tasks get on. The caretaker forgets an idle runtime.
-    pub(crate) fn sight(&self) -> Sight {
+    /// What the threads of the program do with the tasks. An idle runtime is no longer watched.
+    pub(super) fn activity(&self) -> Activity {
         let mut state = self.state.lock();
         if state.ready.is_empty() && state.running == 0 {
-            state.has_caretaker = false;
-            return Sight::Idle;
+            state.is_watched = false;
+            return Activity::Idle;
         }
-        Sight::Busy { activity: state.activity, stands_still: state.running == 0 }
+        Activity::Busy { searches: state.searches, is_running: state.running > 0 }
     }
 
-    /// Runs all tasks that can start, on a thread of the caretaker.
-    pub(crate) fn run_left_over(&self) {
+    /// Runs all tasks that can start, on a thread of the runtime.
+    pub(super) fn run_all(&self) {
         if let Some(_runtime) = self.runtime.upgrade() {
             while self.step() {}
         }
