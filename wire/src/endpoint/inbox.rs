@@ -1,0 +1,140 @@
+//! What this node receives: messages wait for their expectation, or expectations for their messages.
+
+use super::{
+    header::{Header, Kind},
+    link::Link,
+};
+use crate::{
+    MemoryMut, WireError,
+    tag::{Key, Owner},
+    transport::Get,
+};
+use rustc_hash::FxHashMap;
+
+struct Expected {
+    memory: MemoryMut,
+    /// Bytes and tokens of which nothing has been heard.
+    missing: usize,
+    /// Bytes of transfers in place that are under way.
+    coming: usize,
+    owner: Owner,
+}
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    expected: FxHashMap<Key, Expected>,
+    /// Messages that came before they were expected.
+    early: FxHashMap<Key, Vec<Vec<u8>>>,
+    /// The key and the bytes of each transfer in place.
+    coming: FxHashMap<u64, (Key, usize)>,
+    next_name: u64,
+}
+
+impl Expected {
+    fn is_complete(&self) -> bool {
+        self.missing == 0 && self.coming == 0
+    }
+}
+
+impl Inbox {
+    pub fn expects(&self, key: &Key) -> bool {
+        self.expected.contains_key(key)
+    }
+
+    /// Whether nothing is expected that has not come.
+    pub fn is_empty(&self) -> bool {
+        self.expected.is_empty()
+    }
+
+    /// Expects so many bytes and tokens. The answer says whether all are there.
+    pub fn expect(
+        &mut self,
+        link: &mut Link,
+        key: Key,
+        missing: usize,
+        memory: MemoryMut,
+        owner: Owner,
+    ) -> Result<bool, WireError> {
+        let mut expected = Expected { memory, missing, coming: 0, owner };
+        for message in self.early.remove(&key).unwrap_or_default() {
+            let header = Header::read(&message).expect("it was read before");
+            self.place(link, &header, &message, &mut expected)?;
+        }
+        let done = expected.is_complete();
+        if !done {
+            self.expected.insert(key, expected);
+        }
+        Ok(done)
+    }
+
+    /// A message has come. The answer is the owner of what it belongs to, if that is complete now.
+    pub fn arrived(
+        &mut self,
+        link: &mut Link,
+        header: &Header,
+        message: &[u8],
+    ) -> Result<Option<Owner>, WireError> {
+        let Some(mut expected) = self.expected.remove(&header.key) else {
+            self.early.entry(header.key).or_default().push(message[..header.len()].to_vec());
+            return Ok(None);
+        };
+        self.place(link, header, message, &mut expected)?;
+        let owner = expected.owner;
+        if expected.is_complete() {
+            return Ok(Some(owner));
+        }
+        self.expected.insert(header.key, expected);
+        Ok(None)
+    }
+
+    fn place(
+        &mut self,
+        link: &mut Link,
+        header: &Header,
+        message: &[u8],
+        expected: &mut Expected,
+    ) -> Result<(), WireError> {
+        let Header { from, key, token, .. } = *header;
+        let wrong = |what: &str| Link::malformed(from, format!("{}: {what}", key.tag));
+        let mut payload = header.payload_of(message);
+        let mut bytes = usize::from(token);
+        let mut number = header.number;
+        for layout in header.read_layouts(message) {
+            let layout = layout.ok_or_else(|| wrong("a layout without an end"))?;
+            if !expected.memory.holds(&layout) {
+                return Err(wrong(&format!("{layout:?} is outside of the memory of the receiver")));
+            }
+            if header.kind == Kind::Data {
+                let Some((part, rest)) = payload.split_at_checked(layout.bytes()) else {
+                    return Err(wrong("fewer bytes than its layouts say"));
+                };
+                expected.memory.fill(&layout, part);
+                payload = rest;
+            } else {
+                expected.coming += layout.bytes();
+                let name = self.next_name;
+                self.next_name += 1;
+                self.coming.insert(name, (key, layout.bytes()));
+                link.transport.get(Get { from, number, name, memory: expected.memory, layout })?;
+                number += 1;
+            }
+            bytes += layout.bytes();
+        }
+        let missing = expected.missing.checked_sub(bytes);
+        expected.missing = missing.ok_or_else(|| wrong("more bytes than were expected"))?;
+        if header.kind == Kind::Data { link.placed(from, header.len()) } else { Ok(()) }
+    }
+
+    /// A transfer in place is over. The answer is as for [`arrived`](Self::arrived).
+    pub fn got(&mut self, name: u64) -> Option<Owner> {
+        let (key, bytes) = self.coming.remove(&name).expect("a get is reported once");
+        let expected = self.expected.get_mut(&key).expect("it waits for its transfers in place");
+        expected.coming -= bytes;
+        if !expected.is_complete() {
+            return None;
+        }
+        let owner = expected.owner;
+        self.expected.remove(&key);
+        Some(owner)
+    }
+}

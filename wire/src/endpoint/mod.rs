@@ -1,0 +1,506 @@
+//! One node's end of the wire: what a program uses.
+//!
+//! # How a message goes
+//! 1. A transfer is sent in messages, or announced by one (`outbox`, `header`). What leaves goes through the [`Link`].
+//! 2. [`Endpoint::poll`] reads what has arrived. A message waits for its expectation, or its expectation is there already
+//!    (`inbox`); an announcement makes this node take the bytes into their place.
+//! 3. When the last byte of an expectation is there, its owner goes on: the program gets an event, a collective pattern sends
+//!    its next messages (`collective`).
+//!
+//! # How an endpoint ends
+//! | how | what the other nodes see |
+//! |---|---|
+//! | [`finish`](Endpoint::finish) | nothing: it returns when all nodes have called it |
+//! | [`abort`](Endpoint::abort), or an error that this node found | [`WireError::Aborted`], with the reason |
+//! | dropped otherwise, also by a panic | [`WireError::Left`] |
+//! | no poll for the timeout | [`WireError::Lost`] |
+
+mod alive;
+mod collective;
+mod credit;
+mod header;
+mod inbox;
+mod link;
+mod outbox;
+mod posts;
+
+use crate::{
+    Layout, Memory, MemoryMut, Pace, Place, Tag, Transport, WireError,
+    tag::{Begun, Event, Key, Owner, Ticket},
+    transport::Arrival,
+};
+use rustc_hash::FxHashMap;
+use std::time::{Duration, Instant};
+
+use self::{
+    alive::{Alive, Due},
+    collective::Collective,
+    header::{Header, Kind},
+    inbox::Inbox,
+    link::Link,
+    outbox::{Outbox, Parcel},
+    posts::Posts,
+};
+
+/// The most bytes of a [`post`](Endpoint::post).
+pub const POST: usize = header::PAYLOAD;
+
+/// One node's end of the wire.
+///
+/// Nothing here waits for another node, except [`finish`](Self::finish). What is begun makes progress when
+/// [`poll`](Self::poll) is called, from any thread.
+///
+/// ```
+/// use anabranch_wire::{Begun, Event, Layout, MemoryMut, Memory, Pace, Tag, local::Network};
+///
+/// let sums = Network::new(2).run(|mut wire| {
+///     let (mine, mut theirs) = ([1_u64 + u64::from(wire.place().node)], [0_u64]);
+///     let other = 1 - wire.place().node;
+///     let tag = Tag::new(7, 0, 0);
+///     // SAFETY: both arrays live, untouched, until the transfers are done.
+///     let (from, into) = unsafe {
+///         (Memory::new(mine.as_ptr().cast(), 8), MemoryMut::new(theirs.as_mut_ptr().cast(), 8))
+///     };
+///     // Either side may come first.
+///     let arrival = wire.expect(tag, into, 8)?;
+///     let _ = wire.send(other, tag, from, &[Layout::contiguous(0, 8)])?;
+///     let (mut events, mut pace) = (Vec::new(), Pace::new());
+///     if let Begun::Later(ticket) = arrival {
+///         while !events.contains(&Event::Done(ticket)) {
+///             pace.after(wire.poll(&mut events)?);
+///         }
+///     }
+///     wire.finish()?;
+///     Ok::<_, anabranch_wire::WireError>(mine[0] + theirs[0])
+/// });
+/// assert_eq!(sums, [Ok(3), Ok(3)]);
+/// ```
+pub struct Endpoint {
+    link: Link,
+    inbox: Inbox,
+    outbox: Outbox,
+    posts: Posts,
+    collectives: FxHashMap<Ticket, Collective>,
+    alive: Alive,
+    next_ticket: u64,
+    /// Reused by `poll`.
+    arrivals: Vec<Arrival>,
+    state: State,
+}
+
+enum State {
+    Open,
+    Finished,
+    Failed(WireError),
+}
+
+/// How an endpoint behaves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// After how long a node that does not answer is lost; `None`: never. Each node must call
+    /// [`poll`](Endpoint::poll) at least every eighth of this time. 60 s by default.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { timeout: Some(Duration::from_secs(60)) }
+    }
+}
+
+impl Options {
+    /// The default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// After how long a node that does not answer is lost; `None`: never.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+}
+
+impl Endpoint {
+    /// This node's end of a network.
+    pub fn new(transport: impl Transport + 'static, options: &Options) -> Self {
+        let link = Link::new(Box::new(transport));
+        let nodes = link.place.nodes;
+        Self {
+            alive: Alive::new(link.place, options.timeout, Instant::now()),
+            link,
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            posts: Posts::new(nodes),
+            collectives: FxHashMap::default(),
+            next_ticket: 0,
+            arrivals: Vec::new(),
+            state: State::Open,
+        }
+    }
+
+    /// Which node this is, and of how many.
+    pub fn place(&self) -> Place {
+        self.link.place
+    }
+
+    /// How often [`poll`](Self::poll) must be called, at least, so that the other nodes do not lose this one.
+    pub fn interval(&self) -> Option<Duration> {
+        self.alive.interval()
+    }
+
+    /// Whether a transfer or a pattern of this node is under way.
+    pub fn is_busy(&self) -> bool {
+        !(self.outbox.is_empty() && self.inbox.is_empty() && self.collectives.is_empty())
+    }
+
+    /// Sends the bytes of the layouts to the node that expects them under this tag, from `memory`.
+    ///
+    /// Several calls, also of several nodes, may send parts of what one node expects. Without layouts nothing is sent.
+    ///
+    /// # Errors
+    /// An argument that is wrong is refused. Otherwise the communication has failed.
+    pub fn send(
+        &mut self,
+        to: u16,
+        tag: Tag,
+        memory: Memory,
+        layouts: &[Layout],
+    ) -> Result<Begun, WireError> {
+        self.check_open()?;
+        self.check_node(to)?;
+        check_layouts(tag, layouts, |layout| memory.holds(layout))?;
+        let ticket = self.ticket();
+        let key = Key { tag, step: 0 };
+        let parcel = Parcel { to, key, token: false, memory, owner: Owner::Program(ticket) };
+        match self.outbox.send(&mut self.link, parcel, layouts) {
+            Ok(done) => Ok(begun(done, ticket)),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Expects `bytes` bytes under this tag, from any nodes, in `memory`.
+    ///
+    /// # Errors
+    /// [`WireError::Repeated`] if the tag is expected already. Otherwise the communication has failed.
+    pub fn expect(&mut self, tag: Tag, memory: MemoryMut, bytes: usize) -> Result<Begun, WireError> {
+        self.check_open()?;
+        let key = Key { tag, step: 0 };
+        if self.inbox.expects(&key) {
+            return Err(WireError::Repeated { tag });
+        }
+        let ticket = self.ticket();
+        match self.inbox.expect(&mut self.link, key, bytes, memory, Owner::Program(ticket)) {
+            Ok(done) => Ok(begun(done, ticket)),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Sends a small message, at most [`POST`] bytes, which the other node gets as an [`Event::Post`].
+    ///
+    /// # Errors
+    /// An argument that is wrong is refused. Otherwise the communication has failed.
+    pub fn post(&mut self, to: u16, message: &[u8]) -> Result<(), WireError> {
+        self.check_open()?;
+        self.check_node(to)?;
+        if message.len() > POST {
+            return Err(WireError::LongPost { bytes: message.len(), limit: POST });
+        }
+        let number = self.posts.number(to);
+        self.link.control(to, Kind::Post, number, message).map_err(|error| self.fail(error))
+    }
+
+    /// Brings the parts of all nodes to every node: `parts[n]` are the layouts that node `n` has. All nodes call this with the
+    /// same tag and the same parts.
+    ///
+    /// It takes few messages: with 256 nodes each one sends 8. Parts without bytes make it a barrier: it is done when all
+    /// nodes have begun it. A sum over all nodes is a gather of partial results, which each node then combines in a fixed order:
+    /// so all nodes get the same bits.
+    ///
+    /// # Errors
+    /// An argument that is wrong is refused. Otherwise the communication has failed.
+    ///
+    /// # Panics
+    /// If there are not as many parts as nodes.
+    pub fn gather(&mut self, tag: Tag, memory: MemoryMut, parts: &[Vec<Layout>]) -> Result<Begun, WireError> {
+        let place = self.place();
+        assert_eq!(parts.len(), usize::from(place.nodes), "a gather has a part of every node");
+        for layouts in parts {
+            check_layouts(tag, layouts, |layout| memory.holds(layout))?;
+        }
+        self.begin(Collective::gather(place, tag, memory, parts))
+    }
+
+    /// Brings the bytes of the layouts from the node `root` to every node. All nodes call this with the same arguments.
+    ///
+    /// # Errors
+    /// An argument that is wrong is refused. Otherwise the communication has failed.
+    pub fn broadcast(
+        &mut self,
+        root: u16,
+        tag: Tag,
+        memory: MemoryMut,
+        layouts: &[Layout],
+    ) -> Result<Begun, WireError> {
+        self.check_node(root)?;
+        check_layouts(tag, layouts, |layout| memory.holds(layout))?;
+        self.begin(Collective::broadcast(self.place(), root, tag, memory, layouts))
+    }
+
+    fn begin(&mut self, collective: Collective) -> Result<Begun, WireError> {
+        self.check_open()?;
+        if self.inbox.expects(&Key { tag: collective.tag, step: 1 }) {
+            return Err(WireError::Repeated { tag: collective.tag });
+        }
+        let ticket = self.ticket();
+        let done = self.begin_steps(ticket, collective).map_err(|error| self.fail(error))?;
+        Ok(begun(done, ticket))
+    }
+
+    fn begin_steps(&mut self, ticket: Ticket, mut collective: Collective) -> Result<bool, WireError> {
+        for receive in std::mem::take(&mut collective.receives) {
+            let key = Key { tag: collective.tag, step: receive.step };
+            let owner = Owner::Step(ticket, receive.step);
+            if self.inbox.expect(&mut self.link, key, receive.bytes + 1, collective.memory, owner)? {
+                collective.arrived(receive.step);
+            }
+        }
+        self.send_steps(ticket, &mut collective)?;
+        let done = collective.unfinished == 0;
+        if !done {
+            self.collectives.insert(ticket, collective);
+        }
+        Ok(done)
+    }
+
+    /// Sends what a collective pattern can send by now.
+    fn send_steps(&mut self, ticket: Ticket, collective: &mut Collective) -> Result<(), WireError> {
+        while let Some(send) = collective.next_send() {
+            let parcel = Parcel {
+                to: send.to,
+                key: Key { tag: collective.tag, step: send.step },
+                token: true,
+                memory: collective.memory.to_read(),
+                owner: Owner::Sent(ticket),
+            };
+            if self.outbox.send(&mut self.link, parcel, &send.layouts)? {
+                collective.unfinished -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes progress, and appends what has happened. The answer says whether anything has.
+    ///
+    /// # Errors
+    /// If the communication has failed; then every later call fails in the same way.
+    pub fn poll(&mut self, events: &mut Vec<Event>) -> Result<bool, WireError> {
+        self.check_open()?;
+        self.advance(events).map_err(|error| self.fail(error))
+    }
+
+    fn advance(&mut self, events: &mut Vec<Event>) -> Result<bool, WireError> {
+        let before = events.len();
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        self.link.transport.poll(&mut arrivals)?;
+        let any = !arrivals.is_empty();
+        let now = if self.alive.is_watching() { Some(Instant::now()) } else { None };
+        for arrival in arrivals.drain(..) {
+            let owner = match arrival {
+                Arrival::Put(number) => self.outbox.put(&mut self.link, number)?,
+                Arrival::Got(name) => self.inbox.got(name),
+                Arrival::Message(message) => {
+                    let owner = self.read(&message, now, events)?;
+                    self.link.transport.recycle(message);
+                    owner
+                }
+            };
+            if let Some(owner) = owner {
+                self.ended(owner, events)?;
+            }
+        }
+        self.arrivals = arrivals;
+        match now.map_or(Due::Nothing, |now| self.alive.due(now)) {
+            Due::Nothing => {}
+            Due::Beat => self.link.control(self.alive.successor, Kind::Beat, 0, &[])?,
+            Due::Lost(silence) => return Err(WireError::Lost { node: self.alive.predecessor, silence }),
+        }
+        Ok(any || events.len() > before)
+    }
+
+    /// Reads a message. The answer is the owner of what is complete by it.
+    fn read(
+        &mut self,
+        message: &[u8],
+        now: Option<Instant>,
+        events: &mut Vec<Event>,
+    ) -> Result<Option<Owner>, WireError> {
+        let header = Header::read(message).ok_or_else(|| Link::malformed(u16::MAX, "no header"))?;
+        let Header { from, kind, number, .. } = header;
+        if from >= self.link.place.nodes {
+            return Err(Link::malformed(from, "the sender does not exist"));
+        }
+        self.link.credit.returned(from, header.credit);
+        if let Some(now) = now
+            && from == self.alive.predecessor
+        {
+            self.alive.heard(now);
+        }
+        let payload = header.payload_of(message);
+        match kind {
+            Kind::Data | Kind::Announcement => return self.inbox.arrived(&mut self.link, &header, message),
+            Kind::Post => self.posts.arrived(from, number, payload.to_vec(), events),
+            Kind::Credit | Kind::Beat => {}
+            Kind::Finished => self.alive.forget(),
+            Kind::Left => return Err(WireError::Left { node: from, panicked: number != 0 }),
+            Kind::Aborted => {
+                let why = String::from_utf8_lossy(payload).into_owned();
+                return Err(WireError::Aborted { node: from, why });
+            }
+            Kind::Lost => {
+                let milliseconds = payload.try_into().map_or(0, u64::from_le_bytes);
+                let silence = Duration::from_millis(milliseconds);
+                return Err(WireError::Lost { node: number as u16, silence });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Something is over: its owner goes on.
+    fn ended(&mut self, owner: Owner, events: &mut Vec<Event>) -> Result<(), WireError> {
+        let ticket = match owner {
+            Owner::Program(ticket) => {
+                events.push(Event::Done(ticket));
+                return Ok(());
+            }
+            Owner::Step(ticket, _) | Owner::Sent(ticket) => ticket,
+        };
+        let mut collective = self.collectives.remove(&ticket).expect("it is not over");
+        match owner {
+            Owner::Step(_, step) => collective.arrived(step),
+            _ => collective.unfinished -= 1,
+        }
+        self.send_steps(ticket, &mut collective)?;
+        if collective.unfinished == 0 {
+            events.push(Event::Done(ticket));
+        } else {
+            self.collectives.insert(ticket, collective);
+        }
+        Ok(())
+    }
+
+    /// Ends the communication with success: waits until all transfers of this node are over and all nodes have called this.
+    ///
+    /// # Errors
+    /// If the communication has failed or fails meanwhile.
+    pub fn finish(mut self) -> Result<(), WireError> {
+        let (mut events, mut pace) = (Vec::new(), Pace::new());
+        let mut barrier = None;
+        loop {
+            if barrier.is_none() && !self.is_busy() {
+                let parts = vec![Vec::new(); self.place().nodes.into()];
+                barrier = Some(self.gather(Tag::FINISH, MemoryMut::empty(), &parts)?);
+            }
+            if barrier.is_some() && !self.is_busy() {
+                break;
+            }
+            events.clear();
+            pace.after(self.poll(&mut events)?);
+        }
+        if self.place().nodes > 1 {
+            let successor = self.alive.successor;
+            self.link.control(successor, Kind::Finished, 0, &[]).map_err(|error| self.fail(error))?;
+        }
+        self.state = State::Finished;
+        Ok(())
+    }
+
+    /// Ends the communication of all nodes: each other one gets [`WireError::Aborted`] with this reason.
+    pub fn abort(mut self, why: &str) {
+        if self.check_open().is_ok() {
+            let node = self.place().node;
+            self.fail(WireError::Aborted { node, why: why.to_owned() });
+        }
+    }
+
+    /// Notes the error, and says it to the other nodes.
+    fn fail(&mut self, error: WireError) -> WireError {
+        if let State::Failed(first) = &self.state {
+            return first.clone();
+        }
+        self.state = State::Failed(error.clone());
+        let node = self.place().node;
+        match &error {
+            // The others hear the same from the same node.
+            WireError::Left { .. } => {}
+            WireError::Aborted { node: other, .. } if *other != node => {}
+            WireError::Aborted { why, .. } => self.say(Kind::Aborted, 0, why.as_bytes()),
+            WireError::Lost { node, silence } => {
+                let milliseconds = silence.as_millis() as u64;
+                self.say(Kind::Lost, (*node).into(), &milliseconds.to_le_bytes());
+            }
+            other => self.say(Kind::Aborted, 0, other.to_string().as_bytes()),
+        }
+        error
+    }
+
+    /// Says to all other nodes why this one ends. The network may have failed, and then they hear it elsewhere.
+    fn say(&mut self, kind: Kind, number: u32, payload: &[u8]) {
+        let Place { node, nodes } = self.place();
+        let payload = &payload[..payload.len().min(POST)];
+        for other in (0..nodes).filter(|&other| other != node) {
+            let _ = self.link.control(other, kind, number, payload);
+        }
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+
+    fn check_open(&self) -> Result<(), WireError> {
+        match &self.state {
+            State::Failed(error) => Err(error.clone()),
+            State::Open | State::Finished => Ok(()),
+        }
+    }
+
+    fn check_node(&self, node: u16) -> Result<(), WireError> {
+        let nodes = self.place().nodes;
+        if node < nodes { Ok(()) } else { Err(WireError::NoSuchNode { node, nodes }) }
+    }
+}
+
+/// How long an endpoint that ends tries to send what it has begun to send.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if matches!(self.state, State::Open) {
+            self.say(Kind::Left, std::thread::panicking().into(), &[]);
+        }
+        let failed = !matches!(self.state, State::Finished);
+        let (start, mut pace) = (Instant::now(), Pace::new());
+        while !self.link.transport.is_flushed() && (!failed || start.elapsed() < FAREWELL) {
+            self.arrivals.clear();
+            if self.link.transport.poll(&mut self.arrivals).is_err() {
+                break;
+            }
+            pace.after(false);
+        }
+        self.link.transport.close(failed);
+    }
+}
+
+fn begun(done: bool, ticket: Ticket) -> Begun {
+    if done { Begun::Done } else { Begun::Later(ticket) }
+}
+
+fn check_layouts(tag: Tag, layouts: &[Layout], holds: impl Fn(&Layout) -> bool) -> Result<(), WireError> {
+    match layouts.iter().find(|layout| !holds(layout)) {
+        Some(layout) => Err(WireError::Outside { tag, layout: format!("{layout:?}") }),
+        None => Ok(()),
+    }
+}

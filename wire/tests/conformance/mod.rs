@@ -1,0 +1,36 @@
+//! What every network must do. Each scenario is a program that all nodes run.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+mod ends;
+pub mod node;
+mod patterns;
+mod posts;
+mod transfers;
+
+use anabranch_wire::Endpoint;
+
+/// A scenario, by name.
+pub struct Scenario {
+    pub name: &'static str,
+    pub run: fn(Endpoint),
+}
+
+macro_rules! scenarios {
+    ($($module:ident: $($name:ident)*;)*) => {
+        &[$($(Scenario { name: stringify!($name), run: $module::$name },)*)*]
+    };
+}
+
+/// Scenarios that end with `finish` on every node.
+pub const SCENARIOS: &[Scenario] = scenarios! {
+    transfers: boxes_of_all_dimensions sizes_around_every_limit thousands_outstanding several_senders_and_boxes
+        windows_of_a_block a_flood_stays_with_its_sender wrong_arguments_are_refused to_oneself;
+    posts: posts_stay_in_order posts_of_all_sizes;
+    patterns: gather_is_like_all_pairs gather_of_large_parts broadcast_from_every_root barriers patterns_in_different_orders;
+};
+
+/// Scenarios that end with an error on every node.
+pub const ENDS: &[Scenario] = scenarios! {
+    ends: a_node_leaves a_node_aborts a_node_sends_too_much a_node_leaves_with_transfers_under_way;
+};

@@ -1,0 +1,188 @@
+//! A node of a test: an endpoint, what it has reported, and memory.
+
+use anabranch_wire::{
+    Begun, Endpoint, Event, Layout, Memory, MemoryMut, Pace, Place, Tag, Ticket, WireError,
+};
+use std::{
+    cell::UnsafeCell,
+    collections::{HashSet, VecDeque},
+    time::{Duration, Instant},
+};
+
+/// After how long a test that waits has failed.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+pub struct Node {
+    pub wire: Endpoint,
+    done: HashSet<Ticket>,
+    pub posts: VecDeque<(u16, Vec<u8>)>,
+    events: Vec<Event>,
+}
+
+impl Node {
+    pub fn new(wire: Endpoint) -> Self {
+        Self { wire, done: HashSet::new(), posts: VecDeque::new(), events: Vec::new() }
+    }
+
+    pub fn place(&self) -> Place {
+        self.wire.place()
+    }
+
+    pub fn me(&self) -> u16 {
+        self.place().node
+    }
+
+    pub fn nodes(&self) -> u16 {
+        self.place().nodes
+    }
+
+    /// All nodes but this one.
+    pub fn others(&self) -> impl Iterator<Item = u16> + use<> {
+        let Place { node, nodes } = self.place();
+        (0..nodes).filter(move |&other| other != node)
+    }
+
+    pub fn poll(&mut self) -> Result<bool, WireError> {
+        let any = self.wire.poll(&mut self.events)?;
+        for event in self.events.drain(..) {
+            match event {
+                Event::Done(ticket) => assert!(self.done.insert(ticket), "{ticket:?} is done twice"),
+                Event::Post { from, message } => self.posts.push_back((from, message)),
+            }
+        }
+        Ok(any)
+    }
+
+    /// Polls until the condition holds.
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&mut Self) -> bool) {
+        self.try_until(what, |node| Ok(holds(node))).unwrap();
+    }
+
+    pub fn try_until(
+        &mut self,
+        what: &str,
+        mut holds: impl FnMut(&mut Self) -> Result<bool, WireError>,
+    ) -> Result<(), WireError> {
+        let (start, mut pace) = (Instant::now(), Pace::new());
+        while !holds(self)? {
+            assert!(start.elapsed() < DEADLINE, "{}: {what} has not come", self.place());
+            pace.after(self.poll()?);
+        }
+        Ok(())
+    }
+
+    pub fn is_done(&self, begun: Begun) -> bool {
+        match begun {
+            Begun::Done => true,
+            Begun::Later(ticket) => self.done.contains(&ticket),
+        }
+    }
+
+    pub fn wait(&mut self, begun: Begun) {
+        self.until("the end of a transfer", |node| node.is_done(begun));
+    }
+
+    pub fn wait_all(&mut self, all: &[Begun]) {
+        for &begun in all {
+            self.wait(begun);
+        }
+    }
+
+    pub fn barrier(&mut self, number: u64) {
+        let parts = vec![Vec::new(); self.nodes().into()];
+        let begun = self.wire.gather(Tag::new(number, u64::MAX - 1, 0), MemoryMut::empty(), &parts).unwrap();
+        self.wait(begun);
+    }
+
+    /// Polls until the communication has failed.
+    pub fn failure(&mut self) -> WireError {
+        let error = self.try_until("an error", |_| Ok(false)).unwrap_err();
+        assert_eq!(self.poll(), Err(error.clone()), "an error stays");
+        error
+    }
+
+    pub fn finish(self) {
+        let place = self.place();
+        assert!(self.posts.is_empty(), "{place} has posts left");
+        self.wire.finish().unwrap_or_else(|error| panic!("{place}: {error}"));
+    }
+}
+
+/// Memory that transfers use.
+pub struct Block {
+    bytes: UnsafeCell<Box<[u8]>>,
+    first: usize,
+}
+
+impl Block {
+    pub fn zeros(len: usize) -> Self {
+        Self { bytes: UnsafeCell::new(vec![0; len].into()), first: 0 }
+    }
+
+    /// Bytes that depend on their offsets and on a seed.
+    pub fn pattern(len: usize, seed: u64) -> Self {
+        Self { bytes: UnsafeCell::new((0..len).map(|i| byte(i, seed)).collect()), first: 0 }
+    }
+
+    /// The window that begins at this byte.
+    pub fn at(self, first: usize) -> Self {
+        Self { first, ..self }
+    }
+
+    pub fn memory(&self) -> Memory {
+        // SAFETY: the tests keep the block until its transfers are done, and write it only before.
+        unsafe {
+            let bytes = &mut *self.bytes.get();
+            Memory::new(bytes.as_ptr(), bytes.len()).at(self.first)
+        }
+    }
+
+    pub fn memory_mut(&self) -> MemoryMut {
+        // SAFETY: the tests keep the block until its transfers are done, and read it only afterwards.
+        unsafe {
+            let bytes = &mut *self.bytes.get();
+            MemoryMut::new(bytes.as_mut_ptr(), bytes.len()).at(self.first)
+        }
+    }
+
+    /// The bytes, after all transfers.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: as above.
+        unsafe { &*self.bytes.get() }
+    }
+
+    /// Whether exactly the bytes of these layouts have come from a block of this pattern.
+    pub fn check(&self, layouts: &[Layout], seed: u64) {
+        let mut expected = vec![0; self.bytes().len()];
+        for (offset, len) in layouts.iter().flat_map(Layout::rows) {
+            for i in offset..offset + len {
+                expected[i - self.first] = byte(i - self.first, seed);
+            }
+        }
+        if self.bytes() != expected {
+            let wrong = (0..expected.len()).find(|&i| self.bytes()[i] != expected[i]);
+            panic!("byte {wrong:?} of {layouts:?} is wrong");
+        }
+    }
+}
+
+/// Never 0, which stands for a byte that has not come.
+fn byte(i: usize, seed: u64) -> u8 {
+    ((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(seed * 31) >> 56) as u8 | 1
+}
+
+/// Numbers that follow from a seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % end
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The scenarios on local nodes, and what only a local network can do.
+
+mod conformance;
+
+use anabranch_wire::{Event, Options, WireError, local::Network};
+use conformance::{ENDS, SCENARIOS, Scenario, node::Node};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
+
+fn run(scenarios: &[Scenario], nodes: &[u16], delays: &[u32]) {
+    for &nodes in nodes {
+        for &delays in delays {
+            for Scenario { name, run } in scenarios {
+                let network = Network::new(nodes).seed(u64::from(nodes)).delays(delays);
+                let result = catch_unwind(AssertUnwindSafe(|| network.run(run)));
+                assert!(result.is_ok(), "{name} failed with {nodes} nodes and delays up to {delays}");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_scenarios_without_delays() {
+    run(SCENARIOS, &[1, 2, 3, 4, 7, 16], &[0]);
+}
+
+#[test]
+fn all_scenarios_with_messages_that_overtake_each_other() {
+    run(SCENARIOS, &[2, 3, 4, 7], &[1, 9]);
+}
+
+#[test]
+fn all_ends() {
+    run(ENDS, &[2, 3, 7], &[0, 5]);
+}
+
+#[test]
+fn a_panic_reaches_every_node() {
+    let network = Network::new(3);
+    let program = |wire| {
+        let mut node = Node::new(wire);
+        assert!(node.me() != 2, "deliberately");
+        assert_eq!(node.failure(), WireError::Left { node: 2, panicked: true });
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| network.run(program)));
+    let payload = result.unwrap_err();
+    assert_eq!(payload.downcast_ref::<&str>(), Some(&"deliberately"));
+}
+
+#[test]
+fn a_silent_node_is_named_on_every_other_node() {
+    let network = Network::new(4).options(Options::new().timeout(Duration::from_secs(3)));
+    let mut ends = network.run(|wire| {
+        let mut node = Node::new(wire);
+        if node.me() == 2 {
+            network.silence(2);
+            return None;
+        }
+        match node.failure() {
+            WireError::Lost { node, silence } => Some((node, silence)),
+            other => panic!("{other}"),
+        }
+    });
+    ends.remove(2);
+    for end in ends {
+        let (node, silence) = end.unwrap();
+        assert_eq!(node, 2);
+        assert!(silence >= Duration::from_secs(3));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_order_of_events() {
+    // All nodes on this thread.
+    let order = |seed| {
+        let mut ends = Network::new(4).seed(seed).delays(20).endpoints();
+        for round in 0..10_u8 {
+            for from in 0..4_u16 {
+                for to in 0..4 {
+                    ends[usize::from(from)].post(to, &[round]).unwrap();
+                }
+            }
+        }
+        let mut events = Vec::new();
+        while events.len() < 160 {
+            for end in &mut ends {
+                end.poll(&mut events).unwrap();
+            }
+        }
+        events
+            .into_iter()
+            .map(|event| match event {
+                Event::Post { from, message } => (from, message),
+                Event::Done(_) => unreachable!(),
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+}
