@@ -3,11 +3,12 @@
 mod common;
 
 use anabranch::{
-    grid::{Chunk, RangeMapper},
+    grid::{Chunk, MapperValue, RangeMapper},
     prelude::*,
 };
 use common::THREADS;
 use std::{
+    hash::{Hash, Hasher},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc,
@@ -204,4 +205,56 @@ fn a_dry_run_with_a_hostile_mapper_says_where_its_commands_end() {
     let summary = rt.dry_run_summary().unwrap();
     assert!(summary.contains("commands end where this was refused"), "{summary}");
     assert!(summary.contains("half right"), "{summary}");
+}
+
+/// The neighbours of a chunk, by a mapper that can be compared and counts its calls.
+struct Counted(Arc<AtomicUsize>);
+
+impl PartialEq for Counted {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Counted {}
+
+impl Hash for Counted {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl RangeMapper<1, 1> for Counted {
+    fn map(&self, chunk: &Chunk<1>, buffer: Extent<1>) -> Region<1> {
+        self.0.fetch_add(1, Relaxed);
+        neighborhood([1]).map(chunk, buffer)
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
+    }
+}
+
+#[test]
+fn a_task_that_is_submitted_again_with_equal_mappers_is_not_derived_again() {
+    let rt = Runtime::builder().threads(1).dry_run(16).build().unwrap();
+    let [mut u, mut v] = [(); 2].map(|()| rt.buffer_from(&[0_u64; LEN]).unwrap());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let mut step = || {
+        let before = calls.load(Relaxed);
+        let near = Counted(calls.clone());
+        rt.task("step")
+            .over([LEN])
+            .chunks(1)
+            .read(&u, near)
+            .write(&v, one_to_one())
+            .kernel(|_, (_, v)| v.fill(1))
+            .unwrap();
+        std::mem::swap(&mut u, &mut v);
+        rt.wait().unwrap();
+        assert!(rt.dry_run_summary().is_some());
+        calls.load(Relaxed) - before
+    };
+    let first = step();
+    assert!(first > 16, "{first} calls: each node derives the first step");
+    let last = (0..100).map(|_| step()).skip(50);
+    assert!(last.eq([1; 50]), "only the declaration calls the mapper");
 }

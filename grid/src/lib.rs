@@ -47,6 +47,7 @@ mod region;
 mod region_map;
 mod split;
 mod sweep;
+mod value;
 
 pub use grid_box::{GridBox, Points};
 pub use mapper::{
@@ -58,6 +59,7 @@ pub use point::{Extent, Point};
 pub use region::Region;
 pub use region_map::{Query, RegionMap};
 pub use split::{split_1d, split_2d};
+pub use value::MapperValue;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -6,7 +6,7 @@
 //! buffer is a mistake, which the runtime reports and does not hide. [`neighborhood`](crate::neighborhood), [`all`] and
 //! [`even_split`] never leave the buffer. [`fixed`] and closures may do either.
 
-use crate::{grid_box::GridBox, point::Extent, region::Region};
+use crate::{grid_box::GridBox, point::Extent, region::Region, value::MapperValue};
 use std::fmt;
 
 /// A part of an index space, given to one node, device or thread.
@@ -55,6 +55,32 @@ pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
     fn describe(&self) -> String {
         format!("mapper {}", std::any::type_name::<Self>())
     }
+
+    /// The mapper as a value that can be compared, or `None` if it cannot. Equal values of one type must map equal chunks to
+    /// equal regions.
+    ///
+    /// A program that submits a task again and again makes a new mapper each time. Comparing the mappers shows that the task
+    /// repeats, so that its commands need not be derived again. All mappers of this crate are values. For a mapper of your own
+    /// that is `Eq` and `Hash`, return `Some(self)`. Closures that capture something cannot be compared.
+    ///
+    /// ```
+    /// use anabranch_grid::{Chunk, Extent, GridBox, MapperValue, RangeMapper, Region};
+    /// /// Each chunk accesses the points behind it.
+    /// #[derive(PartialEq, Eq, Hash)]
+    /// struct Shifted(usize);
+    /// impl RangeMapper<1, 1> for Shifted {
+    ///     fn map(&self, chunk: &Chunk<1>, _: Extent<1>) -> Region<1> {
+    ///         GridBox::new(chunk.range.min()[0] + self.0, chunk.range.max()[0] + self.0).into()
+    ///     }
+    ///     fn as_value(&self) -> Option<&dyn MapperValue> {
+    ///         Some(self)
+    ///     }
+    /// }
+    /// assert!(Shifted(2).as_value().unwrap().equals(&Shifted(2)));
+    /// ```
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        None
+    }
 }
 
 // The message is that of `RangeMapper`, which says what to do.
@@ -100,7 +126,7 @@ pub fn one_to_one() -> OneToOne {
 }
 
 /// See [`one_to_one`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OneToOne;
 
 impl<const K: usize> RangeMapper<K, K> for OneToOne {
@@ -110,6 +136,10 @@ impl<const K: usize> RangeMapper<K, K> for OneToOne {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
 
@@ -128,7 +158,7 @@ pub fn slice(dim: usize) -> Slice {
 }
 
 /// See [`slice()`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slice {
     dim: usize,
 }
@@ -146,6 +176,10 @@ impl<const K: usize> RangeMapper<K, K> for Slice {
     fn describe(&self) -> String {
         format!("{self:?}")
     }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
+    }
 }
 
 impl fmt::Debug for Slice {
@@ -160,7 +194,7 @@ pub fn all() -> All {
 }
 
 /// See [`all`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct All;
 
 impl<const K: usize, const B: usize> RangeMapper<K, B> for All {
@@ -170,6 +204,10 @@ impl<const K: usize, const B: usize> RangeMapper<K, B> for All {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
 
@@ -185,7 +223,7 @@ pub fn fixed<const B: usize>(region: impl Into<Region<B>>) -> Fixed<B> {
 }
 
 /// See [`fixed`].
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fixed<const B: usize> {
     region: Region<B>,
 }
@@ -197,6 +235,10 @@ impl<const K: usize, const B: usize> RangeMapper<K, B> for Fixed<B> {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
 
@@ -218,7 +260,7 @@ pub fn even_split() -> EvenSplit {
 }
 
 /// See [`even_split`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EvenSplit;
 
 impl<const K: usize, const B: usize> RangeMapper<K, B> for EvenSplit {
@@ -244,6 +286,10 @@ impl<const K: usize, const B: usize> RangeMapper<K, B> for EvenSplit {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
 
@@ -278,7 +324,7 @@ pub fn transposed() -> Permuted<2> {
 }
 
 /// See [`permuted`] and [`transposed`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Permuted<const K: usize> {
     axes: [usize; K],
 }
@@ -291,6 +337,10 @@ impl<const K: usize> RangeMapper<K, K> for Permuted<K> {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     mapper::{Chunk, RangeMapper},
     point::Extent,
     region::Region,
+    value::MapperValue,
 };
 use smallvec::{SmallVec, smallvec};
 use std::{fmt, ops::Range};
@@ -28,7 +29,7 @@ pub fn neighborhood<const K: usize>(radius: [usize; K]) -> Neighborhood<K> {
 }
 
 /// See [`neighborhood`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Neighborhood<const K: usize> {
     radius: [usize; K],
     along_axes: bool,
@@ -76,6 +77,10 @@ impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
 
     fn describe(&self) -> String {
         format!("{self:?}")
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
 

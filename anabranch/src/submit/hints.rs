@@ -1,6 +1,6 @@
 //! The settings of a task: how it is split, and how it is run.
 
-use super::declaration::Declaration;
+use super::{declaration::Declaration, reduce};
 use anabranch_graph::command::{NodeId, Tiling, Work};
 use anabranch_grid::{GridBox, split_1d};
 
@@ -46,6 +46,6 @@ impl<const K: usize> Hints<K> {
         record.hints.granularity = self.granularity;
         record.hints.tiling = if self.tiles { Tiling::Tiles } else { Tiling::Rows };
         record.hints.node = self.node.map(NodeId);
-        record.hints.leaves = self.chunks.unwrap_or(record.hints.leaves);
+        record.hints.leaves = Some(self.chunks.unwrap_or(reduce::CHUNKS));
     }
 }

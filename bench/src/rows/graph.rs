@@ -42,11 +42,15 @@ pub fn rows() -> Vec<Row> {
                 .better(bars.better[stage])
         })
     };
-    let unknown = || wave_sim().with_new_mappers();
-    let about =
-        "per task: as `nodes-16`, with a new mapper for each access, so that no two are known to be equal";
+    let new_mappers = || wave_sim().with_new_mappers();
+    let about = "per task: as `nodes-16`, with a new mapper for each access, as each submission to a runtime makes them";
     let more = [
-        generation("commands/wave-sim/nodes-16-new-mappers".into(), about, unknown, Some(Node::middle(16))),
+        generation(
+            "commands/wave-sim/nodes-16-new-mappers".into(),
+            about,
+            new_mappers,
+            Some(Node::middle(16)),
+        ),
         Row::lower(
             "commands/wave-sim/4096-over-4",
             "x",

@@ -24,7 +24,12 @@ pub struct Topology {
 struct Task {
     space: GridBox<3>,
     accesses: Vec<BufferAccess>,
+    /// Makes the mapper of each access again.
+    makers: Vec<Maker>,
 }
+
+/// Makes a mapper. Mappers of one maker are equal if their values are.
+type Maker = Arc<dyn Fn() -> Mapper + Send + Sync>;
 
 /// A node of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +57,13 @@ impl Topology {
         BufferId(self.buffers.len() as u64)
     }
 
-    fn task<const K: usize>(&mut self, space: [usize; K], accesses: impl Into<Vec<BufferAccess>>) {
-        self.tasks.push(Task { space: GridBox::full(space).cast(), accesses: accesses.into() });
+    fn task<const K: usize>(
+        &mut self,
+        space: [usize; K],
+        accesses: impl IntoIterator<Item = (BufferAccess, Maker)>,
+    ) {
+        let (accesses, makers) = accesses.into_iter().unzip();
+        self.tasks.push(Task { space: GridBox::full(space).cast(), accesses, makers });
     }
 
     /// The number of tasks.
@@ -61,11 +71,12 @@ impl Topology {
         self.tasks.len()
     }
 
-    /// Gives each access a mapper of its own, so that the graph cannot know that two of them are equal.
+    /// Gives each access a mapper of its own, as each submission to a runtime makes new ones.
     pub fn with_new_mappers(mut self) -> Self {
-        for access in self.tasks.iter_mut().flat_map(|task| &mut task.accesses) {
-            let same = Arc::clone(&access.mapper);
-            access.mapper = Arc::new(move |chunk| same(chunk));
+        for task in &mut self.tasks {
+            for (access, make) in task.accesses.iter_mut().zip(&task.makers) {
+                access.mapper = make();
+            }
         }
         self
     }
@@ -87,12 +98,12 @@ impl Topology {
             }
         }
         let (mut accesses, mut submitted) = (Vec::new(), Submitted::default());
-        for Task { space, accesses: declared } in &self.tasks {
+        for Task { space, accesses: declared, .. } in &self.tasks {
             let whole = Chunk::whole(*space);
             accesses.clear();
             accesses.extend(declared.iter().map(|access| Access {
                 buffer: access.buffer,
-                region: (access.mapper)(&whole),
+                region: access.mapper.map(&whole),
                 mode: access.mode,
             }));
             graph.submit_into(&accesses, &[], &|_| false, &mut submitted)?;
@@ -108,23 +119,24 @@ impl Topology {
     }
 }
 
-fn access(buffer: BufferId, mode: Mode, mapper: &Mapper) -> BufferAccess {
-    BufferAccess { buffer, mode, mapper: Arc::clone(mapper) }
+fn access(buffer: BufferId, mode: Mode, (mapper, maker): &(Mapper, Maker)) -> (BufferAccess, Maker) {
+    (BufferAccess { buffer, mode, mapper: mapper.clone() }, Arc::clone(maker))
 }
 
 /// A mapper defined by a closure, for a buffer of this extent.
 fn by<const K: usize, const B: usize>(
     extent: [usize; B],
-    map: impl Fn(&Chunk<K>) -> GridBox<B> + Send + Sync + 'static,
-) -> Mapper {
-    erase(mapper(move |chunk: &Chunk<K>, _: Extent<B>| map(chunk)), Extent(extent))
+    map: impl Fn(&Chunk<K>) -> GridBox<B> + Clone + Send + Sync + 'static,
+) -> (Mapper, Maker) {
+    on(extent, mapper(move |chunk: &Chunk<K>, _: Extent<B>| map(chunk)))
 }
 
 fn on<const K: usize, const B: usize>(
     extent: [usize; B],
-    mapper: impl RangeMapper<K, B> + 'static,
-) -> Mapper {
-    erase(mapper, Extent(extent))
+    mapper: impl RangeMapper<K, B> + Clone + 'static,
+) -> (Mapper, Maker) {
+    let make: Maker = Arc::new(move || erase(mapper.clone(), Extent(extent)));
+    (make(), make)
 }
 
 /// Tasks that each change their own column of one buffer.

@@ -126,6 +126,17 @@ impl BufferState {
         }
     }
 
+    /// The writers of `region`, ascending. The horizon stands for those before it.
+    pub(super) fn writers(&self, region: &Region<3>, applied: CommandId) -> SmallVec<[CommandId; 4]> {
+        let mut found = SmallVec::new();
+        for range in region.boxes() {
+            self.cells.for_each(range, |_, cell| found.push(cell.writer.max(applied)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Makes `command` depend on the commands that have read a part of `region` since it was written, and on the writers of
     /// the parts that no command has read since.
     pub(super) fn add_write_edges(&self, region: &Region<3>, command: &mut Command) {

@@ -3,14 +3,16 @@
 use crate::task::{BufferId, TaskId};
 use anabranch_grid::{GridBox, Region};
 
-/// The error for a launch that contradicts itself or the graph. The command graph of this node has not changed; other
-/// nodes may not have noticed the error.
+/// The error for a launch that contradicts itself or the graph. The command graph has not changed.
+///
+/// Every node gets the same error for the same launch, with one exception: only nodes whose chunks it concerns notice that a
+/// mapper that *reads* is [not monotonic](Self::NotMonotonic).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// Two parts of the index space write the same points.
+    /// Two pieces of the index space write the same points.
     #[error(
-        "{task}: access {access} writes {common} from {} and again from {}; chunks must write disjoint regions",
+        "{task}: access {access} writes {common} from {} and again from {}; pieces must write disjoint regions",
         .parts[0], .parts[1]
     )]
     OverlappingWrites {
@@ -18,14 +20,14 @@ pub enum CommandError {
         task: TaskId,
         /// The position of the access in the launch.
         access: usize,
-        /// Two adjacent parts of the index space.
+        /// The two pieces of the index space, on one node or two.
         parts: Box<[GridBox<3>; 2]>,
         /// The points that both parts write.
         common: Box<Region<3>>,
     },
-    /// A part of the index space declares writes that neither of its halves declares.
+    /// The index space declares writes that none of its pieces declares.
     #[error(
-        "{task}: access {access} declares that {part} writes {missing}, but no half of that part does; \
+        "{task}: access {access} declares that {part} writes {missing}, but no piece of it does; \
          a writing range mapper must give a chunk the union of what it gives the chunk's parts"
     )]
     InexactWrite {
@@ -33,9 +35,9 @@ pub enum CommandError {
         task: TaskId,
         /// The position of the access in the launch.
         access: usize,
-        /// The part of the index space.
+        /// The index space.
         part: GridBox<3>,
-        /// The points that neither half writes.
+        /// The points that no piece writes.
         missing: Box<Region<3>>,
     },
     /// A chunk maps to points that the whole index space does not map to.

@@ -66,7 +66,7 @@ impl CommandGraph {
         self.rank.nodes
     }
 
-    /// The hash of everything that was submitted. Nodes that run the same program have equal hashes.
+    /// The hash of everything that was created and submitted. Nodes that run the same program have equal hashes.
     pub fn program_hash(&self) -> u64 {
         self.hash.value()
     }
@@ -82,9 +82,11 @@ impl CommandGraph {
     }
 
     /// Removes a buffer. No later task can access it; earlier commands that access it remain valid.
+    ///
+    /// This is no part of the [program hash](Self::program_hash): a buffer is removed when the last handle to it is dropped,
+    /// perhaps by a task, and that is at another time on each node.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(buffer);
-        [2, buffer.0].into_iter().for_each(|word| self.hash.add(word));
     }
 
     /// Adds a host object of the task graph. Every node has an object of its own.
@@ -93,10 +95,10 @@ impl CommandGraph {
         [3, object.0].into_iter().for_each(|word| self.hash.add(word));
     }
 
-    /// Removes a host object. No later task can touch it.
+    /// Removes a host object. No later task can touch it. As with a [buffer](Self::remove_buffer), this is no part of the
+    /// program hash.
     pub fn remove_object(&mut self, object: ObjectId) {
         self.effects.remove(object);
-        [4, object.0].into_iter().for_each(|word| self.hash.add(word));
     }
 
     /// The part of a buffer that this node owns: it has the current contents, and sends them to nodes that need them. The

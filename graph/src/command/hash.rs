@@ -9,7 +9,6 @@ use super::{
     shape::Shape,
 };
 use anabranch_grid::{GridBox, Region};
-use std::sync::Arc;
 
 /// A hash of a sequence of words.
 ///
@@ -62,9 +61,9 @@ pub(super) fn digest(launch: &Launch, shape: &Shape) -> u64 {
     let mut hash = RollingHash::default();
     hash.add(launch.work.code());
     hash.add_box(&shape.split.space());
-    let Hints { tiling, granularity: [rows, columns], chunks_per_node, node, leaves } = launch.hints;
-    let node = node.map_or(usize::MAX, |node| node.0.into());
-    hash.add_all([tiling as usize, rows, columns, chunks_per_node, leaves, node].map(|word| word as u64));
+    let Hints { tiling, granularity: [rows, columns], pieces, node, leaves } = launch.hints;
+    let (node, leaves) = (node.map_or(usize::MAX, |node| node.0.into()), leaves.unwrap_or(0));
+    hash.add_all([tiling as usize, rows, columns, pieces, leaves, node].map(|word| word as u64));
     for access in &shape.accesses {
         hash.add(shape.buffers[access.operand].0 << 2 | access.mode as u64);
         hash.add_region(&access.whole);
@@ -87,7 +86,7 @@ pub(super) fn key(launch: &Launch) -> u64 {
         hash.add_box(&space);
     }
     for BufferAccess { buffer, mode, mapper } in launch.accesses {
-        hash.add_all([buffer.0 << 2 | *mode as u64, Arc::as_ptr(mapper) as *const () as u64]);
+        hash.add_all([buffer.0 << 2 | *mode as u64, mapper.hash()]);
     }
     launch.reductions.iter().for_each(|reduction| hash.add(reduction.buffer.0));
     hash.value().max(1)

@@ -1,35 +1,12 @@
 //! Launches: a task, as every node submits it to its command graph.
 
-use super::types::{CommandKind, NodeId};
+use super::{
+    mapper::Mapper,
+    types::{CommandKind, NodeId},
+};
 use crate::task::{BufferId, Effect, Mode, TaskId};
-use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, Region};
-use std::{fmt, sync::Arc};
-
-/// A range mapper with the buffer's extent built in, and all dimensions padded to three.
-///
-/// It must be monotonic (a part of a chunk maps to a part of the chunk's region) and always give the same answer. Two
-/// mappers count as equal if they are the same `Arc`: a program that submits an `Arc` again saves work.
-pub type Mapper = Arc<dyn Fn(&Chunk<3>) -> Region<3> + Send + Sync>;
-
-/// Turns a range mapper of any dimensions into a [`Mapper`] for a buffer of this extent.
-///
-/// ```
-/// use anabranch_graph::command::erase;
-/// use anabranch_grid::{Chunk, Extent, GridBox, neighborhood};
-/// let mapper = erase(neighborhood([1]), Extent([10]));
-/// let chunk = Chunk { range: GridBox::new(4, 6), global: GridBox::full(10) };
-/// let chunk = Chunk { range: chunk.range.cast(), global: chunk.global.cast() };
-/// assert_eq!(mapper(&chunk), GridBox::new([3, 0, 0], [7, 1, 1]).into());
-/// ```
-pub fn erase<const K: usize, const B: usize>(
-    mapper: impl RangeMapper<K, B> + 'static,
-    extent: Extent<B>,
-) -> Mapper {
-    Arc::new(move |chunk| {
-        let chunk = Chunk { range: chunk.range.cast::<K>(), global: chunk.global.cast::<K>() };
-        mapper.map(&chunk, extent).cast()
-    })
-}
+use anabranch_grid::GridBox;
+use std::fmt;
 
 /// The kind of a task, and the index space that it is executed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,25 +73,28 @@ pub enum Tiling {
 pub struct Hints {
     /// Rows or tiles. Tasks with reductions are always cut into rows.
     pub tiling: Tiling,
-    /// Chunks are cut at multiples of these sizes along axes 0 and 1.
+    /// Chunks and pieces are cut at multiples of these sizes along axes 0 and 1.
     pub granularity: [usize; 2],
-    /// The number of chunks of each node (oversubscription).
-    pub chunks_per_node: usize,
-    /// The node that gets all chunks.
+    /// The largest number of pieces into which the chunk of a node is cut, along axis 0. Each piece is executed by a command
+    /// of its own, with dependencies of its own: it runs as soon as its own inputs are there. Pieces change nothing about
+    /// which node has which points.
+    pub pieces: usize,
+    /// The node that executes the whole index space.
     pub node: Option<NodeId>,
-    /// For tasks with reductions: the largest number of leaves that the index space is cut into. The result depends on
-    /// this number but not on the number of nodes. At most as many nodes as leaves take part.
-    pub leaves: usize,
+    /// For tasks with reductions: the largest number of leaves that the index space is cut into;
+    /// [`default_leaves`](super::default_leaves) if it is `None`. The result depends on this number but not on the number of
+    /// nodes. At most as many nodes as leaves take part.
+    pub leaves: Option<usize>,
 }
 
 impl Default for Hints {
     fn default() -> Self {
-        Self { tiling: Tiling::Rows, granularity: [1, 1], chunks_per_node: 1, node: None, leaves: 64 }
+        Self { tiling: Tiling::Rows, granularity: [1, 1], pieces: 1, node: None, leaves: None }
     }
 }
 
 /// An access of a task to a buffer.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BufferAccess {
     /// The buffer.
     pub buffer: BufferId,

@@ -56,17 +56,17 @@
 //! # The way of a launch
 //! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without accesses.
 //!
-//! 1. **Replay?** A launch that repeats an earlier one (the same mappers on the same buffers), on buffers whose states have
+//! 1. **Replay?** A launch that repeats an earlier one (equal mappers on the same buffers), on buffers whose states have
 //!    the same structure as before, is not derived again: its commands are replayed with new numbers (`replay`, `interned`).
 //!    Otherwise:
-//! 2. **Split.** The index space is split by arithmetic: chunks are computed, not listed (`split`).
-//! 3. **Find what is needed.** The range mappers are evaluated for this node's chunks and for the whole index space, and the
-//!    launch is checked (`shape`). Nodes that read a region are found by bisection over runs of chunks (`shape::readers`).
+//! 2. **Split.** The index space is split by arithmetic: chunks and pieces are computed, not listed (`split`).
+//! 3. **Find what is needed.** The range mappers are evaluated for this node's chunk, its pieces, and the whole index space, and
+//!    the launch is checked (`shape`). Nodes that read a region are found by bisection over runs of chunks (`shape::readers`).
 //!    Local accesses such as a stencil take a handful of mapper calls, whose number grows with the logarithm of the number
 //!    of nodes.
 //! 4. **Derive** (`derive`), from and into the states of the buffers (`buffer`, in `slots`):
 //!    1. for each buffer: resolve a pending reduction, push what other nodes lack, await what this node lacks;
-//!    2. mark what the task writes as overwritten, and execute this node's chunks;
+//!    2. mark what the task writes as overwritten, and execute the pieces of this node's chunk;
 //!    3. make the buffers that the task reduces to pending.
 //! 5. **Effects.** Effects on host objects add dependencies and conflicts (`effects`).
 //! 6. **Number.** The edges of the new commands are finished, and the commands join the execution front (`front`).
@@ -76,9 +76,12 @@
 //! The graph generates commands; it does not execute them.
 //!
 //! # Checks
-//! Range mappers must be monotonic. Those that write must also be *exact*: chunks write disjoint regions whose union is the
-//! region that the whole task writes. Each node checks that for the runs of chunks that hold its own, so that some node
-//! notices every violation.
+//! Range mappers must be monotonic. Those that write must also be *exact*: pieces write disjoint regions whose union is the
+//! region that the whole task writes. Everything that the whole task reads must have been written. Every node finds the same
+//! error, because it checks the whole task and not its own part. That costs nothing for mappers that are known to be exact
+//! (one-to-one, permuted, and the even split of rows), and a call for each piece on all nodes for other mappers that write,
+//! unless the launch repeats an earlier one. One mistake is noticed only by nodes that it concerns: a mapper that *reads* and
+//! is not monotonic.
 //!
 //! # Sources
 //! Ownership, push and await-push, and the command graph itself follow Celerity: F. Knorr, P. Thoman, T. Fahringer,
@@ -97,6 +100,7 @@ mod graph;
 mod hash;
 mod interned;
 mod launch;
+mod mapper;
 mod replay;
 mod shape;
 mod slots;
@@ -106,6 +110,9 @@ mod types;
 
 pub use error::CommandError;
 pub use graph::CommandGraph;
-pub use launch::{BufferAccess, Hints, Launch, Mapper, Reduction, Tiling, Work, erase};
-pub use tree::{combine, subtrees};
-pub use types::{Command, CommandDependency, CommandId, CommandKind, NodeId, Target};
+pub use launch::{BufferAccess, Hints, Launch, Reduction, Tiling, Work};
+pub use mapper::{Mapper, erase};
+pub use tree::{combine, default_leaves, subtrees};
+pub use types::{
+    Command, CommandDependency, CommandId, CommandKind, NodeId, Target, TransferKind, TransferName,
+};

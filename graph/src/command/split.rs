@@ -1,7 +1,11 @@
-//! Splits by arithmetic: the box and the node of each chunk, without a list of all chunks.
+//! Splits by arithmetic: the box and the node of each chunk and its pieces, without a list of them.
+//!
+//! An index space is cut into chunks, at most one for each node, and each chunk into pieces. The chunks do not depend on the
+//! number of pieces, so that no data moves between nodes because two tasks have different numbers of pieces.
 
 use super::{
     launch::{Hints, Tiling, Work},
+    tree::default_leaves,
     types::NodeId,
 };
 use anabranch_grid::{GridBox, Point};
@@ -29,15 +33,6 @@ impl Runs {
     /// The first thing of run `at`, or the number of things for `at == count`.
     fn start(&self, at: usize) -> usize {
         at * self.each + at.min(self.larger)
-    }
-
-    /// The run that holds the thing `at`.
-    fn holding(&self, at: usize) -> usize {
-        if self.each == 1 && self.larger == 0 {
-            return at;
-        }
-        let in_larger = self.larger * (self.each + 1);
-        if at < in_larger { at / (self.each + 1) } else { self.larger + (at - in_larger) / self.each }
     }
 }
 
@@ -76,25 +71,37 @@ impl Axis {
         self
     }
 
+    /// The leaves of the chunks `run`.
+    fn leaves_of(&self, run: Range<usize>) -> Range<usize> {
+        self.chunks.start(run.start)..self.chunks.start(run.end)
+    }
+
     /// The interval of the chunks `run`.
     fn interval(&self, run: Range<usize>) -> Range<usize> {
-        let cut = |chunk| {
-            let unit = self.leaves.start(self.chunks.start(chunk));
+        self.interval_of_leaves(self.leaves_of(run))
+    }
+
+    fn interval_of_leaves(&self, leaves: Range<usize>) -> Range<usize> {
+        let cut = |leaf| {
+            let unit = self.leaves.start(leaf);
             self.first + unit.saturating_mul(self.granularity).min(self.size)
         };
-        cut(run.start)..cut(run.end)
+        cut(leaves.start)..cut(leaves.end)
     }
 }
 
-/// The split of a task's index space. The chunks are numbered row by row, and each node has a run of them.
+/// The split of a task's index space. The chunks are numbered row by row, and each of the first nodes has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Split {
     space: GridBox<3>,
     rows: Axis,
     columns: Axis,
-    /// The chunks of each node, counted from `first_node`.
-    nodes: Runs,
+    /// The number of chunks on all nodes. A space that every node executes is one chunk.
+    chunks: usize,
+    /// The node of the first chunk.
     first_node: u16,
+    /// The largest number of pieces of a chunk.
+    pieces: usize,
     /// Whether every node executes the whole space.
     pub(crate) everywhere: bool,
     /// The number of leaves of the reduction tree; 0 for tasks without reductions.
@@ -102,7 +109,9 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    pub(crate) fn new(work: &Work, hints: &Hints, nodes: u16, reduces: bool) -> Self {
+    /// The split of a task's index space. If the task reduces, `reduced` is the number of elements of the largest buffer
+    /// that it reduces to.
+    pub(crate) fn new(work: &Work, hints: &Hints, nodes: u16, reduced: Option<usize>) -> Self {
         let one = GridBox::full([1, 1, 1]);
         let [first_node, count] = match (work, hints.node) {
             (Work::Kernel { .. } | Work::HostChunks { .. }, None) | (Work::Collective, _) => [0, nodes],
@@ -117,27 +126,23 @@ impl Split {
         };
         let hints = match work {
             Work::Kernel { .. } | Work::HostChunks { .. } => *hints,
-            _ => Hints { leaves: hints.leaves.max(space.extent()[0]), ..Hints::default() },
+            _ => Hints { leaves: Some(usize::MAX), ..Hints::default() },
         };
-        Self::of_space(space, &hints, count, first_node, everywhere, reduces)
+        let mut split = Self::of_space(space, &hints, count, reduced);
+        (split.first_node, split.everywhere) = (first_node, everywhere);
+        split
     }
 
-    fn of_space(
-        space: GridBox<3>,
-        hints: &Hints,
-        nodes: u16,
-        first_node: u16,
-        everywhere: bool,
-        reduces: bool,
-    ) -> Self {
-        let Hints { tiling, granularity, chunks_per_node, leaves, .. } = *hints;
+    fn of_space(space: GridBox<3>, hints: &Hints, nodes: u16, reduced: Option<usize>) -> Self {
+        let Hints { tiling, granularity, pieces, leaves, .. } = *hints;
         assert!(
-            granularity.iter().chain([&chunks_per_node, &leaves]).all(|&n| n > 0),
-            "hints: granularity, chunks per node and leaves must be at least 1, not 0"
+            granularity.iter().chain([&pieces]).chain(&leaves).all(|&n| n > 0),
+            "hints: granularity, pieces and leaves must be at least 1, not 0"
         );
-        let wanted = chunks_per_node.saturating_mul(nodes as usize);
+        let wanted = nodes as usize;
         let (rows, columns) = (Axis::new(&space, 0, granularity[0]), Axis::new(&space, 1, granularity[1]));
-        let (rows, columns) = if reduces {
+        let (rows, columns) = if let Some(elements) = reduced {
+            let leaves = leaves.unwrap_or_else(|| default_leaves(&space, elements));
             (rows.with_leaves(leaves).with_chunks(wanted), columns)
         } else if tiling == Tiling::Rows || space.is_empty() {
             (rows.with_chunks(wanted), columns)
@@ -146,9 +151,8 @@ impl Split {
             (rows.with_chunks(r), columns.with_chunks(c))
         };
         let chunks = if space.is_empty() { 0 } else { rows.chunks.count * columns.chunks.count };
-        let nodes = Runs::new(chunks, nodes as usize);
-        let leaves = if reduces { rows.leaves.count as u32 } else { 0 };
-        Self { space, rows, columns, nodes, first_node, everywhere, leaves }
+        let leaves = if reduced.is_some() { rows.leaves.count as u32 } else { 0 };
+        Self { space, rows, columns, chunks, first_node: 0, pieces, everywhere: false, leaves }
     }
 
     /// The whole index space.
@@ -158,16 +162,16 @@ impl Split {
 
     /// The number of chunks on all nodes. A space that every node executes is one chunk.
     pub(crate) fn chunks(&self) -> usize {
-        self.nodes.start(self.nodes.count)
+        self.chunks
     }
 
-    /// The chunks of a node.
+    /// The chunk of a node, if it has one.
     pub(crate) fn of_node(&self, node: NodeId) -> Range<usize> {
         if self.everywhere {
-            return 0..self.chunks();
+            return 0..self.chunks;
         }
         match node.0.checked_sub(self.first_node).map(usize::from) {
-            Some(at) if at < self.nodes.count => self.nodes.start(at)..self.nodes.start(at + 1),
+            Some(at) if at < self.chunks => at..at + 1,
             _ => 0..0,
         }
     }
@@ -175,7 +179,7 @@ impl Split {
     /// The node of a chunk.
     pub(crate) fn node_of(&self, chunk: usize) -> NodeId {
         debug_assert!(!self.everywhere);
-        NodeId(self.first_node + self.nodes.holding(chunk) as u16)
+        NodeId(self.first_node + chunk as u16)
     }
 
     /// The leaves of the chunks `run`; empty for tasks without reductions.
@@ -183,13 +187,62 @@ impl Split {
         if self.leaves == 0 {
             return 0..0;
         }
-        self.rows.chunks.start(run.start) as u32..self.rows.chunks.start(run.end) as u32
+        let leaves = self.rows.leaves_of(run);
+        leaves.start as u32..leaves.end as u32
+    }
+
+    /// The number of pieces of a chunk.
+    pub(crate) fn pieces(&self, chunk: usize) -> usize {
+        if self.pieces == 1 { 1 } else { self.rows_and_pieces(chunk).1.count }
+    }
+
+    /// The first row leaf of a chunk, and the runs of its row leaves that are its pieces.
+    fn rows_and_pieces(&self, chunk: usize) -> (usize, Runs) {
+        let row = chunk / self.columns.chunks.count;
+        let leaves = self.rows.leaves_of(row..row + 1);
+        (leaves.start, Runs::new(leaves.len(), leaves.len().min(self.pieces)))
+    }
+
+    /// The row leaves of a piece.
+    fn rows_of_piece(&self, chunk: usize, at: usize) -> Range<usize> {
+        let (first, pieces) = self.rows_and_pieces(chunk);
+        first + pieces.start(at)..first + pieces.start(at + 1)
+    }
+
+    /// The leaves of piece `at` of a chunk; empty for tasks without reductions.
+    pub(crate) fn leaves_of_piece(&self, chunk: usize, at: usize) -> Range<u32> {
+        if self.leaves == 0 {
+            return 0..0;
+        }
+        let leaves = self.rows_of_piece(chunk, at);
+        leaves.start as u32..leaves.end as u32
+    }
+
+    /// The box of piece `at` of a chunk.
+    pub(crate) fn piece(&self, chunk: usize, at: usize) -> GridBox<3> {
+        let range = self.range(chunk..chunk + 1);
+        if self.pieces == 1 {
+            return range;
+        }
+        let rows = self.rows.interval_of_leaves(self.rows_of_piece(chunk, at));
+        let (min, max) = (range.min(), range.max());
+        GridBox::new([rows.start, min[1], min[2]], [rows.end, max[1], max[2]])
+    }
+
+    /// The boxes of all pieces of all chunks.
+    pub(crate) fn all_pieces(&self) -> impl Iterator<Item = GridBox<3>> {
+        (0..self.chunks).flat_map(move |chunk| (0..self.pieces(chunk)).map(move |at| self.piece(chunk, at)))
+    }
+
+    /// The number of axes along which the space is cut: the first, or the first two.
+    pub(crate) fn cut_axes(&self) -> usize {
+        if self.columns.chunks.count > 1 { 2 } else { 1 }
     }
 
     /// The box of the chunks `run`, which are one chunk, several of a row, or whole rows.
     pub(crate) fn range(&self, run: Range<usize>) -> GridBox<3> {
         let width = self.columns.chunks.count;
-        if run.len() == self.chunks() {
+        if run.len() == self.chunks {
             return self.space;
         }
         let (rows, columns) = if width == 1 {
@@ -244,8 +297,8 @@ mod tests {
     use anabranch_grid::{split_1d, split_2d};
     use proptest::prelude::*;
 
-    fn split(space: GridBox<3>, hints: Hints, nodes: u16, reduces: bool) -> Split {
-        Split::new(&Work::Kernel { space }, &hints, nodes, reduces)
+    fn split(space: GridBox<3>, hints: Hints, nodes: u16, reduced: Option<usize>) -> Split {
+        Split::new(&Work::Kernel { space }, &hints, nodes, reduced)
     }
 
     proptest! {
@@ -254,42 +307,67 @@ mod tests {
             min in [0..5usize, 0..5usize, 0..3usize],
             size in [1..40usize, 1..40usize, 1..3usize],
             nodes in 1..20u16,
-            chunks_per_node in 1..4usize,
             granularity in [1..5usize, 1..5usize],
+            pieces in 1..6usize,
             tiles in any::<bool>(),
         ) {
             let space = GridBox::new(min, std::array::from_fn(|axis| min[axis] + size[axis]));
             let tiling = if tiles { Tiling::Tiles } else { Tiling::Rows };
-            let hints = Hints { tiling, granularity, chunks_per_node, ..Hints::default() };
-            let split = split(space, hints, nodes, false);
-            let count = nodes as usize * chunks_per_node;
+            let hints = Hints { tiling, granularity, pieces, ..Hints::default() };
+            let split = split(space, hints, nodes, None);
+            let count = nodes as usize;
             let expected = if tiles { split_2d(&space, count, granularity) } else { split_1d(&space, count, granularity[0]) };
             let found: Vec<_> = (0..split.chunks()).map(|i| split.range(i..i + 1)).collect();
-            prop_assert_eq!(found, expected);
-            let mut next = 0;
+            prop_assert_eq!(&found, &expected);
             for node in 0..nodes {
                 let own = split.of_node(NodeId(node));
-                prop_assert_eq!(own.start, next);
-                next = own.end;
+                prop_assert_eq!(own.len(), usize::from((node as usize) < expected.len()));
                 prop_assert!(own.clone().all(|chunk| split.node_of(chunk) == NodeId(node)));
-                prop_assert!(own.len().abs_diff(split.chunks() / nodes as usize) <= 1);
             }
-            prop_assert_eq!(next, split.chunks());
+            // A chunk is cut at multiples of the granularity, counted from its first row.
+            let expected = found.iter().flat_map(|chunk| split_1d(chunk, pieces, granularity[0]));
+            prop_assert!(split.all_pieces().eq(expected));
         }
 
         #[test]
-        fn leaves_do_not_depend_on_the_number_of_nodes(size in 1..200usize, granularity in 1..4usize, nodes in 1..20u16) {
+        fn leaves_do_not_depend_on_the_number_of_nodes_and_pieces(
+            size in 1..200usize,
+            granularity in 1..4usize,
+            nodes in 1..20u16,
+            pieces in 1..6usize,
+        ) {
             let space = GridBox::full([size, 3, 1]);
-            let hints = Hints { granularity: [granularity, 1], leaves: 16, ..Hints::default() };
+            let hints = Hints { granularity: [granularity, 1], leaves: Some(16), pieces, ..Hints::default() };
             let leaves = split_1d(&space, 16, granularity);
-            let split = split(space, hints, nodes, true);
+            let split = split(space, hints, nodes, Some(1));
+            let union = |run: Range<u32>| {
+                leaves[run.start as usize..run.end as usize].iter().fold(GridBox::EMPTY, |a, b| a.bounding(b))
+            };
             prop_assert_eq!(split.leaves as usize, leaves.len());
             for chunk in 0..split.chunks() {
                 let run = split.leaves_of(chunk..chunk + 1);
-                let union = leaves[run.start as usize..run.end as usize].iter().fold(GridBox::EMPTY, |a, b| a.bounding(b));
-                prop_assert_eq!(split.range(chunk..chunk + 1), union);
+                prop_assert_eq!(split.range(chunk..chunk + 1), union(run.clone()));
+                let mut next = run.start;
+                for at in 0..split.pieces(chunk) {
+                    let piece = split.leaves_of_piece(chunk, at);
+                    prop_assert_eq!(split.piece(chunk, at), union(piece.clone()));
+                    prop_assert_eq!(piece.start, next);
+                    next = piece.end;
+                }
+                prop_assert_eq!(next, run.end);
             }
             prop_assert_eq!(split.leaves_of(0..split.chunks()), 0..split.leaves);
         }
+    }
+
+    #[test]
+    fn large_reductions_have_leaves_for_many_nodes() {
+        let hints = Hints::default();
+        let leaves =
+            |rows, elements| split(GridBox::full([rows, 1 << 10, 1]), hints, 1, Some(elements)).leaves;
+        assert_eq!([leaves(10, 1), leaves(1080, 1), leaves(1 << 11, 1)], [10, 64, 64]);
+        assert_eq!([leaves(1 << 13, 1), leaves(1 << 18, 1)], [256, 1 << 13]);
+        assert_eq!(leaves(1 << 18, 1 << 12), 128, "large partial results: fewer of them");
+        assert_eq!(split(GridBox::full([1 << 13, 1 << 10, 1]), hints, 4096, Some(1)).chunks(), 256);
     }
 }

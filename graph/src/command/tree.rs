@@ -5,7 +5,33 @@
 //! number of leaves, so the result has the same bits on any number of nodes. A node with the partial results of consecutive
 //! leaves can combine those that form whole [`subtrees`], and send fewer.
 
+use anabranch_grid::GridBox;
 use std::ops::Range;
+
+/// The largest number of leaves of a reduction over a small index space.
+const LEAVES: usize = 64;
+
+/// The number of points of an index space for which it gets one more leaf. The work for so many points takes much longer than
+/// beginning a partial result and combining it.
+const POINTS: usize = 1 << 15;
+
+/// The number of points of an index space per element of a partial result, for the same reason.
+const POINTS_PER_ELEMENT: usize = 1 << 9;
+
+/// The largest number of leaves of a reduction, unless the program chooses another: [`Hints::leaves`](super::Hints::leaves).
+/// It depends on the size of the index space and of the largest buffer that is reduced to (`elements`), so that large
+/// reductions have leaves for many nodes and threads. There are never more leaves than rows.
+///
+/// ```
+/// use anabranch_graph::command::default_leaves;
+/// use anabranch_grid::GridBox;
+/// assert_eq!(default_leaves(&GridBox::full([1000, 1000, 1]), 1), 64);
+/// assert_eq!(default_leaves(&GridBox::full([1 << 16, 1 << 12, 1]), 1), 1 << 13);
+/// ```
+pub fn default_leaves(space: &GridBox<3>, elements: usize) -> usize {
+    let each = POINTS.max(elements.saturating_mul(POINTS_PER_ELEMENT));
+    (space.len() / each).clamp(LEAVES, 1 << 16)
+}
 
 /// The largest subtrees of the tree over `0..leaves` that lie within `run`, ascending.
 ///

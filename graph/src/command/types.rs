@@ -88,28 +88,47 @@ pub struct Target {
     pub region: Region<3>,
 }
 
+/// The content of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TransferKind {
+    /// Elements of the buffer.
+    Data,
+    /// Partial results of a reduction to the buffer.
+    Partials,
+}
+
+/// The name of a transfer. Sender and receivers derive the same name without a message. A node sends at most one message of a
+/// name to each other node. It may await the message in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferName {
+    /// The task that needs the data.
+    pub task: TaskId,
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The content.
+    pub kind: TransferKind,
+}
+
 /// The action of a command, with its operands.
-///
-/// The name of a transfer is its buffer and the [`task`](Command::task) that needs the data: sender and receivers derive
-/// the same name without a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandKind {
     /// Runs the task's kernel or host function.
     Execute {
-        /// The part of the index space.
+        /// The piece of the index space.
         chunk: Chunk<3>,
-        /// The leaves of the reduction tree that the chunk consists of, each with a partial result of its own; empty for
+        /// The leaves of the reduction tree that the piece consists of, each with a partial result of its own; empty for
         /// tasks without reductions.
         leaves: Range<u32>,
     },
-    /// Sends parts of a buffer that this node owns and other nodes lack.
+    /// Sends parts of a buffer that this node owns and other nodes lack: one message to each target.
     Push {
         /// The buffer.
         buffer: BufferId,
         /// The receivers and their regions, by ascending node.
         targets: Arc<[Target]>,
     },
-    /// Waits until a region has arrived from its owners, in any number of messages.
+    /// Waits until a region has arrived from its owners, in any number of messages. A message may also hold parts of the
+    /// regions of other commands of the same task and buffer; these regions are disjoint.
     AwaitPush {
         /// The buffer.
         buffer: BufferId,
@@ -166,6 +185,20 @@ impl Command {
     /// A command without edges.
     pub(super) fn new(id: CommandId, task: TaskId, kind: CommandKind) -> Self {
         Self { id, task, kind, dependencies: SmallVec::new(), conflicts: SmallVec::new() }
+    }
+
+    /// The name of the transfer that the command sends or awaits; `None` if it does neither.
+    pub fn transfer(&self) -> Option<TransferName> {
+        let (buffer, kind) = match self.kind {
+            CommandKind::Push { buffer, .. } | CommandKind::AwaitPush { buffer, .. } => {
+                (buffer, TransferKind::Data)
+            }
+            CommandKind::PushPartials { buffer, .. } | CommandKind::AwaitPartials { buffer, .. } => {
+                (buffer, TransferKind::Partials)
+            }
+            _ => return None,
+        };
+        Some(TransferName { task: self.task, buffer, kind })
     }
 
     /// Adds an edge unless it repeats the last one. [`finish_edges`](Self::finish_edges) removes other repeats.

@@ -2,7 +2,6 @@
 
 use anabranch_graph::command::{Mapper, erase};
 use anabranch_grid::*;
-use std::sync::Arc;
 
 /// Takes random choices one after the other. When they are used up, it takes zeros, the simplest choices.
 pub struct Picks<'a>(pub &'a [u16]);
@@ -39,7 +38,7 @@ fn three(mapper: impl RangeMapper<3, 3> + 'static, extent: Extent<3>) -> Mapper 
 }
 
 fn within(mapper: Mapper, bounds: Region<3>) -> Mapper {
-    Arc::new(move |chunk| mapper(chunk).intersection(&bounds))
+    Mapper::new(move |chunk| mapper.map(chunk).intersection(&bounds))
 }
 
 /// The box that keeps only `axis` of `range`, and is all of `extent` on the others.
@@ -76,8 +75,9 @@ pub fn reading(picks: &mut Picks, extent: Extent<3>, readable: &Region<3>) -> (M
                 let mapper = erase(transposed(), flat);
                 let three = three(permuted([1, 0, 2]), extent);
                 (
-                    Arc::new(move |c: &Chunk<3>| {
-                        if c.global.extent()[2] == 1 && c.global.min()[2] == 0 { mapper(c) } else { three(c) }
+                    Mapper::new(move |c| {
+                        let is_flat = c.global.extent()[2] == 1 && c.global.min()[2] == 0;
+                        if is_flat { mapper.map(c) } else { three.map(c) }
                     }),
                     "transposed",
                 )

@@ -6,9 +6,6 @@ use anabranch_grid::{Point, Region};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// A message of elements.
-struct Elements(Vec<(Point<3>, Element)>);
-
 /// Partial results of consecutive leaves, for each point.
 type Partials = BTreeMap<u32, (Range<u32>, BTreeMap<Point<3>, u64>)>;
 
@@ -18,9 +15,9 @@ struct Node {
     memory: Memory,
     /// The partial results that were computed here or have arrived, by task and buffer.
     partials: HashMap<(TaskId, BufferId), Partials>,
-    inbox: HashMap<(TaskId, BufferId), Vec<Elements>>,
-    /// By the task that needs them.
-    partial_inbox: HashMap<(TaskId, BufferId), Vec<Partials>>,
+    /// The elements that have arrived and are still awaited.
+    inbox: HashMap<TransferName, BTreeMap<Point<3>, Element>>,
+    partial_inbox: HashMap<TransferName, Vec<Partials>>,
     waits_for: Vec<usize>,
     followers: Vec<Vec<usize>>,
     ready: Vec<usize>,
@@ -102,23 +99,23 @@ fn points(region: &Region<3>) -> impl Iterator<Item = Point<3>> {
 
 fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<TaskId, &Task>) {
     let command = machine[number].commands[index].clone();
-    let (id, task) = (command.task, tasks[&command.task]);
-    let name = |buffer: &BufferId| (id, *buffer);
+    let task = tasks[&command.task];
+    let name = || command.transfer().expect("a transfer");
     match &command.kind {
         CommandKind::Push { buffer, targets } => {
             for Target { node, region } in targets.iter() {
                 assert_ne!(node.0 as usize, number, "a node sends nothing to itself");
-                let message = points(region).map(|p| {
+                for p in points(region) {
                     let element = machine[number].memory[buffer].get(p);
                     assert_eq!(
                         element,
                         task.before[buffer].get(p),
                         "N{number} pushes {p} of {buffer:?} current"
                     );
-                    (p, element.expect("a pushed element was written"))
-                });
-                let message = Elements(message.collect());
-                machine[node.0 as usize].inbox.entry(name(buffer)).or_default().push(message);
+                    let element = element.expect("a pushed element was written");
+                    let arrived = machine[node.0 as usize].inbox.entry(name()).or_default();
+                    assert!(arrived.insert(p, element).is_none(), "{p} arrives once");
+                }
             }
         }
         CommandKind::PushPartials { buffer, region, reduction, leaves, targets } => {
@@ -134,7 +131,7 @@ fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<Ta
             }
             for node in targets.iter() {
                 let inbox = &mut machine[node.0 as usize].partial_inbox;
-                inbox.entry(name(buffer)).or_default().push(message.clone());
+                inbox.entry(name()).or_default().push(message.clone());
             }
         }
         _ => machine[number].execute_alone(&command, task, tasks),
@@ -180,12 +177,12 @@ impl Node {
     fn can_execute(&self, index: usize) -> bool {
         let command = &self.commands[index];
         match &command.kind {
-            CommandKind::AwaitPush { buffer, region } => {
-                let messages = self.inbox.get(&(command.task, *buffer));
-                messages.is_some_and(|m| m.iter().map(|m| m.0.len()).sum::<usize>() >= region.len())
+            CommandKind::AwaitPush { region, .. } => {
+                let arrived = self.inbox.get(&command.transfer().expect("a transfer"));
+                arrived.is_some_and(|arrived| points(region).all(|p| arrived.contains_key(&p)))
             }
-            CommandKind::AwaitPartials { buffer, present, leaves, .. } => {
-                let messages = self.partial_inbox.get(&(command.task, *buffer));
+            CommandKind::AwaitPartials { present, leaves, .. } => {
+                let messages = self.partial_inbox.get(&command.transfer().expect("a transfer"));
                 let arrived: usize =
                     messages.into_iter().flatten().flat_map(|m| m.values()).map(|part| part.0.len()).sum();
                 arrived + present.len() >= *leaves as usize
@@ -213,21 +210,21 @@ impl Node {
                 self.check_reads(task, &anabranch_grid::Chunk::whole(one));
             }
             CommandKind::AwaitPush { buffer, region } => {
-                let messages = self.inbox.remove(&(task.id, *buffer)).unwrap();
-                let mut arrived = HashSet::new();
+                let name = command.transfer().expect("a transfer");
+                let arrived = self.inbox.get_mut(&name).expect("a message");
                 let memory = self.memory.get_mut(buffer).unwrap();
-                for (p, element) in messages.into_iter().flat_map(|message| message.0) {
-                    assert!(
-                        region.contains_point(p) && arrived.insert(p),
-                        "{p} arrives once, where it is awaited"
-                    );
+                for p in points(region) {
+                    let element = arrived.remove(&p).expect("what is awaited has arrived");
                     assert_ne!(memory.get(p), Some(element), "{p} of {buffer:?} is stale before it arrives");
                     memory.set(p, element);
                 }
-                assert_eq!(arrived.len(), region.len());
+                if arrived.is_empty() {
+                    self.inbox.remove(&name);
+                }
             }
             CommandKind::AwaitPartials { buffer, reduction, present, .. } => {
-                let messages = self.partial_inbox.remove(&(task.id, *buffer)).unwrap();
+                let name = command.transfer().expect("a transfer");
+                let messages = self.partial_inbox.remove(&name).expect("a message");
                 let mine = self.partials.entry((*reduction, *buffer)).or_default();
                 for (first, part) in messages.into_iter().flatten() {
                     assert!(part.0.clone().all(|leaf| !present.contains(&leaf)));
@@ -275,7 +272,7 @@ impl Node {
         }
         for access in task.accesses.iter().filter(|a| a.mode.writes()) {
             let array = self.memory.get_mut(&access.buffer).unwrap();
-            for p in points(&(access.mapper)(chunk)) {
+            for p in points(&access.mapper.map(chunk)) {
                 let old = array.get(p).filter(|_| access.mode.reads());
                 array.set(p, result(task.id, access.buffer, p, old));
             }
@@ -284,7 +281,7 @@ impl Node {
 
     /// Checks the edges of a graph.
     fn check_edges(&self, actions: &[Action]) {
-        let mut transfers = HashSet::new();
+        let mut messages = HashSet::new();
         let (mut epoch, mut horizon, mut applied) = (CommandId::EPOCH, CommandId::EPOCH, CommandId::EPOCH);
         for command in &self.commands {
             let on: Vec<_> = command.dependencies.iter().map(|d| d.on).collect();
@@ -295,16 +292,11 @@ impl Node {
             assert!(conflicts.is_sorted_by(|a, b| a < b) && conflicts.iter().all(|c| *c < command.id));
             assert!(conflicts.iter().all(|c| !on.contains(c) && *c >= applied), "{command:?}");
             match &command.kind {
-                CommandKind::Push { buffer, targets } => {
-                    assert!(transfers.insert((command.task, *buffer, 0)), "one push per buffer and task");
+                CommandKind::Push { targets, .. } => {
+                    let mut names = targets.iter().map(|target| (command.transfer(), target.node));
+                    assert!(names.all(|name| messages.insert(name)), "one message per node, buffer and task");
                     assert!(!targets.is_empty() && targets.is_sorted_by(|a, b| a.node < b.node));
                     assert!(targets.iter().all(|target| !target.region.is_empty()));
-                }
-                CommandKind::AwaitPush { buffer, .. } => {
-                    assert!(
-                        transfers.insert((command.task, *buffer, 1)),
-                        "one await-push per buffer and task"
-                    );
                 }
                 CommandKind::Epoch => (applied, horizon, epoch) = (command.id, command.id, command.id),
                 CommandKind::Horizon => (applied, horizon) = (horizon, command.id),

@@ -48,7 +48,7 @@ impl Task {
     /// The regions that a chunk reads, also for a reduction.
     pub fn reads(&self, chunk: &Chunk<3>) -> Vec<(BufferId, Region<3>)> {
         let reading = self.accesses.iter().filter(|a| a.mode.reads());
-        let mut found: Vec<_> = reading.map(|a| (a.buffer, (a.mapper)(chunk))).collect();
+        let mut found: Vec<_> = reading.map(|a| (a.buffer, a.mapper.map(chunk))).collect();
         if chunk.range.min() == chunk.global.min() {
             let current = self.reductions.iter().filter(|r| r.include_current);
             found.extend(current.map(|r| (r.buffer, GridBox::full(self.before[&r.buffer].extent).into())));
@@ -191,9 +191,9 @@ impl Builder {
         let hints = Hints {
             tiling: if picks.chance(40) { Tiling::Tiles } else { Tiling::Rows },
             granularity: [1 + picks.below(3), 1 + picks.below(3)],
-            chunks_per_node: 1 + picks.below(6) / 3,
+            pieces: [1, 1, 2, 3, 8][picks.below(5)],
             node: picks.chance(10).then(|| NodeId(picks.below(self.nodes as usize) as u16)),
-            leaves: [64, 5, 16, 1][picks.below(4)],
+            leaves: [None, Some(5), Some(16), Some(1)][picks.below(4)],
         };
         let work = if picks.chance(20) { Work::HostChunks { space } } else { Work::Kernel { space } };
         let mut task = self.task(work, hints);
@@ -238,7 +238,7 @@ impl Builder {
                 task.words += &format!(" reads {buffer:?} {name}");
                 task.accesses.push(BufferAccess { buffer, mode: Mode::Read, mapper });
             } else if all {
-                let mapper: Mapper = std::sync::Arc::new(move |_| written.clone());
+                let mapper = Mapper::new(move |_| written.clone());
                 task.accesses.push(BufferAccess { buffer, mode: Mode::Read, mapper });
             }
         }
@@ -257,7 +257,7 @@ impl Builder {
         task.words += &format!(" reduces to {buffer:?}, current {include_current}");
         task.leaves = match task.work {
             Work::Collective => split_1d(&space, space.extent()[0], 1),
-            _ => split_1d(&space, task.hints.leaves, task.hints.granularity[0]),
+            _ => split_1d(&space, task.hints.leaves.unwrap_or(64), task.hints.granularity[0]),
         };
     }
 
@@ -277,12 +277,12 @@ impl Builder {
                 Mode::Update => writing(picks, extent, rows, written),
             };
             let whole = Chunk::whole(space);
-            let region = mapper(&whole);
+            let region = mapper.map(&whole);
             let reduced = task.reductions.iter().any(|r| r.buffer == buffer);
             let overlaps = task.accesses.iter().any(|other| {
                 other.buffer == buffer
                     && (other.mode.writes() || mode.writes())
-                    && (other.mapper)(&whole).intersects(&region)
+                    && other.mapper.map(&whole).intersects(&region)
             });
             if !reduced && !overlaps {
                 task.words += &format!(" {mode:?} {buffer:?} {name}: {region};");
@@ -310,7 +310,7 @@ impl Builder {
         };
         for access in task.accesses.iter().filter(|a| a.mode.writes()) {
             let array = self.memory.get_mut(&access.buffer).unwrap();
-            for p in (access.mapper)(&Chunk::whole(space)).boxes().iter().flat_map(|b| b.points()) {
+            for p in access.mapper.map(&Chunk::whole(space)).boxes().iter().flat_map(|b| b.points()) {
                 let old = array.get(p).filter(|_| access.mode.reads());
                 array.set(p, result(task.id, access.buffer, p, old));
             }

@@ -1,4 +1,4 @@
-//! The steps of a derivation, and the execution of chunks.
+//! The steps of a derivation, and the execution of pieces.
 
 use crate::{
     command::{
@@ -50,7 +50,7 @@ impl<'a> Derivation<'a> {
         }
     }
 
-    /// Marks the region that the task writes as overwritten, and as stale outside this node's chunks.
+    /// Marks the region that the task writes as overwritten, and as stale outside this node's chunk.
     fn overwrite(&mut self) {
         let shape = self.shape;
         for access in shape.accesses.iter().filter(|access| access.mode.writes()) {
@@ -62,22 +62,24 @@ impl<'a> Derivation<'a> {
         }
     }
 
-    /// Executes this node's chunks, a command each.
+    /// Executes the pieces of this node's chunk, a command each.
     fn execute(&mut self) {
         let split = &self.shape.split;
-        for (at, chunk) in self.shape.own.clone().enumerate() {
-            let range = split.range(chunk..chunk + 1);
-            let leaves = split.leaves_of(chunk..chunk + 1);
-            self.access(at, CommandKind::Execute { chunk: Chunk { range, global: split.space() }, leaves });
+        for chunk in self.shape.own.clone() {
+            for at in 0..split.pieces(chunk) {
+                let leaves = split.leaves_of_piece(chunk, at);
+                let chunk = Chunk { range: split.piece(chunk, at), global: split.space() };
+                self.access(at, CommandKind::Execute { chunk, leaves });
+            }
         }
     }
 
-    /// Adds a command with the accesses of this node's chunk number `at`.
+    /// Adds a command with the accesses of piece number `at` of this node's chunk.
     fn access(&mut self, at: usize, kind: CommandKind) {
         let mut command = self.command(kind);
         let (shape, applied) = (self.shape, self.context.applied);
         for access in &shape.accesses {
-            let (region, state) = (access.chunk(at), self.state(access.operand));
+            let (region, state) = (access.piece(at), self.state(access.operand));
             if access.mode.reads() {
                 state.add_read_edges(region, &mut command);
             }
@@ -86,7 +88,7 @@ impl<'a> Derivation<'a> {
             }
         }
         for access in &shape.accesses {
-            let (region, state) = (access.chunk(at), self.state(access.operand));
+            let (region, state) = (access.piece(at), self.state(access.operand));
             if access.mode.writes() {
                 state.note_write(region, command.id, applied, Location::Owned);
             } else {

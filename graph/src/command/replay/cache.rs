@@ -11,7 +11,7 @@ use crate::command::{
     types::{Command, Context},
 };
 use rustc_hash::FxHashMap;
-use std::{collections::hash_map::Entry, sync::Arc};
+use std::collections::hash_map::Entry;
 
 /// A launch that was seen more than once.
 struct Repeated {
@@ -41,13 +41,9 @@ impl Repeated {
     }
 
     fn is(&self, launch: &Launch) -> bool {
-        let same_access = |(a, b): (&BufferAccess, &BufferAccess)| {
-            a.buffer == b.buffer && a.mode == b.mode && Arc::ptr_eq(&a.mapper, &b.mapper)
-        };
         self.work == launch.work
             && self.hints == launch.hints
-            && self.accesses.len() == launch.accesses.len()
-            && self.accesses.iter().zip(launch.accesses).all(same_access)
+            && self.accesses == launch.accesses
             && self.reductions == launch.reductions
     }
 
@@ -146,7 +142,8 @@ impl Replay {
         if known || seen != key {
             return known.then_some(key);
         }
-        // New mappers may lie where forgotten ones did, again and again: then keys repeat but launches do not.
+        // Mappers that are compared by address may lie where forgotten ones did, again and again: then keys repeat but
+        // launches do not.
         self.in_vain += 1;
         (self.in_vain <= PATIENCE || self.in_vain.is_multiple_of(PATIENCE)).then_some(key)
     }

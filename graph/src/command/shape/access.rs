@@ -1,7 +1,7 @@
 //! One access of a launch.
 
 use crate::{
-    command::{launch::Mapper, split::Split},
+    command::{mapper::Mapper, split::Split},
     task::Mode,
 };
 use anabranch_grid::{Chunk, GridBox, Region};
@@ -18,14 +18,19 @@ pub(super) enum AccessMap {
 }
 
 impl AccessMap {
-    /// The region of the chunks `run`, as if they were one chunk.
-    pub(super) fn region(&self, split: &Split, run: Range<usize>) -> Region<3> {
-        let chunk = Chunk { range: split.range(run), global: split.space() };
+    /// The region of a box of the index space, as if it were one chunk.
+    pub(super) fn region(&self, split: &Split, range: GridBox<3>) -> Region<3> {
+        let chunk = Chunk { range, global: split.space() };
         match self {
-            Self::User(mapper) => mapper(&chunk),
+            Self::User(mapper) => mapper.map(&chunk),
             Self::First(all) if chunk.range.min() == chunk.global.min() => (**all).into(),
             Self::First(_) => Region::empty(),
         }
+    }
+
+    /// Whether the pieces of a split are known to access disjoint regions whose union is the region of the whole index space.
+    pub(super) fn is_exact(&self, split: &Split) -> bool {
+        matches!(self, Self::User(mapper) if mapper.is_exact(split.cut_axes()))
     }
 }
 
@@ -37,35 +42,45 @@ pub(in crate::command) struct AccessShape {
     pub(super) map: AccessMap,
     /// The region of the whole index space.
     pub(in crate::command) whole: Region<3>,
-    /// Unless `is_whole`: the regions of this node's chunks, and then their union if there is not exactly one chunk.
-    pub(super) own: SmallVec<[Region<3>; 1]>,
+    /// Unless `is_whole`: the region of this node's chunk. Then, if there are several: the regions of the chunk's pieces.
+    own: SmallVec<[Region<3>; 1]>,
     /// Whether this node has the only chunk, or the index space is empty.
-    pub(super) is_whole: bool,
+    is_whole: bool,
 }
 
 impl AccessShape {
     pub(super) fn new(operand: usize, mode: Mode, map: AccessMap, split: &Split, own: &Range<usize>) -> Self {
         let chunks = split.chunks();
-        let whole = if chunks == 0 { Region::empty() } else { map.region(split, 0..chunks) };
+        let whole = if chunks == 0 { Region::empty() } else { map.region(split, split.space()) };
         let is_whole = own.len() == chunks && chunks <= 1;
         let mut regions = SmallVec::new();
         if !is_whole {
-            regions.extend(own.clone().map(|chunk| map.region(split, chunk..chunk + 1)));
-            if own.len() != 1 {
-                let union = regions.iter().cloned().collect();
-                regions.push(union);
+            regions.push(match own.is_empty() {
+                true => Region::empty(),
+                false => map.region(split, split.range(own.clone())),
+            });
+        }
+        for chunk in own.clone() {
+            let pieces = split.pieces(chunk);
+            if pieces > 1 {
+                regions.extend((0..pieces).map(|at| map.region(split, split.piece(chunk, at))));
             }
         }
         Self { operand, mode, map, whole, own: regions, is_whole }
     }
 
-    /// The region of this node's chunk number `at`, counted from its first.
-    pub(in crate::command) fn chunk(&self, at: usize) -> &Region<3> {
-        if self.is_whole { &self.whole } else { &self.own[at] }
+    /// The regions of the pieces of this node's chunk, if there are several.
+    pub(super) fn pieces(&self) -> &[Region<3>] {
+        &self.own[usize::from(!self.is_whole)..]
     }
 
-    /// The region of all chunks of this node.
+    /// The region of piece number `at` of this node's chunk.
+    pub(in crate::command) fn piece(&self, at: usize) -> &Region<3> {
+        self.pieces().get(at).unwrap_or_else(|| self.mine())
+    }
+
+    /// The region of this node's chunk.
     pub(in crate::command) fn mine(&self) -> &Region<3> {
-        if self.is_whole { &self.whole } else { &self.own[self.own.len() - 1] }
+        if self.is_whole { &self.whole } else { &self.own[0] }
     }
 }

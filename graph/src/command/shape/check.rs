@@ -1,91 +1,165 @@
-//! The checks of a launch: range mappers are monotonic, chunks write disjoint regions whose union is the region of the whole
+//! The checks of a launch: range mappers are monotonic, pieces write disjoint regions whose union is the region of the whole
 //! task, and what is read was written.
 
-use super::evaluate::Shape;
+use super::{access::AccessShape, evaluate::Shape};
 use crate::{
     command::{buffer::BufferState, error::CommandError},
     task::TaskId,
 };
-use anabranch_grid::Region;
-use std::ops::Range;
+use anabranch_grid::{GridBox, Region};
 
 impl Shape {
-    /// Checks the range mappers, as far as this node's chunks show.
+    /// Checks the range mappers: the reading ones for this node's chunk and its pieces, the writing ones for all nodes.
     pub(super) fn check(&self, task: TaskId) -> Result<(), CommandError> {
-        for (number, access) in self.accesses.iter().enumerate() {
-            for (at, region) in access.own.iter().take(self.own.len()).enumerate() {
-                if !access.whole.contains(region) {
-                    let chunk = self.own.start + at;
-                    let (part, beyond) =
-                        (self.split.range(chunk..chunk + 1), region.difference(&access.whole));
-                    return Err(CommandError::NotMonotonic {
-                        task,
-                        access: number,
-                        part,
-                        beyond: beyond.into(),
-                    });
-                }
-            }
-            if access.mode.writes() && !access.is_whole && !self.own.is_empty() {
-                self.check_write(task, number, 0..self.split.chunks(), &access.whole)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that the halves of each run that holds chunks of this node write all that the run does, each point once. Every
-    /// node checks the runs that hold its own chunks, so together the nodes check all runs.
-    fn check_write(
-        &self,
-        task: TaskId,
-        access: usize,
-        run: Range<usize>,
-        region: &Region<3>,
-    ) -> Result<(), CommandError> {
-        if run.len() <= 1 {
+        if !self.is_cut() {
             return Ok(());
         }
-        let split = &self.split;
-        let middle = split.middle(&run);
-        let halves = [run.start..middle, middle..run.end];
-        let regions = halves.clone().map(|half| self.accesses[access].map.region(split, half));
-        let [a, b] = &regions;
-        if a.intersects(b) {
-            let parts = halves.map(|half| split.range(half)).into();
-            let common = a.intersection(b).into();
-            return Err(CommandError::OverlappingWrites { task, access, parts, common });
-        }
-        let both = a.union(b);
-        if both != *region {
-            let part = split.range(run);
-            let (missing, beyond) = (region.difference(&both), both.difference(region));
-            return Err(if beyond.is_empty() {
-                CommandError::InexactWrite { task, access, part, missing: missing.into() }
-            } else {
-                CommandError::NotMonotonic { task, access, part, beyond: beyond.into() }
-            });
-        }
-        for (half, region) in halves.into_iter().zip(&regions) {
-            if half.start < self.own.end && self.own.start < half.end {
-                self.check_write(task, access, half, region)?;
+        for (number, access) in self.accesses.iter().enumerate() {
+            if access.map.is_exact(&self.split) {
+                continue;
+            }
+            if access.mode.writes() {
+                self.check_write(task, number)?;
+            }
+            if access.mode.reads() {
+                self.check_read(task, number)?;
             }
         }
         Ok(())
     }
 
-    /// Checks that everything that this node reads was written on some node. `state` gives the state of an operand.
+    /// Checks that the mapper of this access is monotonic for this node's chunk and its pieces.
+    fn check_read(&self, task: TaskId, number: usize) -> Result<(), CommandError> {
+        let access = &self.accesses[number];
+        for chunk in self.own.clone() {
+            let range = self.split.range(chunk..chunk + 1);
+            check_part(task, number, range, access.mine(), &access.whole)?;
+            for (at, region) in access.pieces().iter().enumerate() {
+                check_part(task, number, self.split.piece(chunk, at), region, access.mine())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the index space has several pieces, on one node or several.
+    fn is_cut(&self) -> bool {
+        self.split.chunks() > 1 || (self.split.chunks() == 1 && self.split.pieces(0) > 1)
+    }
+
+    /// Checks that the pieces on all nodes write all that the task does, each point once. Every node checks all of them, so
+    /// every node finds the same error.
+    fn check_write(&self, task: TaskId, number: usize) -> Result<(), CommandError> {
+        let access = &self.accesses[number];
+        let (mut order, mut points) = (Ascent::default(), 0);
+        for (part, region) in self.written(access) {
+            check_part(task, number, part, &region, &access.whole)?;
+            points += count(&region);
+            order.add(&region);
+        }
+        if order.is_kept() && points == count(&access.whole) {
+            return Ok(());
+        }
+        self.check_union(task, number)
+    }
+
+    /// The pieces on all nodes and what they write.
+    fn written(&self, access: &AccessShape) -> impl Iterator<Item = (GridBox<3>, Region<3>)> {
+        self.split.all_pieces().map(|part| (part, access.map.region(&self.split, part)))
+    }
+
+    /// Checks the same as [`check_write`](Self::check_write), for regions of any shape and order.
+    #[inline(never)]
+    fn check_union(&self, task: TaskId, access: usize) -> Result<(), CommandError> {
+        let written: Vec<_> = self.written(&self.accesses[access]).collect();
+        let union: Region<3> = written.iter().map(|(_, region)| region.clone()).collect();
+        if written.iter().map(|(_, region)| count(region)).sum::<u128>() != count(&union) {
+            for (i, (later, again)) in written.iter().enumerate() {
+                for (earlier, region) in &written[..i] {
+                    if region.intersects(again) {
+                        let (parts, common) = ([*earlier, *later].into(), region.intersection(again).into());
+                        return Err(CommandError::OverlappingWrites { task, access, parts, common });
+                    }
+                }
+            }
+        }
+        let missing = self.accesses[access].whole.difference(&union);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(CommandError::InexactWrite { task, access, part: self.split.space(), missing: missing.into() })
+    }
+
+    /// Checks that everything that the task reads was written on some node. `state` gives the state of an operand.
     pub(in crate::command) fn check_written<'a>(
         &self,
         task: TaskId,
         state: impl Fn(usize) -> &'a BufferState,
     ) -> Result<(), CommandError> {
         for access in self.accesses.iter().filter(|access| access.mode.reads()) {
-            let missing = state(access.operand).nowhere(access.mine());
+            let missing = state(access.operand).nowhere(&access.whole);
             if !missing.is_empty() {
                 let buffer = self.buffers[access.operand];
                 return Err(CommandError::NeverWritten { task, buffer, missing: missing.into() });
             }
         }
         Ok(())
+    }
+}
+
+/// Checks that the region of a part of the index space is contained in the region of a larger part.
+fn check_part(
+    task: TaskId,
+    access: usize,
+    part: GridBox<3>,
+    region: &Region<3>,
+    larger: &Region<3>,
+) -> Result<(), CommandError> {
+    if larger.contains(region) {
+        return Ok(());
+    }
+    Err(CommandError::NotMonotonic { task, access, part, beyond: region.difference(larger).into() })
+}
+
+/// The number of points of a region.
+fn count(region: &Region<3>) -> u128 {
+    region
+        .boxes()
+        .iter()
+        .map(|range| range.extent().0.map(|size| size as u128).iter().product::<u128>())
+        .sum()
+}
+
+/// Finds out whether regions are single boxes that follow each other along some axis, in one direction. Then they are
+/// disjoint. The usual splits and mappers give such regions.
+struct Ascent {
+    last: Option<GridBox<3>>,
+    /// For each axis, upwards and downwards: whether all boxes follow each other in this direction.
+    kept: [[bool; 2]; 3],
+}
+
+impl Default for Ascent {
+    fn default() -> Self {
+        Self { last: None, kept: [[true; 2]; 3] }
+    }
+}
+
+impl Ascent {
+    fn add(&mut self, region: &Region<3>) {
+        match (region.boxes(), &self.last) {
+            ([], _) => {}
+            ([only], None) => self.last = Some(*only),
+            ([only], Some(last)) => {
+                for (axis, [up, down]) in self.kept.iter_mut().enumerate() {
+                    *up &= last.max()[axis] <= only.min()[axis];
+                    *down &= only.max()[axis] <= last.min()[axis];
+                }
+                self.last = Some(*only);
+            }
+            _ => self.kept = [[false; 2]; 3],
+        }
+    }
+
+    fn is_kept(&self) -> bool {
+        self.kept.as_flattened().contains(&true)
     }
 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// The demands of a launch on its buffers. Equal launches have equal shapes.
 pub(in crate::command) struct Shape {
     pub(in crate::command) split: Split,
-    /// The chunks of this node.
+    /// The chunk of this node, if it has one.
     pub(in crate::command) own: Range<usize>,
     /// The operands: the buffers that the launch accesses or reduces to, each once.
     pub(in crate::command) buffers: SmallVec<[BufferId; 4]>,
@@ -29,7 +29,7 @@ pub(in crate::command) struct Shape {
 impl Default for Shape {
     /// The shape of a launch without accesses.
     fn default() -> Self {
-        let split = Split::new(&Work::HostOnce, &Hints::default(), 1, false);
+        let split = Split::new(&Work::HostOnce, &Hints::default(), 1, None);
         let (buffers, reductions) = (SmallVec::new(), SmallVec::new());
         Self { split, own: 0..0, buffers, accesses: Vec::new(), reductions }
     }
@@ -48,7 +48,8 @@ impl Shape {
         if launch.work.snapshot().is_some() && writes {
             return Err(CommandError::WritingSnapshot { task: launch.task });
         }
-        self.split = Split::new(&launch.work, &launch.hints, rank.nodes, !launch.reductions.is_empty());
+        let reduced = launch.reductions.iter().map(|reduction| extent(reduction.buffer).len()).max();
+        self.split = Split::new(&launch.work, &launch.hints, rank.nodes, reduced);
         if !launch.reductions.is_empty() && self.split.chunks() == 0 {
             return Err(CommandError::EmptyReduction { task: launch.task });
         }
@@ -85,6 +86,11 @@ impl Shape {
 
     fn add(&mut self, operand: usize, mode: Mode, map: AccessMap) {
         self.accesses.push(AccessShape::new(operand, mode, map, &self.split, &self.own));
+    }
+
+    /// The number of pieces of this node's chunk; 0 if it has no chunk.
+    pub(in crate::command) fn pieces(&self) -> usize {
+        self.own.clone().map(|chunk| self.split.pieces(chunk)).sum()
     }
 
     /// The accesses that read an operand.

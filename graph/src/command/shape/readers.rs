@@ -10,7 +10,7 @@ use crate::command::types::{NodeId, NodeRegions, Rank};
 use anabranch_grid::Region;
 use std::ops::Range;
 
-/// Called with a node and the region that one of its chunks reads. Returns whether to go on.
+/// Called with a node and the region that its chunk reads. Returns whether to go on.
 type Visit<'a> = &'a mut dyn FnMut(NodeId, Region<3>) -> bool;
 
 impl Shape {
@@ -26,7 +26,6 @@ impl Shape {
         for access in self.reads(operand) {
             self.visit_readers(rank, access, wanted, &mut |node, part| {
                 match found.last_mut() {
-                    // The chunks of one node are consecutive.
                     Some((last, region)) if *last == node => *region = region.union(&part),
                     _ => found.push((node, part)),
                 }
@@ -98,7 +97,7 @@ impl Shape {
             if self.own.start <= half.start && half.end <= self.own.end {
                 return true;
             }
-            let region = access.map.region(&self.split, half.clone());
+            let region = access.map.region(&self.split, self.split.range(half.clone()));
             self.bisect(access, half, &region, wanted, visit)
         })
     }
