@@ -43,7 +43,7 @@ pub enum WireError {
         /// What started the process.
         launcher: String,
         /// The number of processes by the environment.
-        expected: usize,
+        expected: String,
         /// The number of processes by the library.
         found: usize,
         /// The name or path of the library.
@@ -60,7 +60,9 @@ pub enum WireError {
     },
 
     /// This process has already connected to the other nodes.
-    #[error("this process has an endpoint already: use that one, or drop it first")]
+    #[error(
+        "this process has an endpoint already, or had one that failed: finish it first, or start the program again"
+    )]
     Connected,
 
     /// An environment variable has a wrong value.

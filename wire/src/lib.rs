@@ -16,8 +16,10 @@
 //! Boxes are [`Layout`]s: rows of bytes at equal distances, in a [`Memory`]. They are sent without a copy where that is
 //! faster. The memory that early messages take is bounded at each node.
 //!
-//! An endpoint stands on a [`Transport`]. The [`local`] one connects nodes in one process, for tests and for users who try their
-//! program; it can delay and reorder messages and silence nodes.
+//! An endpoint stands on a [`Transport`]. [`connect`] finds out whether `mpirun` or `srun` has started the program, and loads the
+//! MPI library that is installed: Open MPI, MPICH and its relatives, or one with the MPI 5 ABI, from the same executable.
+//! The [`local`] transport connects nodes in one process, for tests and for users who try their program; it can delay and reorder
+//! messages and silence nodes.
 //!
 //! ```
 //! use anabranch_wire::{Begun, Event, Layout, MemoryMut, Pace, Tag, WireError, local::Network};
@@ -41,15 +43,19 @@
 //! assert!(squares.iter().all(|all| *all == Ok([0, 1, 4, 9])));
 //! ```
 
+mod connect;
 mod endpoint;
 mod error;
+mod launch;
 mod layout;
 pub mod local;
+mod mpi;
 mod pace;
 mod raw;
 mod tag;
 mod transport;
 
+pub use connect::connect;
 pub use endpoint::{Endpoint, Options, POST};
 pub use error::WireError;
 pub use layout::Layout;

@@ -318,7 +318,7 @@ impl Transport for Local {
         true
     }
 
-    fn close(&mut self, _: bool) {
+    fn close(&mut self, _: Option<&WireError>) {
         for (_, offer) in self.offers.drain() {
             *offer.lock() = None;
         }
@@ -327,6 +327,6 @@ impl Transport for Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        self.close(true);
+        self.close(None);
     }
 }

@@ -93,9 +93,13 @@ pub trait Transport: Send {
     /// Whether everything that was sent has left this node.
     fn is_flushed(&self) -> bool;
 
-    /// The communication of this node is over: with success, or because something has failed.
-    fn close(&mut self, failed: bool);
+    /// The communication of this node is over: with success, or because something has failed. Afterwards no memory of transfers
+    /// is used any more.
+    fn close(&mut self, failure: Option<&WireError>);
 }
+
+/// The place in a message of a byte that belongs to the transport.
+pub(crate) const EPOCH: usize = 3;
 
 /// The largest message, in bytes.
 pub const MESSAGE: usize = 17 * 1024;

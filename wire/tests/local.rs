@@ -13,6 +13,7 @@ fn run(scenarios: &[Scenario], nodes: &[u16], delays: &[u32]) {
     for &nodes in nodes {
         for &delays in delays {
             for Scenario { name, run } in scenarios {
+                let _deadline = testing::deadline();
                 let network = Network::new(nodes).seed(u64::from(nodes)).delays(delays);
                 let result = catch_unwind(AssertUnwindSafe(|| network.run(run)));
                 assert!(result.is_ok(), "{name} failed with {nodes} nodes and delays up to {delays}");
@@ -28,16 +29,18 @@ fn all_scenarios_without_delays() {
 
 #[test]
 fn all_scenarios_with_messages_that_overtake_each_other() {
-    run(SCENARIOS, &[2, 3, 4, 7], &[1, 9]);
+    run(SCENARIOS, &[2, 3, 4, 7], &[6]);
 }
 
 #[test]
 fn all_ends() {
-    run(ENDS, &[2, 3, 7], &[0, 5]);
+    run(ENDS, &[2, 3, 7], &[0]);
+    run(ENDS, &[3], &[5]);
 }
 
 #[test]
 fn a_panic_reaches_every_node() {
+    let _deadline = testing::deadline();
     let network = Network::new(3);
     let program = |wire| {
         let mut node = Node::new(wire);
@@ -51,6 +54,7 @@ fn a_panic_reaches_every_node() {
 
 #[test]
 fn a_silent_node_is_named_on_every_other_node() {
+    let _deadline = testing::deadline();
     let network = Network::new(4).options(Options::new().timeout(Duration::from_secs(3)));
     let mut ends = network.run(|wire| {
         let mut node = Node::new(wire);
@@ -73,6 +77,7 @@ fn a_silent_node_is_named_on_every_other_node() {
 
 #[test]
 fn the_same_seed_gives_the_same_order_of_events() {
+    let _deadline = testing::deadline();
     // All nodes on this thread.
     let order = |seed| {
         let mut ends = Network::new(4).seed(seed).delays(20).endpoints();

@@ -84,6 +84,7 @@ impl Header {
         let Self { kind, from, key, token, layouts: count, payload, number, credit } = *self;
         message.clear();
         let place = KINDS.iter().position(|&other| other == kind).expect("all kinds are listed");
+        // The fourth byte belongs to the transport.
         message.extend([place as u8, key.step, u8::from(token), 0]);
         message.extend(from.to_le_bytes());
         message.extend(count.to_le_bytes());

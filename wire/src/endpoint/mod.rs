@@ -126,7 +126,11 @@ impl Options {
 impl Endpoint {
     /// This node's end of a network.
     pub fn new(transport: impl Transport + 'static, options: &Options) -> Self {
-        let link = Link::new(Box::new(transport));
+        Self::boxed(Box::new(transport), options)
+    }
+
+    pub(crate) fn boxed(transport: Box<dyn Transport>, options: &Options) -> Self {
+        let link = Link::new(transport);
         let nodes = link.place.nodes;
         Self {
             alive: Alive::new(link.place, options.timeout, Instant::now()),
@@ -490,7 +494,13 @@ impl Drop for Endpoint {
             }
             pace.after(false);
         }
-        self.link.transport.close(failed);
+        let place = self.place();
+        let failure = match &self.state {
+            State::Finished => None,
+            State::Failed(error) => Some(error.clone()),
+            State::Open => Some(WireError::Left { node: place.node, panicked: std::thread::panicking() }),
+        };
+        self.link.transport.close(failure.as_ref());
     }
 }
 

@@ -27,7 +27,7 @@ pub const SCENARIOS: &[Scenario] = scenarios! {
     transfers: boxes_of_all_dimensions sizes_around_every_limit thousands_outstanding several_senders_and_boxes
         windows_of_a_block a_flood_stays_with_its_sender wrong_arguments_are_refused to_oneself;
     posts: posts_stay_in_order posts_of_all_sizes;
-    patterns: gather_is_like_all_pairs gather_of_large_parts broadcast_from_every_root barriers patterns_in_different_orders;
+    patterns: gather_is_like_all_pairs gather_of_large_parts broadcast_from_several_roots barriers patterns_in_different_orders;
 };
 
 /// Scenarios that end with an error on every node.

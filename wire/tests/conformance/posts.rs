@@ -5,7 +5,7 @@ use anabranch_wire::{Endpoint, POST};
 
 pub fn posts_stay_in_order(wire: Endpoint) {
     let mut node = Node::new(wire);
-    let count = 200_u32;
+    let count = 50_u32;
     for i in 0..count {
         for other in node.others() {
             node.wire.post(other, &i.to_le_bytes()).unwrap();

@@ -1,0 +1,32 @@
+//! The place where the connection of this process waits for its next endpoint.
+
+use crate::Transport;
+use parking_lot::Mutex;
+use std::mem;
+
+/// A connection that no endpoint has.
+pub(super) trait Idle: Send {
+    /// The transport of the next endpoint.
+    fn open(self: Box<Self>) -> Box<dyn Transport>;
+
+    /// Ends MPI.
+    fn end(self: Box<Self>);
+}
+
+pub(super) enum Slot {
+    Empty,
+    Idle(Box<dyn Idle>),
+    /// An endpoint has the connection, or had it when the communication failed.
+    Taken,
+}
+
+static SLOT: Mutex<Slot> = Mutex::new(Slot::Empty);
+
+/// Takes the connection, or the right to make one. Whoever does not make one puts the right back.
+pub(super) fn take() -> Slot {
+    mem::replace(&mut *SLOT.lock(), Slot::Taken)
+}
+
+pub(super) fn put(slot: Slot) {
+    *SLOT.lock() = slot;
+}

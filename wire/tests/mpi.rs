@@ -1,0 +1,252 @@
+//! The scenarios under a real `mpirun`: this program starts itself as the processes of an MPI program.
+
+mod conformance;
+
+use anabranch_wire::{Options, WireError, connect};
+use conformance::{ENDS, SCENARIOS, node::Node};
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    path::Path,
+    process::{Command, Output},
+    thread,
+    time::Duration,
+};
+
+/// What the processes run; set by the tests below.
+const TASK: &str = "ANABRANCH_WIRE_TASK";
+/// A folder in which each process notes that it has come to the end.
+const FOLDER: &str = "ANABRANCH_WIRE_FOLDER";
+
+/// An MPI that may be installed.
+struct Mpi {
+    mpirun: &'static str,
+    arguments: &'static [&'static str],
+    package: &'static str,
+}
+
+const OPEN_MPI: Mpi = Mpi {
+    mpirun: "mpirun.openmpi",
+    arguments: &["--oversubscribe", "--bind-to", "none"],
+    package: "openmpi-bin",
+};
+const MPICH: Mpi = Mpi { mpirun: "mpirun.mpich", arguments: &[], package: "mpich" };
+
+impl Mpi {
+    /// Starts this program `nodes` times; `None` if this MPI is not installed.
+    fn run(&self, nodes: u16, task: &str, folder: &Path, variables: &[(&str, &str)]) -> Option<Output> {
+        let program = env::current_exe().unwrap();
+        let output = Command::new(self.mpirun)
+            .args(self.arguments)
+            .args(["-n", &nodes.to_string()])
+            .arg(program)
+            .args(["one_process", "--exact", "--nocapture", "--test-threads=1"])
+            .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
+            .env(TASK, task)
+            .env(FOLDER, folder)
+            .envs(variables.iter().copied())
+            .output();
+        match output {
+            Ok(output) => Some(output),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Past the capture of the test harness.
+                let _ = writeln!(
+                    io::stderr(),
+                    "skipped: tests with {} (needs the package {})",
+                    self.mpirun,
+                    self.package
+                );
+                None
+            }
+            Err(error) => panic!("{} cannot be started: {error}", self.mpirun),
+        }
+    }
+
+    /// Runs a task, and expects that all processes come to its end.
+    fn complete(&self, nodes: u16, task: &str, with_success: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(output) = self.run(nodes, task, folder.path(), &[]) else { return };
+        let text = text(&output);
+        // A node whose memory MPI still reads ends all processes, itself included.
+        let ends_all = usize::from(task == "a_node_leaves_with_transfers_under_way");
+        assert_eq!(
+            ends_all == 1,
+            text.contains("node 1 of") && text.contains("ends all processes"),
+            "{text}"
+        );
+        assert_eq!(
+            notes(folder.path()),
+            usize::from(nodes) - ends_all,
+            "{task} with {nodes} nodes of {}:\n{text}",
+            self.mpirun
+        );
+        assert!(
+            output.status.success() || !with_success,
+            "{task} with {nodes} nodes of {}:\n{text}",
+            self.mpirun
+        );
+    }
+}
+
+fn text(output: &Output) -> String {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    lossy(&output.stdout) + &lossy(&output.stderr)
+}
+
+fn notes(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+/// What each process of an MPI program runs; no test otherwise.
+#[test]
+fn one_process() {
+    let Ok(task) = env::var(TASK) else { return };
+    let _deadline = testing::deadline();
+    let folder = env::var(FOLDER).unwrap();
+    let done = |node: u16| fs::write(Path::new(&folder).join(node.to_string()), "").unwrap();
+    match task.as_str() {
+        "all" => {
+            let mut node = 0;
+            for scenario in SCENARIOS {
+                let wire = connect(&Options::new()).unwrap().expect("mpirun has started this process");
+                node = wire.place().node;
+                (scenario.run)(wire);
+            }
+            done(node);
+        }
+        "connect" => match connect(&Options::new()) {
+            Ok(None) => println!("alone"),
+            Ok(Some(wire)) => {
+                assert_eq!(connect(&Options::new()).err(), Some(WireError::Connected));
+                println!("{}", wire.place());
+                wire.finish().unwrap();
+            }
+            Err(error) => println!("{error}"),
+        },
+        "stopped" => stopped(),
+        end => {
+            let scenario = ENDS.iter().find(|scenario| scenario.name == end).unwrap();
+            let wire = connect(&Options::new()).unwrap().unwrap();
+            let place = wire.place();
+            (scenario.run)(wire);
+            done(place.node);
+            // The launcher ends all processes when the first one has ended like this.
+            while notes(Path::new(&folder)) < place.nodes.into() {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+/// Node 1 stops, and all others name it.
+fn stopped() {
+    let options = Options::new().timeout(Duration::from_secs(2));
+    let mut node = Node::new(connect(&options).unwrap().unwrap());
+    node.barrier(0);
+    let place = node.place();
+    if place.node == 1 {
+        let pid = std::process::id().to_string();
+        Command::new("kill").args(["-STOP", &pid]).status().unwrap();
+    }
+    let error = node.failure();
+    println!("{place} has an error: {error}");
+    let folder = env::var(FOLDER).unwrap();
+    fs::write(Path::new(&folder).join(place.node.to_string()), error.to_string()).unwrap();
+    while notes(Path::new(&folder)) + 1 < place.nodes.into() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // As an error of a program: the launcher then ends all processes.
+    std::process::exit(1);
+}
+
+#[test]
+fn all_scenarios_with_open_mpi() {
+    for nodes in [2, 3, 4] {
+        let _deadline = testing::deadline();
+        OPEN_MPI.complete(nodes, "all", true);
+    }
+}
+
+#[test]
+fn all_scenarios_with_mpich() {
+    for nodes in [2, 3] {
+        let _deadline = testing::deadline();
+        MPICH.complete(nodes, "all", true);
+    }
+}
+
+#[test]
+fn all_ends_with_open_mpi() {
+    for end in ENDS {
+        let _deadline = testing::deadline();
+        OPEN_MPI.complete(3, end.name, false);
+    }
+}
+
+#[test]
+fn all_ends_with_mpich() {
+    for end in ENDS {
+        let _deadline = testing::deadline();
+        MPICH.complete(2, end.name, false);
+    }
+}
+
+#[test]
+fn a_stopped_process_is_named_by_all_others() {
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(output) = OPEN_MPI.run(3, "stopped", folder.path(), &[]) else { return };
+    let text = text(&output);
+    assert!(!output.status.success());
+    for node in ["0", "2"] {
+        let error = fs::read_to_string(folder.path().join(node)).expect(&text);
+        assert!(error.starts_with("node 1 has not answered for "), "{error}");
+    }
+    assert_eq!(notes(folder.path()), 2);
+}
+
+#[test]
+fn one_process_of_mpirun_runs_alone() {
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(output) = OPEN_MPI.run(1, "connect", folder.path(), &[]) else { return };
+    assert!(text(&output).contains("alone"), "{}", text(&output));
+    let variables = [("ANABRANCH_TRANSPORT", "mpi")];
+    let output = OPEN_MPI.run(1, "connect", folder.path(), &variables).unwrap();
+    assert!(text(&output).contains("node 0 of 1"), "{}", text(&output));
+}
+
+#[test]
+fn processes_without_a_usable_library_are_an_error_and_never_alone() {
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [("ANABRANCH_MPI_LIBRARY", "libno-such-mpi.so")];
+    let Some(output) = OPEN_MPI.run(2, "connect", folder.path(), &variables) else { return };
+    let text_of = text(&output);
+    assert_eq!(
+        text_of.matches("started this program as one of 2 processes, but no MPI library was found").count(),
+        2,
+        "{text_of}"
+    );
+    // A library of another kind.
+    let variables = [("ANABRANCH_MPI_LIBRARY", "libc.so.6")];
+    let output = OPEN_MPI.run(2, "connect", folder.path(), &variables).unwrap();
+    assert_eq!(text(&output).matches("it has no MPI_Get_library_version").count(), 2, "{}", text(&output));
+    // MPICH under the launcher of Open MPI.
+    let variables = [("ANABRANCH_MPI_LIBRARY", "libmpich.so.12")];
+    let output = OPEN_MPI.run(2, "connect", folder.path(), &variables).unwrap();
+    let text_of = text(&output);
+    let other = "started 2 processes, but libmpich.so.12 sees 1";
+    assert!(text_of.matches(other).count() == 2 || text_of.contains("no MPI library was found"), "{text_of}");
+}
+
+#[test]
+fn nothing_of_mpi_is_linked() {
+    let _deadline = testing::deadline();
+    let Ok(output) = Command::new("ldd").arg(env::current_exe().unwrap()).output() else {
+        let _ = writeln!(io::stderr(), "skipped: the libraries that a program needs (there is no `ldd`)");
+        return;
+    };
+    assert!(text(&output).contains("libc"), "{}", text(&output));
+    assert!(!text(&output).contains("mpi"), "{}", text(&output));
+}
