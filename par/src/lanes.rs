@@ -4,7 +4,7 @@
 //! a machine with two processors. So a few lanes (the *eager* ones) are woken, or started, as soon as there is a job for them.
 //! More are added only when the queue stands still: while jobs wait, a *monitor* thread looks at the queue again and again, and
 //! adds a lane whenever no job was taken since its last look. A lane that finds the queue empty spins for a moment and then
-//! sleeps. Lanes with nothing to do use no processor.
+//! sleeps; on one processor it yields instead. Lanes with nothing to do use no processor.
 
 use crate::{
     context::Marks,
@@ -14,6 +14,7 @@ use crate::{
         fifo::Fifo,
         job::{Job, run_caught},
     },
+    patience::{self, Patience},
 };
 use parking_lot::{Condvar, Mutex};
 use std::{
@@ -24,13 +25,13 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::*, fence},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-/// How long a lane looks for the next job before it sleeps.
+/// How long a lane looks for the next job before it sleeps, if it may spin.
 const SPIN: Duration = Duration::from_micros(30);
 
-/// How long a lane that found no job waits before it looks again. If jobs come one by one faster than a lane runs them, the lane
+/// How long a lane that found no job spins before it looks again. If jobs come one by one faster than a lane runs them, the lane
 /// would contend with the submitting thread for every cache line. So each time that it finds a job at once, it waits twice as
 /// long the next time, and runs in one go the jobs that have come meanwhile.
 const PAUSE: Range<Duration> = Duration::from_micros(1)..Duration::from_micros(16);
@@ -67,6 +68,8 @@ pub struct Lanes<J: Job + ?Sized + 'static = dyn Job> {
 struct LanesState<J: ?Sized> {
     /// The process that the lanes are in.
     process: BuildProcess,
+    /// Of a lane that finds no job.
+    patience: Patience,
     jobs: Fifo<LaneJob<J>>,
     /// The number of lanes that look at the queue again and again.
     searching: AtomicUsize,
@@ -114,6 +117,7 @@ impl<J: Job + ?Sized> Lanes<J> {
         let (max, name) = (max.max(1), name.into());
         let state = Arc::new(LanesState {
             process: BuildProcess::this(&name)?,
+            patience: Patience::spinning(SPIN, SPIN).on(patience::processors()),
             jobs: Fifo::default(),
             searching: AtomicUsize::new(0),
             covered: AtomicBool::new(false),
@@ -154,6 +158,12 @@ impl<J: Job + ?Sized> Lanes<J> {
     #[inline]
     pub fn check_fork(&self) -> Result<(), Forked> {
         self.state.process.check()
+    }
+
+    /// The patience of a lane that finds no job.
+    #[cfg(all(test, not(loom), target_os = "linux"))]
+    pub(crate) fn patience(&self) -> Patience {
+        self.state.patience
     }
 
     /// Ends the lanes when the queue is empty, and waits for them. In a process that was forked after they were built it
@@ -285,18 +295,14 @@ impl<J: Job + ?Sized + 'static> LanesState<J> {
             return Some(job);
         }
         self.searching.fetch_add(1, SeqCst);
-        let begin = Instant::now();
+        let mut patience = self.patience;
         let mut looks = 0;
         let job = loop {
             let job = self.take();
-            if job.is_some() || begin.elapsed() >= SPIN {
+            if job.is_some() || !patience.pause_for(*pause) {
                 break job;
             }
             looks += 1;
-            let looked = Instant::now();
-            while looked.elapsed() < *pause {
-                (0..8).for_each(|_| std::hint::spin_loop());
-            }
             *pause = if looks == 1 { *pause } else { PAUSE.start };
         };
         if looks == 1 && job.is_some() {

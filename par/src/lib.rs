@@ -44,6 +44,7 @@ mod join;
 mod lanes;
 mod loops;
 mod panic;
+mod patience;
 mod region;
 mod schedule;
 pub mod scratch;
@@ -55,6 +56,9 @@ mod thread_pool;
 
 #[cfg(all(test, loom))]
 mod models;
+
+#[cfg(all(test, not(loom), target_os = "linux"))]
+mod one_processor;
 
 pub use cancel::CancellationToken;
 pub use context::{Mark, Marks};

@@ -6,9 +6,10 @@
 
 use crate::{
     foreign::Registry,
+    patience::Patience,
     region::{
         claims::{Claimer, Counters, Kind, Partition},
-        slot::{Patience, Slot},
+        slot::Slot,
     },
     sync::{
         atomic::{AtomicUsize, Ordering::*},
@@ -21,7 +22,6 @@ use crate::{
     },
 };
 use loom::{cell::UnsafeCell, sync::Arc};
-use std::time::Duration;
 
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -58,7 +58,7 @@ fn open_and_close(slot: &Slot<Pointer>, target: &Target, value: usize, tickets: 
     // SAFETY: no thread is inside, because the slot was free.
     target.with_mut(|v| unsafe { *v = value });
     slot.open(Pointer(&**target), tickets);
-    slot.close(Patience::MODEL);
+    slot.close(&Patience::SHORT);
     // SAFETY: every participant has left. If one had not, loom would report the race.
     target.with_mut(|v| unsafe { *v = usize::MAX });
 }
@@ -178,7 +178,7 @@ impl Pieces {
             let pieces = Arc::clone(&pieces);
             thread::spawn(move || {
                 pieces.sleep.register(0);
-                search(&pieces.sleep, 0, Duration::ZERO, &*pieces);
+                search(&pieces.sleep, 0, &Patience::SHORT, &*pieces);
             })
         };
         for _ in 0..all {
@@ -253,7 +253,7 @@ fn a_record_is_taken_by_one_thread_at_a_time() {
 #[test]
 fn a_member_that_leaves_after_a_round_does_not_break_it() {
     model(|| {
-        let barrier = Arc::new(Barrier::new(2));
+        let barrier = Arc::new(Barrier::new(2, Patience::SHORT));
         let other = {
             let barrier = Arc::clone(&barrier);
             thread::spawn(move || {

@@ -38,7 +38,8 @@ impl<T> UnsafeCell<T> {
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
 
-/// One turn of a waiting loop. Under loom every turn yields, so that a model ends.
+/// A moment between two tries of an operation that other threads have got in the way of. (How a thread waits for others:
+/// [`Patience`](crate::patience::Patience).) Under loom it yields, so that a model ends.
 #[inline]
 pub(crate) fn pause() {
     #[cfg(not(loom))]

@@ -32,14 +32,15 @@
 use crate::{
     context::HeldValues,
     panic::Payload,
+    patience::Patience,
     sync::{
         Thread, UnsafeCell,
         atomic::{AtomicU32, Ordering::*},
-        pause, thread,
+        thread,
     },
 };
 use std::{
-    mem::replace,
+    mem::{needs_drop, replace},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -47,11 +48,6 @@ const BEGUN: u32 = 1;
 const DONE: u32 = 2;
 const PARKED: u32 = 4;
 const DETACHED: u32 = 8;
-
-/// How often a joiner looks whether the job is done: first spinning, then giving up its processor in between. After that it
-/// parks.
-const SPINS: usize = if cfg!(loom) { 1 } else { 200 };
-const YIELDS: usize = if cfg!(loom) { 0 } else { 20 };
 
 /// The result of a job, or the payload of its panic.
 pub(crate) type Outcome<R> = Result<R, Payload>;
@@ -128,13 +124,18 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
     pub(super) fn run(&self, call: impl FnOnce(F) -> Outcome<R>) -> bool {
         let Some(f) = self.begin() else { return false };
         let outcome = call(f);
+        let has_destructor = needs_drop::<R>() || outcome.is_err();
         // SAFETY: as in `begin`.
         self.body.with_mut(|body| unsafe { *body = Body::Ended(outcome) });
         // Release: a thread that sees DONE sees the outcome. Acquire: pairs with PARKED, so that the joiner's handle can be read.
         let before = self.state.fetch_or(DONE, AcqRel);
         if before & DETACHED != 0 {
-            // The destructor of the result is part of the job.
-            self.owner.in_chain(|| self.drop_outcome());
+            if has_destructor {
+                // The destructor is part of the job.
+                self.owner.in_chain(|| self.drop_outcome());
+            } else {
+                self.drop_outcome();
+            }
         }
         if before & PARKED != 0 {
             // SAFETY: PARKED is set, so the joiner has written its handle and does not touch it any more.
@@ -158,16 +159,10 @@ impl<F, R, O: Owner> JobCell<F, R, O> {
     }
 
     /// Waits until another thread has run the job. The handle calls this once, and does not detach afterwards.
-    pub(super) fn wait(&self) -> Outcome<R> {
-        let mut turns = 0;
+    pub(super) fn wait(&self, mut patience: Patience) -> Outcome<R> {
         // Acquire: pairs with the Release that comes with DONE, for the outcome.
         while self.state.load(Acquire) & DONE == 0 {
-            turns += 1;
-            if turns <= SPINS {
-                pause();
-            } else if turns <= SPINS + YIELDS {
-                thread::yield_now();
-            } else {
+            if !patience.pause() {
                 self.park();
             }
         }

@@ -76,6 +76,7 @@ mod tests {
 
     #[test]
     fn entries_that_do_not_fit_into_the_ring_come_after_it() {
+        let _deadline = testing::deadline();
         let fifo = Fifo::default();
         (0..3 * RING).for_each(|i| fifo.push(i));
         assert_eq!(fifo.len(), 3 * RING);
@@ -88,6 +89,7 @@ mod tests {
     /// Each consumer sees the entries of each producer in their order.
     #[test]
     fn the_order_of_one_thread_is_kept() {
+        let _deadline = testing::deadline();
         let fifo = &Fifo::default();
         thread::scope(|threads| {
             let producers = [0, 1]

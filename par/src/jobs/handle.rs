@@ -34,7 +34,7 @@ impl<'a, R> RawHandle<'a, R> {
                 return outcome.map_err(Panic::of_job);
             }
         }
-        job.wait().map_err(Panic::of_job)
+        job.wait(pool.patience).map_err(Panic::of_job)
     }
 
     pub(super) fn is_done(&self) -> bool {

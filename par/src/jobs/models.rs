@@ -7,6 +7,7 @@ use super::{
 use crate::{
     models::model,
     panic::Payload,
+    patience::Patience,
     sync::{
         atomic::{AtomicUsize, Ordering::*},
         thread,
@@ -68,7 +69,7 @@ fn a_job_is_run_once_and_its_result_is_the_joiners() {
         };
         let here = job.run_here(call);
         let ran_here = here.is_some();
-        let result = here.unwrap_or_else(|| job.wait());
+        let result = here.unwrap_or_else(|| job.wait(Patience::SHORT));
         assert!(matches!(result, Ok(41)));
         assert_eq!(worker.join().unwrap(), !ran_here);
         assert_eq!(runs.load(Relaxed), 1);
@@ -86,7 +87,7 @@ fn a_job_is_waited_for() {
             let job = Arc::clone(&job);
             thread::spawn(move || assert!(job.run(call)))
         };
-        drop(job.wait());
+        drop(job.wait(Patience::SHORT));
         // SAFETY: the result was dropped by this thread.
         assert_eq!(drops.place.0.with(|p| unsafe { *p }), 1);
         worker.join().unwrap();
@@ -147,7 +148,7 @@ fn the_opener_sees_what_its_jobs_did() {
                 second
             })
         };
-        assert!(pending.wait(|| false));
+        assert!(pending.wait(Patience::SHORT, || false));
         // SAFETY: both jobs have ended. If one had not, loom would report the race.
         assert_eq!(target.with(|v| unsafe { *v }), 2);
         first.join().unwrap().join().unwrap();
@@ -171,7 +172,7 @@ fn the_opener_wakes_up_for_a_job_that_is_spawned_while_it_waits() {
             })
         };
         let mut ran = 0;
-        while !pending.wait(|| *list.lock().unwrap() > 0) {
+        while !pending.wait(Patience::SHORT, || *list.lock().unwrap() > 0) {
             *list.lock().unwrap() -= 1;
             ran += 1;
             pending.finish();

@@ -3,18 +3,17 @@
 //! Bit 0 of the one word is PARKED (the opener sleeps), the rest is the count. The last job to end copies the opener's handle
 //! *before* it subtracts itself, because afterwards the scope may be gone. rayon's `CountLatch` works in the same way.
 
-use crate::sync::{
-    Thread,
-    atomic::{AtomicUsize, Ordering::*},
-    pause, thread,
+use crate::{
+    patience::Patience,
+    sync::{
+        Thread,
+        atomic::{AtomicUsize, Ordering::*},
+        thread,
+    },
 };
 
 const PARKED: usize = 1;
 const ONE: usize = 2;
-
-/// How often the opener looks: first spinning, then giving up its processor in between. After that it parks.
-const SPINS: usize = if cfg!(loom) { 1 } else { 200 };
-const YIELDS: usize = if cfg!(loom) { 0 } else { 20 };
 
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -54,8 +53,7 @@ impl Pending {
 
     /// Waits until all jobs have ended (`true`) or there is `more()` that the opener could run itself (`false`). The opener calls
     /// this.
-    pub(super) fn wait(&self, more: impl Fn() -> bool) -> bool {
-        let mut turns = 0;
+    pub(super) fn wait(&self, mut patience: Patience, more: impl Fn() -> bool) -> bool {
         loop {
             // Acquire: pairs with the Release of each job that has ended.
             if self.state.load(Acquire) & !PARKED == 0 {
@@ -64,12 +62,7 @@ impl Pending {
             if more() {
                 return false;
             }
-            turns += 1;
-            if turns <= SPINS {
-                pause();
-            } else if turns <= SPINS + YIELDS {
-                thread::yield_now();
-            } else {
+            if !patience.pause() {
                 self.park(&more);
             }
         }

@@ -203,7 +203,7 @@ impl ScopeState {
                 if job.run() {
                     left_stale(pool);
                 }
-            } else if self.pending.wait(|| !self.jobs.lock().waiting.is_empty()) {
+            } else if self.pending.wait(pool.patience, || !self.jobs.lock().waiting.is_empty()) {
                 return Ok(());
             }
         }
@@ -243,6 +243,7 @@ impl Owner for ScopeRef {
         self.state().context.held
     }
 
+    #[inline]
     fn in_chain<R>(&self, f: impl FnOnce() -> R) -> R {
         // SAFETY: the opener waits for the job.
         unsafe { also_in_chain(self.state().context.chain, || self.marks.enter(f)) }

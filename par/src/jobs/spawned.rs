@@ -9,6 +9,7 @@ use crate::{
     current,
     denormals::keep_denormals,
     panic::{Payload, discard},
+    patience::Patience,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,7 +18,7 @@ pub(super) trait Joinable<R>: Send + Sync {
     /// Runs the job on the calling thread, unless another thread has begun it: then `None`. The job's pool must be the calling
     /// thread's pool.
     fn run_here(&self) -> Option<Outcome<R>>;
-    fn wait(&self) -> Outcome<R>;
+    fn wait(&self, patience: Patience) -> Outcome<R>;
     fn is_done(&self) -> bool;
     fn detach(&self);
 }
@@ -45,8 +46,8 @@ where
     fn run_here(&self) -> Option<Outcome<R>> {
         self.run_here(|f| call(self.owner(), f))
     }
-    fn wait(&self) -> Outcome<R> {
-        self.wait()
+    fn wait(&self, patience: Patience) -> Outcome<R> {
+        self.wait(patience)
     }
     fn is_done(&self) -> bool {
         self.is_done()
@@ -57,6 +58,7 @@ where
 }
 
 /// Calls the closure of a job on the calling thread, in the floating-point mode of a worker.
+#[inline]
 fn call<R>(owner: &impl Owner, f: impl FnOnce() -> R) -> Outcome<R> {
     let _entered = current::enter_job(owner.held());
     owner.in_chain(|| catch_unwind(AssertUnwindSafe(|| keep_denormals(f))))
@@ -75,6 +77,7 @@ impl NoOwner {
 }
 
 impl Owner for NoOwner {
+    #[inline]
     fn in_chain<R>(&self, f: impl FnOnce() -> R) -> R {
         self.0.enter(f)
     }

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 /// The only worker is busy, and a job waits in front, so only a sweep takes entries out.
 #[test]
 fn a_million_jobs_that_are_joined_at_once_leave_few_entries_in_the_queue() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let (release, released) = mpsc::channel::<()>();
     let worker = pool.spawn_on(0, move || released.recv()).unwrap();

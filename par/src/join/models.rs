@@ -4,6 +4,7 @@ use super::{half::Head, latch::Outcome, offers::Offers, wait::wait};
 use crate::{
     context::Context,
     models::model,
+    patience::Patience,
     sync::{
         UnsafeCell,
         atomic::{Ordering::*, fence},
@@ -15,7 +16,7 @@ use crate::{
     },
 };
 use loom::sync::Arc;
-use std::{cell::Cell, time::Duration};
+use std::cell::Cell;
 
 type Part = Box<dyn FnOnce() + Send>;
 
@@ -70,7 +71,9 @@ impl Piece {
     fn await_outcome(&self, offers: &Offers) -> Outcome {
         // SAFETY: it was offered, so it is prepared.
         let share = unsafe { &*Head::share(self.pointer()) };
-        wait(offers, &Sleep::new(0), share, false, |_| unreachable!("this thread does not help"))
+        wait(offers, &Sleep::new(0), Patience::SHORT, share, false, |_| {
+            unreachable!("this thread does not help")
+        })
     }
 
     /// Gets an offered half back and runs it if no thief has, as a join does.
@@ -165,7 +168,7 @@ fn a_thread_that_waits_runs_descendants_only() {
                     // SAFETY: it was just stolen.
                     unsafe { Head::run(stolen, 1, || ()) };
                 };
-                let outcome = wait(&offers, &Sleep::new(0), share, true, run);
+                let outcome = wait(&offers, &Sleep::new(0), Patience::SHORT, share, true, run);
                 assert_ne!(outcome, Outcome::Returned);
             }
             half.leave();
@@ -212,7 +215,7 @@ fn an_offer_wakes_a_sleeper() {
             move || {
                 sleep.register(0);
                 let ran = Cell::new(false);
-                search(&sleep, 0, Duration::ZERO, &Thief { offers: &offers, sleep: &sleep, ran: &ran });
+                search(&sleep, 0, &Patience::SHORT, &Thief { offers: &offers, sleep: &sleep, ran: &ran });
             }
         };
         let owner = move || {

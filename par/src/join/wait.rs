@@ -7,16 +7,10 @@ use super::{
     offers::Offers,
     steal,
 };
-use crate::{
-    sync::{pause, thread},
-    thread_pool::sleep::Sleep,
-};
+use crate::{patience::Patience, sync::thread, thread_pool::sleep::Sleep};
 
 /// How often the owner looks for the outcome before it counts as idle.
-const FIRST_LOOKS: usize = if cfg!(loom) { 0 } else { 50 };
-/// How often it looks while it counts as idle: first spinning, then giving up its processor in between. After that it sleeps.
-const SPINS: usize = if cfg!(loom) { 0 } else { 500 };
-const LOOKS: usize = if cfg!(loom) { 1 } else { SPINS + 5 };
+const FIRST_LOOKS: usize = 10;
 
 /// Reclaims a half that was offered. Returns whether the caller must run it; otherwise a thief has run it. While it waits, the
 /// thread may run halves that descend from this one, if `help` allows it.
@@ -39,7 +33,7 @@ pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
         pool.expect_not_forked();
         // SAFETY: `wait` calls it with a half that this thread has just stolen.
         let run = |half| unsafe { steal::run(pool, half, cell) };
-        Some(wait(&pool.offers, &pool.sleep, share, help, run))
+        Some(wait(&pool.offers, &pool.sleep, pool.patience, share, help, run))
     };
     // SAFETY: no other thread has the half: it was taken back, or has an outcome.
     unsafe { half.clear() };
@@ -55,18 +49,22 @@ pub(super) unsafe fn reclaim(local: &Local, half: &Head, help: bool) -> bool {
 pub(super) fn wait(
     offers: &Offers,
     sleep: &Sleep,
+    patience: Patience,
     share: &Share,
     help: bool,
     run: impl Fn(*const Head),
 ) -> Outcome {
+    let mut first = patience;
     for _ in 0..FIRST_LOOKS {
         if let Some(outcome) = share.latch.outcome() {
             return outcome;
         }
-        pause();
+        if !first.pause() {
+            break;
+        }
     }
     loop {
-        match wait_for_event(offers, sleep, share, help) {
+        match wait_for_event(offers, sleep, patience, share, help) {
             Event::Outcome(outcome) => return outcome,
             Event::Descendant(half) => run(half),
         }
@@ -79,9 +77,15 @@ enum Event {
     Descendant(*const Head),
 }
 
-fn wait_for_event(offers: &Offers, sleep: &Sleep, share: &Share, help: bool) -> Event {
+fn wait_for_event(
+    offers: &Offers,
+    sleep: &Sleep,
+    mut patience: Patience,
+    share: &Share,
+    help: bool,
+) -> Event {
     let mut waiting = None;
-    let mut looks = 0;
+    let mut announced = false;
     loop {
         if let Some(outcome) = share.latch.outcome() {
             return Event::Outcome(outcome);
@@ -92,17 +96,13 @@ fn wait_for_event(offers: &Offers, sleep: &Sleep, share: &Share, help: bool) -> 
                 return Event::Descendant(half);
             }
         }
-        looks += 1;
-        if looks < SPINS {
-            pause();
-        } else if looks < LOOKS {
-            thread::yield_now();
-        } else if looks == LOOKS {
-            share.latch.announce();
-        } else {
+        if announced {
             thread::park();
             // The thief may have taken back the offer that it woke this thread for. It will make further ones.
-            looks = SPINS;
+            announced = false;
+        } else if !patience.pause() {
+            share.latch.announce();
+            announced = true;
         }
     }
 }

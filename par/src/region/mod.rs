@@ -31,7 +31,10 @@ use crate::{
 };
 use body::ErasedBody;
 use claims::{Claimer, Counters, Partition};
-use std::cell::OnceCell;
+use std::{cell::OnceCell, thread, time::Duration};
+
+/// How often a region that needs a slot looks for a free one.
+const SLOT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How a region is run.
 #[derive(Clone, Copy, Debug)]
@@ -71,11 +74,14 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
 
 /// Runs a region whose participants wait for each other: waits for a free slot instead of running it alone.
 pub(crate) fn run_shared<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
+    let mut patience = pool.patience;
     let claimed = loop {
-        match Claimed::new(pool) {
-            Some(claimed) => break claimed,
-            // All slots are taken; one of those regions will end.
-            None => std::thread::yield_now(),
+        if let Some(claimed) = Claimed::new(pool) {
+            break claimed;
+        }
+        // All slots are taken. That is so rare that no thread says when it frees one.
+        if !patience.pause() {
+            thread::sleep(SLOT_INTERVAL);
         }
     };
     let opening = Opening::new(pool, plan, body, plan.participants);
@@ -168,10 +174,10 @@ impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.pool.check_fork() {
             // The process was forked inside the region. The participants are in the parent, and their results are lost here.
-            assert!(std::thread::panicking(), "{error}");
+            assert!(thread::panicking(), "{error}");
             return;
         }
         self.pool.regions.hide(self.slot);
-        self.pool.regions.get(self.slot).slot.close(self.pool.patience);
+        self.pool.regions.get(self.slot).slot.close(&self.pool.patience);
     }
 }

@@ -29,7 +29,10 @@
 //! `models.rs` (`a_joiner_is_out_before_close_returns`, `two_joiners_and_one_ticket`, `a_reused_slot_shows_the_new_body`). The
 //! count of participants that guards a frame is what rayon calls a `CountLatch` and OpenMP the join barrier of a region.
 
-use crate::sync::{Thread, UnsafeCell, atomic::AtomicU64, atomic::Ordering::*, pause, thread};
+use crate::{
+    patience::Patience,
+    sync::{Thread, UnsafeCell, atomic::AtomicU64, atomic::Ordering::*, thread},
+};
 
 const CLAIMED: u64 = 1;
 const PARKED: u64 = 2;
@@ -40,26 +43,6 @@ const TICKETS: u64 = 0xffff << 24;
 
 /// The largest number of threads that can join one region.
 pub(crate) const MAX_TICKETS: usize = 0xffff;
-
-/// How often the opener looks for the last participant: first spinning, then giving up its processor in between. After that it
-/// parks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    spins: usize,
-    yields: usize,
-}
-
-impl Patience {
-    /// One look, then the opener parks. A model goes through every interleaving, and must end.
-    #[cfg(all(test, loom))]
-    pub(crate) const MODEL: Self = Self { spins: 1, yields: 0 };
-
-    pub(crate) const ADAPTIVE: Self = Self { spins: 200, yields: 200 };
-    /// As long as a participant that is about to leave needs.
-    pub(crate) const SHORT: Self = Self { spins: 50, yields: 0 };
-    /// Never sleeps.
-    pub(crate) const ENDLESS: Self = Self { spins: 200, yields: usize::MAX };
-}
 
 /// A slot for regions whose body is a `B`.
 #[derive(Debug)]
@@ -124,24 +107,23 @@ impl<B: Copy> Slot<B> {
 
     /// Shuts the region, if it was opened, and waits for the participants inside; then the slot is free. Only the opener calls
     /// this.
-    pub(crate) fn close(&self, patience: Patience) {
+    #[inline]
+    pub(crate) fn close(&self, patience: &Patience) {
         // A joiner's compare-exchange fails once the tickets are gone, so ACTIVE only falls from here on.
-        let mut state = self.state.fetch_and(!TICKETS, Acquire);
-        let mut turns: usize = 0;
-        while state & ACTIVE != 0 {
-            turns = turns.saturating_add(1);
-            if turns <= patience.spins {
-                pause();
-            } else if turns - patience.spins <= patience.yields {
-                // Threads of other libraries or of the program may want this processor.
-                thread::yield_now();
-            } else {
-                self.park_until_empty();
-            }
-            // Acquire: pairs with the Release of each leaving participant.
-            state = self.state.load(Acquire);
+        if self.state.fetch_and(!TICKETS, Acquire) & ACTIVE != 0 {
+            self.wait_until_empty(*patience);
         }
         self.state.store(0, Release);
+    }
+
+    fn wait_until_empty(&self, mut patience: Patience) {
+        while patience.pause() {
+            // Acquire: pairs with the Release of each leaving participant.
+            if self.state.load(Acquire) & ACTIVE == 0 {
+                return;
+            }
+        }
+        self.park_until_empty();
     }
 
     #[cold]

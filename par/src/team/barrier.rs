@@ -1,14 +1,13 @@
 //! A barrier for a fixed number of threads that breaks when one of them leaves: the threads that wait then get an error instead
 //! of waiting forever.
 
-use crate::sync::{
-    atomic::{AtomicUsize, Ordering::*},
-    lock::{self, Condvar, Mutex},
-    pause,
+use crate::{
+    patience::Patience,
+    sync::{
+        atomic::{AtomicUsize, Ordering::*},
+        lock::{self, Condvar, Mutex},
+    },
 };
-
-/// How often a thread that waits looks before it sleeps.
-const SPINS: usize = if cfg!(loom) { 1 } else { 2000 };
 
 /// The barrier is broken. Also the payload with which a member unwinds from it.
 #[derive(Debug)]
@@ -17,6 +16,8 @@ pub(crate) struct Broken;
 #[derive(Debug)]
 pub(crate) struct Barrier {
     pub(super) count: usize,
+    /// Of a member that waits.
+    patience: Patience,
     arrived: AtomicUsize,
     /// How often all members have met here.
     round: AtomicUsize,
@@ -27,9 +28,10 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize, patience: Patience) -> Self {
         Self {
             count,
+            patience,
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
             left: AtomicUsize::new(0),
@@ -57,11 +59,11 @@ impl Barrier {
             self.wake.notify_all();
             return Ok(());
         }
-        for _ in 0..SPINS {
+        let mut patience = self.patience;
+        while patience.pause() {
             if let Some(outcome) = self.outcome(round) {
                 return outcome;
             }
-            pause();
         }
         let mut asleep = lock::lock(&self.asleep);
         loop {

@@ -137,7 +137,7 @@ impl ThreadPool {
         let _reserved = pool.reservations.reserve(count - 1).ok_or(TeamError::Stopped)?;
         let team = Team {
             pool,
-            barrier: Barrier::new(count),
+            barrier: Barrier::new(count, pool.patience),
             body,
             results: Mutex::new((0..count).map(|_| None).collect()),
         };

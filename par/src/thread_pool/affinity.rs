@@ -7,7 +7,7 @@ use std::io;
 /// # Errors
 /// If this system cannot say, or cannot bind threads.
 #[cfg(target_os = "linux")]
-pub(super) fn allowed_processors() -> io::Result<Vec<usize>> {
+pub(crate) fn allowed_processors() -> io::Result<Vec<usize>> {
     let mut set = empty();
     // SAFETY: the system writes at most the size of `set` to it; 0 is the calling thread.
     if unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) } != 0 {
@@ -24,7 +24,7 @@ pub(super) fn allowed_processors() -> io::Result<Vec<usize>> {
 /// # Errors
 /// If the system refuses.
 #[cfg(target_os = "linux")]
-pub(super) fn bind(processor: usize) -> io::Result<()> {
+pub(crate) fn bind(processor: usize) -> io::Result<()> {
     let mut set = empty();
     assert!(processor < libc::CPU_SETSIZE as usize);
     // SAFETY: the number is below the size of the set.
@@ -58,6 +58,7 @@ mod tests {
 
     #[test]
     fn a_bound_thread_may_use_one_processor() {
+        let _deadline = testing::deadline();
         let processor = *allowed_processors().unwrap().last().unwrap();
         let bound = std::thread::spawn(move || {
             bind(processor).unwrap();

@@ -8,7 +8,7 @@ use super::{
     state::PoolState,
     worker,
 };
-use crate::fork::BuildProcess;
+use crate::{fork::BuildProcess, patience};
 use parking_lot::Mutex;
 use std::{sync::Arc, thread, time::Duration};
 
@@ -105,7 +105,8 @@ impl Builder {
         self
     }
 
-    /// How long a worker looks for work before it sleeps (50 µs by default) under [`WaitPolicy::Adaptive`].
+    /// How long a worker looks for work before it sleeps (50 µs by default) under [`WaitPolicy::Adaptive`]. If the process may use
+    /// one processor only, no thread spins, however long this is.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
         self
@@ -125,8 +126,9 @@ impl Builder {
         };
         let process =
             BuildProcess::this(&self.name).map_err(|source| PoolError::Spawn { started: 0, source })?;
-        let (spin, patience) = (policy.spin(self.spin), policy.patience());
-        let state = PoolState::new(process, workers, spin, patience);
+        let usable = patience::processors();
+        let (idle, waiting) = (policy.idle(self.spin).on(usable), policy.waiting().on(usable));
+        let state = PoolState::new(process, workers, idle, waiting);
         let pool = ThreadPool { state, workers: Mutex::default() };
         for index in 0..workers {
             let state = Arc::clone(&pool.state);

@@ -14,7 +14,7 @@
 //! affinity.rs     binding of threads to processors
 //! ```
 
-mod affinity;
+pub(crate) mod affinity;
 mod builder;
 mod environment;
 mod error;

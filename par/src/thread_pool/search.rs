@@ -4,11 +4,7 @@
 //! `join/models.rs`.
 
 use super::sleep::Sleep;
-use crate::sync;
-use std::time::{Duration, Instant};
-
-/// How often a worker pauses before it looks at the clock.
-const PAUSES: usize = if cfg!(loom) { 0 } else { 16 };
+use crate::patience::Patience;
 
 /// What one worker looks for.
 pub(crate) trait Work {
@@ -35,10 +31,10 @@ pub(crate) trait Work {
     fn is_over(&self) -> bool;
 }
 
-/// Searches and works until the work is over. A worker that has found nothing for the time `spin` sleeps.
-pub(crate) fn search<W: Work>(sleep: &Sleep, worker: usize, spin: Duration, work: &W) {
+/// Searches and works until the work is over. A worker that has found nothing for a while sleeps.
+pub(crate) fn search<W: Work>(sleep: &Sleep, worker: usize, idle: &Patience, work: &W) {
     sleep.start_search();
-    let mut idle_since = None;
+    let mut patience = *idle;
     loop {
         let mut found = false;
         for kind in 0..W::KINDS {
@@ -52,19 +48,15 @@ pub(crate) fn search<W: Work>(sleep: &Sleep, worker: usize, spin: Duration, work
             sleep.start_search();
         }
         if found {
-            idle_since = None;
+            patience = *idle;
             continue;
         }
         if work.is_over() {
             break;
         }
-        let since = idle_since.get_or_insert_with(Instant::now);
-        for _ in 0..PAUSES {
-            sync::pause();
-        }
-        if since.elapsed() >= spin {
+        if !patience.pause() {
             sleep.sleep(worker, || work.keeps_awake());
-            *since = Instant::now();
+            patience = *idle;
         }
     }
     sleep.end_search(|| work.is_left());

@@ -5,7 +5,8 @@ use crate::{
     fork::{BuildProcess, Forked},
     jobs::queue::JobQueue,
     join::offers::Offers,
-    region::{slot::Patience, slots::RegionSlots},
+    patience::Patience,
+    region::slots::RegionSlots,
     team::reservations::Reservations,
 };
 use std::{
@@ -15,7 +16,6 @@ use std::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering::*},
     },
-    time::Duration,
 };
 
 thread_local! {
@@ -28,9 +28,9 @@ pub(crate) struct PoolState {
     /// The process that the workers are in.
     process: BuildProcess,
     workers: usize,
-    /// How long an idle worker looks for work before it sleeps.
-    pub(super) spin: Duration,
-    /// How long the opener of a region looks for the end of its participants before it sleeps.
+    /// Of a worker that finds no work.
+    pub(crate) idle: Patience,
+    /// Of a thread that waits for other threads.
     pub(crate) patience: Patience,
     stop: AtomicBool,
     /// Parallel regions that may be joined.
@@ -49,13 +49,13 @@ impl PoolState {
     pub(super) fn new(
         process: BuildProcess,
         workers: usize,
-        spin: Duration,
+        idle: Patience,
         patience: Patience,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             process,
             workers,
-            spin,
+            idle,
             patience,
             stop: AtomicBool::new(false),
             regions: RegionSlots::new(workers),

@@ -19,7 +19,7 @@ pub(super) fn main_loop(pool: &PoolState, index: usize) {
     let _installed = current::install(pool);
     control::reset();
     pool.as_worker(index, || {
-        join::local::in_session(pool, || search(&pool.sleep, index, pool.spin, &Worker { pool, index }))
+        join::local::in_session(pool, || search(&pool.sleep, index, &pool.idle, &Worker { pool, index }))
     });
 }
 

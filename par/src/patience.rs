@@ -1,0 +1,218 @@
+//! How a thread waits before it sleeps: it spins, then yields its processor to other threads, then sleeps.
+//!
+//! Spinning finds an event soonest, if another processor brings it about. On a machine with one processor no other thread can
+//! run meanwhile, so there a thread never spins: it yields a few times, so that the others run, and then sleeps.
+//!
+//! This is the one policy of the crate. Whether threads may spin is decided once, when a pool or lanes are built, on the thread
+//! that builds them. Threads inherit the processors that they may use from the thread that starts them.
+//!
+//! | thread that waits | for | patience |
+//! |---|---|---|
+//! | the opener of a region | the other participants (`region/slot.rs`) | [`PoolState::patience`] |
+//! | the owner of a half of a join | the thief (`join/wait.rs`) | the same |
+//! | a thread that joins a job | the thread that runs it (`jobs/cell.rs`) | the same |
+//! | the opener of a scope | its jobs (`jobs/pending.rs`) | the same |
+//! | a member of a team | the other members (`team/barrier.rs`) | the same |
+//! | a worker | work (`thread_pool/search.rs`) | [`PoolState::idle`] |
+//! | a lane | jobs (`lanes.rs`) | its own |
+//!
+//! Threads that wait for room (in a loop that hands results over in order, at a bounded pool of values, for workers that belong
+//! to other teams) sleep at once: room comes when other threads have done whole pieces of work.
+//!
+//! [`PoolState::patience`]: crate::thread_pool::state::PoolState::patience
+//! [`PoolState::idle`]: crate::thread_pool::state::PoolState::idle
+
+use std::{
+    hint,
+    num::NonZero,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a thread spins that waits for another one.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// How long it spins and yields together. While no other thread wants the processor, a yield is as short as a few pauses. While
+/// others want it, a yield lasts long, and there are few.
+const SPIN_AND_YIELD: Duration = Duration::from_micros(100);
+
+/// How often a thread yields that does not spin.
+const YIELDS: u32 = 4;
+
+/// The largest number of pauses in a turn. Each turn has one more than the turn before. The clock, which takes as long as some
+/// pauses, is read in turns of this length only.
+const PAUSES: u32 = 16;
+
+/// How a thread waits for an event before it sleeps. It looks for the event, calls [`pause`](Self::pause), looks again, and so on.
+/// A copy that has not paused yet begins anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// How long the thread spins, from the first reading of the clock. If this is zero, it does not spin.
+    spin: Duration,
+    /// If it spins: how long it spins and yields together.
+    whole: Duration,
+    /// If it does not spin: how often it still yields. `None` is without end.
+    yields: Option<u32>,
+    /// The number of pauses in the last turn.
+    pauses: u32,
+    since: Option<Instant>,
+}
+
+/// What a thread does in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Spin,
+    Yield,
+    Sleep,
+}
+
+impl Patience {
+    /// Of a thread that waits for another one, on a machine with many processors.
+    pub(crate) const WAITING: Self = Self::spinning(SPIN, SPIN_AND_YIELD);
+    /// The same, but it never sleeps.
+    pub(crate) const WAITING_AWAKE: Self = Self::spinning(SPIN, Duration::MAX);
+    /// Sleeps as soon as the threads that are ready have had their turn.
+    pub(crate) const SHORT: Self = Self::spinning(Duration::ZERO, Duration::ZERO);
+
+    /// Spins for the time `spin` and sleeps when `whole` has passed, on a machine with many processors.
+    pub(crate) const fn spinning(spin: Duration, whole: Duration) -> Self {
+        Self { spin, whole, yields: Some(YIELDS), pauses: 0, since: None }
+    }
+
+    /// The same patience on a machine with this number of processors.
+    pub(crate) fn on(self, processors: usize) -> Self {
+        match processors {
+            // A thread that never sleeps lets the others run.
+            0 | 1 if self.whole == Duration::MAX => Self { yields: None, ..Self::SHORT },
+            0 | 1 => Self::SHORT,
+            _ => self,
+        }
+    }
+
+    #[cfg(all(test, not(loom), target_os = "linux"))]
+    pub(crate) fn may_spin(&self) -> bool {
+        !self.spin.is_zero()
+    }
+
+    /// Pauses for a moment. Returns `false`, without a pause, if it is time to sleep.
+    #[inline]
+    pub(crate) fn pause(&mut self) -> bool {
+        self.pause_for(Duration::ZERO)
+    }
+
+    /// Pauses for a moment, and at least for this time if the thread spins.
+    pub(crate) fn pause_for(&mut self, least: Duration) -> bool {
+        if !least.is_zero() {
+            // Such a turn is long enough to read the clock in it.
+            self.pauses = PAUSES;
+        }
+        match self.turn() {
+            Turn::Spin => self.spin(least),
+            Turn::Yield => thread::yield_now(),
+            Turn::Sleep => return false,
+        }
+        true
+    }
+
+    fn turn(&mut self) -> Turn {
+        // A model goes through every interleaving, and must end.
+        if cfg!(loom) {
+            return Turn::Sleep;
+        }
+        if self.spin.is_zero() {
+            return match &mut self.yields {
+                None => Turn::Yield,
+                Some(0) => Turn::Sleep,
+                Some(yields) => {
+                    *yields -= 1;
+                    Turn::Yield
+                }
+            };
+        }
+        if self.pauses < PAUSES {
+            self.pauses += 1;
+            return Turn::Spin;
+        }
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        if waited < self.spin {
+            Turn::Spin
+        } else if waited < self.whole {
+            Turn::Yield
+        } else {
+            Turn::Sleep
+        }
+    }
+
+    fn spin(&self, least: Duration) {
+        let pauses = || (0..self.pauses).for_each(|_| hint::spin_loop());
+        if least.is_zero() {
+            return pauses();
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < least {
+            pauses();
+        }
+    }
+}
+
+/// The number of processors that the calling thread, and those that it starts, may use.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{Patience, Turn, YIELDS};
+    use std::{iter, time::Duration};
+
+    /// The turns before the thread sleeps.
+    fn turns(mut patience: Patience) -> impl Iterator<Item = Turn> {
+        let next = move || {
+            let turn = patience.turn();
+            if turn == Turn::Spin {
+                patience.spin(Duration::ZERO);
+            }
+            turn
+        };
+        iter::repeat_with(next).take_while(|&turn| turn != Turn::Sleep)
+    }
+
+    #[test]
+    fn a_thread_spins_then_yields_then_sleeps() {
+        let spin = Duration::from_millis(5);
+        assert!(turns(Patience::spinning(spin, spin).on(2)).all(|turn| turn == Turn::Spin));
+        let mut endless = turns(Patience::spinning(spin, Duration::MAX).on(2));
+        assert_eq!(endless.next(), Some(Turn::Spin));
+        assert!(endless.skip_while(|&turn| turn == Turn::Spin).take(1000).all(|turn| turn == Turn::Yield));
+        assert!(turns(Patience::spinning(spin, 2 * spin).on(2)).count() > 0, "it sleeps in the end");
+    }
+
+    #[test]
+    fn on_one_processor_a_thread_yields_a_few_times_and_sleeps() {
+        for patience in
+            [Patience::WAITING, Patience::spinning(Duration::from_secs(1000), Duration::from_secs(1000))]
+        {
+            assert!(turns(patience.on(1)).eq([Turn::Yield; YIELDS as usize]));
+        }
+    }
+
+    #[test]
+    fn on_one_processor_a_thread_that_never_sleeps_yields() {
+        assert!(turns(Patience::WAITING_AWAKE.on(1)).take(1000).eq([Turn::Yield; 1000]));
+    }
+
+    #[test]
+    fn a_thread_that_was_given_no_time_sleeps_soon() {
+        for processors in [1, 2, 64] {
+            assert!(turns(Patience::SHORT.on(processors)).eq([Turn::Yield; YIELDS as usize]));
+        }
+    }
+
+    #[test]
+    fn a_copy_begins_anew() {
+        let patience = Patience::WAITING.on(2);
+        let mut used = patience;
+        while used.pause() {}
+        assert!(!used.pause() && { patience }.pause());
+    }
+}
