@@ -53,6 +53,7 @@ impl Job for Count {
 
 #[test]
 fn an_attached_thread_allocates_nothing() {
+    let _deadline = testing::deadline();
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let sum = AtomicUsize::new(0);

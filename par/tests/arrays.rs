@@ -80,6 +80,7 @@ proptest! {
         pool in 0..THREADS.len(),
         chunk in 1..20_usize,
     ) {
+        let _deadline = testing::deadline();
         let pool = &ThreadPool::new(THREADS[pool]).unwrap();
         let view = apply(&changes, array.view());
         let expected: Vec<u32> = view.iter().copied().collect();
@@ -103,6 +104,7 @@ proptest! {
         pool in 0..THREADS.len(),
         chunk in 1..20_usize,
     ) {
+        let _deadline = testing::deadline();
         let pool = &ThreadPool::new(THREADS[pool]).unwrap();
         let mut expected = array.clone();
         apply(&changes, expected.view_mut()).iter_mut().enumerate().for_each(|(i, x)| *x = 1000 + i as u32);
@@ -123,6 +125,7 @@ proptest! {
         left in prop::collection::vec(change(), 0..4),
         right in prop::collection::vec(change(), 0..4),
     ) {
+        let _deadline = testing::deadline();
         let left = apply(&left, array.view());
         let right = apply(&right, array.view());
         match (&left).par().zip(&right) {
@@ -140,6 +143,7 @@ proptest! {
 
 #[test]
 fn every_kind_of_array_is_a_loop() {
+    let _deadline = testing::deadline();
     for pool in &pools() {
         let mut owned = Array2::from_shape_fn((5, 7), |(i, j)| 10 * i + j);
         let total = owned.sum();
@@ -170,6 +174,7 @@ fn every_kind_of_array_is_a_loop() {
 
 #[test]
 fn elements_may_have_no_size_or_a_destructor() {
+    let _deadline = testing::deadline();
     for pool in &pools() {
         let units = Array::from_elem((3, 4), ());
         assert_eq!(units.t().par().on(pool).map(|()| 1).sum(), 12);
@@ -181,6 +186,7 @@ fn elements_may_have_no_size_or_a_destructor() {
 
 #[test]
 fn boxes_and_sequences_have_a_shape() {
+    let _deadline = testing::deadline();
     for pool in &pools() {
         let square = (0..4, 0..6).par().on(pool).map(|(i, j)| i * j).collect_array();
         assert_eq!(square, Array::from_shape_fn((4, 6), |(i, j)| i * j));
@@ -196,6 +202,7 @@ fn boxes_and_sequences_have_a_shape() {
 
 #[test]
 fn zipped_shapes_must_agree_if_both_have_one() {
+    let _deadline = testing::deadline();
     let (a, b) = (Array2::<f64>::zeros((2, 3)), Array2::<f64>::zeros((3, 2)));
     let error = a.par().zip(&b).unwrap_err();
     assert_eq!((error.left, error.right, error.shapes()), (6, 6, Some((&[2, 3][..], &[3, 2][..]))));
@@ -217,6 +224,7 @@ fn zipped_shapes_must_agree_if_both_have_one() {
 /// Rows may end in the middle of a block of lanes.
 #[test]
 fn the_sum_of_a_view_has_the_bits_of_the_sum_of_its_elements_in_a_vector() {
+    let _deadline = testing::deadline();
     let field =
         Array2::from_shape_fn((70, 90), |(i, j)| ((90 * i + j) as f32).sin() * 10_f32.powi(i as i32 % 9));
     for pool in &pools() {
@@ -240,6 +248,7 @@ fn the_sum_of_a_view_has_the_bits_of_the_sum_of_its_elements_in_a_vector() {
 
 #[test]
 fn the_first_failure_is_returned() {
+    let _deadline = testing::deadline();
     for pool in &pools() {
         let field = Array2::from_shape_fn((20, 30), |(i, j)| 30 * i + j);
         let check = |&x: &usize| if x % 30 == 29 { Err(x) } else { Ok(x) };
@@ -252,6 +261,7 @@ fn the_first_failure_is_returned() {
 
 #[test]
 fn sub_views_are_disjoint() {
+    let _deadline = testing::deadline();
     for pool in &pools() {
         let mut field = Array3::<usize>::zeros((6, 5, 4));
         for axis in 0..3 {
@@ -269,5 +279,6 @@ fn sub_views_are_disjoint() {
 #[test]
 #[should_panic(expected = "axis 2 of an array that has 2")]
 fn an_axis_out_of_range_is_named() {
+    let _deadline = testing::deadline();
     let _ = Array2::<f64>::zeros((2, 3)).par_axis(Axis(2));
 }

@@ -32,6 +32,7 @@ fn on_new_threads<R: Send>(threads: usize, f: impl Fn() -> R + Sync) -> Vec<R> {
 
 #[test]
 fn any_thread_may_use_everything() {
+    let _deadline = testing::deadline();
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         assert_eq!(on_new_threads(8, || use_all(&pool)), [51; 8]);
@@ -40,6 +41,7 @@ fn any_thread_may_use_everything() {
 
 #[test]
 fn the_number_of_records_is_bounded_by_the_threads_alive_at_once() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let before = foreign::statistics();
     for _ in 0..1250 {
@@ -57,6 +59,7 @@ fn the_number_of_records_is_bounded_by_the_threads_alive_at_once() {
 
 #[test]
 fn a_thread_that_leaves_frees_most_of_its_scratch_memory() {
+    let _deadline = testing::deadline();
     let attached = foreign::attach();
     scratch::scope(|scope| scope.slice::<u8>(100 << 20).len());
     attached.detach().unwrap();
@@ -66,6 +69,7 @@ fn a_thread_that_leaves_frees_most_of_its_scratch_memory() {
 
 #[test]
 fn threads_attached_at_the_same_time_have_different_numbers() {
+    let _deadline = testing::deadline();
     let barrier = Barrier::new(8);
     let mut numbers = on_new_threads(8, || {
         let attached = foreign::attach();
@@ -79,6 +83,7 @@ fn threads_attached_at_the_same_time_have_different_numbers() {
 
 #[test]
 fn nested_guards_share_one_record() {
+    let _deadline = testing::deadline();
     thread::spawn(|| {
         let outer = foreign::attach();
         let inner = foreign::attach();
@@ -97,6 +102,7 @@ fn nested_guards_share_one_record() {
 
 #[test]
 fn a_thread_cannot_detach_inside_a_loop() {
+    let _deadline = testing::deadline();
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         (0..16).par().on(&pool).for_each(|_| {
@@ -116,6 +122,7 @@ fn a_thread_cannot_detach_inside_a_loop() {
 
 #[test]
 fn a_panic_in_a_call_is_returned() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     assert_eq!(pool.call(|| 7).unwrap(), 7);
     let panic = pool.call(|| -> u32 { panic!("number {}", 5) }).unwrap_err();
@@ -136,6 +143,7 @@ fn a_panic_in_a_call_is_returned() {
 
 #[test]
 fn the_payload_of_a_panic_may_panic_when_it_is_dropped() {
+    let _deadline = testing::deadline();
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -148,6 +156,7 @@ fn the_payload_of_a_panic_may_panic_when_it_is_dropped() {
 
 #[test]
 fn a_nested_call_restores_the_outer_pool() {
+    let _deadline = testing::deadline();
     let (a, b) = (ThreadPool::new(2).unwrap(), ThreadPool::new(3).unwrap());
     let sum = AtomicUsize::new(0);
     a.call(|| {
@@ -187,6 +196,7 @@ impl Drop for Late {
 /// The order of thread-local destructors is unspecified. In either order, one of these two runs after the thread has left.
 #[test]
 fn thread_local_destructors_may_use_the_whole_library() {
+    let _deadline = testing::deadline();
     let (sender, receiver) = mpsc::channel();
     for threads in [1, 2, 3, 4, 8] {
         let pool = Arc::new(ThreadPool::new(threads).unwrap());
@@ -203,6 +213,7 @@ fn thread_local_destructors_may_use_the_whole_library() {
 
 #[test]
 fn threads_may_end_without_leaving() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let before = foreign::statistics();
     for _ in 0..100 {
@@ -221,6 +232,7 @@ fn threads_may_end_without_leaving() {
 
 #[test]
 fn a_thread_may_outlive_every_pool() {
+    let _deadline = testing::deadline();
     let (to_thread, from_test) = mpsc::channel::<ThreadPool>();
     let thread = thread::spawn(move || {
         for pool in from_test {
@@ -241,6 +253,7 @@ fn a_thread_may_outlive_every_pool() {
 
 #[test]
 fn a_scope_that_is_open_when_the_thread_leaves_keeps_its_memory() {
+    let _deadline = testing::deadline();
     thread::spawn(|| {
         let attached = foreign::attach();
         scratch::scope(|scope| {
@@ -257,6 +270,7 @@ fn a_scope_that_is_open_when_the_thread_leaves_keeps_its_memory() {
 
 #[test]
 fn any_thread_may_submit_jobs() {
+    let _deadline = testing::deadline();
     struct Count(AtomicUsize);
     impl Job for Count {
         fn run(self: Arc<Self>) {

@@ -14,6 +14,7 @@ const ITEMS: usize = 300;
 
 #[test]
 fn the_sink_gets_all_results_in_order_and_one_at_a_time() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let inside = AtomicBool::new(false);
         let mut seen = Vec::new();
@@ -35,6 +36,7 @@ fn the_sink_gets_all_results_in_order_and_one_at_a_time() {
 /// More results are ahead of the slow item than the buffer has room for.
 #[test]
 fn a_slow_item_delays_later_ones_but_does_not_deadlock() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let begun = AtomicUsize::new(0);
         let mut next = 0;
@@ -58,6 +60,7 @@ fn a_slow_item_delays_later_ones_but_does_not_deadlock() {
 
 #[test]
 fn a_slow_sink_bounds_the_number_of_results_ahead() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let made = AtomicUsize::new(0);
         let mut most_ahead = 0;
@@ -84,6 +87,7 @@ fn a_slow_sink_bounds_the_number_of_results_ahead() {
 /// A single participant passes each result to the sink at once.
 #[test]
 fn one_thread_buffers_no_results() {
+    let _deadline = testing::deadline();
     for config in all_configs().filter(|config| config.threads == 1 || config.schedule == Schedule::Serial) {
         let made = AtomicUsize::new(0);
         let mut received = 0;
@@ -101,6 +105,7 @@ fn one_thread_buffers_no_results() {
 
 #[test]
 fn an_error_of_the_sink_ends_an_endless_loop() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let mut seen = Vec::new();
         let result = config.apply((0..usize::MAX).par()).try_in_order(|i| {
@@ -114,6 +119,7 @@ fn an_error_of_the_sink_ends_an_endless_loop() {
 
 #[test]
 fn the_sink_gets_exactly_the_results_before_a_failure() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         for bad in [0, 50, ITEMS - 1] {
             let drops = DropCounter::new();
@@ -155,6 +161,7 @@ fn the_sink_gets_exactly_the_results_before_a_failure() {
 /// The sink fails at an item, and the closure panics at another item, before or after it.
 #[test]
 fn of_two_failures_the_one_of_the_first_item_is_returned() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         for (unmade, refused) in [(100, 120), (120, 100), (7, 8), (8, 7), (100, 100)] {
             let make = |i: usize| {
@@ -173,6 +180,7 @@ fn of_two_failures_the_one_of_the_first_item_is_returned() {
 
 #[test]
 fn the_sink_of_a_cancelled_loop_gets_the_first_results_without_gaps() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let token = CancellationToken::new();
         let mut seen = 0;
@@ -195,6 +203,7 @@ fn the_sink_of_a_cancelled_loop_gets_the_first_results_without_gaps() {
 
 #[test]
 fn a_sink_may_run_loops() {
+    let _deadline = testing::deadline();
     thread_local!(static BORROWED: RefCell<usize> = const { RefCell::new(0) });
     for config in all_configs() {
         let mut sum = 0;
@@ -220,6 +229,7 @@ fn a_sink_may_run_loops() {
 
 #[test]
 fn a_sink_may_run_another_loop_in_order() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let mut seen = Vec::new();
         config.apply((0..10_usize).par()).in_order(|i| {

@@ -20,6 +20,7 @@ impl Job for Count {
 
 #[test]
 fn dropping_the_pool_runs_every_pending_job() {
+    let _deadline = testing::deadline();
     for workers in [0, 1, 2, 3, 8] {
         let pool = ThreadPool::builder().workers(workers).build().unwrap();
         let count = Arc::new(Count(AtomicUsize::new(0)));
@@ -41,6 +42,7 @@ impl Job for Send {
 
 #[test]
 fn a_sleeping_worker_is_woken_for_a_job() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(1).build().unwrap();
     let (sender, receiver) = mpsc::channel();
     for _ in 0..5 {
@@ -60,6 +62,7 @@ impl Job for Panics {
 
 #[test]
 fn a_job_that_panics_leaves_the_worker_alive() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(1).build().unwrap();
     pool.submit(Arc::new(Panics));
     let (sender, receiver) = mpsc::channel();
@@ -82,6 +85,7 @@ impl Job for InnerRegion {
 /// The job owns the last handle to a pool, and drops it on another pool's worker.
 #[test]
 fn a_job_may_run_loops_and_drop_a_pool() {
+    let _deadline = testing::deadline();
     let outer = ThreadPool::builder().workers(1).build().unwrap();
     let (sender, receiver) = mpsc::channel();
     outer.submit(Arc::new(InnerRegion(ThreadPool::new(3).unwrap(), sender)));
@@ -103,6 +107,7 @@ impl Job for Resubmits {
 /// Without workers, the submitting thread runs the jobs one after the other, never one inside the other.
 #[test]
 fn jobs_that_submit_jobs_do_not_nest_on_the_stack() {
+    let _deadline = testing::deadline();
     let again = Arc::new(Again(ThreadPool::new(1).unwrap(), AtomicUsize::new(1_000_000)));
     again.0.submit(Arc::new(Resubmits(Arc::clone(&again))));
     assert_eq!(again.1.load(Relaxed), 0);
@@ -110,6 +115,7 @@ fn jobs_that_submit_jobs_do_not_nest_on_the_stack() {
 
 #[test]
 fn no_job_runs_inside_a_region() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(1).unwrap();
     let count = Arc::new(Count(AtomicUsize::new(0)));
     (0..3).par().on(&pool).for_each(|_| {
@@ -122,6 +128,7 @@ fn no_job_runs_inside_a_region() {
 /// The pool is dropped right after a job was submitted, while the worker is looking for one.
 #[test]
 fn a_job_submitted_just_before_the_pool_ends_is_run() {
+    let _deadline = testing::deadline();
     for policy in [WaitPolicy::Spin, WaitPolicy::Passive] {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         for _ in 0..2000 {
@@ -148,6 +155,7 @@ fn job<F: FnOnce() + std::marker::Send + 'static>(f: F) -> Arc<dyn Job> {
 /// A job that is deferred to the end of another one may wait for a job that is queued behind that one.
 #[test]
 fn a_worker_has_no_job_in_hand_while_it_runs_deferred_jobs() {
+    let _deadline = testing::deadline();
     const DEADLINE: Duration = Duration::from_secs(10);
     let pool = Arc::new(ThreadPool::builder().workers(2).build().unwrap());
     let without_workers = Arc::new(ThreadPool::new(1).unwrap());

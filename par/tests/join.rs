@@ -40,6 +40,7 @@ fn fib(n: u32) -> u64 {
 
 #[test]
 fn a_join_returns_both_results() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         assert_eq!(pool.join(|| "left", || vec![1, 2]), ("left", vec![1, 2]));
@@ -52,6 +53,7 @@ fn a_join_returns_both_results() {
 /// Enough work for other threads to take halves, and for the owners of these halves to help.
 #[test]
 fn a_deep_tree_of_joins_computes_its_sum() {
+    let _deadline = testing::deadline();
     fn sum(from: u64, to: u64) -> u64 {
         if to - from <= 16 {
             return (from..to).map(black_box).sum();
@@ -68,6 +70,7 @@ fn a_deep_tree_of_joins_computes_its_sum() {
 
 #[test]
 fn quicksort_with_joins_sorts() {
+    let _deadline = testing::deadline();
     fn sort(values: &mut [u32]) {
         if values.len() <= 8 {
             return values.sort_unstable();
@@ -104,6 +107,7 @@ fn quicksort_with_joins_sorts() {
 
 #[test]
 fn both_halves_run_at_the_same_time() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let (left, right) = (AtomicBool::new(false), AtomicBool::new(false));
     let met = pool.join(
@@ -123,6 +127,7 @@ fn both_halves_run_at_the_same_time() {
 /// have fallen asleep.
 #[test]
 fn a_waiting_owner_helps_the_thread_that_took_its_half() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let caller = thread::current().id();
     for late in [false, true] {
@@ -147,6 +152,7 @@ fn a_waiting_owner_helps_the_thread_that_took_its_half() {
 
 #[test]
 fn a_panic_is_passed_on_after_the_other_half_has_ended() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for round in 0..100 {
@@ -178,6 +184,7 @@ fn a_panic_is_passed_on_after_the_other_half_has_ended() {
 /// A panic deep in a tree unwinds through many pending halves, some of them offered or taken.
 #[test]
 fn a_panic_unwinds_many_joins() {
+    let _deadline = testing::deadline();
     fn descend(depth: usize, drops: &AtomicUsize) {
         struct Dropped<'d>(&'d AtomicUsize);
         impl Drop for Dropped<'_> {
@@ -211,6 +218,7 @@ fn a_panic_unwinds_many_joins() {
 /// A thread-local `RefCell` is borrowed across a join. If waiting threads took unrelated work, they would borrow it twice.
 #[test]
 fn a_waiting_thread_takes_no_unrelated_work() {
+    let _deadline = testing::deadline();
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     fn leaf() {
         SCRATCH.with(|scratch| {
@@ -233,6 +241,7 @@ fn a_waiting_thread_takes_no_unrelated_work() {
 
 #[test]
 fn a_mutex_may_be_held_across_a_join() {
+    let _deadline = testing::deadline();
     fn descend(depth: usize, lock: &Mutex<()>, inside: &AtomicUsize) {
         if depth > 0 {
             join(|| descend(depth - 1, lock, inside), || descend(depth - 1, lock, inside));
@@ -252,6 +261,7 @@ fn a_mutex_may_be_held_across_a_join() {
 
 #[test]
 fn joins_and_loops_may_nest() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let count = AtomicUsize::new(0);
@@ -271,6 +281,7 @@ fn joins_and_loops_may_nest() {
 
 #[test]
 fn a_join_may_go_to_another_pool_and_back() {
+    let _deadline = testing::deadline();
     let (here, there) = (ThreadPool::new(2).unwrap(), ThreadPool::new(3).unwrap());
     fn descend(depth: usize, pools: [&ThreadPool; 2]) -> usize {
         if depth == 0 {
@@ -288,6 +299,7 @@ fn a_join_may_go_to_another_pool_and_back() {
 
 #[test]
 fn many_threads_may_join_on_one_pool() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         // More threads than there are slots for their offers.
@@ -308,6 +320,7 @@ fn many_threads_may_join_on_one_pool() {
 
 #[test]
 fn a_stopped_pool_runs_the_halves_one_after_the_other() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     pool.stop();
     assert_eq!(pool.install(|| fib(12)), 144);
@@ -316,6 +329,7 @@ fn a_stopped_pool_runs_the_halves_one_after_the_other() {
 /// The only worker is busy when the join begins, and the owner calls no other join.
 #[test]
 fn a_worker_that_becomes_idle_later_takes_a_half() {
+    let _deadline = testing::deadline();
     static BUSY: Barrier = Barrier::new(2);
     static BEGUN: AtomicBool = AtomicBool::new(false);
     struct Until;
@@ -345,6 +359,7 @@ fn a_worker_that_becomes_idle_later_takes_a_half() {
 /// In a pool without workers, a job runs when the outermost call of the thread ends, not in the middle of it.
 #[test]
 fn a_job_does_not_run_inside_a_join() {
+    let _deadline = testing::deadline();
     struct Flag(AtomicBool);
     impl anabranch_par::Job for Flag {
         fn run(self: Arc<Self>) {
@@ -366,6 +381,7 @@ fn a_job_does_not_run_inside_a_join() {
 /// Nested joins need stack like plain recursion, and have no other limit of depth.
 #[test]
 fn a_hundred_thousand_joins_may_nest() {
+    let _deadline = testing::deadline();
     fn descend(depth: usize) -> usize {
         if depth == 0 { 0 } else { join(|| descend(depth - 1), || 1).0 + 1 }
     }
@@ -380,6 +396,7 @@ fn a_hundred_thousand_joins_may_nest() {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
 fn each_half_runs_in_the_floating_point_mode_of_its_join() {
+    let _deadline = testing::deadline();
     fn flushes() -> bool {
         linger();
         black_box(f32::MIN_POSITIVE) * black_box(0.5) == 0.0
@@ -409,6 +426,7 @@ fn each_half_runs_in_the_floating_point_mode_of_its_join() {
 
 #[test]
 fn a_thread_that_takes_a_half_is_no_participant_of_the_owners_loop() {
+    let _deadline = testing::deadline();
     assert_eq!(participant(), None);
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();

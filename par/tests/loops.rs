@@ -24,6 +24,7 @@ fn panic_of<T>(result: Result<T, LoopError<Infallible>>) -> Panic {
 
 #[test]
 fn every_item_is_run_exactly_once() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
@@ -40,6 +41,7 @@ fn every_item_is_run_exactly_once() {
 
 #[test]
 fn consecutive_loops_do_not_mix() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     for round in 0..20_000 {
         let sum = AtomicUsize::new(0);
@@ -52,6 +54,7 @@ fn consecutive_loops_do_not_mix() {
 
 #[test]
 fn nested_loops_finish_at_any_depth() {
+    let _deadline = testing::deadline();
     fn descend(pool: &ThreadPool, depth: usize, leaves: &AtomicUsize) {
         if depth == 0 {
             leaves.fetch_add(1, Relaxed);
@@ -70,6 +73,7 @@ fn nested_loops_finish_at_any_depth() {
 /// Scratch in a `RefCell` is borrowed across an inner loop. If waiting threads took unrelated work, they would borrow it twice.
 #[test]
 fn a_waiting_thread_takes_no_unrelated_work() {
+    let _deadline = testing::deadline();
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
@@ -88,6 +92,7 @@ fn a_waiting_thread_takes_no_unrelated_work() {
 /// If a waiting thread took other items of the outer loop, these would wait for the lock that the thread itself holds.
 #[test]
 fn a_lock_held_around_an_inner_loop_does_not_deadlock() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let lock = parking_lot::Mutex::new(0);
@@ -102,6 +107,7 @@ fn a_lock_held_around_an_inner_loop_does_not_deadlock() {
 
 #[test]
 fn the_panic_of_the_lowest_item_is_returned_with_its_index() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
@@ -128,6 +134,7 @@ fn the_panic_of_the_lowest_item_is_returned_with_its_index() {
 
 #[test]
 fn items_before_a_panic_run_and_no_item_runs_twice() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for schedule in SCHEDULES {
@@ -148,6 +155,7 @@ fn items_before_a_panic_run_and_no_item_runs_twice() {
 
 #[test]
 fn for_each_panics_on_the_caller_with_index_and_message() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let payload =
         std::panic::catch_unwind(|| (0..3).par().on(&pool).for_each(|i| assert!(i != 1, "one"))).unwrap_err();
@@ -156,6 +164,7 @@ fn for_each_panics_on_the_caller_with_index_and_message() {
 
 #[test]
 fn scratch_is_made_once_per_participant() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let made = AtomicUsize::new(0);
@@ -176,6 +185,7 @@ fn scratch_is_made_once_per_participant() {
 /// The worker panics in its own block. Then it helps with the caller's block, while the caller waits in its first item.
 #[test]
 fn a_participant_makes_new_scratch_after_a_panic() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let caller = std::thread::current().id();
     let (made, helped) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -210,6 +220,7 @@ fn a_participant_makes_new_scratch_after_a_panic() {
 
 #[test]
 fn at_most_the_requested_number_of_threads_take_part() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(8).unwrap();
     for limit in [1, 2, 3] {
         let threads = parking_lot::Mutex::new(std::collections::HashSet::new());
@@ -229,6 +240,7 @@ fn denormal() -> f32 {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn denormals_are_flushed_on_all_participants_and_restored_after() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         (0..64).par().on(&pool).flush_denormals(true).for_each(|_| {
@@ -255,6 +267,7 @@ fn denormals_are_flushed_on_all_participants_and_restored_after() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn nested_modes_restore_the_outer_one() {
+    let _deadline = testing::deadline();
     flush_denormals(|| {
         flush_denormals(|| ());
         assert_eq!(denormal(), 0.0);
@@ -268,6 +281,7 @@ fn nested_modes_restore_the_outer_one() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn the_compiler_moves_no_operation_out_of_the_mode() {
+    let _deadline = testing::deadline();
     let (a, b) = (black_box(f32::MIN_POSITIVE), black_box(0.25));
     let before = a * b;
     let mut inside = [1.0; 4];
@@ -279,6 +293,7 @@ fn the_compiler_moves_no_operation_out_of_the_mode() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn workers_do_not_inherit_the_mode() {
+    let _deadline = testing::deadline();
     let pool = flush_denormals(|| ThreadPool::new(3).unwrap());
     (0..64).par().on(&pool).for_each(|_| {
         linger();
@@ -295,6 +310,7 @@ fn workers_do_not_inherit_the_mode() {
 
 #[test]
 fn the_largest_numbers_of_items_and_chunk_sizes_work() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(4).unwrap();
     for schedule in SCHEDULES {
         let count = AtomicUsize::new(0);
@@ -311,6 +327,7 @@ fn the_largest_numbers_of_items_and_chunk_sizes_work() {
 /// The payload of a panic may itself panic when it is dropped.
 #[test]
 fn a_payload_that_panics_when_dropped_is_harmless() {
+    let _deadline = testing::deadline();
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -338,6 +355,7 @@ fn a_payload_that_panics_when_dropped_is_harmless() {
 
 #[test]
 fn many_foreign_threads_may_use_one_pool() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     std::thread::scope(|s| {
         for _ in 0..8 {
@@ -356,6 +374,7 @@ fn many_foreign_threads_may_use_one_pool() {
 
 #[test]
 fn sleeping_workers_are_woken_for_a_loop() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     std::thread::sleep(Duration::from_millis(20)); // the worker is parked now
     let caller = std::thread::current().id();
@@ -378,6 +397,7 @@ fn sleeping_workers_are_woken_for_a_loop() {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_idle_pool_uses_no_processor_time() {
+    let _deadline = testing::deadline();
     /// User and system time of this process's threads named `idle-test…`, in clock ticks.
     fn ticks() -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();

@@ -30,6 +30,7 @@ fn message_of(f: impl FnOnce()) -> String {
 
 #[test]
 fn the_first_failure_is_returned_and_earlier_items_run_once() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         // Several items fail or panic. The first of them is an error in one run and a panic in the other.
         for first in [37, 61] {
@@ -59,6 +60,7 @@ fn the_first_failure_is_returned_and_earlier_items_run_once() {
 /// The closure borrows variables that may end right after the call.
 #[test]
 fn no_item_runs_after_a_failed_loop_has_returned() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let over = AtomicBool::new(false);
         let late = AtomicUsize::new(0);
@@ -79,6 +81,7 @@ fn no_item_runs_after_a_failed_loop_has_returned() {
 
 #[test]
 fn results_are_dropped_exactly_once() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         for bad in [0, 40, 99, ITEMS] {
             let drops = DropCounter::new();
@@ -145,6 +148,7 @@ fn results_are_dropped_exactly_once() {
 
 #[test]
 fn a_failed_loop_over_zipped_mutable_slices_runs_no_item_twice() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let mut a: Vec<_> = (0..ITEMS).collect();
         let mut b = vec![0; ITEMS];
@@ -163,6 +167,7 @@ fn a_failed_loop_over_zipped_mutable_slices_runs_no_item_twice() {
 
 #[test]
 fn a_panic_of_the_closure_that_makes_scratch_fails_the_loop() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let result = config.apply((0..ITEMS).par()).scratch(|| -> usize { panic!("no scratch") });
         let error = result.try_for_each(|_, _| Ok::<_, Infallible>(())).unwrap_err();
@@ -181,6 +186,7 @@ fn a_panic_of_the_closure_that_makes_scratch_fails_the_loop() {
 
 #[test]
 fn panics_of_identity_and_combine_name_an_item() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let never = config.apply((0..ITEMS).par()).try_fold(
             || -> usize { panic!("no identity") },
@@ -198,6 +204,7 @@ fn panics_of_identity_and_combine_name_an_item() {
 /// A panic of the operator always names an item. Which one depends on the chunks alone.
 #[test]
 fn a_panic_of_the_operator_names_the_item_that_it_was_called_for() {
+    let _deadline = testing::deadline();
     let text = |i: usize| Ok::<_, Infallible>(i.to_string());
     for config in all_schedules() {
         for chunk in [1, 3, 10] {
@@ -223,6 +230,7 @@ fn a_panic_of_the_operator_names_the_item_that_it_was_called_for() {
 /// first failure.
 #[test]
 fn destructors_may_panic() {
+    let _deadline = testing::deadline();
     struct Bomb(usize);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -271,6 +279,7 @@ fn destructors_may_panic() {
 
 #[test]
 fn payloads_other_than_text_are_returned_unchanged() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let payload =
             catch_unwind(|| config.apply((0..10).par()).for_each(|i| panic_any(100 + i))).unwrap_err();
@@ -281,6 +290,7 @@ fn payloads_other_than_text_are_returned_unchanged() {
 /// `?` converts them to a `Box<dyn Error + Send + Sync>`, or to an `anyhow::Error`.
 #[test]
 fn loop_errors_implement_error() {
+    let _deadline = testing::deadline();
     fn fails() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         (0..10).par().map(|i| if i < 5 { Ok(i) } else { Err(std::fmt::Error) }).try_collect()?;
         Ok(())
@@ -290,6 +300,7 @@ fn loop_errors_implement_error() {
 
 #[test]
 fn a_cancelled_loop_returns_the_number_of_items_done() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let (token, done) = (CancellationToken::new(), AtomicUsize::new(0));
         let result = config.apply((0..10_000).par()).cancel_with(&token).try_for_each(|i| {
@@ -318,6 +329,7 @@ fn a_cancelled_loop_returns_the_number_of_items_done() {
 
 #[test]
 fn a_loop_that_is_cancelled_by_another_thread_ends() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let (token, begun) = (CancellationToken::new(), AtomicBool::new(false));
         std::thread::scope(|s| {
@@ -342,6 +354,7 @@ fn a_loop_that_is_cancelled_by_another_thread_ends() {
 /// Cancelling has an effect only before all items have begun.
 #[test]
 fn a_token_that_the_last_item_cancels_has_no_effect() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let (token, left) = (CancellationToken::new(), AtomicUsize::new(ITEMS));
         let result = config.apply((0..ITEMS).par()).cancel_with(&token).map(|i| {
@@ -357,6 +370,7 @@ fn a_token_that_the_last_item_cancels_has_no_effect() {
 /// Other participants are in the middle of endless chunks when an item fails.
 #[test]
 fn an_endless_loop_ends_with_its_first_failure() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let result = config.apply((0..usize::MAX).par()).try_for_each(|i| {
             linger();
@@ -372,6 +386,7 @@ fn an_endless_loop_ends_with_its_first_failure() {
 
 #[test]
 fn a_loop_ends_at_its_deadline() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let past = Instant::now();
         let result = config.apply((0..10).par()).deadline(past).try_for_each(|_| Ok::<_, Infallible>(()));
@@ -391,6 +406,7 @@ fn a_loop_ends_at_its_deadline() {
 
 #[test]
 fn progress_increases_up_to_the_number_of_items() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let seen = Mutex::new(Vec::new());
         let report = |progress: Progress| seen.lock().push(progress);
@@ -412,6 +428,7 @@ fn progress_increases_up_to_the_number_of_items() {
 
 #[test]
 fn a_panic_of_the_progress_report_fails_the_loop() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let report = |progress: Progress| assert!(progress.done < 100, "no more");
         let l = config.apply((0..100).par()).progress(Duration::ZERO, &report);
@@ -422,6 +439,7 @@ fn a_panic_of_the_progress_report_fails_the_loop() {
 
 #[test]
 fn statistics_add_up() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let statistics = Statistics::new();
         for items in [0, 1, 500] {
@@ -444,6 +462,7 @@ fn statistics_add_up() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn partial_results_are_combined_in_the_mode_of_the_loop() {
+    let _deadline = testing::deadline();
     let values = [f32::MIN_POSITIVE, 0.25];
     let product = |a: f32, b: f32| std::hint::black_box(a) * std::hint::black_box(b);
     for config in all_configs() {
@@ -461,6 +480,7 @@ fn partial_results_are_combined_in_the_mode_of_the_loop() {
 /// A loop in a destructor that runs while the thread unwinds must not treat that panic as its own.
 #[test]
 fn a_loop_in_a_destructor_keeps_its_values_while_the_thread_unwinds() {
+    let _deadline = testing::deadline();
     struct Counts<'w>(&'w mut WorkerLocal<usize>, Config);
     impl Drop for Counts<'_> {
         fn drop(&mut self) {

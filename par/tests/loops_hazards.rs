@@ -23,6 +23,7 @@ use std::{
 
 #[test]
 fn a_thread_local_is_borrowed_across_loops_at_three_depths() {
+    let _deadline = testing::deadline();
     thread_local!(static SCRATCH: [RefCell<usize>; 3] = const { [RefCell::new(0), RefCell::new(0), RefCell::new(0)] });
     for config in all_schedules() {
         let leaves = AtomicUsize::new(0);
@@ -48,6 +49,7 @@ fn a_thread_local_is_borrowed_across_loops_at_three_depths() {
 
 #[test]
 fn locks_are_held_around_inner_loops() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let (outer, inner) = (Mutex::new(0), Mutex::new(0));
         config.apply((0..8).par()).chunk_size(1).for_each(|_| {
@@ -67,6 +69,7 @@ fn locks_are_held_around_inner_loops() {
 /// which has one, is an error inside a loop.
 #[test]
 fn a_barrier_inside_a_loop_is_an_error() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         config.apply((0..16).par()).chunk_size(1).for_each(|_| {
             linger();
@@ -78,6 +81,7 @@ fn a_barrier_inside_a_loop_is_an_error() {
 
 #[test]
 fn a_sum_of_floats_has_one_bit_pattern_in_300_runs() {
+    let _deadline = testing::deadline();
     let values: Vec<f64> = (0..10_000).map(|i| 1e-3 * f64::from(i).sin() + 1e3 * f64::from(i % 7)).collect();
     let (sum, folded) = (values.par().sum(), values.par().copied().reduce(|a, b| a + b).unwrap());
     for pool in pools() {
@@ -98,6 +102,7 @@ fn a_sum_of_floats_has_one_bit_pattern_in_300_runs() {
 
 #[test]
 fn an_initial_value_counts_once() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let l = |items| config.apply((0..items).par()).map(|i: usize| (linger_at_some(i), i).1);
         assert_eq!(l(100).reduce_from(1_000_000, |a, b| a + b), 1_004_950, "{config:?}");
@@ -114,6 +119,7 @@ fn an_initial_value_counts_once() {
 /// With any chunks, and with loops inside.
 #[test]
 fn the_number_of_scratch_values_does_not_depend_on_chunks() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let made = AtomicUsize::new(0);
         let l = config.apply((0..768).par()).scratch(|| made.fetch_add(1, Relaxed));
@@ -129,6 +135,7 @@ fn the_number_of_scratch_values_does_not_depend_on_chunks() {
 
 #[test]
 fn the_closure_that_makes_scratch_may_run_a_loop() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let init = || config.apply((0..10_u64).par()).map(|i| i * i).sum();
         let sums = config.apply((0..50).par()).scratch(init).map(|s, i| {
@@ -145,6 +152,7 @@ fn the_closure_that_makes_scratch_may_run_a_loop() {
 /// Nested loops that name no pool use no more threads, and run no more bodies at the same time, than their pool has threads.
 #[test]
 fn nested_loops_stay_on_the_threads_of_their_pool() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         for schedule in SCHEDULES {
             let threads = Mutex::new(HashSet::new());
@@ -173,6 +181,7 @@ fn nested_loops_stay_on_the_threads_of_their_pool() {
 
 #[test]
 fn serial_loops_stay_on_the_calling_thread() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let me = thread::current().id();
         let here = || assert_eq!(thread::current().id(), me);
@@ -221,6 +230,7 @@ fn serial_loops_stay_on_the_calling_thread() {
 
 #[test]
 fn each_participant_has_a_number_of_its_own() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let taken: Vec<_> = (0..9).map(|_| AtomicBool::new(false)).collect();
         let outermost = participant();
@@ -244,6 +254,7 @@ fn each_participant_has_a_number_of_its_own() {
 
 #[test]
 fn many_foreign_threads_may_run_many_kinds_of_loops() {
+    let _deadline = testing::deadline();
     // More callers than there are slots for open loops.
     let callers = 40;
     for pool in pools() {
@@ -278,6 +289,7 @@ fn many_foreign_threads_may_run_many_kinds_of_loops() {
 /// Loops of one pool inside loops of another, in both directions at the same time.
 #[test]
 fn loops_of_two_pools_may_nest() {
+    let _deadline = testing::deadline();
     for here in pools() {
         for there in pools() {
             let sum = AtomicUsize::new(0);
@@ -309,6 +321,7 @@ fn loops_of_two_pools_may_nest() {
 
 #[test]
 fn a_worker_local_keeps_its_values_from_loop_to_loop() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let drops = DropCounter::new();
         let mut counts = WorkerLocal::new();
@@ -348,6 +361,7 @@ fn a_worker_local_keeps_its_values_from_loop_to_loop() {
 
 #[test]
 fn a_worker_local_loses_no_value_if_the_number_of_threads_changes() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let mut kept = WorkerLocal::new();
         for (round, threads) in [8, 1, 3, 2, 8].into_iter().enumerate() {
@@ -366,6 +380,7 @@ fn a_worker_local_loses_no_value_if_the_number_of_threads_changes() {
 /// A pool without workers runs a job when the thread that submitted it has left all of its loops, of any pool.
 #[test]
 fn pools_without_workers_run_jobs_after_the_outermost_loop() {
+    let _deadline = testing::deadline();
     struct Count(AtomicUsize);
     impl Job for Count {
         fn run(self: Arc<Self>) {
@@ -402,6 +417,7 @@ fn pools_without_workers_run_jobs_after_the_outermost_loop() {
 /// Dropping a pool without workers runs its spawned jobs, even inside a loop of another pool.
 #[test]
 fn a_pool_that_is_dropped_in_a_loop_runs_its_jobs() {
+    let _deadline = testing::deadline();
     let outer = ThreadPool::new(1).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     (0..3).par().on(&outer).for_each(|i| {
@@ -417,6 +433,7 @@ fn a_pool_that_is_dropped_in_a_loop_runs_its_jobs() {
 /// A worker that submitted a job to a pool without workers runs it after it has left the loop. The loop does not wait for it.
 #[test]
 fn a_job_of_another_pool_does_not_delay_the_loop() {
+    let _deadline = testing::deadline();
     struct Waits(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
     impl Job for Waits {
         fn run(self: Arc<Self>) {
@@ -444,6 +461,7 @@ fn a_job_of_another_pool_does_not_delay_the_loop() {
 /// One participant holds the only value as its scratch and is far ahead. The other one has the next item, and needs a value.
 #[test]
 fn a_participant_that_holds_a_value_does_not_wait_for_its_turn() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let values = Pool::new(1, || ());
         let mut next = 0;
@@ -463,6 +481,7 @@ fn a_participant_that_holds_a_value_does_not_wait_for_its_turn() {
 /// Scratch from a pool needs no extra value, even if the caller has begun the loop alone.
 #[test]
 fn scratch_from_a_pool_keeps_the_bound() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let made = AtomicUsize::new(0);
         let values = Pool::new(1, || made.fetch_add(1, Relaxed));
@@ -474,6 +493,7 @@ fn scratch_from_a_pool_keeps_the_bound() {
 /// One thread holds the only value and waits for the critical section. The other thread is inside it, and needs a value.
 #[test]
 fn a_thread_in_a_critical_section_does_not_wait_for_a_value() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let (values, section) = (Pool::new(1, || ()), Critical::new(()));
     let both = Barrier::new(2);
@@ -496,6 +516,7 @@ fn a_thread_in_a_critical_section_does_not_wait_for_a_value() {
 
 #[test]
 fn loops_of_all_lengths_run_every_item_once() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         for items in (0..70).chain([127, 128, 129, 1000]) {
             for chunks in CHUNKS {

@@ -48,6 +48,7 @@ proptest! {
 
     #[test]
     fn map_and_collect_give_the_results_of_iterators(config in any_config(), values in vec(any::<u32>(), 0..300)) {
+        let _deadline = testing::deadline();
         let f = |x: &u32| { linger_at_some(*x as usize); (x.wrapping_mul(7)).to_string() };
         let expected: Vec<_> = values.iter().map(f).collect();
         prop_assert_eq!(&config.apply(values.par()).map(f).collect(), &expected);
@@ -68,6 +69,7 @@ proptest! {
 
     #[test]
     fn try_collect_gives_the_result_of_iterators(config in any_config(), values in vec(0..100_u32, 0..100), bad in 0..400_u32) {
+        let _deadline = testing::deadline();
         let f = |x: &u32| { linger_at_some(*x as usize); if *x == bad { Err(*x) } else { Ok(x + 1) } };
         let expected: Result<Vec<_>, _> = values.iter().map(f).collect();
         match (config.apply(values.par()).map(f).try_collect(), expected) {
@@ -82,6 +84,7 @@ proptest! {
 
     #[test]
     fn zip_and_enumerate_give_the_items_of_iterators(config in any_config(), values in vec(any::<i16>(), 0..200)) {
+        let _deadline = testing::deadline();
         let others: Vec<i32> = values.iter().map(|x| i32::from(*x) * 3).collect();
         let expected: Vec<_> = values.iter().zip(&others).enumerate().map(|(i, (a, b))| (i, *a, *b)).collect();
         let zipped = config.apply(values.par()).zip(&others).unwrap().enumerate();
@@ -97,6 +100,7 @@ proptest! {
 
     #[test]
     fn chunks_of_slices_are_those_of_the_standard_library(config in any_config(), values in vec(any::<u8>(), 0..300), size in 1..50_usize) {
+        let _deadline = testing::deadline();
         let expected: Vec<Vec<u8>> = values.chunks(size).map(<[u8]>::to_vec).collect();
         prop_assert_eq!(config.apply(values.par_chunks(size)).map(<[u8]>::to_vec).collect(), expected);
         let (mut ours, mut expected) = (values.clone(), values);
@@ -107,6 +111,7 @@ proptest! {
 
     #[test]
     fn ranges_and_boxes_visit_their_points_in_order(config in any_config(), a in -20..20_i32, b in -20..20_i32, c in -5..5_i32, d in -5..5_i32, e in -3..3_i32, f in -3..3_i32) {
+        let _deadline = testing::deadline();
         prop_assert_eq!(items(config, a..b), (a..b).collect::<Vec<_>>());
         let plane: Vec<_> = (a..b).flat_map(|i| (c..d).map(move |j| (i, j))).collect();
         prop_assert_eq!(items(config, (a..b, c..d)), plane);
@@ -116,6 +121,7 @@ proptest! {
 
     #[test]
     fn reductions_keep_the_order(config in any_config(), values in vec(0..1000_u32, 0..200)) {
+        let _deadline = testing::deadline();
         let text = |x: &u32| { linger_at_some(*x as usize); format!("{x};") };
         let expected: String = values.iter().map(text).collect();
         let reduced = config.apply(values.par()).map(text).reduce(|a, b| a + &b);
@@ -130,6 +136,7 @@ proptest! {
 
     #[test]
     fn products_of_matrices_keep_the_order(config in any_config(), values in matrices()) {
+        let _deadline = testing::deadline();
         let expected = values.iter().copied().reduce(|a, b| product(&a, &b));
         prop_assert_eq!(config.apply(values.par()).map(|m| *m).reduce(|a, b| product(&a, &b)), expected);
         let unit = || [1, 0, 0, 1];
@@ -139,12 +146,14 @@ proptest! {
 
     #[test]
     fn unordered_folds_include_every_item(config in any_config(), values in vec(any::<u64>(), 0..300)) {
+        let _deadline = testing::deadline();
         let xor = config.apply(values.par()).unordered().fold(|| 0, |a, x| a ^ x, |a, b| a ^ b);
         prop_assert_eq!(xor, values.iter().fold(0, |a, x| a ^ x));
     }
 
     #[test]
     fn searches_find_the_first_match(config in any_config(), values in vec(0..50_u32, 0..300), wanted in 0..60_u32, bad in 0..60_u32) {
+        let _deadline = testing::deadline();
         let is = |x: u32| { linger_at_some(x as usize); x == wanted };
         let expected = values.iter().position(|x| *x == wanted);
         prop_assert_eq!(config.apply(values.par()).position(|x| is(*x)), expected);
@@ -171,6 +180,7 @@ proptest! {
 
     #[test]
     fn numeric_reductions_give_the_results_of_iterators(config in any_config(), values in vec(-1000..1000_i64, 0..300)) {
+        let _deadline = testing::deadline();
         prop_assert_eq!(config.apply(values.par()).sum(), values.iter().sum::<i64>());
         prop_assert_eq!(config.apply(values.par()).copied().reduce(i64::max), values.iter().copied().max());
         let sign = |x: &i64| 1 - 2 * (x & 1);
@@ -183,6 +193,7 @@ proptest! {
 
     #[test]
     fn floats_have_the_same_bits_on_any_threads_and_schedule(config in any_config(), values in vec(prop::num::f64::NORMAL, 0..2000)) {
+        let _deadline = testing::deadline();
         // The shape of the tree depends on the chunks, but not on threads and schedules.
         let alone = Config { threads: 1, schedule: Schedule::Serial, limit: 1, ..config };
         let small = |x: &f64| x % 1e3 + 0.1;
@@ -206,6 +217,7 @@ proptest! {
 
 #[test]
 fn minimum_and_maximum_of_floats_ignore_nan() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         let mut values = vec![f64::NAN; 100];
         assert_eq!(config.apply(values.par()).min(), Some(f64::INFINITY));
@@ -223,6 +235,7 @@ fn minimum_and_maximum_of_floats_ignore_nan() {
 
 #[test]
 fn exact_results_do_not_depend_on_chunks() {
+    let _deadline = testing::deadline();
     let expected: String = (0..100).map(|i| i.to_string()).collect();
     for config in all_configs() {
         let text = config.apply((0..100).par()).map(|i| i.to_string());
@@ -234,6 +247,7 @@ fn exact_results_do_not_depend_on_chunks() {
 /// Ranges with the largest possible number of items, and at the limits of their types.
 #[test]
 fn the_longest_ranges_work() {
+    let _deadline = testing::deadline();
     fn first<I>(config: Config, range: Range<I>) -> Option<usize>
     where
         Range<I>: IntoParallel,
@@ -263,6 +277,7 @@ fn the_longest_ranges_work() {
 
 #[test]
 fn an_empty_box_may_have_any_extents() {
+    let _deadline = testing::deadline();
     let all = 0..usize::MAX;
     let boxes = [
         (0..0, all.clone(), all.clone()),
@@ -281,6 +296,7 @@ fn an_empty_box_may_have_any_extents() {
 /// A slice of elements without size may have more elements than there are addresses.
 #[test]
 fn chunks_of_slices_of_elements_without_size_work() {
+    let _deadline = testing::deadline();
     let units = [(); usize::MAX];
     let size = usize::MAX / 2 + 1;
     assert_eq!(units.par_chunks(size).map(<[()]>::len).collect(), [size, size - 1]);

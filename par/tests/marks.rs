@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_par::{Critical, Job, Lanes, Mark, Marks, ThreadPool, foreign, prelude::*};
-use common::{THREADS, ends};
+use common::THREADS;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
@@ -87,22 +87,17 @@ const BORROWING: [(&str, Construct); 12] = [
 ];
 
 /// Runs `f` in every construct, and in every construct inside one of `outer`, on pools of each size.
-fn everywhere(
-    outer: &'static [(&str, Construct)],
-    f: impl Fn(&ThreadPool, &str, &dyn Fn(&(dyn Fn() + Sync))) + Send + 'static,
-) {
-    ends(move || {
-        for threads in THREADS {
-            let pool = ThreadPool::new(threads).unwrap();
-            for (inner_name, inner) in BORROWING {
-                f(&pool, inner_name, &|body| inner(&pool, body));
-                for (outer_name, outer) in outer {
-                    let name = format!("{inner_name} in {outer_name} on {threads} threads");
-                    f(&pool, &name, &|body| outer(&pool, &|| inner(&pool, body)));
-                }
+fn everywhere(outer: &[(&str, Construct)], f: impl Fn(&ThreadPool, &str, &dyn Fn(&(dyn Fn() + Sync)))) {
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        for (inner_name, inner) in BORROWING {
+            f(&pool, inner_name, &|body| inner(&pool, body));
+            for (outer_name, outer) in outer {
+                let name = format!("{inner_name} in {outer_name} on {threads} threads");
+                f(&pool, &name, &|body| outer(&pool, &|| inner(&pool, body)));
             }
         }
-    });
+    }
 }
 
 /// Calls `f` on another thread, and waits until it has returned.
@@ -114,6 +109,7 @@ fn answer<R: Send + 'static>(start: impl FnOnce(Box<dyn Fn(R) + Send + Sync>)) -
 
 #[test]
 fn a_mark_is_set_in_all_work_that_is_begun_under_it() {
+    let _deadline = testing::deadline();
     everywhere(&BORROWING, |_, name, run| {
         let (mark, other) = (Mark::new(), Mark::new());
         mark.enter(|| run(&|| assert!(mark.is_set() && !other.is_set(), "{name}")));
@@ -130,41 +126,40 @@ fn a_mark_is_set_in_all_work_that_is_begun_under_it() {
 
 #[test]
 fn a_mark_goes_with_jobs_that_outlive_the_call() {
-    ends(|| {
-        for threads in THREADS {
-            let pool = ThreadPool::new(threads).unwrap();
-            let lanes: Lanes = Lanes::new(1, 4, "lane-").unwrap();
-            let marks = [Mark::new(), Mark::new()];
-            let set = move || marks.map(Mark::is_set);
-            let within = |f: &dyn Fn()| marks[0].enter(|| marks[1].enter(f));
-            for _ in 0..20 {
-                within(&|| assert_eq!(pool.spawn(set).join().unwrap(), [true; 2]));
-                let later = marks[1].enter(|| pool.spawn(set));
-                let joined = marks[0].enter(|| pool.spawn(move || later.join().unwrap())).join().unwrap();
-                assert!(joined[1]);
-                assert_eq!(pool.spawn(set).join().unwrap(), [false; 2]);
-                // The job of a job.
-                let nested = marks[0].enter(|| pool.spawn(move || spawn(set)));
-                assert_eq!(nested.join().unwrap().join().unwrap(), [true, false]);
-                let submitted = answer(|tell| {
-                    marks[0].enter(|| pool.submit(Arc::new(Call(move || tell(set())))));
-                });
-                assert_eq!(submitted, [true, false]);
-                let on_lane =
-                    answer(|tell| marks[1].enter(|| lanes.submit(Arc::new(Call(move || tell(set()))))));
-                assert_eq!(on_lane, [false, true]);
-            }
-            if pool.workers() > 0 {
-                let job = marks[0].enter(|| pool.spawn_on(0, set)).unwrap();
-                assert_eq!(job.join().unwrap(), [true, false]);
-            }
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let lanes: Lanes = Lanes::new(1, 4, "lane-").unwrap();
+        let marks = [Mark::new(), Mark::new()];
+        let set = move || marks.map(Mark::is_set);
+        let within = |f: &dyn Fn()| marks[0].enter(|| marks[1].enter(f));
+        for _ in 0..20 {
+            within(&|| assert_eq!(pool.spawn(set).join().unwrap(), [true; 2]));
+            let later = marks[1].enter(|| pool.spawn(set));
+            let joined = marks[0].enter(|| pool.spawn(move || later.join().unwrap())).join().unwrap();
+            assert!(joined[1]);
             assert_eq!(pool.spawn(set).join().unwrap(), [false; 2]);
+            // The job of a job.
+            let nested = marks[0].enter(|| pool.spawn(move || spawn(set)));
+            assert_eq!(nested.join().unwrap().join().unwrap(), [true, false]);
+            let submitted = answer(|tell| {
+                marks[0].enter(|| pool.submit(Arc::new(Call(move || tell(set())))));
+            });
+            assert_eq!(submitted, [true, false]);
+            let on_lane = answer(|tell| marks[1].enter(|| lanes.submit(Arc::new(Call(move || tell(set()))))));
+            assert_eq!(on_lane, [false, true]);
         }
-    });
+        if pool.workers() > 0 {
+            let job = marks[0].enter(|| pool.spawn_on(0, set)).unwrap();
+            assert_eq!(job.join().unwrap(), [true, false]);
+        }
+        assert_eq!(pool.spawn(set).join().unwrap(), [false; 2]);
+    }
 }
 
 #[test]
 fn a_destructor_of_a_detached_job_has_the_marks_of_the_job() {
+    let _deadline = testing::deadline();
     struct Tell(Mark, mpsc::Sender<bool>);
     impl Drop for Tell {
         fn drop(&mut self) {
@@ -174,31 +169,30 @@ fn a_destructor_of_a_detached_job_has_the_marks_of_the_job() {
     impl Job for Tell {
         fn run(self: Arc<Self>) {}
     }
-    ends(|| {
-        for threads in THREADS {
-            let pool = ThreadPool::new(threads).unwrap();
-            let (mark, (sender, receiver)) = (Mark::new(), mpsc::channel());
-            for _ in 0..20 {
-                let (captured, result) = (Tell(mark, sender.clone()), Tell(mark, sender.clone()));
-                let job = mark.enter(|| {
-                    pool.spawn(move || {
-                        drop(captured);
-                        common::linger();
-                        result
-                    })
-                });
-                drop(job);
-                let submitted = Arc::new(Tell(mark, sender.clone()));
-                mark.enter(|| pool.submit(submitted));
-            }
-            drop(pool);
-            assert!(receiver.try_iter().filter(|set| *set).count() >= 40, "{threads} threads");
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let (mark, (sender, receiver)) = (Mark::new(), mpsc::channel());
+        for _ in 0..20 {
+            let (captured, result) = (Tell(mark, sender.clone()), Tell(mark, sender.clone()));
+            let job = mark.enter(|| {
+                pool.spawn(move || {
+                    drop(captured);
+                    common::linger();
+                    result
+                })
+            });
+            drop(job);
+            let submitted = Arc::new(Tell(mark, sender.clone()));
+            mark.enter(|| pool.submit(submitted));
         }
-    });
+        drop(pool);
+        assert!(receiver.try_iter().filter(|set| *set).count() >= 40, "{threads} threads");
+    }
 }
 
 #[test]
 fn a_copy_of_marks_takes_them_to_other_threads() {
+    let _deadline = testing::deadline();
     let marks = [Mark::new(), Mark::new()];
     let copy = marks[0].enter(|| marks[1].enter(Marks::current));
     let without = marks[0].enter(|| marks[1].enter(|| Marks::current_without(marks[0])));
@@ -221,6 +215,7 @@ fn a_copy_of_marks_takes_them_to_other_threads() {
 /// A mark is left by a panic, too.
 #[test]
 fn a_panic_leaves_a_mark() {
+    let _deadline = testing::deadline();
     let mark = Mark::new();
     let panic = catch_unwind(|| mark.enter(|| panic!("out")));
     assert!(panic.is_err() && !mark.is_set());
@@ -241,6 +236,7 @@ const FROM_INSIDE: &str = "this critical section was entered from inside itself"
 /// Work that is begun inside of a section, and enters it again, panics on whatever thread, instead of waiting for itself.
 #[test]
 fn a_critical_section_is_not_entered_inside_itself_by_any_thread() {
+    let _deadline = testing::deadline();
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let expected = panic.payload_as_str().is_some_and(|message| message.starts_with(FROM_INSIDE));
@@ -274,46 +270,44 @@ fn a_critical_section_is_not_entered_inside_itself_by_any_thread() {
 /// A half that was made outside of a section does not count as inside because it is stolen meanwhile.
 #[test]
 fn a_half_that_was_made_outside_may_enter_the_section() {
-    ends(|| {
-        for threads in THREADS {
-            let pool = ThreadPool::new(threads).unwrap();
-            let (section, mark) = (Critical::new(0_u64), Mark::new());
-            for _ in 0..200 {
-                let before = || {
-                    let inner = || {
-                        section.enter(|count| {
-                            *count += 1;
-                            // Offers the oldest half: the one that was made outside.
-                            (0..8).for_each(|_| _ = join(common::linger, common::linger));
-                        });
-                    };
-                    mark.enter(inner);
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let pool = ThreadPool::new(threads).unwrap();
+        let (section, mark) = (Critical::new(0_u64), Mark::new());
+        for _ in 0..200 {
+            let before = || {
+                let inner = || {
+                    section.enter(|count| {
+                        *count += 1;
+                        // Offers the oldest half: the one that was made outside.
+                        (0..8).for_each(|_| _ = join(common::linger, common::linger));
+                    });
                 };
-                let half = || {
-                    assert!(!mark.is_set());
-                    section.enter(|count| *count += 1);
-                };
-                pool.join(|| join(before, half), half);
-            }
-            assert_eq!(section.into_inner(), 600);
+                mark.enter(inner);
+            };
+            let half = || {
+                assert!(!mark.is_set());
+                section.enter(|count| *count += 1);
+            };
+            pool.join(|| join(before, half), half);
         }
-    });
+        assert_eq!(section.into_inner(), 600);
+    }
 }
 
 /// A job that is submitted inside, which no thread can join, may enter the section later.
 #[test]
 fn a_submitted_job_is_not_inside_the_section() {
-    ends(|| {
-        for threads in THREADS {
-            let (pool, section) = (ThreadPool::new(threads.max(2)).unwrap(), Arc::new(Critical::new(0)));
-            let inner = Arc::clone(&section);
-            let entered = answer(|tell| {
-                section.enter(|count| {
-                    *count += 1;
-                    pool.submit(Arc::new(Call(move || tell(inner.enter(|count| *count)))));
-                });
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let (pool, section) = (ThreadPool::new(threads.max(2)).unwrap(), Arc::new(Critical::new(0)));
+        let inner = Arc::clone(&section);
+        let entered = answer(|tell| {
+            section.enter(|count| {
+                *count += 1;
+                pool.submit(Arc::new(Call(move || tell(inner.enter(|count| *count)))));
             });
-            assert_eq!(entered, 1);
-        }
-    });
+        });
+        assert_eq!(entered, 1);
+    }
 }

@@ -26,6 +26,7 @@ impl Gauge {
 
 #[test]
 fn a_pool_never_lends_more_values_than_its_bound() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let (made, gauge) = (AtomicUsize::new(0), Gauge::default());
@@ -41,6 +42,7 @@ fn a_pool_never_lends_more_values_than_its_bound() {
 
 #[test]
 fn a_panic_returns_the_value_to_the_pool() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     let values = Pool::new(1, || 0);
     for _ in 0..10 {
@@ -58,6 +60,7 @@ fn a_panic_returns_the_value_to_the_pool() {
 
 #[test]
 fn a_panic_while_making_a_value_leaves_its_place_free() {
+    let _deadline = testing::deadline();
     let fail = AtomicUsize::new(1);
     let values = Pool::new(1, || assert!(fail.swap(0, Relaxed) == 0, "the first"));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(values.take()))).is_err());
@@ -67,6 +70,7 @@ fn a_panic_while_making_a_value_leaves_its_place_free() {
 /// Every thread holds a value and opens a loop whose items take values. If these waited, they would wait for ever.
 #[test]
 fn taking_a_value_in_a_loop_of_a_holder_does_not_deadlock() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let values = Pool::new(1, Vec::<u8>::new);
@@ -84,6 +88,7 @@ fn taking_a_value_in_a_loop_of_a_holder_does_not_deadlock() {
 /// One item takes a value of `a` and then of `b`, another one takes them in the other order.
 #[test]
 fn two_pools_in_two_orders_do_not_deadlock() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let (a, b) =
@@ -99,6 +104,7 @@ fn two_pools_in_two_orders_do_not_deadlock() {
 
 #[test]
 fn try_take_returns_none_if_no_value_is_free() {
+    let _deadline = testing::deadline();
     let values = Pool::new(1, || 5);
     let value = values.try_take().unwrap();
     assert!(values.try_take().is_none());
@@ -109,6 +115,7 @@ fn try_take_returns_none_if_no_value_is_free() {
 
 #[test]
 fn a_critical_section_has_one_thread_at_a_time_and_may_contain_loops() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let (gauge, total) = (Gauge::default(), Critical::new(0));
@@ -123,6 +130,7 @@ fn a_critical_section_has_one_thread_at_a_time_and_may_contain_loops() {
 
 #[test]
 fn entering_a_critical_section_twice_panics_instead_of_deadlocking() {
+    let _deadline = testing::deadline();
     let section = Critical::new(1);
     let panicked = catch_unwind(AssertUnwindSafe(|| section.enter(|_| section.enter(|_| ()))));
     let message = *panicked.unwrap_err().downcast::<&str>().unwrap();

@@ -4,6 +4,7 @@ use anabranch_par::prelude::*;
 
 #[test]
 fn a_bar_ends_at_the_number_of_items() {
+    let _deadline = testing::deadline();
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let bar = indicatif::ProgressBar::hidden();

@@ -13,6 +13,7 @@ fn append(a: &Text, b: &Text) -> Text {
 
 #[test]
 fn scans_keep_the_order_of_operands() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         for items in [0, 1, 2, 3, 16, 57, 130] {
             let text = |i: usize| {
@@ -31,6 +32,7 @@ fn scans_keep_the_order_of_operands() {
 
 #[test]
 fn long_scans_of_numbers_are_right() {
+    let _deadline = testing::deadline();
     for config in all_schedules() {
         let expected: Vec<u64> = (1..=20_000).map(|i| i * (i + 1) / 2).collect();
         assert_eq!(config.apply((1..20_001_u64).par()).scan(|a, b| a + b), expected);
@@ -42,6 +44,7 @@ fn long_scans_of_numbers_are_right() {
 
 #[test]
 fn values_of_a_scan_are_dropped_exactly_once() {
+    let _deadline = testing::deadline();
     for config in all_configs() {
         for bad in [1, 20, 80, 1000] {
             let drops = DropCounter::new();

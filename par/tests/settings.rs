@@ -22,6 +22,7 @@ fn probe_with(variables: &[(&str, &str)]) -> String {
 #[test]
 #[ignore = "the other tests run it in child processes"]
 fn probe() {
+    let _deadline = testing::deadline();
     let mut builder = ThreadPool::builder();
     if std::env::var_os("EXPLICIT").is_some() {
         builder = builder.threads(3).pin(false).wait_policy(WaitPolicy::Passive);
@@ -38,6 +39,7 @@ fn probe() {
 
 #[test]
 fn the_number_of_threads_counts_the_caller() {
+    let _deadline = testing::deadline();
     for threads in [1, 2, 3, 4, 8] {
         let pool = ThreadPool::builder().threads(threads).build().unwrap();
         assert_eq!((pool.threads(), pool.workers()), (threads, threads - 1));
@@ -48,6 +50,7 @@ fn the_number_of_threads_counts_the_caller() {
 
 #[test]
 fn a_pool_with_no_threads_or_too_many_is_an_error() {
+    let _deadline = testing::deadline();
     for (builder, number) in [
         (ThreadPool::builder().threads(0), 0),
         (ThreadPool::builder().threads(MAX_WORKERS + 2), MAX_WORKERS + 2),
@@ -60,6 +63,7 @@ fn a_pool_with_no_threads_or_too_many_is_an_error() {
 
 #[test]
 fn the_environment_sets_the_number_of_threads() {
+    let _deadline = testing::deadline();
     for threads in ["1", "2", "3", "4", "8"] {
         assert_eq!(probe_with(&[("ANABRANCH_NUM_THREADS", threads)]), format!("{threads} threads"));
     }
@@ -67,6 +71,7 @@ fn the_environment_sets_the_number_of_threads() {
 
 #[test]
 fn without_a_variable_the_pool_uses_every_processor() {
+    let _deadline = testing::deadline();
     let processors = std::thread::available_parallelism().unwrap();
     assert_eq!(probe_with(&[("ANABRANCH_NUM_THREADS", "")]), format!("{processors} threads"));
     assert_eq!(probe_with(&[]), format!("{processors} threads"));
@@ -74,6 +79,7 @@ fn without_a_variable_the_pool_uses_every_processor() {
 
 #[test]
 fn every_allowed_value_builds_a_working_pool() {
+    let _deadline = testing::deadline();
     let threads = ("ANABRANCH_NUM_THREADS", "2");
     for pin in ["0", "1", "true", "false"] {
         assert_eq!(probe_with(&[threads, ("ANABRANCH_PIN", pin)]), "2 threads");
@@ -85,6 +91,7 @@ fn every_allowed_value_builds_a_working_pool() {
 
 #[test]
 fn a_wrong_value_is_an_error_that_names_the_allowed_ones() {
+    let _deadline = testing::deadline();
     for wrong in ["0", "-1", "1025", "two", " 2"] {
         assert_eq!(
             probe_with(&[("ANABRANCH_NUM_THREADS", wrong)]),
@@ -105,6 +112,7 @@ fn a_wrong_value_is_an_error_that_names_the_allowed_ones() {
 
 #[test]
 fn the_program_overrides_even_a_wrong_environment() {
+    let _deadline = testing::deadline();
     let variables = [
         ("EXPLICIT", "1"),
         ("ANABRANCH_NUM_THREADS", "many"),
@@ -117,6 +125,7 @@ fn the_program_overrides_even_a_wrong_environment() {
 /// Under every wait policy, all items run before the loop returns.
 #[test]
 fn loops_run_all_items_under_every_wait_policy() {
+    let _deadline = testing::deadline();
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     for policy in [WaitPolicy::Spin, WaitPolicy::Adaptive, WaitPolicy::Passive] {
         for threads in [1, 2, 3, 4, 8] {
@@ -152,6 +161,7 @@ mod idle {
 
     #[test]
     fn a_worker_that_spins_never_sleeps() {
+        let _deadline = testing::deadline();
         let pool = ThreadPool::builder().workers(1).name("spinning").wait_policy(WaitPolicy::Spin);
         let _pool = pool.build().unwrap();
         // A spinning worker uses processor time all the time.
@@ -162,6 +172,7 @@ mod idle {
 
     #[test]
     fn a_passive_worker_sleeps_whatever_its_spin_is() {
+        let _deadline = testing::deadline();
         let pool = ThreadPool::builder().workers(4).name("passive").wait_policy(WaitPolicy::Passive);
         let pool = pool.spin(Duration::from_secs(1000)).build().unwrap();
         (0..100).par().on(&pool).for_each(|_| ());

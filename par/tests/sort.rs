@@ -82,6 +82,7 @@ proptest! {
 
     #[test]
     fn any_slice_is_sorted_as_the_standard_library_does(keys in keys()) {
+        let _deadline = testing::deadline();
         check_all_forms(keys);
     }
 
@@ -90,6 +91,7 @@ proptest! {
         values in 1_u64..300,
         keys in keys(),
     ) {
+        let _deadline = testing::deadline();
         check_all_forms(keys.into_iter().map(|key| key % values).collect());
     }
 
@@ -97,6 +99,7 @@ proptest! {
     fn patterns_are_sorted(
         parts in prop::collection::vec((0_usize..12_000, 0..4_u8, 1_u64..100_000), 1..6),
     ) {
+        let _deadline = testing::deadline();
         let keys = parts.into_iter().flat_map(|(len, pattern, values)| {
             let mut part = numbers(len, values);
             match pattern {
@@ -113,6 +116,7 @@ proptest! {
 
 #[test]
 fn long_slices_are_sorted() {
+    let _deadline = testing::deadline();
     let len = if cfg!(debug_assertions) { 150_001 } else { 1_000_000 };
     for values in [1, 2, 100, u64::MAX] {
         check_all_forms(numbers(len, values));
@@ -121,6 +125,7 @@ fn long_slices_are_sorted() {
 
 #[test]
 fn ascending_and_descending_slices_are_sorted() {
+    let _deadline = testing::deadline();
     for len in [8192, LONG, LONG + 1] {
         let up: Vec<u64> = (0..len as u64).collect();
         let down: Vec<u64> = up.iter().rev().copied().collect();
@@ -144,6 +149,7 @@ fn ascending_and_descending_slices_are_sorted() {
 
 #[test]
 fn strings_are_sorted() {
+    let _deadline = testing::deadline();
     let strings: Vec<String> = numbers(LONG, 30_000).iter().map(u64::to_string).collect();
     let mut sorted = strings.clone();
     sorted.sort();
@@ -204,6 +210,7 @@ fn sort_on<T: Send>(pool: &ThreadPool, stable: bool, v: &mut [T], cmp: impl Fn(&
 
 #[test]
 fn a_comparison_that_panics_loses_no_element() {
+    let _deadline = testing::deadline();
     let pools = pools();
     let mut almost: Vec<u64> = (0..LONG as u64).collect();
     almost.swap(100, 30_000);
@@ -231,6 +238,7 @@ fn a_comparison_that_panics_loses_no_element() {
 
 #[test]
 fn sorting_drops_no_element() {
+    let _deadline = testing::deadline();
     let pools = pools();
     let keys = numbers(LONG, 1000);
     for pool in &pools {
@@ -247,6 +255,7 @@ fn sorting_drops_no_element() {
 
 #[test]
 fn an_inconsistent_comparison_loses_no_element() {
+    let _deadline = testing::deadline();
     let pools = pools();
     let mix = |a: u64, b: u64| (a ^ b.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
     let disorders: [&(dyn Fn(u64, u64) -> Ordering + Sync); 5] = [
@@ -281,6 +290,7 @@ impl CellKey {
 
 #[test]
 fn a_comparison_may_change_the_value_in_a_cell() {
+    let _deadline = testing::deadline();
     let pools = pools();
     let keys = numbers(LONG, 1000);
     let mut sorted = keys.clone();
@@ -307,6 +317,7 @@ fn a_comparison_may_change_the_value_in_a_cell() {
 
 #[test]
 fn slices_of_elements_without_size_may_be_sorted() {
+    let _deadline = testing::deadline();
     let pools = pools();
     for pool in &pools {
         let mut units = [(); 100_000];
@@ -318,6 +329,7 @@ fn slices_of_elements_without_size_may_be_sorted() {
 
 #[test]
 fn large_elements_are_sorted() {
+    let _deadline = testing::deadline();
     let rows: Vec<[u64; 40]> = numbers(10_000, 500).into_iter().map(|key| [key; 40]).collect();
     let mut sorted = rows.clone();
     sorted.sort();
@@ -327,6 +339,7 @@ fn large_elements_are_sorted() {
 
 #[test]
 fn sorting_works_inside_a_loop() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     (0..8).par().on(&pool).chunking(false).for_each(|i| {
         let mut v = numbers(10_000 + i, 1_000_000);

@@ -30,6 +30,7 @@ fn counted<'c, T>(
 
 #[test]
 fn every_item_is_run_exactly_once_and_results_are_in_order() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         for items in [0, 1, 2, 7, 64, 65, 1000, 5000] {
             let expected: Vec<usize> = (0..items).map(|i| i * i).collect();
@@ -59,6 +60,7 @@ fn every_item_is_run_exactly_once_and_results_are_in_order() {
 
 #[test]
 fn a_reduction_has_the_same_bits_as_that_of_a_loop() {
+    let _deadline = testing::deadline();
     let values: Vec<f32> = (0..3000).map(|i| (i as f32).sin() * 1e3_f32.powi(i % 7 - 3)).collect();
     for (_, pool) in pools() {
         for len in [0, 1, 63, 64, 65, 448, 449, 1000, 3000] {
@@ -81,6 +83,7 @@ fn a_reduction_has_the_same_bits_as_that_of_a_loop() {
 
 #[test]
 fn numeric_reductions_agree_with_loops() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let values: Vec<f64> = (0..1000).map(|i| f64::from(i * 37 % 1001) - 300.5).collect();
         let stream = || values.iter().par_stream().on(&pool);
@@ -99,6 +102,7 @@ fn numeric_reductions_agree_with_loops() {
 /// The closure borrows variables that may end right after the call.
 #[test]
 fn no_item_runs_after_a_failed_stream_has_returned() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let (over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
         for bad in [0, 5, 50] {
@@ -118,6 +122,7 @@ fn no_item_runs_after_a_failed_stream_has_returned() {
 
 #[test]
 fn the_first_error_is_returned_and_all_earlier_items_are_done() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         for batch in [1, 3, 64] {
             for _ in 0..10 {
@@ -142,6 +147,7 @@ fn the_first_error_is_returned_and_all_earlier_items_are_done() {
 
 #[test]
 fn no_item_is_taken_after_a_failure() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(1).unwrap();
     let taken = AtomicUsize::new(0);
     let stream = counted(&taken, 0..).par_stream().on(&pool).batch(4);
@@ -151,6 +157,7 @@ fn no_item_is_taken_after_a_failure() {
 
 #[test]
 fn the_first_panic_is_returned() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         for _ in 0..10 {
             let result = (0..).par_stream().on(&pool).try_for_each(|i| -> Result<(), Infallible> {
@@ -169,6 +176,7 @@ fn the_first_panic_is_returned() {
 
 #[test]
 fn a_panic_of_the_iterator_counts_as_one_of_the_item_that_it_should_have_returned() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         for batch in [1, 4, 100] {
             let done = AtomicUsize::new(0);
@@ -186,6 +194,7 @@ fn a_panic_of_the_iterator_counts_as_one_of_the_item_that_it_should_have_returne
 
 #[test]
 fn a_panic_of_the_operator_names_the_first_item_of_its_right_operand() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         for _ in 0..10 {
             let add = |a: (usize, usize), b: (usize, usize)| {
@@ -202,6 +211,7 @@ fn a_panic_of_the_operator_names_the_first_item_of_its_right_operand() {
 
 #[test]
 fn searches_of_endless_iterators_end() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let naturals = || (0_u64..).par_stream().on(&pool);
         assert_eq!(naturals().find(|i| i * i > 5000), Some(71));
@@ -227,6 +237,7 @@ fn searches_of_endless_iterators_end() {
 
 #[test]
 fn an_iterator_may_run_loops_of_its_own() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let sums = (0..50_usize).map(|i| {
             (0..20)
@@ -258,6 +269,7 @@ fn an_iterator_may_run_loops_of_its_own() {
 
 #[test]
 fn an_iterator_is_not_called_again_after_its_end() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let mut left = 10;
         let items = std::iter::from_fn(|| {
@@ -271,6 +283,7 @@ fn an_iterator_is_not_called_again_after_its_end() {
 
 #[test]
 fn scratch_is_made_once_per_participant() {
+    let _deadline = testing::deadline();
     for (threads, pool) in pools() {
         let made = AtomicUsize::new(0);
         let init = || made.fetch_add(1, Relaxed);
@@ -296,6 +309,7 @@ fn scratch_is_made_once_per_participant() {
 
 #[test]
 fn a_cancelled_stream_returns_the_number_of_items_done() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let (token, done) = (CancellationToken::new(), AtomicUsize::new(0));
         let result = (0..).par_stream().on(&pool).cancel_with(&token).try_for_each(|i| {
@@ -322,6 +336,7 @@ fn a_cancelled_stream_returns_the_number_of_items_done() {
 
 #[test]
 fn a_sink_that_fails_is_not_called_again() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         let mut seen = Vec::new();
         let result = (0..).par_stream().on(&pool).batch(2).try_in_order(|i| {
@@ -344,6 +359,7 @@ fn a_sink_that_fails_is_not_called_again() {
 /// While the first item takes long, other participants go on, but only up to a bound.
 #[test]
 fn the_number_of_results_ahead_of_the_sink_is_bounded() {
+    let _deadline = testing::deadline();
     for (threads, pool) in pools() {
         let (taken, most, mut sunk) = (AtomicUsize::new(0), AtomicUsize::new(0), 0);
         let items = counted(&taken, 0..1000);
@@ -365,6 +381,7 @@ fn the_number_of_results_ahead_of_the_sink_is_bounded() {
 
 #[test]
 fn at_most_the_requested_number_of_threads_take_part() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(8).unwrap();
     for limit in [1, 2, 3] {
         let threads = Mutex::new(HashSet::new());
@@ -378,6 +395,7 @@ fn at_most_the_requested_number_of_threads_take_part() {
 
 #[test]
 fn workers_join_a_stream() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let caller = std::thread::current().id();
     let by_worker = AtomicUsize::new(0);
@@ -398,6 +416,7 @@ fn workers_join_a_stream() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn denormals_are_flushed_on_all_participants() {
+    let _deadline = testing::deadline();
     let denormal = || black_box(f32::MIN_POSITIVE) * black_box(0.25);
     for (_, pool) in pools() {
         (0..64).par_stream().on(&pool).batch(1).flush_denormals(true).for_each(|_| {
@@ -410,6 +429,7 @@ fn denormals_are_flushed_on_all_participants() {
 
 #[test]
 fn statistics_count_every_item() {
+    let _deadline = testing::deadline();
     for (threads, pool) in pools() {
         let statistics = Statistics::new();
         (0..1000).par_stream().on(&pool).statistics(&statistics).batch(10).for_each(|_| ());
@@ -437,6 +457,7 @@ impl Drop for Alive<'_> {
 
 #[test]
 fn every_item_is_dropped_once() {
+    let _deadline = testing::deadline();
     for (_, pool) in pools() {
         for batch in [1, 7, 64] {
             let alive = AtomicUsize::new(0);
@@ -459,6 +480,7 @@ fn every_item_is_dropped_once() {
 /// The remaining items of a batch may panic when they are dropped.
 #[test]
 fn items_that_panic_when_dropped_are_harmless() {
+    let _deadline = testing::deadline();
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {

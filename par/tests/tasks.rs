@@ -64,6 +64,7 @@ impl Drop for BlockedWorker {
 
 #[test]
 fn joining_a_handle_returns_the_result() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let handles: Vec<_> = (0..1000).map(|i| pool.spawn(move || i * i)).collect();
         for (i, handle) in handles.into_iter().enumerate() {
@@ -74,6 +75,7 @@ fn joining_a_handle_returns_the_result() {
 
 #[test]
 fn a_handle_says_whether_its_job_is_done() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let blocked = BlockedWorker::new(&pool, 0);
     let handle = pool.spawn(|| 5);
@@ -87,6 +89,7 @@ fn a_handle_says_whether_its_job_is_done() {
 
 #[test]
 fn free_functions_use_the_current_pool_of_the_thread() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(1).name("named-").build().unwrap();
     let name = || thread::current().name().map(String::from);
     pool.install(|| {
@@ -109,6 +112,7 @@ fn free_functions_use_the_current_pool_of_the_thread() {
 
 #[test]
 fn jobs_of_a_scope_may_borrow_values_that_outlive_it() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let words: Vec<String> = (0..100).map(|i| format!("word {i}")).collect();
         let mut lengths = vec![0; words.len()];
@@ -129,6 +133,7 @@ fn jobs_of_a_scope_may_borrow_values_that_outlive_it() {
 
 #[test]
 fn results_of_a_scope_may_borrow() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let text = String::from("alpha beta gamma");
         let words: Vec<&str> = pool.scope(|s| {
@@ -148,6 +153,7 @@ fn results_of_a_scope_may_borrow() {
 
 #[test]
 fn jobs_of_a_scope_may_spawn_jobs() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let count = AtomicUsize::new(0);
         pool.scope(|s| {
@@ -167,6 +173,7 @@ fn jobs_of_a_scope_may_spawn_jobs() {
 
 #[test]
 fn scopes_may_nest_at_any_depth() {
+    let _deadline = testing::deadline();
     fn count(pool: &ThreadPool, depth: usize) -> usize {
         if depth == 0 {
             return 1;
@@ -183,6 +190,7 @@ fn scopes_may_nest_at_any_depth() {
 
 #[test]
 fn loops_may_open_scopes_and_jobs_may_run_loops() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let count = AtomicUsize::new(0);
         (0..8).par().on(&pool).chunking(false).for_each(|_| {
@@ -202,6 +210,7 @@ fn loops_may_open_scopes_and_jobs_may_run_loops() {
 
 #[test]
 fn the_only_worker_may_join_a_job_that_it_spawned() {
+    let _deadline = testing::deadline();
     let pool = Arc::new(ThreadPool::builder().workers(1).build().unwrap());
     let inner = Arc::clone(&pool);
     let outer = pool.spawn_on(0, move || {
@@ -214,6 +223,7 @@ fn the_only_worker_may_join_a_job_that_it_spawned() {
 
 #[test]
 fn join_waits_for_a_job_that_a_worker_runs() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let (begun, ready) = mpsc::channel();
     let handle = pool.spawn(move || {
@@ -227,6 +237,7 @@ fn join_waits_for_a_job_that_a_worker_runs() {
 
 #[test]
 fn join_returns_the_panic_of_the_job() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let panic: Panic = pool.spawn(|| panic!("it is broken")).join().unwrap_err();
         assert_eq!(panic.message(), Some("it is broken"));
@@ -244,6 +255,7 @@ fn join_returns_the_panic_of_the_job() {
 
 #[test]
 fn a_scope_does_not_pass_on_a_panic_that_was_joined() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let caught = pool.scope(|s| s.spawn(|| panic!("joined")).join().is_err());
         assert!(caught);
@@ -252,6 +264,7 @@ fn a_scope_does_not_pass_on_a_panic_that_was_joined() {
 
 #[test]
 fn a_scope_passes_on_the_first_panic_that_was_not_joined() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let count = AtomicUsize::new(0);
         let message = panic_of(|| {
@@ -270,6 +283,7 @@ fn a_scope_passes_on_the_first_panic_that_was_not_joined() {
 
 #[test]
 fn a_panic_of_the_opener_waits_for_the_jobs_and_takes_precedence() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         for fails in [false, true] {
             let mut data = vec![0; 1000];
@@ -300,6 +314,7 @@ impl Drop for PanicsWhenDropped {
 
 #[test]
 fn a_scope_passes_on_the_panic_of_a_result_that_is_dropped() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let message = panic_of(|| {
             pool.scope(|s| {
@@ -312,6 +327,7 @@ fn a_scope_passes_on_the_panic_of_a_result_that_is_dropped() {
 
 #[test]
 fn a_job_runs_and_drops_its_result_if_its_handle_is_dropped() {
+    let _deadline = testing::deadline();
     struct Dropped(mpsc::Sender<()>);
     impl Drop for Dropped {
         fn drop(&mut self) {
@@ -333,6 +349,7 @@ fn a_job_runs_and_drops_its_result_if_its_handle_is_dropped() {
 
 #[test]
 fn dropping_the_handle_of_a_finished_job_drops_its_result() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let result = Arc::new(());
     for _ in 0..100 {
@@ -348,6 +365,7 @@ fn dropping_the_handle_of_a_finished_job_drops_its_result() {
 
 #[test]
 fn another_thread_may_join_a_handle() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let handles: Vec<_> = (0..100).map(|i| pool.spawn(move || i)).collect();
     let sum = thread::spawn(move || handles.into_iter().map(|h| h.join().unwrap()).sum::<usize>());
@@ -356,6 +374,7 @@ fn another_thread_may_join_a_handle() {
 
 #[test]
 fn a_handle_may_be_joined_after_its_pool_is_dropped() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let handle = pool.spawn(|| 9);
         drop(pool);
@@ -365,6 +384,7 @@ fn a_handle_may_be_joined_after_its_pool_is_dropped() {
 
 #[test]
 fn foreign_threads_may_spawn_and_join() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let total = AtomicUsize::new(0);
         thread::scope(|threads| {
@@ -387,6 +407,7 @@ fn foreign_threads_may_spawn_and_join() {
 /// borrowed.
 #[test]
 fn a_waiting_thread_runs_no_unrelated_job() {
+    let _deadline = testing::deadline();
     thread_local!(static SCRATCH: RefCell<usize> = const { RefCell::new(0) });
     for pool in pools() {
         let work = |rounds: usize| {
@@ -413,6 +434,7 @@ fn a_waiting_thread_runs_no_unrelated_job() {
 
 #[test]
 fn a_job_counts_as_inside_but_is_no_participant_of_a_loop() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         let check = || {
             assert!(participant().is_none());
@@ -430,6 +452,7 @@ fn a_job_counts_as_inside_but_is_no_participant_of_a_loop() {
 /// Half of the smallest normal number is 0 if denormals are flushed.
 #[test]
 fn a_job_keeps_denormals_on_any_thread() {
+    let _deadline = testing::deadline();
     let half = || (black_box(f32::MIN_POSITIVE) * black_box(0.5)).to_bits();
     for pool in pools() {
         flush_denormals(|| {
@@ -446,6 +469,7 @@ fn a_job_keeps_denormals_on_any_thread() {
 
 #[test]
 fn a_job_for_one_worker_runs_there() {
+    let _deadline = testing::deadline();
     for workers in [1, 2, 3, 8] {
         let pool = ThreadPool::builder().workers(workers).build().unwrap();
         let index = |pool: &ThreadPool| pool.worker_index().unwrap();
@@ -462,6 +486,7 @@ fn a_job_for_one_worker_runs_there() {
 
 #[test]
 fn a_sleeping_worker_is_woken_for_its_own_job() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(3).build().unwrap();
     for worker in [2, 0, 1, 2] {
         thread::sleep(Duration::from_millis(5));
@@ -472,6 +497,7 @@ fn a_sleeping_worker_is_woken_for_its_own_job() {
 
 #[test]
 fn a_job_for_one_worker_cannot_be_spawned_from_inside() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let refused = || pool.spawn_on(0, || ()).err() == Some(SpawnError::Inside);
     (0..4).par().on(&pool).chunking(false).for_each(|_| assert!(refused()));
@@ -493,6 +519,7 @@ fn a_job_for_one_worker_cannot_be_spawned_from_inside() {
 
 #[test]
 fn a_job_for_one_worker_cannot_be_joined_from_inside() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(2).unwrap();
     let handle = Mutex::new(Some(pool.spawn_on(0, || ()).unwrap()));
     let result = (0..1).par().on(&pool).try_for_each(|_| {
@@ -505,6 +532,7 @@ fn a_job_for_one_worker_cannot_be_joined_from_inside() {
 
 #[test]
 fn a_worker_out_of_range_is_an_error() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(3).build().unwrap();
     let error = pool.spawn_on(3, || ()).unwrap_err();
     assert_eq!(error, SpawnError::NoSuchWorker { asked: 3, workers: 3 });
@@ -516,6 +544,7 @@ fn a_worker_out_of_range_is_an_error() {
 
 #[test]
 fn a_stopped_pool_runs_jobs_on_the_thread_that_joins() {
+    let _deadline = testing::deadline();
     for pool in pools() {
         pool.stop();
         assert_eq!(pool.spawn(|| 8).join().unwrap(), 8);
@@ -528,6 +557,7 @@ fn a_stopped_pool_runs_jobs_on_the_thread_that_joins() {
 
 #[test]
 fn dropping_the_pool_runs_pending_jobs_for_one_worker() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(2).build().unwrap();
     let count = Arc::new(AtomicUsize::new(0));
     for i in 0..1000 {
@@ -540,6 +570,7 @@ fn dropping_the_pool_runs_pending_jobs_for_one_worker() {
 
 #[test]
 fn a_pool_without_workers_runs_no_job_inside_another() {
+    let _deadline = testing::deadline();
     thread_local!(static BUSY: Cell<bool> = const { Cell::new(false) });
     let pool = ThreadPool::new(1).unwrap();
     let count = AtomicUsize::new(0);
@@ -572,6 +603,7 @@ impl Job for Submitted {
 /// Spawned jobs in between do not change the order.
 #[test]
 fn submitted_jobs_begin_in_their_order() {
+    let _deadline = testing::deadline();
     for workers in [0, 1] {
         let pool = ThreadPool::builder().workers(workers).build().unwrap();
         let (sender, receiver) = mpsc::channel();

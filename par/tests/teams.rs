@@ -22,6 +22,7 @@ fn message(panicked: Result<impl Sized, Box<dyn std::any::Any + Send>>) -> Strin
 
 #[test]
 fn all_members_run_at_the_same_time_on_threads_of_their_own() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         for _ in 0..20 {
@@ -43,6 +44,7 @@ fn all_members_run_at_the_same_time_on_threads_of_their_own() {
 /// In each phase, every member writes its own cell and, after the barrier, reads the cell of another member.
 #[test]
 fn writes_before_a_barrier_are_visible_after_it() {
+    let _deadline = testing::deadline();
     for threads in THREADS {
         let pool = ThreadPool::new(threads).unwrap();
         let cells: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
@@ -61,6 +63,7 @@ fn writes_before_a_barrier_are_visible_after_it() {
 
 #[test]
 fn shares_cover_every_index_once() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     for len in [0, 1, 2, 3, 10] {
         let shares = pool.team(3, |member| member.share(len)).unwrap();
@@ -70,6 +73,7 @@ fn shares_cover_every_index_once() {
 
 #[test]
 fn a_team_that_could_never_be_complete_is_an_error() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     for asked in [0, 4] {
         let error = pool.team(asked, |_| ()).unwrap_err();
@@ -89,6 +93,7 @@ fn a_team_that_could_never_be_complete_is_an_error() {
 
 #[test]
 fn a_member_that_leaves_early_breaks_the_barrier_and_no_member_hangs() {
+    let _deadline = testing::deadline();
     for threads in [2, 3, 8] {
         let pool = ThreadPool::new(threads).unwrap();
         let left = catch_unwind(AssertUnwindSafe(|| {
@@ -118,6 +123,7 @@ fn a_member_that_leaves_early_breaks_the_barrier_and_no_member_hangs() {
 /// Each team needs more than half of the workers. If they divided the workers among them, no team could begin.
 #[test]
 fn teams_of_many_threads_do_not_starve_each_other() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(3).build().unwrap();
     let teams = AtomicUsize::new(0);
     std::thread::scope(|s| {
@@ -136,6 +142,7 @@ fn teams_of_many_threads_do_not_starve_each_other() {
 
 #[test]
 fn loops_run_inside_a_team() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     let sums = pool.team(3, |member| {
         let sum: usize = (0..100).par().map(|i| i * member.index()).sum();
@@ -147,6 +154,7 @@ fn loops_run_inside_a_team() {
 
 #[test]
 fn one_member_runs_an_only_once_closure() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(4).unwrap();
     let (once, count) = (OnlyOnce::new(), AtomicUsize::new(0));
     pool.team(4, |member| {
@@ -160,6 +168,7 @@ fn one_member_runs_an_only_once_closure() {
 /// A member that catches the panic of a broken barrier and waits again does not replace the member that has left.
 #[test]
 fn a_broken_barrier_stays_broken() {
+    let _deadline = testing::deadline();
     let pool = ThreadPool::new(3).unwrap();
     let passed = AtomicUsize::new(0);
     let panicked = catch_unwind(AssertUnwindSafe(|| {

@@ -5,7 +5,7 @@ use anabranch_par::{Loop, Source, prelude::*};
 use parking_lot::Mutex;
 use std::{
     sync::atomic::{AtomicUsize, Ordering::*},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 pub const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
@@ -83,19 +83,6 @@ pub fn all_schedules() -> impl Iterator<Item = Config> {
     [(1, 1), (2, 8), (3, 8), (4, 8), (8, 8), (8, 2)]
         .into_iter()
         .flat_map(move |(threads, limit)| on(threads, limit))
-}
-
-/// Runs `test` on a thread, and fails if it takes more than two minutes.
-pub fn ends(test: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::spawn(test);
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !thread.is_finished() {
-        assert!(Instant::now() < deadline, "the test hangs");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    if let Err(payload) = thread.join() {
-        std::panic::resume_unwind(payload);
-    }
 }
 
 /// Gives other threads time to join, so that loops really are shared, on a busy machine too.
