@@ -1,20 +1,17 @@
 //! Programs from bytes, run in an order drawn from a seed, and compared with the oracle's model.
 #![no_main]
 
-#[path = "../../anabranch/tests/oracle/inner.rs"]
-mod inner;
-#[path = "../../anabranch/tests/oracle/model.rs"]
+#[path = "../../anabranch/tests/common/mod.rs"]
+mod common;
+#[path = "../../anabranch/tests/oracle/model/mod.rs"]
 mod model;
-#[path = "../../anabranch/tests/oracle/program.rs"]
+#[path = "../../anabranch/tests/oracle/program/mod.rs"]
 mod program;
-#[path = "../../anabranch/tests/oracle/results.rs"]
-mod results;
-#[path = "../../anabranch/tests/oracle/run.rs"]
+#[path = "../../anabranch/tests/oracle/run/mod.rs"]
 mod run;
 
-use anabranch::Runtime;
 use libfuzzer_sys::fuzz_target;
-use program::Program;
+use program::{Program, Setup};
 use std::sync::Arc;
 
 /// The maximum length of a program. Longer ones are slower and find no more.
@@ -29,11 +26,11 @@ struct Input<'b> {
 
 fuzz_target!(|input: Input<'_>| {
     let bytes = &input.bytes[..input.bytes.len().min(STEPS * program::RECORD)];
-    let program = Program::from_bytes(bytes);
     let seed = u64::from(input.seed);
-    let threads = 1 + input.seed as usize % 8;
-    let rt = Runtime::builder().threads(threads).max_in_flight(20).seeded(seed).build().expect("threads");
-    let seen = run::run(&program, &Arc::new(rt), None).expect("the runtime accepts the program");
+    let setup = Setup::seeded(seed);
+    let program = Program::from_bytes(bytes, setup);
+    let rt = setup.builder(1 + input.seed as usize % 8).build().expect("threads");
+    let seen = run::run(&program, Arc::new(rt), None).unwrap_or_else(|error| panic!("{error}: {program:#?}"));
     let expected = model::Model::expected(&program, &seen);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         assert_eq!(seen, expected, "step {i}: {:?} of {program:#?}", program.steps[i]);

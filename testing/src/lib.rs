@@ -66,7 +66,11 @@ impl Drop for Deadline {
     }
 }
 
-fn limit() -> Duration {
+/// How long a test may take: two minutes, or as many seconds as `ANABRANCH_TEST_SECONDS` says.
+///
+/// # Panics
+/// If `ANABRANCH_TEST_SECONDS` is not a number of seconds.
+pub fn limit() -> Duration {
     let Some(text) = env::var_os("ANABRANCH_TEST_SECONDS") else { return Duration::from_secs_f64(SECONDS) };
     let seconds = text.to_str().and_then(|text| text.parse().ok());
     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -4,30 +4,35 @@
 //!
 //! Each seed always makes the same program. `PROPTEST_CASES=n` runs `n` programs. `ANABRANCH_SEED=n` begins with seed `n`, and
 //! runs only that program unless `PROPTEST_CASES` is set, too. Each test prints how many programs of which seeds it has run. A
-//! program that takes longer than [`DEADLINE`] ends the process with its seed.
+//! program that hangs ends the process with its seed; `ANABRANCH_TEST_SECONDS` says how long one may take.
 
-mod inner;
+#[path = "../common/mod.rs"]
+mod common;
 mod model;
 mod program;
-mod results;
 mod run;
+mod watch;
 
 use anabranch::{Runtime, TaskGroup};
 use model::Model;
-use program::{Program, RECORD};
+use program::{Program, RECORD, Setup};
 use std::{
+    any::Any,
     io::Write as _,
-    sync::{Arc, Mutex},
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::{Command, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
+use watch::{Watch, replay};
 
 /// The number of programs in an ordinary run.
 const PROGRAMS: u64 = 5000;
-/// A program takes some milliseconds, or a second under the sanitizers on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(120);
 /// The number of programs at once, each from a thread of its own.
 const SUBMITTERS: u64 = 3;
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+/// The number of setups: see [`Setup::number`].
+const SETUPS: u64 = 4;
 
 /// The SplitMix64 generator.
 struct Random(u64);
@@ -42,7 +47,7 @@ impl Random {
     }
 }
 
-/// The bytes of a program of up to 40 steps.
+/// The bytes of a program of up to 40 records.
 fn bytes(seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let records = 2 + random.next() as usize % 40;
@@ -51,8 +56,10 @@ fn bytes(seed: u64) -> Vec<u8> {
 
 /// Runs the program, in a group if there is one, and compares what the runtime did with the model. The error describes the first
 /// difference.
-fn check(program: &Program, rt: &Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
-    let seen = run::run(program, rt, group).map_err(|error| error.to_string())?;
+fn check(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
+    // A panic must not hide the seed of the program.
+    let run = catch_unwind(AssertUnwindSafe(|| run::run(program, rt, group)));
+    let seen = run.unwrap_or_else(|payload| Err(message(&*payload)))?;
     let expected = Model::expected(program, &seen);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         if seen != expected {
@@ -62,19 +69,22 @@ fn check(program: &Program, rt: &Arc<Runtime>, group: Option<&TaskGroup>) -> Res
     Ok(())
 }
 
-fn builder() -> anabranch::Builder {
-    Runtime::builder().max_in_flight(20)
+/// The message of a panic.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text =
+        payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+    format!("it panicked: {}", text.unwrap_or("(no message)"))
 }
 
-fn check_seeded(bytes: &[u8], seed: u64) -> Result<(), String> {
-    let rt =
-        builder().threads(1 + seed as usize % 8).seeded(seed).build().map_err(|error| error.to_string())?;
-    check(&Program::from_bytes(bytes), &Arc::new(rt), None)
-        .map_err(|error| format!("seeded({seed}): {error}"))
+fn check_seeded(bytes: &[u8], order: u64) -> Result<(), String> {
+    let setup = Setup::seeded(order);
+    let rt = setup.builder(1 + order as usize % 8).build().map_err(|error| error.to_string())?;
+    check(&Program::from_bytes(bytes, setup), Arc::new(rt), None)
+        .map_err(|error| format!("seeded({order}): {error}"))
 }
 
 /// Removes steps as long as the program still fails.
-fn shrunk(mut bytes: Vec<u8>, fails: impl Fn(&[u8]) -> Option<String>) -> (Program, String) {
+fn shrunk(mut bytes: Vec<u8>, fails: impl Fn(&[u8]) -> Option<String>) -> (Vec<u8>, String) {
     let mut why = "it does not fail again".to_string();
     let mut size = bytes.len() / RECORD;
     while size > 0 {
@@ -89,12 +99,13 @@ fn shrunk(mut bytes: Vec<u8>, fails: impl Fn(&[u8]) -> Option<String>) -> (Progr
         }
         size /= 2;
     }
-    (Program::from_bytes(&bytes), why)
+    (bytes, why)
 }
 
-fn report(seed: u64, error: &str, fails: impl Fn(&[u8]) -> Option<String>) -> ! {
-    let (program, why) = shrunk(bytes(seed), fails);
-    panic!("ANABRANCH_SEED={seed}: {error}\n\nshrunk: {why}\n{program:#?}");
+fn report(test: &str, seed: u64, setup: Setup, error: &str, fails: impl Fn(&[u8]) -> Option<String>) -> ! {
+    let (bytes, why) = shrunk(bytes(seed), fails);
+    let program = Program::from_bytes(&bytes, setup);
+    panic!("{error}\n\nshrunk: {why}\n{program:#?}\n\nTo run it again: {}", replay(test, seed));
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -109,30 +120,11 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + count
 }
 
-/// Says which program runs, so that a hang ends with its seed.
-struct Watch(Arc<Mutex<(u64, Instant)>>);
-
-impl Watch {
-    fn begin() -> Self {
-        let current = Arc::new(Mutex::new((0, Instant::now())));
-        let watched = Arc::downgrade(&current);
-        std::thread::spawn(move || {
-            while let Some(current) = watched.upgrade() {
-                let (seed, since) = *current.lock().unwrap();
-                if since.elapsed() > DEADLINE {
-                    let _ = writeln!(std::io::stderr(), "ANABRANCH_SEED={seed}: the program hangs");
-                    std::process::abort();
-                }
-                drop(current);
-                std::thread::sleep(Duration::from_secs(1));
-            }
-        });
-        Self(current)
-    }
-
-    fn program(&self, seed: u64) {
-        *self.0.lock().unwrap() = (seed, Instant::now());
-    }
+/// A runtime with this number of threads for each setup. Many programs use it: the state that one leaves behind must not affect
+/// the next.
+fn runtimes(threads: usize) -> Vec<(Setup, Arc<Runtime>)> {
+    let runtime = |setup: Setup| (setup, Arc::new(setup.builder(threads).build().unwrap()));
+    (0..SETUPS).map(Setup::number).map(runtime).collect()
 }
 
 /// Prints what a test has done, past the capture of the test harness. `./check --deep` reads it.
@@ -145,7 +137,8 @@ fn print_count(what: &str, programs: u64, seeds: &std::ops::Range<u64>, begin: I
 
 #[test]
 fn in_orders_drawn_from_seeds() {
-    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin());
+    const TEST: &str = "in_orders_drawn_from_seeds";
+    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin(TEST));
     for seed in seeds.clone() {
         for order in [seed, !seed] {
             let fails = |bytes: &[u8]| {
@@ -153,31 +146,32 @@ fn in_orders_drawn_from_seeds() {
                 check_seeded(bytes, order).err()
             };
             if let Some(error) = fails(&bytes(seed)) {
-                report(seed, &error, fails);
+                report(TEST, seed, Setup::seeded(order), &error, fails);
             }
         }
     }
     print_count("in seeded orders", 2 * (seeds.end - seeds.start), &seeds, begin);
 }
 
-/// Each program runs on one of the numbers of threads; a single one runs on all.
+/// Each program runs on one of the numbers of threads, with one of the setups; a single one runs on all numbers of threads.
 #[test]
 fn on_threads() {
-    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin());
+    const TEST: &str = "on_threads";
+    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin(TEST));
     let single = seeds.end - seeds.start == 1;
     let mut programs = 0;
     for (at, threads) in (0..).zip(THREADS) {
-        // One runtime for many programs: the state that one leaves behind must not affect the next.
-        let rt = Arc::new(builder().threads(threads).build().unwrap());
+        let runtimes = runtimes(threads);
         for seed in seeds.clone().filter(|seed| single || seed % THREADS.len() as u64 == at) {
             programs += 1;
+            let (setup, rt) = &runtimes[(seed / THREADS.len() as u64 % SETUPS) as usize];
             let fails = |bytes: &[u8]| {
                 watch.program(seed);
-                check(&Program::from_bytes(bytes), &rt, None).err()
+                check(&Program::from_bytes(bytes, *setup), Arc::clone(rt), None).err()
             };
             if let Some(error) = fails(&bytes(seed)) {
                 // Threads may take another order the next time, so each shrunk program is tried 20 times.
-                report(seed, &format!("{threads} threads: {error}"), |bytes| {
+                report(TEST, seed, *setup, &format!("{threads} threads: {error}"), |bytes| {
                     (0..20).find_map(|_| fails(bytes))
                 });
             }
@@ -189,35 +183,60 @@ fn on_threads() {
 /// Several threads submit programs of their own to one runtime at the same time, each in a group of its own.
 #[test]
 fn from_several_threads() {
-    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin());
+    const TEST: &str = "from_several_threads";
+    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin(TEST));
     let single = seeds.end - seeds.start == 1;
     let mut programs = 0;
     for (at, threads) in (0..).zip(THREADS) {
-        let rt = Arc::new(builder().threads(threads).build().unwrap());
+        let runtimes = runtimes(threads);
         // Every third seed: each run takes three.
         for seed in seeds.clone().step_by(3).filter(|seed| single || seed / 3 % THREADS.len() as u64 == at) {
             watch.program(seed);
             programs += SUBMITTERS;
+            let (setup, rt) = &runtimes[(seed / 3 / THREADS.len() as u64 % SETUPS) as usize];
             let submit = |seed: u64| {
                 let group = rt.group(format!("seed {seed}"));
-                check(&Program::from_bytes(&bytes(seed)), &rt, Some(&group))
+                check(&Program::from_bytes(&bytes(seed), *setup), Arc::clone(rt), Some(&group))
                     .map_err(|error| format!("seed {seed}: {error}"))
             };
             let result = std::thread::scope(|scope| {
-                let threads: Vec<_> = (seed..seed + SUBMITTERS)
-                    .map(|seed| {
-                        scope.spawn({
-                            let submit = &submit;
-                            move || submit(seed)
-                        })
-                    })
-                    .collect();
+                let submit = &submit;
+                let threads: Vec<_> =
+                    (seed..seed + SUBMITTERS).map(|seed| scope.spawn(move || submit(seed))).collect();
                 threads.into_iter().try_for_each(|thread| thread.join().unwrap())
             });
             if let Err(error) = result {
-                panic!("ANABRANCH_SEED={seed}: {threads} threads, {SUBMITTERS} programs at once: {error}");
+                panic!(
+                    "{threads} threads, {SUBMITTERS} programs at once: {error}\n\nTo run it again: {}",
+                    replay(TEST, seed)
+                );
             }
         }
     }
     print_count("from several threads", programs, &seeds, begin);
+}
+
+/// Runs itself in a child process, in which a program hangs.
+#[test]
+fn a_program_that_hangs_ends_with_its_seed() {
+    const TEST: &str = "a_program_that_hangs_ends_with_its_seed";
+    const CHILD: &str = "ANABRANCH_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        let watch = Watch::begin(TEST);
+        watch.program(7);
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+    let _deadline = testing::deadline();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args([TEST, "--exact"])
+        .env(CHILD, "1")
+        .env("ANABRANCH_TEST_SECONDS", "0.1")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let ended = child.unwrap().wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success());
+    assert!(message.contains("the program of seed 7 hangs"), "{message}");
+    assert!(message.contains(&replay(TEST, 7)), "{message}");
 }

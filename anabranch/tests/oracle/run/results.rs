@@ -1,7 +1,15 @@
-//! Results of fences, barriers and waits, as observations.
+//! Results of tasks, fences, barriers and waits, as observations.
 
-use crate::model::{Captured, Observation, Refusal, Report};
-use anabranch::{Error, Failures, Mistake, prelude::*};
+use crate::{
+    model::{Captured, Observation, Refusal, Report},
+    program::When,
+};
+use anabranch::{Cause, Error, Failure, Failures, Mistake, prelude::*};
+use std::{
+    future::Future,
+    pin::pin,
+    task::{Context, Waker},
+};
 
 /// The captured values of fences and barriers, as numbers.
 pub trait Numbers {
@@ -27,12 +35,34 @@ impl<A: Numbers, B: Numbers> Numbers for (A, B) {
     }
 }
 
-/// A fence or a barrier to wait for.
-pub type Pending = Box<dyn FnOnce() -> Result<Vec<u64>, Error>>;
+/// A fence or a barrier. The function waits for it, or drops it.
+pub type Pending = Box<dyn FnOnce(When) -> Option<Result<Vec<u64>, Error>>>;
+
+/// Polls a future once and drops it.
+pub fn once_polled(future: impl Future) {
+    let _ = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
+}
+
+/// The name of the task, and what else the model knows about the failure.
+fn described(failure: &Failure) -> String {
+    let name = failure.task.name();
+    let of_slot = |elements: &str, buffer: &str| {
+        // The label of a buffer is `buffer "slot 1"`.
+        format!("{elements} of {}", buffer.replace("buffer ", "").replace('"', ""))
+    };
+    match &failure.cause {
+        Cause::Unwritten { buffer, elements, .. } => format!("{name} left {}", of_slot(elements, buffer)),
+        Cause::ReadBeforeWrite { buffer, elements, .. } => {
+            format!("{name} read {}", of_slot(elements, buffer))
+        }
+        Cause::Callback { .. } => format!("{name}: callback"),
+        _ => name.to_string(),
+    }
+}
 
 pub fn chain(failures: &Failures) -> Vec<String> {
     let first = failures.iter().next().expect("never empty");
-    first.chain().map(|failure| failure.task.name().to_string()).collect()
+    first.chain().map(described).collect()
 }
 
 pub fn captured(result: Result<Vec<u64>, Error>) -> Captured {
@@ -50,11 +80,10 @@ pub fn report(result: Result<(), Error>) -> Option<Report> {
         Err(Error::Failed(failures)) => failures,
         Err(error) => panic!("{error}"),
     };
-    let names = failures.iter().map(|failure| failure.task.name().to_string()).collect();
-    Some(Report(names, failures.skipped()))
+    Some(Report(failures.iter().map(described).collect(), failures.skipped()))
 }
 
-/// The result of waiting for a barrier: its report of failures, or its captured values.
+/// The result of waiting for a barrier or a drain: its report of failures, or its captured values.
 pub fn waited(result: Result<Vec<u64>, Error>) -> Observation {
     match &result {
         Err(Error::Failed(failures)) if chain(failures).len() == 1 => {

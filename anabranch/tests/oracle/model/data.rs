@@ -1,0 +1,64 @@
+//! The buffers and host objects of the model.
+
+use crate::program::{Shape, initial};
+use anabranch::grid::Region;
+
+#[derive(Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) value: u64,
+    pub(super) written: bool,
+    /// The step that poisoned this cell.
+    pub(super) poison: Option<usize>,
+}
+
+pub(super) struct Buffer {
+    pub(super) shape: Shape,
+    pub(super) cells: Vec<Cell>,
+}
+
+impl Buffer {
+    pub(super) fn new(slot: usize, shape: Shape) -> Self {
+        let cell = |at| Cell { value: initial(slot, at), written: shape.initialised, poison: None };
+        Self { shape, cells: (0..shape.whole().len()).map(cell).collect() }
+    }
+
+    pub(super) fn at(&self, point: [usize; 3]) -> usize {
+        let [_, rows, cols] = self.shape.extent;
+        (point[0] * rows + point[1]) * cols + point[2]
+    }
+
+    pub(super) fn cells<'a>(&'a self, region: &'a Region<3>) -> impl Iterator<Item = &'a Cell> {
+        region.boxes().iter().flat_map(|range| range.points()).map(|p| &self.cells[self.at(p.0)])
+    }
+
+    pub(super) fn discard(&mut self) {
+        self.cells.iter_mut().for_each(|cell| (cell.written, cell.poison) = (false, None));
+    }
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Object {
+    pub(super) hash: u64,
+    pub(super) sum: u64,
+    pub(super) relaxed: u64,
+    /// The poison of the last sequential task.
+    pub(super) last: Option<usize>,
+    /// The poison of each task that used the object since.
+    pub(super) since: Vec<Option<usize>>,
+}
+
+impl Object {
+    pub(super) fn numbers(&self) -> [u64; 3] {
+        [self.hash, self.sum, self.relaxed]
+    }
+
+    /// The failed steps that poison the object for a task that comes after all earlier ones (`all`, for a sequential effect), or
+    /// only after the last sequential one.
+    pub(super) fn needs(&self, all: bool) -> Vec<usize> {
+        if all && !self.since.is_empty() {
+            self.since.iter().flatten().copied().collect()
+        } else {
+            self.last.iter().copied().collect()
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The model: runs a program one task after the other, and derives the effects of failures. It states the runtime's promises
+//! as plain code.
+//!
+//! Timing decides which tasks a cancellation reaches before they begin, when a group is idle for the first time, and whether a
+//! task is done when a callback is added. The model takes these three from the observations. All other results follow from the
+//! program.
+
+mod cancellations;
+mod causes;
+mod data;
+mod groups;
+mod observation;
+mod tasks;
+
+pub use self::observation::{Captured, Observation, Observed, Refusal, Report, name};
+
+use self::{
+    cancellations::Cancellations,
+    causes::{Causes, NotDone},
+    data::{Buffer, Object},
+    groups::Groups,
+};
+use crate::program::{
+    CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, When, wrong_element,
+};
+use anabranch::{
+    Status,
+    grid::{GridBox, Region},
+};
+
+/// The declarations of a task.
+struct Task<'p> {
+    reads: Vec<(usize, Region<3>)>,
+    writes: (usize, Region<3>),
+    update: bool,
+    effects: &'p [(usize, Order)],
+    fails: bool,
+}
+
+pub struct Model<'p> {
+    program: &'p Program,
+    seen: &'p [Observed],
+    buffers: Vec<Buffer>,
+    objects: Vec<Object>,
+    causes: Causes,
+    nest: Vec<u64>,
+    groups: Groups,
+    cancellations: Cancellations,
+}
+
+impl<'p> Model<'p> {
+    /// The observations that the model expects; `seen` decides only what timing decides.
+    pub fn expected(program: &'p Program, seen: &'p [Observed]) -> Vec<Observed> {
+        let buffers = program.buffers.iter().enumerate().map(|(slot, shape)| Buffer::new(slot, *shape));
+        let mut model = Self {
+            program,
+            seen,
+            buffers: buffers.collect(),
+            objects: vec![Object::default(); OBJECTS + 1],
+            causes: Causes::new(program.steps.len()),
+            nest: vec![0; 4],
+            groups: Groups::new(),
+            cancellations: Cancellations::of(program, seen),
+        };
+        let mut expected: Vec<_> = (0..program.steps.len()).map(|i| model.step(i)).collect();
+        for (step, called) in model.groups.called(seen) {
+            expected[step].called = called;
+        }
+        expected
+    }
+
+    fn step(&mut self, i: usize) -> Observed {
+        let program = self.program;
+        let step = &program.steps[i];
+        let (what, called) = match step {
+            Step::Fence { set, when } | Step::Barrier { set, when } => {
+                self.captures(set, *when, matches!(step, Step::Barrier { .. }))
+            }
+            Step::GroupDone { group, wait: true } => {
+                (Observation::Report(self.report(0), None), vec![self.groups.status(*group)])
+            }
+            _ => {
+                let what = self.plain(i, step);
+                let calls = 1 + usize::from(matches!(step, Step::Host(host) if host.callback_panics));
+                let called = match what {
+                    Observation::Task(status, _) => vec![status; calls],
+                    _ => Vec::new(),
+                };
+                (what, called)
+            }
+        };
+        let may_pass_on = matches!(step, Step::Host(host) if host.callback_panics) && !called.is_empty();
+        Observed { what, called, passed_on: may_pass_on && self.seen[i].passed_on }
+    }
+
+    /// The observation of a step that captures nothing.
+    fn plain(&mut self, i: usize, step: &'p Step) -> Observation {
+        match step {
+            Step::Compute(compute) => self.compute(i, compute),
+            Step::Reduce(reduction) => self.reduce(i, reduction),
+            Step::Host(host) => self.host(i, host),
+            Step::Nest { children, .. } => self.nest(i, *children),
+            Step::InnerWait { .. } => self.inner_wait(i),
+            Step::Wait(_) => Observation::Report(self.report(self.groups.current), None),
+            Step::NestResult => Observation::Captured(Captured::Values(self.nest.clone())),
+            Step::GroupReports => {
+                Observation::GroupReports((1..=self.groups.count()).map(|group| self.report(group)).collect())
+            }
+            // The status of the task is checked against this answer.
+            Step::CancelTask { .. } => self.seen[i].what.clone(),
+            Step::Drain { set, .. } => self.drain(i, set),
+            other => {
+                self.change(i, other);
+                Observation::Nothing
+            }
+        }
+    }
+
+    /// Executes a step that shows nothing.
+    fn change(&mut self, i: usize, step: &Step) {
+        match step {
+            Step::Replace(slot, shape) => self.buffers[*slot] = Buffer::new(*slot, *shape),
+            Step::ReplaceObject(object) => self.objects[*object] = Object::default(),
+            Step::Discard(slot) => self.buffers[*slot].discard(),
+            Step::Group(slot) => self.groups.choose(*slot),
+            Step::Cancel(slot) => _ = self.groups.cancel(*slot),
+            Step::GroupDone { group, .. } => self.groups.add_callback(i, *group),
+            Step::WaitForTask { .. } => {}
+            other => unreachable!("{other:?} shows something"),
+        }
+    }
+
+    /// Whether a task that fails in this way does fail.
+    fn notices(&self, fail: Option<Fail>) -> bool {
+        fail.is_some_and(|fail| !fail.is_wrong_write() || self.program.setup.checked)
+    }
+
+    /// Takes the failures of a group.
+    fn report(&mut self, group: usize) -> Option<Report> {
+        let Self { groups, program, causes, .. } = self;
+        groups.report(group, |failed| match failed.is_callback {
+            true => format!("{}: callback", name(failed.step)),
+            false => described(program, causes, failed.step),
+        })
+    }
+
+    /// Begins a task. Returns its result if it is refused, skipped, cancelled or fails; otherwise the caller executes it.
+    fn begin(&mut self, i: usize, task: &Task) -> Option<Observation> {
+        if let Err(refusal) = self.check(task) {
+            return Some(Observation::Refused(refusal));
+        }
+        let mut needs = self.needs(&task.reads);
+        if task.update {
+            needs.extend(self.needs(std::slice::from_ref(&task.writes)));
+        }
+        for &(object, order) in task.effects {
+            needs.extend(self.objects[object].needs(order == Order::Sequential));
+        }
+        let not_done = self.not_done(i, &needs, task.fails);
+        self.causes.set(i, not_done);
+        if let Some((failed, is_skipped)) = self.causes.reported(i) {
+            self.groups.add_failure(i, failed, is_skipped);
+        }
+        self.finish(task, not_done.map(|_| i));
+        let status = match not_done? {
+            NotDone::Failed => Status::Failed,
+            NotDone::Cancelled => Status::Cancelled,
+            NotDone::Skipped { .. } => Status::Skipped,
+        };
+        Some(Observation::Task(status, self.chain(i)))
+    }
+
+    /// Marks what the task writes and touches as good, or as poisoned by this step.
+    fn finish(&mut self, task: &Task, poison: Option<usize>) {
+        let (to, region) = &task.writes;
+        let points: Vec<usize> =
+            region.boxes().iter().flat_map(|r| r.points()).map(|p| self.buffers[*to].at(p.0)).collect();
+        for at in points {
+            let cell = &mut self.buffers[*to].cells[at];
+            (cell.written, cell.poison) = (true, poison);
+        }
+        // A cancelled task leaves its objects as they are.
+        let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
+        for &(object, order) in task.effects {
+            let object = &mut self.objects[object];
+            if order == Order::Sequential {
+                (object.last, object.since) = (poison, Vec::new());
+            } else {
+                object.since.push(poison);
+            }
+        }
+    }
+
+    /// Checks the declaration of a task.
+    fn check(&self, task: &Task) -> Result<(), Refusal> {
+        let writes = std::slice::from_ref(&task.writes);
+        for (slot, region) in task.reads.iter().chain(writes) {
+            let whole = self.buffers[*slot].shape.whole();
+            if !region.boxes().iter().all(|range| whole.contains(range)) {
+                return Err(Refusal::Outside);
+            }
+        }
+        let read = task.reads.iter().chain(writes.iter().filter(|_| task.update));
+        self.written(read)
+    }
+
+    fn written<'a>(&self, read: impl IntoIterator<Item = &'a (usize, Region<3>)>) -> Result<(), Refusal> {
+        for (slot, region) in read {
+            if !self.buffers[*slot].cells(region).all(|cell| cell.written) {
+                return Err(Refusal::NeverWritten);
+            }
+        }
+        Ok(())
+    }
+
+    fn needs(&self, read: &[(usize, Region<3>)]) -> Vec<usize> {
+        let cells = read.iter().flat_map(|(slot, region)| self.buffers[*slot].cells(region));
+        cells.filter_map(|cell| cell.poison).collect()
+    }
+
+    /// How the step ends if it does not succeed.
+    fn not_done(&self, i: usize, needs: &[usize], fails: bool) -> Option<NotDone> {
+        if let Some(skipped) = self.causes.skipped(needs) {
+            return Some(skipped);
+        }
+        let Cancellations { may, must } = &self.cancellations;
+        let was_cancelled = matches!(self.seen[i].what, Observation::Task(Status::Cancelled, _));
+        if must[i] || was_cancelled && may[i] {
+            return Some(NotDone::Cancelled);
+        }
+        fails.then_some(NotDone::Failed)
+    }
+
+    fn chain(&self, step: usize) -> Vec<String> {
+        let causes = &self.causes;
+        causes.chain(step).map(|step| described(self.program, causes, step)).collect()
+    }
+
+    fn capture(&self, set: &CaptureSet) -> Result<Captured, Refusal> {
+        let parts: Vec<_> = set.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
+        self.written(&parts)?;
+        let mut needs = self.needs(&parts);
+        needs.extend(set.objects().into_iter().flat_map(|object| self.objects[object].needs(true)));
+        if let Some(needs) = self.causes.oldest(&needs) {
+            return Ok(Captured::Failed(self.chain(needs)));
+        }
+        let mut values: Vec<u64> =
+            set.objects().into_iter().flat_map(|object| self.objects[object].numbers()).collect();
+        for (slot, region) in &parts {
+            values.extend(self.buffers[*slot].cells(region).map(|cell| cell.value));
+        }
+        Ok(Captured::Values(values))
+    }
+
+    /// The observation of a fence or a barrier, and the calls of its callback.
+    fn captures(&mut self, set: &CaptureSet, when: When, is_barrier: bool) -> (Observation, Vec<Status>) {
+        let captured = match self.capture(set) {
+            Err(refusal) => return (Observation::Refused(refusal), Vec::new()),
+            Ok(captured) => captured,
+        };
+        let called = match captured {
+            Captured::Values(_) => Status::Done,
+            Captured::Failed(_) => Status::Skipped,
+        };
+        let what = match when {
+            When::Never | When::Polled => Observation::Nothing,
+            When::Now | When::Awaited if is_barrier => self.reported(self.groups.current, captured),
+            _ => Observation::Captured(captured),
+        };
+        (what, vec![called])
+    }
+
+    /// The observation of a wait that reports the failures of a group, and otherwise gives what it has captured.
+    fn reported(&mut self, group: usize, captured: Captured) -> Observation {
+        match (self.report(group), captured) {
+            (Some(report), _) => Observation::Report(Some(report), None),
+            // A report of one failure and a failed capture with a chain of one link look the same.
+            (None, Captured::Failed(chain)) if chain.len() == 1 => {
+                Observation::Report(Some(Report(chain, 0)), None)
+            }
+            (None, captured) => Observation::Report(None, Some(captured)),
+        }
+    }
+
+    fn drain(&mut self, i: usize, set: &CaptureSet) -> Observation {
+        let result = match (self.report(0), self.capture(set)) {
+            (Some(report), _) => Observation::Report(Some(report), None),
+            (None, Err(refusal)) => Observation::Refused(refusal),
+            (None, Ok(captured)) => self.reported(0, captured),
+        };
+        let is_whole = matches!(result, Observation::Report(None, Some(Captured::Values(_))));
+        let seen = match &self.seen[i].what {
+            Observation::Drained(_, kept) if !is_whole => &kept[..],
+            _ => &[],
+        };
+        let kept = set.objects().into_iter().enumerate().filter(|_| !is_whole).map(|(at, object)| {
+            let object = &self.objects[object];
+            match object.needs(true).is_empty() {
+                true => Some(object.numbers().to_vec()),
+                // A task that failed may have left anything there.
+                false => seen.get(at).cloned().flatten(),
+            }
+        });
+        Observation::Drained(Box::new(result), kept.collect())
+    }
+}
+
+fn done() -> Observation {
+    Observation::Task(Status::Done, Vec::new())
+}
+
+/// The name of a step, and what it did wrong if it failed because of what it wrote.
+fn described(program: &Program, causes: &Causes, step: usize) -> String {
+    let (fail, slot, rank, target) = match &program.steps[step] {
+        Step::Compute(Compute { fail, to, target, .. }) => (*fail, *to, RANKS[*to], *target),
+        Step::Host(host @ Host { fail, to, .. }) => (*fail, *to, RANKS[*to], host.target()),
+        _ => return name(step),
+    };
+    let element = wrong_element(&target).filter(|_| causes.has_failed(step));
+    let element = element.map(|p| element_of(rank, p));
+    match (fail, element) {
+        (Some(Fail::Unwritten), Some(element)) => format!("{} left {element} of slot {slot}", name(step)),
+        (Some(Fail::ReadFirst), Some(element)) => format!("{} read {element} of slot {slot}", name(step)),
+        _ => name(step),
+    }
+}
+
+/// How a message writes an element of a buffer of this rank.
+fn element_of(rank: usize, point: [usize; 3]) -> String {
+    let element = GridBox::new(point, point.map(|i| i + 1));
+    match rank {
+        0 => element.cast::<0>().to_string(),
+        1 => element.cast::<1>().to_string(),
+        2 => element.cast::<2>().to_string(),
+        _ => element.to_string(),
+    }
+}

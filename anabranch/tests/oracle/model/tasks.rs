@@ -1,0 +1,190 @@
+//! The tasks of the model: what they declare, and what they compute.
+
+use super::{
+    Model, Task, done,
+    groups::Failed,
+    observation::{Observation, Observed},
+};
+use crate::program::{
+    Compute, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+};
+use anabranch::{
+    Operator,
+    grid::{Chunk, Extent, GridBox, RangeMapper, Region},
+};
+
+impl Model<'_> {
+    pub(super) fn compute(&mut self, i: usize, step: &Compute) -> Observation {
+        let Compute { from, read_pattern, to, target, write_pattern, update, split: _, fail } = *step;
+        let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
+        let space = write_pattern.index_space(goal.rank, &target);
+        let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);
+        let task = Task {
+            reads: vec![(from, read(space))],
+            writes: (to, Region::from(target)),
+            update,
+            effects: &[],
+            fails: !space.is_empty() && self.notices(fail),
+        };
+        if let Some(seen) = self.begin(i, &task) {
+            return seen;
+        }
+        for p in target.points() {
+            let at = self.buffers[to].at(p.0);
+            let before = if update { self.buffers[to].cells[at].value } else { 0 };
+            let q = write_pattern.index_space(goal.rank, &GridBox::new(p, p.0.map(|i| i + 1)));
+            let region = read(q);
+            let source = &self.buffers[from];
+            let value = computed(i, p.0, before, &region, |p| source.cells[source.at(p)].value);
+            self.buffers[to].cells[at].value = value;
+        }
+        done()
+    }
+
+    pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
+        let Reduction { from, space, to, op, include, split, fail } = *step;
+        let task = Task {
+            reads: vec![(from, Region::from(space))],
+            writes: (to, Region::from(self.buffers[to].shape.whole())),
+            update: include,
+            effects: &[],
+            fails: fail && !space.is_empty(),
+        };
+        if let Some(seen) = self.begin(i, &task) {
+            return seen;
+        }
+        let (source, len) = (&self.buffers[from], self.buffers[to].cells.len());
+        let current = || self.buffers[to].cells.iter().map(|cell| cell.value).collect();
+        let partial = |(chunk_index, chunk): (usize, GridBox<3>)| {
+            // The first chunk includes the previous contents.
+            let mut partial: Vec<u64> =
+                if include && chunk_index == 0 { current() } else { vec![op.identity(); len] };
+            for p in chunk.points().filter(|_| len > 0) {
+                let slot = &mut partial[reduced_into(p.0, len)];
+                *slot = op.combine(*slot, op.value(i, source.cells[source.at(p.0)].value));
+            }
+            partial
+        };
+        let chunks = split.chunks(source.shape.rank, &space);
+        let mut partials: Vec<_> = chunks.into_iter().enumerate().map(partial).collect();
+        // Combines neighbours, then neighbouring results, and so on.
+        while partials.len() > 1 {
+            let pair = |pair: &[Vec<u64>]| match pair {
+                [a, b] => a.iter().zip(b).map(|(a, b)| op.combine(*a, *b)).collect(),
+                _ => pair[0].clone(),
+            };
+            partials = partials.chunks(2).map(pair).collect();
+        }
+        let nothing = || if include { current() } else { vec![op.identity(); len] };
+        let total = partials.pop().unwrap_or_else(nothing);
+        for (cell, value) in self.buffers[to].cells.iter_mut().zip(total) {
+            cell.value = value;
+        }
+        done()
+    }
+
+    pub(super) fn host(&mut self, i: usize, step: &Host) -> Observation {
+        let observation = self.host_task(i, step);
+        let Observed { passed_on, .. } = self.seen[i];
+        if step.callback_panics && !passed_on && matches!(observation, Observation::Task(..)) {
+            self.groups.add_failure(i, Failed { step: i, is_callback: true }, false);
+        }
+        observation
+    }
+
+    fn host_task(&mut self, i: usize, step: &Host) -> Observation {
+        let Host { from, to, part: [min, max], update, ref effects, fail, .. } = *step;
+        let target = step.target();
+        let fails = fail.is_some_and(|fail| !fail.is_wrong_write() || !target.is_empty());
+        let task = Task {
+            reads: vec![(from, Region::from(self.buffers[from].shape.whole()))],
+            writes: (to, Region::from(target)),
+            update,
+            effects,
+            fails: fails && self.notices(fail),
+        };
+        if let Some(seen) = self.begin(i, &task) {
+            return seen;
+        }
+        let mut hash = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
+        for &(object, order) in effects {
+            let object = &mut self.objects[object];
+            match order {
+                Order::Sequential => {
+                    object.hash = mix(mix(object.hash, hash), mix(object.sum, object.relaxed));
+                    hash = object.hash;
+                }
+                Order::Exclusive => object.sum = object.sum.wrapping_add(mix(hash, 1)),
+                Order::Relaxed => object.relaxed = object.relaxed.wrapping_add(mix(hash, 2)),
+            }
+        }
+        for at in min..max {
+            let cell = &mut self.buffers[to].cells[at];
+            cell.value = mix(hash, if update { cell.value } else { at as u64 });
+        }
+        done()
+    }
+
+    pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
+        let task = Task {
+            reads: vec![],
+            writes: (0, Region::empty()),
+            update: false,
+            effects: &[(NEST, Order::Sequential)],
+            fails: false,
+        };
+        if let Some(seen) = self.begin(i, &task) {
+            return seen;
+        }
+        for child in 0..children {
+            let slot = &mut self.nest[child % 4];
+            *slot = mix(*slot, (8 * i + child) as u64);
+        }
+        done()
+    }
+
+    /// Every answer is an error, so the task ends well.
+    pub(super) fn inner_wait(&mut self, i: usize) -> Observation {
+        let task =
+            Task { reads: vec![], writes: (0, Region::empty()), update: false, effects: &[], fails: false };
+        self.begin(i, &task).unwrap_or_else(done)
+    }
+}
+
+/// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its index space.
+fn mapped(
+    read_pattern: &ReadPattern,
+    rank: usize,
+    range: GridBox<3>,
+    global: GridBox<3>,
+    shape: Shape,
+) -> Region<3> {
+    fn map<const K: usize, const B: usize>(
+        read_pattern: &ReadPattern,
+        range: GridBox<3>,
+        global: GridBox<3>,
+        extent: [usize; 3],
+    ) -> Region<3> {
+        let chunk = Chunk::<K> { range: range.cast(), global: global.cast() };
+        RangeMapper::<K, B>::map(read_pattern, &chunk, Extent(extent).cast::<B>()).cast()
+    }
+    let map = match (rank, shape.rank) {
+        (0, 0) => map::<0, 0>,
+        (0, 1) => map::<0, 1>,
+        (0, 2) => map::<0, 2>,
+        (0, _) => map::<0, 3>,
+        (1, 0) => map::<1, 0>,
+        (1, 1) => map::<1, 1>,
+        (1, 2) => map::<1, 2>,
+        (1, _) => map::<1, 3>,
+        (2, 0) => map::<2, 0>,
+        (2, 1) => map::<2, 1>,
+        (2, 2) => map::<2, 2>,
+        (2, _) => map::<2, 3>,
+        (_, 0) => map::<3, 0>,
+        (_, 1) => map::<3, 1>,
+        (_, 2) => map::<3, 2>,
+        (_, _) => map::<3, 3>,
+    };
+    map(read_pattern, range, global, shape.extent)
+}

@@ -1,0 +1,297 @@
+//! Decoding: which steps the bytes of a record stand for.
+
+use super::{
+    Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, Op, Order, RANKS, ReadPattern,
+    Reduction, Shape, Split, Step, WaitFor, When, WritePattern,
+};
+use anabranch::grid::GridBox;
+
+/// A record from which choices are drawn.
+pub(super) struct Choices<'b>(pub(super) &'b [u8]);
+
+impl Choices<'_> {
+    fn below(&mut self, bound: usize) -> usize {
+        match self.0 {
+            [first, rest @ ..] => {
+                self.0 = rest;
+                usize::from(*first) % bound.max(1)
+            }
+            [] => 0,
+        }
+    }
+
+    fn flag(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    /// True in one of `times` cases.
+    fn rare(&mut self, times: usize) -> bool {
+        self.below(times) == times - 1
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    pub(super) fn shape(&mut self, rank: usize) -> Shape {
+        let sizes: &[usize] = match rank {
+            1 => &[7, 1, 4, 12, 100, 9, 0, 70],
+            2 => &[4, 1, 6, 5, 2, 7, 3, 0],
+            _ => &[3, 1, 2, 4, 3, 5, 2, 0],
+        };
+        let packed = self.below(256);
+        // Only the first dimension can have size 0.
+        let size =
+            |d: usize| if d < rank { sizes[(packed >> (3 * d)) & if d == 0 { 7 } else { 3 }] } else { 1 };
+        let extent = std::array::from_fn(size);
+        let bits = self.below(256);
+        Shape { rank, extent, versions: 1 + bits % 3, initialised: !bits.is_multiple_of(7) }
+    }
+
+    /// A box in a buffer, in half of the cases the whole buffer.
+    fn part(&mut self, shape: &Shape) -> GridBox<3> {
+        let bits = self.below(256);
+        if bits.is_multiple_of(2) {
+            return shape.whole();
+        }
+        let min: [usize; 3] =
+            std::array::from_fn(
+                |d| if d < shape.rank { (bits >> (1 + d)) % shape.extent[d].max(1) } else { 0 },
+            );
+        let more = self.below(256);
+        let max: [usize; 3] = std::array::from_fn(|d| {
+            if d < shape.rank {
+                shape.extent[d] - (more >> (2 * d)) % (shape.extent[d] - min[d]).max(1)
+            } else {
+                1
+            }
+        });
+        GridBox::new(min, max)
+    }
+
+    fn split(&mut self) -> Split {
+        let bits = self.below(256);
+        Split {
+            chunks: (!bits.is_multiple_of(3)).then_some(1 + bits % 9),
+            granularity: 1 + (bits >> 4) % 3,
+            tiles: (bits % 5 == 1).then_some([1 + bits % 2, 1 + (bits >> 5) % 2]),
+        }
+    }
+
+    /// How a task fails, in one of `times` cases: like one of these, or by a wrong write if it writes.
+    fn fail(&mut self, times: usize, others: &[Fail], writes: bool) -> Option<Fail> {
+        let (drawn, kind) = (self.below(times), self.below(4));
+        let wrong = [Fail::Unwritten, Fail::ReadFirst];
+        match (times - 1).checked_sub(drawn) {
+            Some(0) => Some(others[kind % others.len()]),
+            Some(1) if writes => Some(wrong[kind % wrong.len()]),
+            _ => None,
+        }
+    }
+
+    pub(super) fn capture_set(&mut self, shapes: &[Shape]) -> CaptureSet {
+        let part = |c: &mut Self| {
+            let slot = c.below(shapes.len());
+            (slot, c.part(&shapes[slot]))
+        };
+        match self.below(8) {
+            0..3 => {
+                let (slot, range) = part(self);
+                CaptureSet::Part(slot, range)
+            }
+            3 => CaptureSet::Parts([part(self), part(self)]),
+            4 => CaptureSet::Object(self.below(OBJECTS)),
+            5 => CaptureSet::Objects,
+            _ => {
+                let (slot, range) = part(self);
+                CaptureSet::Both(self.below(OBJECTS), slot, range)
+            }
+        }
+    }
+
+    fn when(&mut self) -> When {
+        self.one_of(&[
+            When::Later,
+            When::Now,
+            When::Later,
+            When::Never,
+            When::Later,
+            When::Awaited,
+            When::Later,
+            When::Polled,
+        ])
+    }
+
+    /// The steps of the record.
+    pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
+        match self.below(40) {
+            0..14 => vec![Step::Compute(self.compute(shapes))],
+            14..17 => vec![Step::Reduce(self.reduction(shapes))],
+            17..24 => vec![Step::Host(self.host(shapes))],
+            24 => self.overwrites(shapes),
+            kind => vec![self.other(kind, shapes)],
+        }
+    }
+
+    /// A step that is neither a kernel nor an ordinary host task.
+    fn other(&mut self, kind: usize, shapes: &mut [Shape]) -> Step {
+        match kind {
+            25 => Step::Nest { children: 1 + self.below(3), in_callback: self.flag() },
+            26 => self.inner_wait(),
+            27..30 => Step::Fence { set: self.capture_set(shapes), when: self.when() },
+            30 => Step::Barrier {
+                set: if self.flag() { CaptureSet::Nothing } else { self.capture_set(shapes) },
+                when: self.when(),
+            },
+            31 => Step::Wait(self.one_of(&[WaitFor::Wait, WaitFor::Idle, WaitFor::Awaited])),
+            32 => Step::WaitForTask { back: self.below(6) },
+            33 | 34 => Step::Group(self.one_of(&[Some(0), None, Some(1), Some(2), Some(3)])),
+            35 if self.flag() => Step::Cancel(self.below(GROUPS.len())),
+            35 | 36 => Step::CancelTask { back: self.below(6) },
+            37 => Step::GroupDone { group: self.below(GROUPS.len()), wait: self.flag() },
+            38 => {
+                let slot = self.below(shapes.len());
+                if self.rare(3) {
+                    return Step::Discard(slot);
+                }
+                shapes[slot] = self.shape(RANKS[slot]);
+                Step::Replace(slot, shapes[slot])
+            }
+            _ => Step::ReplaceObject(self.below(OBJECTS)),
+        }
+    }
+
+    fn compute(&mut self, shapes: &[Shape]) -> Compute {
+        let (to, from) = self.two_different(shapes.len());
+        let radius = self.below(3);
+        let read_pattern = self.one_of(&[
+            ReadPattern::Box(radius),
+            ReadPattern::Near(radius),
+            ReadPattern::All,
+            ReadPattern::Even,
+            ReadPattern::Corner,
+            ReadPattern::Cross(radius),
+            ReadPattern::Torus(3 * radius),
+            ReadPattern::Slice(radius),
+            ReadPattern::Same,
+            ReadPattern::Reversed,
+        ]);
+        let write_pattern = self.one_of(&[
+            WritePattern::Same,
+            WritePattern::Reversed,
+            WritePattern::Shifted(3),
+            WritePattern::Same,
+        ]);
+        let target = self.part(&shapes[to]);
+        let (update, split) = (self.flag(), self.split());
+        let fail = self.fail(16, &[Fail::Panic], !update);
+        Compute { from, read_pattern, to, target, write_pattern, update, split, fail }
+    }
+
+    fn reduction(&mut self, shapes: &[Shape]) -> Reduction {
+        let (to, from) = self.two_different(shapes.len());
+        let op = self.one_of(&[Op::Tree, Op::Sum, Op::FloatSum]);
+        let space = self.part(&shapes[from]);
+        Reduction { from, space, to, op, include: self.flag(), split: self.split(), fail: self.rare(16) }
+    }
+
+    fn host(&mut self, shapes: &[Shape]) -> Host {
+        let to = 1 + self.below(2);
+        let from = (to + 1 + self.below(shapes.len() - 1)) % shapes.len();
+        let part = self.part(&shapes[to]);
+        let update = self.flag();
+        Host {
+            from,
+            to,
+            part: [part.min()[0], part.max()[0]],
+            update,
+            effects: self.effects(),
+            fail: self.fail(8, &[Fail::Panic, Fail::Error], !update),
+            slow: self.rare(4),
+            blocking: self.rare(3),
+            priority: self.below(3) as i32 - 1,
+            callback_panics: self.rare(16),
+        }
+    }
+
+    /// A slow reader of a buffer, and tasks that overwrite the whole buffer meanwhile.
+    fn overwrites(&mut self, shapes: &[Shape]) -> Vec<Step> {
+        let (slot, other) = self.two_different(shapes.len());
+        let target = shapes[slot].whole();
+        let reader = match self.below(3) {
+            0 => {
+                let to = if slot == 1 { 2 } else { 1 };
+                let part = [0, shapes[to].extent[0]];
+                let (effects, fail, priority) = (Vec::new(), None, 0);
+                let (slow, blocking, callback_panics) = (true, self.flag(), false);
+                let from = slot;
+                Step::Host(Host {
+                    from,
+                    to,
+                    part,
+                    update: false,
+                    effects,
+                    fail,
+                    slow,
+                    blocking,
+                    priority,
+                    callback_panics,
+                })
+            }
+            _ => Step::Fence { set: CaptureSet::Both(self.below(OBJECTS), slot, target), when: When::Later },
+        };
+        let write = Compute {
+            from: other,
+            read_pattern: self.one_of(&[ReadPattern::Corner, ReadPattern::All]),
+            to: slot,
+            target,
+            write_pattern: WritePattern::Same,
+            update: false,
+            split: self.split(),
+            fail: None,
+        };
+        let times = 1 + self.below(3);
+        std::iter::once(reader).chain(std::iter::repeat_n(Step::Compute(write), times)).collect()
+    }
+
+    fn inner_wait(&mut self) -> Step {
+        Step::InnerWait {
+            construct: self.one_of(&[
+                Construct::Task,
+                Construct::Loop,
+                Construct::LoopInLoop,
+                Construct::Join,
+                Construct::Scope,
+                Construct::Job,
+                Construct::Callback,
+                Construct::Waker,
+            ]),
+            call: self.one_of(&[
+                Call::Wait,
+                Call::Idle,
+                Call::Fence,
+                Call::Barrier,
+                Call::GroupWait,
+                Call::GroupIdle,
+                Call::Handle,
+            ]),
+        }
+    }
+
+    fn two_different(&mut self, bound: usize) -> (usize, usize) {
+        let first = self.below(bound);
+        (first, (first + 1 + self.below(bound - 1)) % bound)
+    }
+
+    fn effects(&mut self) -> Vec<(usize, Order)> {
+        let order = |c: &mut Self| c.one_of(&[Order::Sequential, Order::Exclusive, Order::Relaxed]);
+        match self.below(4) {
+            0 => vec![],
+            1 => vec![(self.below(OBJECTS), order(self))],
+            _ => {
+                let first = self.below(OBJECTS);
+                vec![(first, order(self)), (1 - first, order(self))]
+            }
+        }
+    }
+}

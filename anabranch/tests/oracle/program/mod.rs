@@ -1,0 +1,357 @@
+//! Random programs. Any sequence of bytes is a program, so that random numbers and fuzzers make programs. Each record of
+//! [`RECORD`] bytes is one step, or a few that belong together; removing a record removes these steps.
+
+mod choices;
+mod patterns;
+mod values;
+
+pub use self::{
+    patterns::{ReadPattern, Split, WritePattern},
+    values::{Op, computed, initial, mix, padded, reduced_into},
+};
+
+use self::choices::Choices;
+use anabranch::{Builder, prelude::*};
+
+/// The number of bytes of a record. The first record describes the initial buffers.
+pub const RECORD: usize = 20;
+/// The rank of each buffer slot. Host tasks write buffers of one dimension.
+pub const RANKS: [usize; 6] = [0, 1, 1, 2, 2, 3];
+/// The number of host objects that programs use. One more, at index `NEST`, orders tasks that submit tasks.
+pub const OBJECTS: usize = 2;
+pub const NEST: usize = OBJECTS;
+/// For each slot of groups, the slot of the group that it is nested in.
+pub const GROUPS: [Option<usize>; 4] = [None, Some(0), Some(1), None];
+
+/// Whether the group in this slot is nested in the group in the other one, directly or not, or is that group.
+pub fn is_within(group: usize, other: usize) -> bool {
+    std::iter::successors(Some(group), |group| GROUPS[*group]).any(|group| group == other)
+}
+
+/// The runtime of a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setup {
+    /// Whether tasks are checked for elements that they declared to write and did not.
+    pub checked: bool,
+    /// Whether threads that wait run tasks.
+    pub helps: bool,
+    /// The order in which the threads of the program run the tasks. A runtime with a seed has no other program, and a drain
+    /// ends it.
+    pub seed: Option<u64>,
+}
+
+impl Setup {
+    /// The setup with this number, modulo four.
+    pub fn number(number: u64) -> Self {
+        Self { checked: number.is_multiple_of(2), helps: (number / 2).is_multiple_of(2), seed: None }
+    }
+
+    /// A setup with this seed, from which the other settings follow, too.
+    pub fn seeded(seed: u64) -> Self {
+        Self { seed: Some(seed), ..Self::number(seed) }
+    }
+
+    pub fn builder(&self, threads: usize) -> Builder {
+        let Self { checked, helps, seed } = *self;
+        let builder =
+            Runtime::builder().threads(threads).max_in_flight(20).checked(checked).help_while_waiting(helps);
+        match seed {
+            Some(seed) => builder.seeded(seed),
+            None => builder,
+        }
+    }
+}
+
+/// The arguments with which a buffer is created.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    pub rank: usize,
+    pub extent: [usize; 3],
+    pub versions: usize,
+    pub initialised: bool,
+}
+
+impl Shape {
+    pub fn whole(&self) -> GridBox<3> {
+        GridBox::full(self.extent)
+    }
+}
+
+/// How a task fails on purpose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fail {
+    Panic,
+    Error,
+    /// It leaves an element unwritten that it declared to write. Only a checked runtime notices.
+    Unwritten,
+    /// It computes an element that it declared to write from what was there before. Only a checked runtime notices.
+    ReadFirst,
+}
+
+impl Fail {
+    /// Whether the task is wrong about what it writes.
+    pub fn is_wrong_write(self) -> bool {
+        matches!(self, Self::Unwritten | Self::ReadFirst)
+    }
+}
+
+/// The element about which a task is wrong, of those that it declared to write, if there are any.
+pub fn wrong_element(target: &GridBox<3>) -> Option<[usize; 3]> {
+    let (min, max) = (target.min(), target.max());
+    (!target.is_empty()).then(|| std::array::from_fn(|d| min[d] + (max[d] - min[d]) / 2))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    Sequential,
+    Exclusive,
+    Relaxed,
+}
+
+/// The captures of a fence, a barrier or a drain: boxes of buffers, and objects.
+#[derive(Clone, Debug)]
+pub enum CaptureSet {
+    Nothing,
+    Part(usize, GridBox<3>),
+    Parts([(usize, GridBox<3>); 2]),
+    Object(usize),
+    Objects,
+    /// An object, whose `Clone` may be slow, and then a part of a buffer.
+    Both(usize, usize, GridBox<3>),
+}
+
+impl CaptureSet {
+    pub fn parts(&self) -> Vec<(usize, GridBox<3>)> {
+        match self {
+            Self::Part(slot, part) | Self::Both(_, slot, part) => vec![(*slot, *part)],
+            Self::Parts(parts) => parts.to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn objects(&self) -> Vec<usize> {
+        match self {
+            Self::Object(object) | Self::Both(object, ..) => vec![*object],
+            Self::Objects => vec![0, 1],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A kernel from one buffer to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Compute {
+    pub from: usize,
+    pub read_pattern: ReadPattern,
+    pub to: usize,
+    pub target: GridBox<3>,
+    pub write_pattern: WritePattern,
+    pub update: bool,
+    pub split: Split,
+    pub fail: Option<Fail>,
+}
+
+/// A reduction of one buffer into another.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduction {
+    pub from: usize,
+    pub space: GridBox<3>,
+    pub to: usize,
+    pub op: Op,
+    pub include: bool,
+    pub split: Split,
+    pub fail: bool,
+}
+
+/// A host task that reads a buffer, writes a part of a one-dimensional one and touches objects.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub from: usize,
+    pub to: usize,
+    pub part: [usize; 2],
+    pub update: bool,
+    pub effects: Vec<(usize, Order)>,
+    pub fail: Option<Fail>,
+    pub slow: bool,
+    pub blocking: bool,
+    pub priority: i32,
+    /// Whether it has one more callback, which panics.
+    pub callback_panics: bool,
+}
+
+impl Host {
+    pub fn target(&self) -> GridBox<3> {
+        let [min, max] = self.part;
+        GridBox::new([min, 0, 0], [max, 1, 1])
+    }
+}
+
+/// Where a task calls something that waits: on its own thread, on the threads that a construct of `par` uses, in a callback at
+/// its end, or in the waker of a future that waits for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Construct {
+    Task,
+    Loop,
+    LoopInLoop,
+    Join,
+    Scope,
+    Job,
+    Callback,
+    Waker,
+}
+
+/// A call that waits.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    Wait,
+    Idle,
+    Fence,
+    Barrier,
+    GroupWait,
+    GroupIdle,
+    Handle,
+}
+
+/// When a fence or a barrier is waited for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum When {
+    /// By the thread that has submitted it, at once.
+    Now,
+    /// As a future, at once.
+    Awaited,
+    /// At the end of the program.
+    Later,
+    /// Never: it is dropped.
+    Never,
+    /// Never: it is polled once as a future and then dropped. A barrier is not polled.
+    Polled,
+}
+
+/// How a thread waits for all tasks of a group or runtime.
+#[derive(Clone, Copy, Debug)]
+pub enum WaitFor {
+    Wait,
+    Idle,
+    /// As a future.
+    Awaited,
+}
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Compute(Compute),
+    Reduce(Reduction),
+    Host(Host),
+    /// A host task that submits tasks, itself or in a callback at its end.
+    Nest {
+        children: usize,
+        in_callback: bool,
+    },
+    /// A host task that calls something that waits. The answer must be an error.
+    InnerWait {
+        construct: Construct,
+        call: Call,
+    },
+    Fence {
+        set: CaptureSet,
+        when: When,
+    },
+    Barrier {
+        set: CaptureSet,
+        when: When,
+    },
+    /// Waits for all tasks of the current group.
+    Wait(WaitFor),
+    /// Waits for one of the last tasks. Its callback must have been called then.
+    WaitForTask {
+        back: usize,
+    },
+    /// Submits later steps to the group in this slot, or to none.
+    Group(Option<usize>),
+    /// Cancels a group and those in it, and makes new ones in their place. Later steps still go to the cancelled one until there
+    /// is another `Group`.
+    Cancel(usize),
+    /// Cancels one of the last tasks.
+    CancelTask {
+        back: usize,
+    },
+    /// Adds a callback to a group. With `wait`, waits for all tasks until it has been called.
+    GroupDone {
+        group: usize,
+        wait: bool,
+    },
+    /// Drops a buffer and makes another one in its place.
+    Replace(usize, Shape),
+    ReplaceObject(usize),
+    /// Discards the contents of a buffer.
+    Discard(usize),
+    /// Reads the results of tasks that were submitted by tasks.
+    NestResult,
+    /// The failures that are left in all groups.
+    GroupReports,
+    /// Ends the runtime.
+    Drain {
+        set: CaptureSet,
+        awaited: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub setup: Setup,
+    pub buffers: [Shape; RANKS.len()],
+    pub steps: Vec<Step>,
+}
+
+impl Program {
+    /// Decodes a program.
+    pub fn from_bytes(bytes: &[u8], setup: Setup) -> Self {
+        let mut records = bytes.chunks(RECORD);
+        let first = records.next().unwrap_or_default();
+        let mut choices = Choices(first);
+        let buffers = RANKS.map(|rank| choices.shape(rank));
+        let mut shapes = buffers;
+        let mut steps = Vec::new();
+        for record in records {
+            for step in Choices(record).steps(&mut shapes) {
+                let again = if setup.checked { None } else { corrected(&step) };
+                steps.push(step);
+                steps.extend(again);
+            }
+        }
+        // The last byte of the first record is not used for the buffers.
+        let bits = first.get(RECORD - 1).copied().unwrap_or_default();
+        let at_once = setup.seed.is_some() && bits & 1 == 1;
+        steps.push(Step::Group(None));
+        if !at_once {
+            steps.extend(ending(&shapes));
+        }
+        if setup.seed.is_some() {
+            let set = Choices(&[bits >> 4, bits >> 3, bits]).capture_set(&shapes);
+            steps.extend([Step::Drain { set, awaited: bits & 2 == 2 }, Step::GroupReports]);
+        }
+        Self { setup, buffers, steps }
+    }
+}
+
+/// The same task without its mistake. A runtime that does not check tasks does not say what a task leaves that is wrong about what
+/// it writes, so there such a task is followed by the right one.
+fn corrected(step: &Step) -> Option<Step> {
+    let mut step = step.clone();
+    let fail = match &mut step {
+        Step::Compute(compute) => &mut compute.fail,
+        Step::Host(host) => &mut host.fail,
+        _ => return None,
+    };
+    fail.take_if(|fail| fail.is_wrong_write()).map(|_| step)
+}
+
+/// At the end, a program reads all buffers and objects.
+fn ending(shapes: &[Shape]) -> Vec<Step> {
+    // The second wait is for tasks that were submitted by tasks.
+    let mut steps = vec![Step::Wait(WaitFor::Wait), Step::Wait(WaitFor::Wait), Step::GroupReports];
+    let part = |slot: usize| CaptureSet::Part(slot, shapes[slot].whole());
+    let sets = (0..shapes.len()).map(part).chain((0..OBJECTS).map(CaptureSet::Object));
+    steps.extend(sets.map(|set| Step::Fence { set, when: When::Now }));
+    steps.extend([Step::NestResult, Step::Wait(WaitFor::Wait)]);
+    steps
+}

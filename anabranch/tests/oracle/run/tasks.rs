@@ -1,0 +1,216 @@
+//! Submits the tasks of a program.
+
+use super::{
+    scope::Scope,
+    state::{ObjectRef, State},
+    witness::Witness,
+};
+use crate::{
+    model::name,
+    program::{
+        Compute, Fail, Host, Order, Reduction, Split, computed, mix, padded, reduced_into, wrong_element,
+    },
+};
+use anabranch::{
+    Error,
+    grid::{Chunk, RangeMapper},
+    interface::{Once, Over, TaskBuilder},
+    prelude::*,
+};
+use std::sync::Arc;
+
+/// Kernels of each rank, with tiles if the rank allows them.
+pub trait Tiled: Sized {
+    fn tiled(self, rows: usize, cols: usize) -> Self;
+}
+
+macro_rules! impl_tiled {
+    ($rank:literal, $self:ident $rows:ident $cols:ident => $tiled:expr) => {
+        impl Tiled for TaskBuilder<'_, $rank, Over, ()> {
+            fn tiled($self, $rows: usize, $cols: usize) -> Self {
+                $tiled
+            }
+        }
+    };
+}
+
+impl_tiled!(0, self _rows _cols => self);
+impl_tiled!(1, self _rows _cols => self);
+impl_tiled!(2, self rows cols => self.tiles(rows, cols));
+impl_tiled!(3, self rows cols => self.tiles(rows, cols));
+
+fn kernel<const K: usize>(
+    scope: Scope<'_>,
+    i: usize,
+    space: GridBox<3>,
+    split: Split,
+) -> TaskBuilder<'_, K, Over, ()>
+where
+    for<'a> TaskBuilder<'a, K, Over, ()>: Tiled,
+{
+    let task = scope.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
+    let task = split.chunks.into_iter().fold(task, TaskBuilder::chunks);
+    split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols))
+}
+
+/// Panics without printing a message.
+pub fn panic() -> ! {
+    std::panic::resume_unwind(Box::new("as the program says"))
+}
+
+pub fn compute<const A: usize, const B: usize>(
+    scope: Scope<'_>,
+    i: usize,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, B>,
+    step: Compute,
+    witness: &Arc<Witness>,
+) -> Result<TaskHandle, Error>
+where
+    for<'a> TaskBuilder<'a, B, Over, ()>: Tiled,
+{
+    let Compute { read_pattern, target, write_pattern, update, split, fail, .. } = step;
+    let task = kernel::<B>(scope, i, write_pattern.index_space(B, &target), split).read(from, read_pattern);
+    // The new value at a point of the index space, whose element is `before`.
+    let value = move |tile: &Tile<B>, from: &ReadView<u64, A>, p: [usize; B], before: u64| {
+        let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
+        let region = RangeMapper::<B, A>::map(&read_pattern, &chunk, from.extent());
+        computed(i, padded(write_pattern.point(p)), before, &region, |q| from[q])
+    };
+    let end = move |tile: &Tile<B>, witness: &Witness| {
+        witness.check_thread("a kernel", false);
+        if fail == Some(Fail::Panic) && tile.range().contains_point(tile.global().min()) {
+            panic();
+        }
+    };
+    let witness = Arc::clone(witness);
+    if update {
+        task.update(to, write_pattern).kernel(move |tile, (from, to)| {
+            for p in tile.points() {
+                let target = write_pattern.point(p);
+                to[target] = value(tile, from, p, to[target]);
+            }
+            end(tile, &witness);
+        })
+    } else {
+        let wrong = wrong_element(&target);
+        task.write(to, write_pattern).kernel(move |tile, (from, to)| {
+            for p in tile.points() {
+                let target = write_pattern.point(p);
+                let value = value(tile, from, p, 0);
+                write(to, target, value, fail.filter(|_| Some(padded(target)) == wrong));
+            }
+            end(tile, &witness);
+        })
+    }
+}
+
+/// Writes an element, unless the task is wrong about it.
+fn write<const D: usize>(to: &mut WriteView<'_, u64, D>, point: [usize; D], value: u64, fail: Option<Fail>) {
+    match fail {
+        Some(Fail::Unwritten) => {}
+        Some(Fail::ReadFirst) => {
+            let element = &mut to.run_mut(point)[0];
+            *element = element.wrapping_add(3);
+        }
+        _ => to.set(point, value),
+    }
+}
+
+pub fn reduce<const A: usize, const B: usize>(
+    scope: Scope<'_>,
+    i: usize,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, B>,
+    step: Reduction,
+) -> Result<TaskHandle, Error>
+where
+    for<'a> TaskBuilder<'a, A, Over, ()>: Tiled,
+{
+    let Reduction { space, op, include, split, fail, .. } = step;
+    let targets: Vec<[usize; B]> = GridBox::full(to.extent()).points().map(|p| p.0).collect();
+    let task = kernel::<A>(scope, i, space, split).read(from, one_to_one());
+    let task = if include { task.reduce_into(to, op) } else { task.reduce(to, op) };
+    task.kernel(move |tile, (from, to)| {
+        for p in tile.points().filter(|_| !targets.is_empty()) {
+            to.combine(targets[reduced_into(padded(p), targets.len())], op.value(i, from[p]));
+        }
+        if fail && tile.range().contains_point(tile.global().min()) {
+            panic();
+        }
+    })
+}
+
+pub fn host<const A: usize>(
+    scope: Scope<'_>,
+    i: usize,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, 1>,
+    objects: &[HostObject<State>],
+    step: &Host,
+    witness: &Arc<Witness>,
+) -> Result<TaskHandle, Error> {
+    let Host { part: [min, max], update, ref effects, fail, slow, blocking, priority, .. } = *step;
+    let part = fixed(GridBox::new(min, max));
+    let task: TaskBuilder<'_, 0, Once, ()> = scope.task(name(i)).once().priority(priority);
+    let task = if blocking { task.blocking() } else { task };
+    let task = task.read(from, all());
+    let witness = Arc::clone(witness);
+    let hash = move |from: &ReadView<u64, A>, object_refs: &mut [ObjectRef<'_>]| {
+        witness.check_thread("a host task", blocking);
+        let (first, second) = from.as_slice().expect("all of it").split_at(from.extent().len() / 2);
+        let hash = first.iter().fold(i as u64, |hash, x| mix(hash, *x));
+        witness.pause(slow);
+        let mut hash = second.iter().fold(hash, |hash, x| mix(hash, *x));
+        for object_ref in object_refs {
+            object_ref.touch(&mut hash, slow);
+        }
+        hash
+    };
+    let end = move || match fail {
+        Some(Fail::Error) => Err("as the program says"),
+        Some(Fail::Panic) => panic(),
+        _ => Ok(()),
+    };
+    let wrong = wrong_element(&step.target()).map(|[at, ..]| at);
+    let mut objects = effects.iter().map(|(object, _)| &objects[*object]);
+    macro_rules! touching {
+        ($($object:ident $order:ident $variant:ident),*) => {
+            if update {
+                task.update(to, part)$(.effect(objects.next().expect("one for each effect"), $order()))*
+                    .host(move |(from, to $(, $object)*)| {
+                        let hash = hash(from, &mut [$(ObjectRef::$variant($object)),*]);
+                        (min..max).for_each(|at| to[[at]] = mix(hash, to[[at]]));
+                        end()
+                    })
+            } else {
+                task.write(to, part)$(.effect(objects.next().expect("one for each effect"), $order()))*
+                    .host(move |(from, to $(, $object)*)| {
+                        let hash = hash(from, &mut [$(ObjectRef::$variant($object)),*]);
+                        for at in min..max {
+                            write(to, [at], mix(hash, at as u64), fail.filter(|_| Some(at) == wrong));
+                        }
+                        end()
+                    })
+            }
+        };
+    }
+    use Order::*;
+    let orders: Vec<Order> = effects.iter().map(|(_, order)| *order).collect();
+    match orders[..] {
+        [] => touching!(),
+        [Sequential] => touching!(a sequential Sequential),
+        [Exclusive] => touching!(a exclusive Exclusive),
+        [Relaxed] => touching!(a relaxed Relaxed),
+        [Sequential, Sequential] => touching!(a sequential Sequential, b sequential Sequential),
+        [Sequential, Exclusive] => touching!(a sequential Sequential, b exclusive Exclusive),
+        [Sequential, Relaxed] => touching!(a sequential Sequential, b relaxed Relaxed),
+        [Exclusive, Sequential] => touching!(a exclusive Exclusive, b sequential Sequential),
+        [Exclusive, Exclusive] => touching!(a exclusive Exclusive, b exclusive Exclusive),
+        [Exclusive, Relaxed] => touching!(a exclusive Exclusive, b relaxed Relaxed),
+        [Relaxed, Sequential] => touching!(a relaxed Relaxed, b sequential Sequential),
+        [Relaxed, Exclusive] => touching!(a relaxed Relaxed, b exclusive Exclusive),
+        [Relaxed, Relaxed] => touching!(a relaxed Relaxed, b relaxed Relaxed),
+        _ => unreachable!("two effects at most"),
+    }
+}
