@@ -195,13 +195,13 @@ fn stencil_work(nodes: u16) -> (usize, usize) {
 
 #[test]
 fn the_work_of_a_stencil_grows_with_the_logarithm_of_the_nodes() {
-    let (few, commands) = stencil_work(4);
+    let (few, commands) = stencil_work(8);
     assert_eq!(commands, 3);
-    for levels in 3..=12 {
+    for levels in 4..=12 {
         let (calls, commands) = stencil_work(1 << levels);
         assert_eq!(commands, 3);
         // Two neighbours to find, with two calls for each level of the tree.
-        assert!(calls <= few + 4 * (levels - 2), "{calls} calls with {} nodes, {few} with 4", 1 << levels);
+        assert!(calls <= few + 4 * (levels - 3), "{calls} calls with {} nodes, {few} with 8", 1 << levels);
     }
 }
 

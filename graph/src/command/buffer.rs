@@ -85,6 +85,34 @@ impl BufferState {
         GridBox::full(self.cells.extent())
     }
 
+    /// Forgets the contents everywhere.
+    pub(super) fn discard(&mut self) {
+        let whole = self.whole();
+        self.note_overwrite(&whole.into());
+        self.cells.modify(&whole, |cell| cell.location = Location::Nowhere);
+        self.complete = false;
+    }
+
+    /// The commands that still use this node's memory, and where: readers, and writers of what was not read since.
+    pub(super) fn users(&self) -> Vec<Reader> {
+        let unread = |(part, cell): &(GridBox<3>, &Cell)| {
+            cell.writer > CommandId::EPOCH && !self.is_read_since(part, cell.writer)
+        };
+        let writers = self.cells.entries().filter(unread).map(|(part, cell)| (part, cell.writer));
+        self.readers.iter().copied().chain(writers).collect()
+    }
+
+    /// Goes on with another memory, which these commands still use. The contents are discarded.
+    pub(super) fn change_memory(&mut self, users: Vec<Reader>) {
+        let new = Self::new(self.cells.extent(), false);
+        *self = Self { readers: users, ..new };
+    }
+
+    /// Whether some command that came after `writer` has read all of `part`.
+    fn is_read_since(&self, part: &GridBox<3>, writer: CommandId) -> bool {
+        self.readers.iter().any(|(read, reader)| *reader > writer && read.contains(part))
+    }
+
     fn select(&self, region: &Region<3>, keep: impl Fn(Location) -> bool) -> Region<3> {
         let mut found = Boxes::new();
         for range in region.boxes() {
@@ -148,8 +176,7 @@ impl BufferState {
             }
             self.cells.for_each(range, |part, cell| {
                 // A reader comes after the writer anyway.
-                let read = |(read, reader): &Reader| *reader > cell.writer && read.contains(&part);
-                if !self.readers.iter().any(read) {
+                if !self.is_read_since(&part, cell.writer) {
                     command.after(cell.writer, Kind::Output);
                 }
             });

@@ -12,6 +12,7 @@ use super::{
     shape::Shape,
     slots::BufferSlots,
     types::{Command, CommandId, Context, NodeId, Rank},
+    versions::Done,
 };
 use crate::task::{BufferId, Effect, ObjectId, Order, TaskId};
 use anabranch_grid::{Extent, Region};
@@ -89,6 +90,33 @@ impl CommandGraph {
         self.buffers.remove(buffer);
     }
 
+    /// Sets how many memories a buffer may have on this node at a time: at least 1, and 1 by default. See the
+    /// [module](crate::command#versions-and-discards) docs. This is no part of the program hash.
+    ///
+    /// # Panics
+    /// If the buffer is not (or no longer) part of the graph.
+    pub fn set_versions(&mut self, buffer: BufferId, versions: usize) {
+        self.buffers.set_versions(buffer, versions);
+    }
+
+    /// The number of the memory of this node that holds a buffer, from 0. All commands of the last launch that access the
+    /// buffer use this memory.
+    pub fn version(&self, buffer: BufferId) -> u32 {
+        self.buffers.version(buffer)
+    }
+
+    /// Discards the contents of a buffer on all nodes. A task that reads them before they are written again is an error.
+    ///
+    /// A discard turns several tasks that each write a part into one complete overwrite. If commands of this node still read
+    /// the contents and are not `done`, and the buffer has [versions](Self::set_versions), it goes on with another memory.
+    ///
+    /// # Panics
+    /// If the buffer is not (or no longer) part of the graph.
+    pub fn discard(&mut self, buffer: BufferId, done: &dyn Fn(CommandId) -> bool) {
+        self.buffers.discard(buffer, done);
+        [4, buffer.0].into_iter().for_each(|word| self.hash.add(word));
+    }
+
     /// Adds a host object of the task graph. Every node has an object of its own.
     pub fn create_object(&mut self, object: ObjectId) {
         self.effects.create(object);
@@ -133,45 +161,67 @@ impl CommandGraph {
     /// Submits the next task. Returns this node's commands for it, in an order that keeps their dependencies. There are
     /// none if this node has no part in the task.
     ///
+    /// This is [`launch_after`](Self::launch_after) without knowledge of what is done.
+    ///
     /// # Errors
     /// See [`CommandError`]; the graph is then as before.
     ///
     /// # Panics
     /// If a buffer, host object or node is not (or no longer) part of the graph, or a hint is 0.
     pub fn launch(&mut self, launch: &Launch) -> Result<&[Command], CommandError> {
+        self.launch_after(launch, &|_| false)
+    }
+
+    /// Like [`launch`](Self::launch), with the knowledge which commands of this node are `done`: they are no reason to go on
+    /// with another [version](Self::set_versions) of a buffer.
+    ///
+    /// # Errors
+    /// See [`launch`](Self::launch).
+    ///
+    /// # Panics
+    /// See [`launch`](Self::launch).
+    pub fn launch_after(
+        &mut self,
+        launch: &Launch,
+        done: &dyn Fn(CommandId) -> bool,
+    ) -> Result<&[Command], CommandError> {
         self.commands.clear();
         match launch.work.snapshot() {
             Some(kind) if launch.is_without_data() => {
                 self.hash.add(launch.work.code());
                 self.commands.push(Command::new(CommandId(self.front.next()), launch.task, kind));
             }
-            _ if !launch.is_without_data() && self.replay(launch)? => {}
-            _ => self.derive(launch)?,
+            _ if !launch.is_without_data() && self.replay(launch, done)? => {}
+            _ => self.derive(launch, done)?,
         }
         self.hash.add(launch.task.0);
         if !launch.effects.is_empty() {
             self.add_effects(launch.effects);
         }
         self.commands.iter_mut().for_each(|command| self.front.add(command));
+        self.buffers.note_pushes(&self.commands);
         Ok(&self.commands)
     }
 
     /// Replays a launch that repeats an earlier one. Returns whether it could be replayed.
-    fn replay(&mut self, launch: &Launch) -> Result<bool, CommandError> {
+    fn replay(&mut self, launch: &Launch, done: Done<'_>) -> Result<bool, CommandError> {
         let context = self.context(launch.task);
-        let digest = self.replay.launch(launch, &context, &mut self.buffers, &mut self.commands)?;
+        let digest = self.replay.launch(launch, &context, &mut self.buffers, &mut self.commands, done)?;
         digest.into_iter().for_each(|digest| self.hash.add(digest));
         Ok(digest.is_some())
     }
 
     /// Derives the commands of a launch.
-    fn derive(&mut self, launch: &Launch) -> Result<(), CommandError> {
+    fn derive(&mut self, launch: &Launch, done: Done<'_>) -> Result<(), CommandError> {
         let context = self.context(launch.task);
         let mut shape = self.scratch.take().unwrap_or_default();
         shape.evaluate(context.rank, launch, |buffer| self.buffers.extent(buffer))?;
         let slots = self.buffers.slots_of(&shape.buffers);
-        slots.iter().for_each(|&slot| self.buffers.make_live(slot));
         shape.check_written(launch.task, |operand| self.buffers.state_in(slots[operand]))?;
+        if self.buffers.have_versions() {
+            self.buffers.leave_overwritten(&shape, done);
+        }
+        slots.iter().for_each(|&slot| self.buffers.make_live(slot));
         self.hash.add(digest(launch, &shape));
         Derivation::new(context, &shape, self.buffers.operands(&slots), &mut self.commands).run(&launch.work);
         shape.clear();

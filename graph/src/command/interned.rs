@@ -83,7 +83,7 @@ impl Pattern {
 impl InternedState {
     /// The live state that this stands for.
     pub(super) fn to_live(&self) -> BufferState {
-        let mut state = self.pattern.state.renamed(|symbol| self.ids[symbol.0 as usize - 1]);
+        let mut state = self.pattern.state.renamed(|symbol| self.command(symbol));
         if let Some(pending) = &mut state.pending {
             pending.reduction = self.reduction;
         }
@@ -93,6 +93,17 @@ impl InternedState {
             state.readers.push((*range, command));
         }
         state
+    }
+
+    /// The commands that have read a part of the buffer since it was written.
+    pub(super) fn readers(&self) -> impl Iterator<Item = CommandId> {
+        let last = self.pattern.state.readers.iter().map(|(_, reader)| self.command(*reader));
+        last.chain(self.extra_readers.iter().map(|(_, reader)| *reader))
+    }
+
+    /// The command that a symbol of the pattern stands for.
+    pub(super) fn command(&self, symbol: CommandId) -> CommandId {
+        self.ids[symbol.0 as usize - 1]
     }
 
     /// Whether replacing the commands before the horizon by it would simplify a large pattern.

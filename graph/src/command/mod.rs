@@ -48,6 +48,13 @@
 //! every node that does so collect the partial results and [`combine`] them in a fixed tree. The first of these nodes becomes
 //! the owner. A result that is overwritten before it is read is never combined.
 //!
+//! # Versions and discards
+//! A node may have [several memories](CommandGraph::set_versions) of a buffer. A launch that overwrites all of the buffer goes to
+//! another memory if commands of this node still read the contents (a frame that is being stored, say), instead of waiting for
+//! them. Several launches that overwrite the buffer together announce this with a [discard](CommandGraph::discard). All
+//! commands of a launch use the memory that is the [current one](CommandGraph::version) after the launch. Each node decides for
+//! itself: the transfers do not depend on it.
+//!
 //! # Horizons and epochs
 //! A horizon depends on the whole execution front of its node. When the next one is submitted, the one before is *applied*:
 //! it stands for all commands that precede it, in dependencies and in conflicts, so that the state stays bounded. An epoch is
@@ -107,6 +114,7 @@ mod slots;
 mod split;
 mod tree;
 mod types;
+mod versions;
 
 pub use error::CommandError;
 pub use graph::CommandGraph;

@@ -3,16 +3,22 @@
 use super::{model::*, program::*};
 use anabranch_graph::{command::*, *};
 use anabranch_grid::{Point, Region};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{ops::Range, rc::Rc};
 
 /// Partial results of consecutive leaves, for each point.
 type Partials = BTreeMap<u32, (Range<u32>, BTreeMap<Point<3>, u64>)>;
 
+/// The memories of the buffers that the commands of a launch use.
+type Versions = BTreeMap<BufferId, u32>;
+
 #[derive(Default)]
 struct Node {
     commands: Vec<Command>,
-    memory: Memory,
+    /// For each command.
+    versions: Vec<Rc<Versions>>,
+    /// By buffer and version.
+    memory: BTreeMap<(BufferId, u32), Array>,
     /// The partial results that were computed here or have arrived, by task and buffer.
     partials: HashMap<(TaskId, BufferId), Partials>,
     /// The elements that have arrived and are still awaited.
@@ -33,6 +39,7 @@ pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) ->
     for (graph, node) in graphs.iter_mut().zip(&mut machine) {
         node.generate(graph, actions);
         node.check_edges(actions);
+        node.check_that_versions_change_no_message(graph, actions);
     }
     for action in actions {
         if let Action::Launch(task) = action {
@@ -101,12 +108,14 @@ fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<Ta
     let command = machine[number].commands[index].clone();
     let task = tasks[&command.task];
     let name = || command.transfer().expect("a transfer");
+    let used = machine[number].versions[index].clone();
+    let versions = |buffer: &BufferId| (*buffer, used[buffer]);
     match &command.kind {
         CommandKind::Push { buffer, targets } => {
             for Target { node, region } in targets.iter() {
                 assert_ne!(node.0 as usize, number, "a node sends nothing to itself");
                 for p in points(region) {
-                    let element = machine[number].memory[buffer].get(p);
+                    let element = machine[number].memory[&versions(buffer)].get(p);
                     assert_eq!(
                         element,
                         task.before[buffer].get(p),
@@ -134,7 +143,7 @@ fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<Ta
                 inbox.entry(name()).or_default().push(message.clone());
             }
         }
-        _ => machine[number].execute_alone(&command, task, tasks),
+        _ => machine[number].execute_alone(&command, &used, task, tasks),
     }
 }
 
@@ -144,22 +153,25 @@ fn task_leaves(tasks: &HashMap<TaskId, &Task>, reduction: TaskId) -> u32 {
 
 impl Node {
     fn generate(&mut self, graph: &mut CommandGraph, actions: &[Action]) {
+        let mut extents = BTreeMap::new();
         for action in actions {
+            let commands = submit(graph, action, true);
             match action {
-                Action::CreateBuffer { buffer, extent, initialised } => {
+                Action::CreateBuffer { buffer, extent, initialised, .. } => {
+                    extents.insert(*buffer, *extent);
                     let array = if *initialised { initial(*extent, *buffer) } else { Array::new(*extent) };
-                    self.memory.insert(*buffer, array);
-                    graph.create_buffer(*buffer, *extent, *initialised);
+                    self.memory.insert((*buffer, 0), array);
                 }
                 // The memory stays until the commands that use it are done.
-                Action::RemoveBuffer(buffer) => graph.remove_buffer(*buffer),
-                Action::CreateObject(object) => graph.create_object(*object),
-                Action::Launch(task) => {
-                    let commands = graph.launch(&task.launch());
-                    let commands = commands.unwrap_or_else(|error| panic!("{error}\nin{}", task.words));
-                    self.commands.extend(commands.iter().cloned());
-                }
+                Action::RemoveBuffer(buffer) => drop(extents.remove(buffer)),
+                _ => {}
             }
+            let versions: Versions = extents.keys().map(|&buffer| (buffer, graph.version(buffer))).collect();
+            for (buffer, version) in &versions {
+                self.memory.entry((*buffer, *version)).or_insert_with(|| Array::new(extents[buffer]));
+            }
+            self.versions.extend(vec![Rc::new(versions); commands.len()]);
+            self.commands.extend(commands);
         }
         // Commands count from 1; the root epoch is done.
         self.followers = vec![Vec::new(); self.commands.len()];
@@ -172,6 +184,14 @@ impl Node {
                 self.ready.push(index);
             }
         }
+    }
+
+    /// Checks that this node sends and awaits the same if no buffer has several versions.
+    fn check_that_versions_change_no_message(&self, graph: &CommandGraph, actions: &[Action]) {
+        let mut alone = CommandGraph::new(graph.node(), graph.nodes());
+        let expected: Vec<_> = actions.iter().flat_map(|action| submit(&mut alone, action, false)).collect();
+        assert_eq!(messages(&self.commands), messages(&expected));
+        assert_eq!(alone.program_hash(), graph.program_hash());
     }
 
     fn can_execute(&self, index: usize) -> bool {
@@ -202,17 +222,24 @@ impl Node {
     }
 
     /// Executes a command that sends no message.
-    fn execute_alone(&mut self, command: &Command, task: &Task, tasks: &HashMap<TaskId, &Task>) {
+    fn execute_alone(
+        &mut self,
+        command: &Command,
+        versions: &Versions,
+        task: &Task,
+        tasks: &HashMap<TaskId, &Task>,
+    ) {
+        let version = |buffer: &BufferId| (*buffer, versions[buffer]);
         match &command.kind {
-            CommandKind::Execute { chunk, leaves } => self.execute_chunk(task, chunk, leaves),
+            CommandKind::Execute { chunk, leaves } => self.execute_chunk(task, versions, chunk, leaves),
             CommandKind::Fence | CommandKind::Epoch | CommandKind::Horizon => {
                 let one = anabranch_grid::GridBox::full([1, 1, 1]);
-                self.check_reads(task, &anabranch_grid::Chunk::whole(one));
+                self.check_reads(task, versions, &anabranch_grid::Chunk::whole(one));
             }
             CommandKind::AwaitPush { buffer, region } => {
                 let name = command.transfer().expect("a transfer");
                 let arrived = self.inbox.get_mut(&name).expect("a message");
-                let memory = self.memory.get_mut(buffer).unwrap();
+                let memory = self.memory.get_mut(&version(buffer)).unwrap();
                 for p in points(region) {
                     let element = arrived.remove(&p).expect("what is awaited has arrived");
                     assert_ne!(memory.get(p), Some(element), "{p} of {buffer:?} is stale before it arrives");
@@ -234,7 +261,7 @@ impl Node {
             CommandKind::Reduce { buffer, region, reduction, leaves } => {
                 assert_eq!(*leaves, task_leaves(tasks, *reduction));
                 let partials = &self.partials[&(*reduction, *buffer)];
-                let memory = self.memory.get_mut(buffer).unwrap();
+                let memory = self.memory.get_mut(&version(buffer)).unwrap();
                 for p in points(region) {
                     let parts = partials.values().map(|(part, values)| (part.clone(), values[&p]));
                     memory.set(p, Element { value: combine(0..*leaves, parts, join), stamp: *reduction });
@@ -244,22 +271,29 @@ impl Node {
         }
     }
 
-    fn check_reads(&self, task: &Task, chunk: &anabranch_grid::Chunk<3>) {
+    fn check_reads(&self, task: &Task, versions: &Versions, chunk: &anabranch_grid::Chunk<3>) {
         for (buffer, region) in task.reads(chunk) {
             for p in points(&region) {
-                let (here, expected) = (self.memory[&buffer].get(p), task.before[&buffer].get(p));
+                let here = self.memory[&(buffer, versions[&buffer])].get(p);
+                let expected = task.before[&buffer].get(p);
                 assert_eq!(here, expected, "{} reads {p} of {buffer:?} current;{}", task.id, task.words);
             }
         }
     }
 
-    fn execute_chunk(&mut self, task: &Task, chunk: &anabranch_grid::Chunk<3>, leaves: &Range<u32>) {
-        self.check_reads(task, chunk);
+    fn execute_chunk(
+        &mut self,
+        task: &Task,
+        versions: &Versions,
+        chunk: &anabranch_grid::Chunk<3>,
+        leaves: &Range<u32>,
+    ) {
+        self.check_reads(task, versions, chunk);
         for reduction in &task.reductions {
             let parts = &task.leaves[leaves.start as usize..leaves.end as usize];
             let union: Region<3> = parts.iter().copied().collect();
             assert_eq!(union, chunk.range.into(), "a chunk is made of leaves");
-            let array = &self.memory[&reduction.buffer];
+            let array = &self.memory[&(reduction.buffer, versions[&reduction.buffer])];
             let partials = self.partials.entry((task.id, reduction.buffer)).or_default();
             for leaf in leaves.clone() {
                 let value = |p| {
@@ -271,7 +305,8 @@ impl Node {
             }
         }
         for access in task.accesses.iter().filter(|a| a.mode.writes()) {
-            let array = self.memory.get_mut(&access.buffer).unwrap();
+            let version = versions[&access.buffer];
+            let array = self.memory.get_mut(&(access.buffer, version)).unwrap();
             for p in points(&access.mapper.map(chunk)) {
                 let old = array.get(p).filter(|_| access.mode.reads());
                 array.set(p, result(task.id, access.buffer, p, old));
@@ -347,6 +382,41 @@ impl Node {
     }
 }
 
+/// Applies an action to a graph. Returns the commands.
+fn submit(graph: &mut CommandGraph, action: &Action, with_versions: bool) -> Vec<Command> {
+    match action {
+        Action::CreateBuffer { buffer, extent, initialised, versions } => {
+            graph.create_buffer(*buffer, *extent, *initialised);
+            if with_versions {
+                graph.set_versions(*buffer, *versions);
+            }
+        }
+        Action::Discard(buffer) => graph.discard(*buffer, &|_| false),
+        Action::RemoveBuffer(buffer) => graph.remove_buffer(*buffer),
+        Action::CreateObject(object) => graph.create_object(*object),
+        Action::Launch(task) => {
+            let commands = graph.launch(&task.launch());
+            return commands.unwrap_or_else(|error| panic!("{error}\nin{}", task.words)).to_vec();
+        }
+    }
+    Vec::new()
+}
+
+/// What commands send to whom, and what they await.
+fn messages(commands: &[Command]) -> BTreeSet<(TransferName, Option<NodeId>, String)> {
+    let mut found = BTreeSet::new();
+    for command in commands {
+        let Some(name) = command.transfer() else { continue };
+        match &command.kind {
+            CommandKind::Push { targets, .. } => {
+                found.extend(targets.iter().map(|to| (name, Some(to.node), to.region.to_string())));
+            }
+            kind => drop(found.insert((name, None, format!("{kind:?}")))),
+        }
+    }
+    found
+}
+
 /// The orders of effects on common objects.
 fn pairs(a: &[Effect], b: &[Effect]) -> Vec<(Order, Order)> {
     let common = |a: &Effect| b.iter().find(|b| b.object == a.object).map(|b| (a.order, b.order));
@@ -357,7 +427,8 @@ fn pairs(a: &[Effect], b: &[Effect]) -> Vec<(Order, Order)> {
 fn check_memory(graph: &CommandGraph, node: &Node, last: &Memory) {
     for (&buffer, array) in last {
         for p in points(&graph.current(buffer)) {
-            assert_eq!(node.memory[&buffer].get(p), array.get(p), "{} has {p} of {buffer:?}", graph.node());
+            let here = node.memory[&(buffer, graph.version(buffer))].get(p);
+            assert_eq!(here, array.get(p), "{} has {p} of {buffer:?}", graph.node());
         }
         assert!(graph.current(buffer).contains(&graph.owned(buffer)));
     }

@@ -33,6 +33,15 @@ impl Task {
         }
     }
 
+    /// The index space.
+    fn space(&self, nodes: u16) -> GridBox<3> {
+        match self.work {
+            Work::Kernel { space } | Work::HostChunks { space } => space,
+            Work::Collective => GridBox::full([nodes as usize, 1, 1]),
+            _ => GridBox::full([1, 1, 1]),
+        }
+    }
+
     fn again(&self) -> Self {
         Self {
             accesses: self.accesses.clone(),
@@ -58,7 +67,8 @@ impl Task {
 }
 
 pub enum Action {
-    CreateBuffer { buffer: BufferId, extent: Extent<3>, initialised: bool },
+    CreateBuffer { buffer: BufferId, extent: Extent<3>, initialised: bool, versions: usize },
+    Discard(BufferId),
     RemoveBuffer(BufferId),
     CreateObject(ObjectId),
     Launch(Box<Task>),
@@ -99,7 +109,7 @@ impl Builder {
         if self.memory.len() < 2 {
             self.create_buffer(picks);
         }
-        match picks.below(21) {
+        match picks.below(22) {
             0..11 => self.kernel(picks),
             11 | 12 => self.host_once(picks),
             13 => self.collective(picks),
@@ -113,6 +123,7 @@ impl Builder {
             16 => self.snapshot(Work::Fence, picks, false),
             17 => self.repeat(picks),
             18 => self.snapshot(Work::Epoch, picks, false),
+            19 => self.discard(picks),
             _ => self.snapshot(Work::Horizon, &mut Picks(&[0]), false),
         }
     }
@@ -129,12 +140,22 @@ impl Builder {
             for task in body.iter().rev() {
                 let accessed = task.accesses.iter().map(|a| a.buffer);
                 let mut buffers = accessed.chain(task.reductions.iter().map(|r| r.buffer));
-                if buffers.all(|buffer| self.memory.contains_key(&buffer)) {
+                if buffers.all(|buffer| self.memory.contains_key(&buffer)) && self.can_read(task) {
                     self.tasks += 1;
                     self.submit(Task { id: TaskId(self.tasks), ..task.again() });
                 }
             }
         }
+    }
+
+    /// Whether what a task reads was written, and not discarded since.
+    fn can_read(&self, task: &Task) -> bool {
+        let whole = Chunk::whole(task.space(self.nodes));
+        let mut reads = task.accesses.iter().filter(|access| access.mode.reads());
+        let written = |buffer| self.memory[buffer].written();
+        let mut current = task.reductions.iter().filter(|reduction| reduction.include_current);
+        reads.all(|access| written(&access.buffer).contains(&access.mapper.map(&whole)))
+            && current.all(|reduction| self.memory[&reduction.buffer].elements.iter().all(Option::is_some))
     }
 
     fn create_object(&mut self) {
@@ -158,7 +179,15 @@ impl Builder {
         let initialised = picks.chance(40);
         let array = if initialised { initial(extent, buffer) } else { Array::new(extent) };
         self.memory.insert(buffer, array);
-        self.actions.push(Action::CreateBuffer { buffer, extent, initialised });
+        let versions = 1 + picks.below(3);
+        self.actions.push(Action::CreateBuffer { buffer, extent, initialised, versions });
+    }
+
+    fn discard(&mut self, picks: &mut Picks) {
+        let Some(buffer) = self.pick_buffer(picks) else { return };
+        let array = &self.memory[&buffer];
+        self.memory.insert(buffer, Array::new(array.extent));
+        self.actions.push(Action::Discard(buffer));
     }
 
     fn pick_buffer(&self, picks: &mut Picks) -> Option<BufferId> {
@@ -303,11 +332,7 @@ impl Builder {
     /// Runs the task in the model.
     fn submit(&mut self, mut task: Task) {
         task.before = self.memory.clone();
-        let space = match task.work {
-            Work::Kernel { space } | Work::HostChunks { space } => space,
-            Work::Collective => GridBox::full([self.nodes as usize, 1, 1]),
-            _ => GridBox::full([1, 1, 1]),
-        };
+        let space = task.space(self.nodes);
         for access in task.accesses.iter().filter(|a| a.mode.writes()) {
             let array = self.memory.get_mut(&access.buffer).unwrap();
             for p in access.mapper.map(&Chunk::whole(space)).boxes().iter().flat_map(|b| b.points()) {

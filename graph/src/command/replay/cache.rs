@@ -9,6 +9,7 @@ use crate::command::{
     shape::Shape,
     slots::BufferSlots,
     types::{Command, Context},
+    versions::Done,
 };
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -89,6 +90,7 @@ impl Replay {
         context: &Context,
         buffers: &mut BufferSlots,
         out: &mut Vec<Command>,
+        done: Done<'_>,
     ) -> Result<Option<u64>, CommandError> {
         let Some(key) = self.recognise(launch) else { return Ok(None) };
         if self.recorded > RECORDED {
@@ -107,6 +109,10 @@ impl Replay {
             return Ok(None);
         }
         let slots = buffers.slots_of(&repeated.shape.buffers);
+        if buffers.have_versions() {
+            repeated.shape.check_written(context.task, |operand| buffers.state_in(slots[operand]))?;
+            buffers.leave_overwritten(&repeated.shape, done);
+        }
         for &slot in &slots {
             buffers.make_interned(slot, context.applied, &mut self.patterns);
         }

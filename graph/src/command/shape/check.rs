@@ -56,7 +56,7 @@ impl Shape {
             points += count(&region);
             order.add(&region);
         }
-        if order.is_kept() && points == count(&access.whole) {
+        if !order.is_broken && points == count(&access.whole) {
             return Ok(());
         }
         self.check_union(task, number)
@@ -129,37 +129,36 @@ fn count(region: &Region<3>) -> u128 {
         .sum()
 }
 
-/// Finds out whether regions are single boxes that follow each other along some axis, in one direction. Then they are
+/// Finds out whether regions are single boxes that follow each other along one axis, in one direction. Then they are
 /// disjoint. The usual splits and mappers give such regions.
+#[derive(Default)]
 struct Ascent {
     last: Option<GridBox<3>>,
-    /// For each axis, upwards and downwards: whether all boxes follow each other in this direction.
-    kept: [[bool; 2]; 3],
-}
-
-impl Default for Ascent {
-    fn default() -> Self {
-        Self { last: None, kept: [[true; 2]; 3] }
-    }
+    /// The axis along which the first two boxes follow each other, and whether they do so upwards.
+    direction: Option<(usize, bool)>,
+    is_broken: bool,
 }
 
 impl Ascent {
+    #[inline]
     fn add(&mut self, region: &Region<3>) {
-        match (region.boxes(), &self.last) {
-            ([], _) => {}
-            ([only], None) => self.last = Some(*only),
-            ([only], Some(last)) => {
-                for (axis, [up, down]) in self.kept.iter_mut().enumerate() {
-                    *up &= last.max()[axis] <= only.min()[axis];
-                    *down &= only.max()[axis] <= last.min()[axis];
+        let [only] = region.boxes() else {
+            self.is_broken |= !region.is_empty();
+            return;
+        };
+        if let Some(last) = self.last.replace(*only) {
+            let follows = |axis: usize, up: bool| {
+                let (first, second) = if up { (&last, only) } else { (only, &last) };
+                first.max()[axis] <= second.min()[axis]
+            };
+            match self.direction {
+                Some((axis, up)) => self.is_broken |= !follows(axis, up),
+                None => {
+                    let mut all = (0..3).flat_map(|axis| [(axis, true), (axis, false)]);
+                    self.direction = all.find(|&(axis, up)| follows(axis, up));
+                    self.is_broken |= self.direction.is_none();
                 }
-                self.last = Some(*only);
             }
-            _ => self.kept = [[false; 2]; 3],
         }
-    }
-
-    fn is_kept(&self) -> bool {
-        self.kept.as_flattened().contains(&true)
     }
 }

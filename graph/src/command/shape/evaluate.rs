@@ -98,6 +98,23 @@ impl Shape {
         self.accesses.iter().filter(move |access| access.operand == operand && access.mode.reads())
     }
 
+    /// Whether the launch writes an operand or reduces to it.
+    pub(in crate::command) fn writes(&self, operand: usize) -> bool {
+        let writes = |access: &AccessShape| access.operand == operand && access.mode.writes();
+        self.reductions.contains(&operand) || self.accesses.iter().any(writes)
+    }
+
+    /// Whether the launch overwrites all of an operand, which is `whole`, without reading it.
+    pub(in crate::command) fn overwrites(&self, operand: usize, whole: &GridBox<3>) -> bool {
+        let mut accesses = self.accesses.iter().filter(|access| access.operand == operand);
+        match accesses.next() {
+            None => self.reductions.contains(&operand),
+            Some(only) => {
+                only.mode == Mode::Write && only.whole.contains_box(whole) && accesses.next().is_none()
+            }
+        }
+    }
+
     /// The region of an operand that this node reads.
     pub(in crate::command) fn read_by_me(&self, operand: usize) -> Region<3> {
         let mut reads = self.reads(operand).map(|access| access.mine());

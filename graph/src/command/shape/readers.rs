@@ -2,7 +2,7 @@
 //!
 //! No node evaluates the mappers of all chunks. The box of a run of consecutive chunks is mapped as if it were one chunk.
 //! Mappers are monotonic, so if the run's region does not meet the wanted one, no chunk of the run does. Otherwise both
-//! halves of the run are visited. Finding a node takes a number of mapper calls that grows with the logarithm of the number
+//! halves of the run are visited, and of a short run each chunk. Finding a node takes a number of mapper calls that grows with the logarithm of the number
 //! of chunks.
 
 use super::{access::AccessShape, evaluate::Shape};
@@ -92,13 +92,18 @@ impl Shape {
         if run.len() == 1 {
             return visit(self.split.node_of(run.start), region.intersection(wanted));
         }
-        let middle = self.split.middle(&run);
-        [run.start..middle, middle..run.end].into_iter().all(|half| {
-            if self.own.start <= half.start && half.end <= self.own.end {
+        let mut go_on = |part: Range<usize>| {
+            if self.own.start <= part.start && part.end <= self.own.end {
                 return true;
             }
-            let region = access.map.region(&self.split, self.split.range(half.clone()));
-            self.bisect(access, half, &region, wanted, visit)
-        })
+            let region = access.map.region(&self.split, self.split.range(part.clone()));
+            self.bisect(access, part, &region, wanted, visit)
+        };
+        // To look at four chunks takes four calls if one of them is found by bisection, and more if several are.
+        if run.len() <= 4 {
+            return run.into_iter().all(|chunk| go_on(chunk..chunk + 1));
+        }
+        let middle = self.split.middle(&run);
+        [run.start..middle, middle..run.end].into_iter().all(go_on)
     }
 }
