@@ -135,3 +135,15 @@ fn the_environment_can_request_graphs() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn a_kernel_on_one_node_gets_all_that_it_reads() {
+    let rt = Runtime::builder().threads(1).dry_run(4).build().unwrap();
+    let [u, v] = [(); 2].map(|()| rt.buffer::<u64, 1>([64]));
+    rt.task("fill").over([64]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1)).unwrap();
+    let copy = rt.task("copy").over([64]).on_node(2).unwrap();
+    copy.read(&u, one_to_one()).write(&v, one_to_one()).kernel(|_, (_, v)| v.fill(2)).unwrap();
+    let summary = rt.dry_run_summary().unwrap();
+    assert!(summary.contains(" 3 pushes in 3 messages"), "{summary}");
+    assert!(rt.task("nowhere").over([64]).on_node(4).is_err());
+}

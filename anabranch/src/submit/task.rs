@@ -172,6 +172,15 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self
     }
 
+    fn placed(mut self, node: u16) -> Result<Self, Error> {
+        if node >= self.core.nodes() {
+            let range = "an existing node: the first is 0";
+            return Err(Error::Setting { setting: "the node of a task", value: node.to_string(), range });
+        }
+        self.hints.node = Some(node);
+        Ok(self)
+    }
+
     fn append<A>(self, access: A) -> TaskBuilder<'rt, K, S, L::Longer>
     where
         L: Append<A>,
@@ -194,14 +203,8 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.
-    pub fn on_node(mut self, node: u16) -> Result<Self, Error> {
-        let nodes = self.core.nodes();
-        if node >= nodes {
-            let range = "an existing node: the first is 0";
-            return Err(Error::Setting { setting: "the node of a task", value: node.to_string(), range });
-        }
-        self.hints.node = Some(node);
-        Ok(self)
+    pub fn on_node(self, node: u16) -> Result<Self, Error> {
+        self.placed(node)
     }
 
     /// Submits the task. `function` is called once, when all tasks that it depends on are done, on a host lane, where it may
@@ -243,6 +246,15 @@ impl<L> TaskBuilder<'_, 1, Collective, L> {
 }
 
 impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
+    /// Sets the node that executes all of the index space. By default all nodes share it. So far there is one node; a
+    /// [dry run](crate::Builder::dry_run) has as many as the program asks for.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there is no such node.
+    pub fn on_node(self, node: u16) -> Result<Self, Error> {
+        self.placed(node)
+    }
+
     /// Submits the task as a host task. `function` is called once on each node for the part of the index space that belongs to
     /// that node, on a host lane, where it may block. (So far there is one node, whose part is the whole index space.) It may
     /// return a `Result`. An error or a panic fails the task.
