@@ -92,6 +92,7 @@ pub(crate) unsafe fn also_in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R 
 }
 
 /// Calls `f` in `chain`, which is valid at least until `f` has done all that it does inside of it.
+#[inline]
 fn set<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
     /// Restores the former chain.
     struct Before(Chain);
@@ -102,5 +103,5 @@ fn set<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
         }
     }
     let _before = Before(chain.replace_current());
-    local::in_chain(chain, f)
+    if local::is_in_session() { local::in_chain(chain, f) } else { f() }
 }

@@ -1,7 +1,7 @@
 //! Tasks that must not run at the same time, in whatever order: the lock around the scheduler that decides which of them
 //! start when. No thread waits for a conflict.
 
-use super::task::node::Node;
+use super::task::node::{Contention, Node};
 use anabranch_graph::{ConflictScheduler, TaskId};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -25,8 +25,9 @@ impl Conflicts {
     /// Inserts a task whose dependencies are done.
     pub(super) fn eligible(&self, node: &Node) -> Start {
         let mut state = self.0.lock();
-        let effects = node.contention.as_deref().unwrap_or_default();
-        state.scheduler.insert(node.id, node.priority, effects);
+        if let Some(Contention { effects, priority }) = node.contention.as_deref() {
+            state.scheduler.insert(node.id, *priority, effects);
+        }
         state.nodes.insert(node.id, node.clone());
         state.update(|scheduler, start| scheduler.eligible(node.id, start))
     }

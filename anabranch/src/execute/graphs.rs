@@ -86,6 +86,7 @@ impl Graphs {
 
     /// Adds a task; the live graph's answer is in [`submitted`](Self::submitted). If the graph refuses the task, both graphs
     /// are as before.
+    #[inline]
     pub(super) fn submit(
         &mut self,
         label: &TaskLabel,
@@ -95,7 +96,16 @@ impl Graphs {
         is_done: &dyn Fn(TaskId) -> bool,
     ) -> Result<(), GraphError> {
         self.live.submit_into(accesses, effects, is_done, &mut self.submitted)?;
-        if let (Some(recorder), Some(record)) = (&self.recorder, record) {
+        if let Some(record) = record {
+            self.record(label, accesses, effects, record);
+        }
+        Ok(())
+    }
+
+    /// Adds a task to the recorded graphs.
+    #[cold]
+    fn record(&self, label: &TaskLabel, accesses: &[Access], effects: &[Effect], record: &Arc<TaskRecord>) {
+        if let Some(recorder) = &self.recorder {
             recorder.submit(RecordedTask {
                 label: label.clone(),
                 record: Arc::clone(record),
@@ -103,7 +113,6 @@ impl Graphs {
                 effects: effects.into(),
             });
         }
-        Ok(())
     }
 
     /// The live graph's answer to the last task.

@@ -10,7 +10,7 @@
 //!
 //! A task that runs for long must not keep all later tasks in the list. It moves to a list of stragglers.
 
-use super::task::node::{Needs, Node};
+use super::task::node::{Head, Needs, Node};
 use crate::error::Failure;
 use anabranch_graph::{Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
 use rustc_hash::FxHashMap;
@@ -132,20 +132,25 @@ impl LiveTasks {
     /// Forgets all tasks that are done.
     pub(super) fn forget_completed(&mut self, graph: &TaskGraph) {
         while self.forget_first(graph) {}
-        self.retain_stragglers(graph);
+        if !self.stragglers.is_empty() {
+            self.retain_stragglers(graph);
+        }
     }
 
     /// Forgets the first task if it is done.
     fn forget_first(&mut self, graph: &TaskGraph) -> bool {
-        if self.recent.front().is_none_or(|node| node.as_ref().is_some_and(|node| !node.is_done())) {
+        let head = match self.recent.front() {
+            None => return false,
+            Some(node) => node.as_deref(),
+        };
+        if head.is_some_and(|head| !head.is_done()) {
             return false;
         }
+        let is_poisoned = head.is_some_and(Head::is_poisoned);
         let node = self.recent.pop_front().flatten();
         self.first += 1;
-        if let Some(node) = node
-            && node.is_poisoned()
-        {
-            self.remember_failure(&node, graph);
+        if is_poisoned {
+            node.iter().for_each(|node| self.remember_failure(node, graph));
         }
         true
     }
@@ -156,7 +161,7 @@ impl LiveTasks {
         let Some(failure) = node.poison() else { return };
         let mut oldest_of = 0;
         if node.contends() && Needs::Object.is_broken_by(&failure) {
-            let effects = node.contention.iter().flatten();
+            let effects = node.contention.iter().flat_map(|contention| &contention.effects);
             for effect in effects.filter(|effect| graph.is_unordered(effect.object, node.id)) {
                 oldest_of += u32::from(self.replace_oldest(effect.object, node.id, &failure, graph));
             }
@@ -210,10 +215,14 @@ impl LiveTasks {
     }
 
     /// Removes the failures that no later task can depend on, if there are many.
+    #[inline]
     fn remove_failures(&mut self, graph: &TaskGraph) -> Vec<Arc<Failure>> {
-        if self.failed.len() < self.failed_bound.max(MAX_FAILURES) {
-            return Vec::new();
-        }
+        let are_many = self.failed.len() >= self.failed_bound.max(MAX_FAILURES);
+        if are_many { self.remove_unwanted_failures(graph) } else { Vec::new() }
+    }
+
+    #[cold]
+    fn remove_unwanted_failures(&mut self, graph: &TaskGraph) -> Vec<Arc<Failure>> {
         let mut wanted = HashSet::new();
         graph.last_writers(|task| {
             wanted.insert(task);

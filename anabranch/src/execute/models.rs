@@ -9,9 +9,9 @@
 
 use super::{
     current_task::RuntimeId,
-    events::event::Event,
+    events::{event::Event, latch::Latches},
     task::{
-        node::{Body, Head, Needs, Node, Successor},
+        node::{Body, Completed, Head, Needs, Node, Properties, Successor},
         place::Place,
     },
     threads::compute::Compute,
@@ -57,11 +57,11 @@ fn label() -> TaskLabel {
 }
 
 fn node(id: u64) -> Node {
+    let (place, observes) = (Place::Compute, false);
+    let properties = Properties { label: label(), place, observes, group: None, contention: None };
     // The models never ask a node for its runtime.
-    Node::new(
-        Head::with_core(TaskId(id), label(), Place::Compute, NonNull::dangling(), RuntimeId::new()),
-        NoBody,
-    )
+    let head = Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new());
+    Node::new(head, NoBody)
 }
 
 /// A node that depends on nothing and is claimed by its runner.
@@ -98,21 +98,19 @@ impl Contents {
 
 /// Completes a claimed task, as `Node::retire` does: hands its poison on, and calls `start` with each successor that becomes ready.
 fn retire(node: &Node, mut start: impl FnMut(&Node)) {
-    let (mut latches, mut ready) = (Vec::new(), Vec::new());
-    node.complete(|successor, poison| match successor {
-        Successor::Latch(latch) => latches.push(latch),
-        Successor::Callback(callback) => callback(node),
-        Successor::Task { node, needs } => {
-            if let Some(failure) = poison.filter(|failure| needs.is_broken_by(failure)) {
-                drop(node.poison_with(failure));
-            }
-            if node.release() {
-                ready.push(node);
-            }
+    let Completed { mut successors, latches, poison } = node.complete(|callback| callback(node));
+    let mut ready = Vec::new();
+    for Successor { node, needs } in successors.drain(..) {
+        if let Some(failure) = poison.as_ref().filter(|failure| needs.is_broken_by(failure)) {
+            drop(node.poison_with(failure));
         }
-    });
+        if node.release() {
+            ready.push(node);
+        }
+    }
+    node.keep_memory(successors);
     ready.iter().for_each(&mut start);
-    latches.iter().for_each(|latch| latch.release());
+    latches.into_iter().for_each(Latches::release);
 }
 
 /// Two tasks complete while a third one is submitted that needs both. It starts once, and sees what both have written.

@@ -2,11 +2,11 @@
 
 use super::{
     core::Core,
-    events::latch::Latch,
+    events::latch::Latches,
     groups::group::{Group, Waiting},
     shutdown::LastReference,
     task::{
-        node::{Callback, Node, Successor},
+        node::{Callback, Completed, Head, Node, Successor, Successors},
         place::{Place, Runner},
     },
 };
@@ -15,10 +15,10 @@ use crate::{
     observe::task_span,
 };
 use anabranch_par::keep_denormals;
-use smallvec::SmallVec;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    thread,
 };
 
 /// After this many tasks, each of which made the next one ready, a thread looks at its queue again: an endless chain must not
@@ -57,17 +57,26 @@ impl Node {
 
     /// Runs or skips the body, and keeps the failure if there is one.
     fn execute(&self, core: &Core) {
-        self.marks.enter(|| self.runtime.inside_task(|| self.execute_here(core)));
+        let head: &Head = self;
+        head.marks.enter(|| head.runtime.inside_task(|| self.execute_here(head, core)));
     }
 
-    fn execute_here(&self, core: &Core) {
+    fn execute_here(&self, head: &Head, core: &Core) {
         // A subscriber of spans is the program's code, too, and may panic.
         let run = || {
-            let _span = task_span(&self.label);
-            self.run_or_skip(core)
+            let _span = task_span(&head.label);
+            self.run_or_skip(head, core)
         };
         // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
         let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(run)));
+        if !matches!(outcome, Ok(Ok(()))) {
+            self.fail_with(outcome, core);
+        }
+    }
+
+    /// Keeps the failure of the task, for tasks that need its results and for the next report.
+    #[cold]
+    fn fail_with(&self, outcome: thread::Result<Result<(), Cause>>, core: &Core) {
         let cause = match outcome {
             Ok(Ok(())) => return,
             Ok(Err(cause)) => cause,
@@ -80,16 +89,19 @@ impl Node {
         self.fail(failure);
     }
 
-    fn run_or_skip(&self, core: &Core) -> Result<(), Cause> {
-        let cause = match self.poison() {
-            Some(failure) => Cause::skipped(&failure),
-            None if self.is_cancelled() => Cause::Cancelled,
-            None => {
-                let compute = core.executor.compute();
-                // Parallel loops inside the task run on the threads of the runtime.
-                return compute.pool().install(|| self.task().run_body(compute));
-            }
-        };
+    fn run_or_skip(&self, head: &Head, core: &Core) -> Result<(), Cause> {
+        if head.is_poisoned() || head.is_cancelled() {
+            return self.skip(core);
+        }
+        let compute = core.executor.compute();
+        // Parallel loops inside the task run on the threads of the runtime.
+        compute.pool().install(|| self.task().run_body(compute))
+    }
+
+    /// Skips the body of a task that is poisoned or cancelled. Returns the reason.
+    #[cold]
+    fn skip(&self, core: &Core) -> Result<(), Cause> {
+        let cause = self.poison().map_or(Cause::Cancelled, |failure| Cause::skipped(&failure));
         let why = Arc::new(Failure::new(self.id, self.label.clone(), cause.clone()));
         if !self.observes {
             self.count_skipped(&why, core);
@@ -109,35 +121,20 @@ impl Node {
     /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for one that may
     /// follow on this thread, which is returned.
     fn retire(self, core: &Core, runner: Runner) -> Option<Self> {
-        let mut next = None;
-        let mut latches = SmallVec::<[Arc<Latch>; 2]>::new();
-        let mut replaced = SmallVec::<[Arc<Failure>; 1]>::new();
-        self.complete(|successor, poison| match successor {
-            Successor::Latch(latch) => latches.push(latch),
-            Successor::Callback(callback) => self.call(callback, core),
-            Successor::Task { node, needs } => {
-                if let Some(failure) = poison.filter(|failure| needs.is_broken_by(failure)) {
-                    replaced.extend(node.poison_with(failure));
-                }
-                if node.release() {
-                    next = node.become_ready(next.take(), core, runner);
-                }
-            }
-        });
-        if self.contends() {
+        let head: &Head = &self;
+        let completed = head.complete(|callback| self.call(callback, core));
+        let Completed { successors, mut latches, poison } = completed;
+        let mut next = head.release_successors(successors, poison, core, runner);
+        if head.contends() {
             for node in core.conflicts.finished(&self) {
                 next = node.start(next, core, runner);
             }
         }
-        // Not under a lock: errors are the program's own, and so are their destructors.
-        if !replaced.is_empty() {
-            self.runtime.inside_task(|| drop(replaced));
-        }
-        if let Some(group) = &self.group {
+        if let Some(group) = &head.group {
             next = self.complete_in(group, next, &mut latches, core);
         }
         // A waker is the program's code. It may take long, or run a task that waits for the one in hand.
-        if !latches.is_empty()
+        if latches.is_some()
             && let Some(node) = next.take()
         {
             node.give_back(core);
@@ -145,9 +142,9 @@ impl Node {
         // After this the task must not use the runtime, which may be gone if no other task is in flight.
         let last_reference = core.complete_task();
         // After that: a thread that waits for the latch must find the task counted as completed.
-        if !latches.is_empty() {
+        if let Some(latches) = latches {
             // A waker that waits for the runtime, or is held back by it, would hold up a thread of the runtime.
-            self.runtime.inside_task(|| latches.into_iter().for_each(|latch| latch.release()));
+            head.runtime.inside_task(|| latches.release());
         }
         last_reference.into_iter().for_each(LastReference::shut_down);
         next
@@ -159,13 +156,13 @@ impl Node {
         &self,
         group: &Group,
         next: Option<Self>,
-        latches: &mut SmallVec<[Arc<Latch>; 2]>,
+        latches: &mut Option<Latches>,
         core: &Core,
     ) -> Option<Self> {
         let mut waited = Waiting::default();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
         self.runtime.inside_task(|| group.complete(&mut waited));
-        latches.extend(waited.latches);
+        Latches::extend(latches, waited.latches);
         if waited.callbacks.is_empty() {
             return next;
         }
@@ -203,12 +200,13 @@ impl Node {
     /// This task can start: it follows on this thread, and `next` is queued, or the other way round. Returns the task that
     /// follows.
     fn start(self, next: Option<Self>, core: &Core, runner: Runner) -> Option<Self> {
-        let is_preferred = next.is_none() || self.place == Place::Inline;
-        if !is_preferred || !core.executor.may_follow(runner, self.place) {
+        let head: &Head = &self;
+        let is_preferred = next.is_none() || head.place == Place::Inline;
+        if !is_preferred || !core.executor.may_follow(runner, head.place) {
             core.executor.enqueue(self);
             return next;
         }
-        if !self.claim() {
+        if !head.claim() {
             // A waiting thread was faster.
             return next;
         }
@@ -231,5 +229,34 @@ impl Node {
         {
             node.run_on(Runner::Program);
         }
+    }
+}
+
+impl Head {
+    /// Hands the poison on to the successors that need the results of this task, and releases all successors. Tasks that become
+    /// ready are queued, except for one that may follow on this thread, which is returned.
+    fn release_successors(
+        &self,
+        mut successors: Successors,
+        poison: Option<Arc<Failure>>,
+        core: &Core,
+        runner: Runner,
+    ) -> Option<Node> {
+        let mut next = None;
+        let mut replaced = Vec::new();
+        for Successor { node, needs } in successors.drain(..) {
+            if let Some(failure) = poison.as_ref().filter(|failure| needs.is_broken_by(failure)) {
+                replaced.extend(node.poison_with(failure));
+            }
+            if node.release() {
+                next = node.become_ready(next, core, runner);
+            }
+        }
+        self.keep_memory(successors);
+        // Not under a lock: errors are the program's own, and so are their destructors.
+        if !replaced.is_empty() {
+            self.runtime.inside_task(|| drop(replaced));
+        }
+        next
     }
 }

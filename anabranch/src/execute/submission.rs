@@ -4,7 +4,7 @@ use super::{
     core::{Core, State},
     groups::group::Group,
     task::{
-        node::{Body, Head, Needs, Node},
+        node::{Body, Contention, Head, Needs, Node, Properties},
         place::Place,
     },
     threads::compute::Compute,
@@ -35,9 +35,12 @@ pub(crate) struct Submission<'a> {
 }
 
 impl Submission<'_> {
-    /// Whether the task may conflict with others: be in no order with them, and yet not run at the same time.
-    fn contends(&self) -> bool {
-        self.effects.iter().any(|effect| !effect.order.is_in_order())
+    /// What the scheduler of conflicts must know, if the task may conflict with others: be in no order with them, and yet not
+    /// run at the same time.
+    #[inline]
+    fn contention(&self) -> Option<Box<Contention>> {
+        let contends = self.effects.iter().any(|effect| !effect.order.is_in_order());
+        contends.then(|| Box::new(Contention { effects: self.effects.into(), priority: self.priority }))
     }
 }
 
@@ -65,19 +68,22 @@ impl Accepted<'_> {
     #[inline]
     pub(crate) fn head(&self) -> Head {
         let task = self.task;
-        let mut head = Head::new(self.state.graphs.submitted().id, task.label.clone(), task.place, self.core);
-        head.observes = task.observes;
-        head.group = task.group.cloned();
-        head.contention = task.contends().then(|| task.effects.into());
-        head.priority = task.priority;
-        head
+        let properties = Properties {
+            label: task.label.clone(),
+            place: task.place,
+            observes: task.observes,
+            group: task.group.cloned(),
+            contention: task.contention(),
+        };
+        Head::new(self.state.graphs.submitted().id, properties, self.core)
     }
 
     /// Links the node to its dependencies and lets it go.
     pub(crate) fn insert(self, node: Node) -> Node {
         let Self { core, mut state, forgotten, .. } = self;
         let State { graphs, tasks, barrier, .. } = &mut *state;
-        let is_sample = core.watchdog.is_sample(node.id);
+        let head: &Head = &node;
+        let is_sample = core.watchdog.is_sample(head.id);
         let is_idle = is_sample && core.in_flight.is_idle();
         let mut dependencies = 0;
         for dependency in &graphs.submitted().dependencies {
@@ -89,7 +95,7 @@ impl Accepted<'_> {
         }
         tasks.insert(node.clone());
         core.in_flight.submit();
-        node.group.iter().for_each(|group| group.submit());
+        head.group.iter().for_each(|group| group.submit());
         drop(state);
         drop((forgotten, done));
         node.finish_submission(dependencies, core);
@@ -134,10 +140,9 @@ impl Core {
         let (node, dependencies, _before) = {
             let mut state = self.state.lock();
             let State { graphs, tasks, barrier, .. } = &mut *state;
-            let mut head = Head::new(graphs.barrier_id(), label, Place::Inline, self);
-            head.observes = true;
-            head.group = group.cloned();
-            let node = Node::new(head, BarrierBody);
+            let (place, observes, group) = (Place::Inline, true, group.cloned());
+            let properties = Properties { label, place, observes, group, contention: None };
+            let node = Node::new(Head::new(graphs.barrier_id(), properties, self), BarrierBody);
             let dependencies =
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
             let before = barrier.replace(node.clone());

@@ -13,7 +13,7 @@ use super::{
     core::{Core, State},
     events::{event::Event, latch::Latch},
     groups::group::Group,
-    task::node::Node,
+    task::node::{DeadLatches, Node},
 };
 use crate::observe::{Progress, wait_span};
 use anabranch_graph::TaskId;
@@ -67,7 +67,8 @@ impl Core {
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let state = self.state.lock();
         let latch = Latch::new(TaskId(state.graphs.live().len()));
-        let dead: Vec<_> = state.tasks.iter().flat_map(|node| node.add_latch_if_last(&latch)).collect();
+        let mut dead = DeadLatches::new();
+        state.tasks.iter().for_each(|node| node.add_latch_if_last(&latch, &mut dead));
         drop(state);
         // Outside the lock: wakers are the program's own, and so are their destructors.
         drop(dead);

@@ -48,7 +48,7 @@ pub struct Declaration<'a, const K: usize> {
     pub(super) effects: SmallVec<[Effect; 2]>,
     pub(super) priority: i32,
     /// In a recorded runtime, facts for the recorder.
-    pub(super) record: Option<TaskRecord>,
+    pub(super) record: Option<Box<TaskRecord>>,
 }
 
 impl<'a, const K: usize> Declaration<'a, K> {
@@ -69,7 +69,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             accesses: SmallVec::new(),
             effects: SmallVec::new(),
             priority: 0,
-            record: core.is_recorded().then(TaskRecord::default),
+            record: core.is_recorded().then(Box::default),
         }
     }
 

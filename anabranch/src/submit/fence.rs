@@ -176,10 +176,11 @@ pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
         has_failed: AtomicBool::new(false),
     });
     let promise = Promise(Some(Arc::clone(&state)));
-    let task = launch::<0, C::Accesses, _>(declaration, bound, place, true, |bound| FenceBody::<M, C> {
-        bound: Some(bound),
-        promise: Some(promise),
-    })?;
+    let task =
+        launch::<0, C::Accesses, _>(&mut declaration, bound, place, true, |bound| FenceBody::<M, C> {
+            bound: Some(bound),
+            promise: Some(promise),
+        })?;
     Ok(Fence { state, task, core: Arc::clone(core) })
 }
 

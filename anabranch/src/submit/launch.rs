@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// # Errors
 /// If the graph refuses the accesses. Nothing is submitted then.
 pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
-    mut declaration: Declaration<'_, K>,
+    declaration: &mut Declaration<'_, K>,
     mut bound: L::Bound,
     place: Place,
     observes: bool,
     body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
 ) -> Result<Node, Error> {
-    let record = declaration.record.take().map(Arc::new);
+    let record = declaration.record.take().map(Arc::from);
     let task = Submission {
         label: declaration.task,
         group: declaration.group.map(|group| &**group),

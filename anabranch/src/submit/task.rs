@@ -287,7 +287,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         let bound = self.accesses.declare(&mut declaration)?;
         let body = |bound| HostBody::<K, L, F>::new(whole, bound, function);
         let place = if self.hints.blocking { Place::Blocking } else { Place::Host };
-        let node = launch::<K, L, _>(declaration, bound, place, false, body)?;
+        let node = launch::<K, L, _>(&mut declaration, bound, place, false, body)?;
         Ok(TaskHandle::new(node))
     }
 }
@@ -391,7 +391,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
                 flush_denormals,
             })
         };
-        let node = launch::<K, L, _>(declaration, bound, Place::Compute, false, body)?;
+        let node = launch::<K, L, _>(&mut declaration, bound, Place::Compute, false, body)?;
         Ok(TaskHandle::new(node))
     }
 

@@ -58,11 +58,13 @@ impl Chain {
     }
 
     /// The chain that begins with `link`. It is valid as long as the link and the links around it.
+    #[inline]
     pub(crate) fn of(link: &Link) -> Self {
         Self(link)
     }
 
     /// Makes this the calling thread's chain. Returns the former one.
+    #[inline]
     pub(crate) fn replace_current(self) -> Self {
         CHAIN.replace(self)
     }

@@ -84,7 +84,14 @@ pub(crate) fn in_mode<R>(flush: bool, f: impl FnOnce() -> R) -> R {
     divided(Divider { head: Head::new(None), flush: Some(flush), chain: None }, f)
 }
 
+/// Whether the calling thread has a list, in which a change of the chain leaves a divider.
+#[inline]
+pub(crate) fn is_in_session() -> bool {
+    LOCAL.with(|local| !local.newest.get().is_null())
+}
+
 /// Calls `f`, in which the calling thread is in `chain`.
+#[inline(never)]
 pub(crate) fn in_chain<R>(chain: Chain, f: impl FnOnce() -> R) -> R {
     divided(Divider { head: Head::new(None), flush: None, chain: Some(chain) }, f)
 }

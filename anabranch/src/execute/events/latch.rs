@@ -32,3 +32,30 @@ impl Latch {
         }
     }
 }
+
+/// Latches that a thread is about to release: mostly one.
+pub(crate) struct Latches {
+    first: Arc<Latch>,
+    others: Vec<Arc<Latch>>,
+}
+
+impl Latches {
+    pub(crate) fn new(first: Arc<Latch>, others: Vec<Arc<Latch>>) -> Self {
+        Self { first, others }
+    }
+
+    /// Adds latches to others, if there are any.
+    pub(crate) fn extend(latches: &mut Option<Self>, more: Vec<Arc<Latch>>) {
+        let mut more = more.into_iter();
+        if latches.is_none() {
+            *latches = more.next().map(|first| Self::new(first, Vec::new()));
+        }
+        latches.iter_mut().for_each(|latches| latches.others.extend(more.by_ref()));
+    }
+
+    /// Releases all of them.
+    pub(crate) fn release(self) {
+        self.first.release();
+        self.others.iter().for_each(|latch| latch.release());
+    }
+}

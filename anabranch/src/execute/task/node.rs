@@ -21,7 +21,7 @@
 //!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
 //! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
 //! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under the lock of the
-//!    links and takes out the successors ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds nothing.
+//!    links and takes out the successors and latches ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds nothing.
 //! 7. It hands the poison on to the successors that need it, releases them, counts the task as completed, and releases the
 //!    latches.
 //!
@@ -38,9 +38,9 @@
 //!
 //! | field | read by | written by |
 //! |---|---|---|
-//! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `priority`, `observes` | all threads | the submitter, before the node is shared |
+//! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `observes` | all threads | the submitter, before the node is shared |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
-//! | `links.successors` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
+//! | `links.successors`, `links.latch`, `links.others` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
 //! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
 //! | body | the claiming thread | the claiming thread |
 //!
@@ -59,7 +59,10 @@ use super::place::Place;
 use crate::{
     error::{Cause, Failure},
     execute::{
-        core::Core, current_task::RuntimeId, events::latch::Latch, groups::group::Group,
+        core::Core,
+        current_task::RuntimeId,
+        events::latch::{Latch, Latches},
+        groups::group::Group,
         threads::compute::Compute,
     },
     label::TaskLabel,
@@ -142,8 +145,8 @@ impl Node {
 
     /// A latch for this task.
     pub(crate) fn latch(&self) -> Arc<Latch> {
-        let latch = Latch::new(self.id);
-        drop(self.add_latch(&latch));
+        let (latch, mut dead) = (Latch::new(self.id), DeadLatches::new());
+        self.add_latch(&latch, &mut dead);
         latch.release();
         latch
     }
@@ -187,54 +190,80 @@ impl Needs {
     }
 }
 
-/// Waits for a task to complete.
-pub(crate) enum Successor {
-    /// A task that depends on it.
-    Task { node: Node, needs: Needs },
-    /// The latch of a waiting thread or future.
-    Latch(Arc<Latch>),
-    /// A function of the program, which is called when the task is done.
-    Callback(Callback),
+/// A task that depends on another one.
+pub(crate) struct Successor {
+    pub(crate) node: Node,
+    pub(crate) needs: Needs,
 }
 
 /// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
 pub(crate) type Callback = Box<dyn FnOnce(&Head) + Send>;
 
+pub(crate) type Successors = SmallVec<[Successor; 2]>;
+
+/// What waits for a task to complete.
 #[derive(Default)]
 struct Links {
-    successors: SmallVec<[Successor; 2]>,
+    successors: Successors,
+    /// The latch of a waiting thread or future.
+    latch: Option<Arc<Latch>>,
+    /// More latches than one, and callbacks. Most tasks have none.
+    others: Option<Box<Others>>,
     /// Why the task has not written its results: its own failure, or that of a task that it needs.
     poison: Option<Arc<Failure>>,
+}
+
+#[derive(Default)]
+struct Others {
+    latches: Vec<Arc<Latch>>,
+    /// Functions of the program, which are called when the task is done.
+    callbacks: Vec<Callback>,
 }
 
 /// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
 pub(crate) type DeadLatches = Vec<Arc<Latch>>;
 
 impl Links {
-    fn add_latch(&mut self, latch: &Arc<Latch>) -> DeadLatches {
-        // Latches for which no thread waits any more must not pile up on a task that runs for long.
-        let mut dead = DeadLatches::new();
-        if self.successors.len() >= 16 && self.successors.len().is_power_of_two() {
-            self.successors.retain(|successor| match successor {
-                Successor::Latch(latch) if Arc::strong_count(latch) == 1 => {
-                    dead.push(Arc::clone(latch));
-                    false
-                }
-                _ => true,
-            });
-        }
+    /// Adds a latch. Latches for which no thread waits any more must not pile up on a task that runs for long: some of them are
+    /// moved to `dead`.
+    fn add_latch(&mut self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         latch.add();
-        self.successors.push(Successor::Latch(Arc::clone(latch)));
-        dead
+        let latch = Arc::clone(latch);
+        match &mut self.latch {
+            None => self.latch = Some(latch),
+            Some(first) if Arc::strong_count(first) == 1 => dead.push(mem::replace(first, latch)),
+            Some(_) => {
+                let latches = &mut self.others.get_or_insert_default().latches;
+                if latches.len() >= 16 && latches.len().is_power_of_two() {
+                    dead.extend(latches.extract_if(.., |latch| Arc::strong_count(latch) == 1));
+                }
+                latches.push(latch);
+            }
+        }
     }
 
-    #[cold]
-    fn take_callbacks(&mut self) -> Vec<Successor> {
-        let all = mem::take(&mut self.successors).into_iter();
-        let (callbacks, others): (Vec<_>, Vec<_>) = all.partition(|s| matches!(s, Successor::Callback(_)));
-        self.successors = others.into();
-        callbacks
+    /// Takes the callbacks, if there are any.
+    #[inline]
+    fn take_callbacks(&mut self) -> Option<Vec<Callback>> {
+        let callbacks = &mut self.others.as_mut()?.callbacks;
+        (!callbacks.is_empty()).then(|| mem::take(callbacks))
     }
+
+    /// Takes the latches, if there are any.
+    #[inline]
+    fn take_latches(&mut self) -> Option<Latches> {
+        let first = self.latch.take()?;
+        let others = self.others.take().map_or_else(Vec::new, |others| others.latches);
+        Some(Latches::new(first, others))
+    }
+}
+
+/// What waited for a task that is done.
+pub(crate) struct Completed {
+    pub(crate) successors: Successors,
+    pub(crate) latches: Option<Latches>,
+    /// The failure because of which the task has not written its results.
+    pub(crate) poison: Option<Arc<Failure>>,
 }
 
 /// A thread runs the task or has run it.
@@ -245,8 +274,6 @@ const DONE: u8 = 2;
 const POISONED: u8 = 4;
 /// The task is to be skipped.
 const CANCELLED: u8 = 8;
-/// There are callbacks among the successors. Changes under the lock of the links only.
-const CALLBACKS: u8 = 16;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -254,6 +281,8 @@ const CALLBACKS: u8 = 16;
 pub(crate) struct Head {
     /// Dependencies that are not done; [`SUBMITTING`] more while the task is being submitted.
     pending: AtomicU32,
+    /// The id of the runtime, which may be gone once the task is done.
+    pub(crate) runtime: RuntimeId,
     state: AtomicU8,
     pub(crate) place: Place,
     /// See [`Submission::observes`](crate::execute::Submission::observes).
@@ -264,14 +293,27 @@ pub(crate) struct Head {
     pub(crate) group: Option<Arc<Group>>,
     pub(crate) id: TaskId,
     pub(crate) label: TaskLabel,
-    /// The effects of the task, if it may conflict with others: the scheduler of conflicts then starts it.
-    pub(crate) contention: Option<Box<[Effect]>>,
-    /// The priority among tasks that may conflict.
-    pub(crate) priority: i32,
-    /// The id of the runtime, which may be gone once the task is done.
-    pub(crate) runtime: RuntimeId,
+    /// Only of a task that may conflict with others: the scheduler of conflicts then starts it.
+    pub(crate) contention: Option<Box<Contention>>,
     /// The marks of other runtimes around the submission: the task counts as inside their tasks.
     pub(crate) marks: Marks,
+}
+
+/// What the submitter says about a task, beside its body.
+pub(crate) struct Properties {
+    pub(crate) label: TaskLabel,
+    pub(crate) place: Place,
+    /// See [`Submission::observes`](crate::execute::Submission::observes).
+    pub(crate) observes: bool,
+    pub(crate) group: Option<Arc<Group>>,
+    pub(crate) contention: Option<Box<Contention>>,
+}
+
+/// What the scheduler of conflicts must know about a task.
+pub(crate) struct Contention {
+    pub(crate) effects: SmallVec<[Effect; 2]>,
+    /// The priority among tasks that may conflict.
+    pub(crate) priority: i32,
 }
 
 /// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
@@ -284,32 +326,31 @@ unsafe impl Sync for Head {}
 
 impl Head {
     #[inline]
-    pub(crate) fn new(id: TaskId, label: TaskLabel, place: Place, core: &Arc<Core>) -> Self {
-        Self::with_core(id, label, place, NonNull::from_ref(&**core), core.id())
+    pub(crate) fn new(id: TaskId, properties: Properties, core: &Arc<Core>) -> Self {
+        Self::with_core(id, properties, NonNull::from_ref(&**core), core.id())
     }
 
     #[inline]
     pub(crate) fn with_core(
         id: TaskId,
-        label: TaskLabel,
-        place: Place,
+        properties: Properties,
         core: NonNull<Core>,
         runtime: RuntimeId,
     ) -> Self {
+        let Properties { label, place, observes, group, contention } = properties;
         Self {
+            pending: AtomicU32::new(SUBMITTING),
+            runtime,
+            state: AtomicU8::new(0),
+            place,
+            observes,
+            core,
+            links: Mutex::default(),
+            group,
             id,
             label,
-            place,
-            observes: false,
-            contention: None,
-            priority: 0,
-            runtime,
+            contention,
             marks: runtime.other_marks(),
-            state: AtomicU8::new(0),
-            pending: AtomicU32::new(SUBMITTING),
-            core,
-            group: None,
-            links: Mutex::default(),
         }
     }
 
@@ -399,7 +440,7 @@ impl Head {
         if !self.is_done() {
             let mut links = self.links.lock();
             if !self.is_done() {
-                links.successors.push(Successor::Task { node: node.clone(), needs });
+                links.successors.push(Successor { node: node.clone(), needs });
                 return true;
             }
         }
@@ -419,16 +460,17 @@ impl Head {
         let mut links = self.links.lock();
         let is_last = self.is_last(&links);
         if is_last {
-            links.successors.push(Successor::Task { node: node.clone(), needs: Needs::End });
+            links.successors.push(Successor { node: node.clone(), needs: Needs::End });
         }
         is_last
     }
 
-    /// Makes a latch wait for this task, unless it is done.
-    #[must_use = "dead latches are dropped outside locks"]
-    pub(crate) fn add_latch(&self, latch: &Arc<Latch>) -> DeadLatches {
+    /// Makes a latch wait for this task, unless it is done. The caller drops the dead latches outside locks.
+    pub(crate) fn add_latch(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         let mut links = self.links.lock();
-        if self.is_done() { DeadLatches::new() } else { links.add_latch(latch) }
+        if !self.is_done() {
+            links.add_latch(latch, dead);
+        }
     }
 
     /// Adds a callback, unless the task is done: then returns it.
@@ -437,42 +479,48 @@ impl Head {
         if self.is_done() {
             return Err(callback);
         }
-        links.successors.push(Successor::Callback(callback));
-        self.state.fetch_or(CALLBACKS, Relaxed);
+        links.others.get_or_insert_default().callbacks.push(callback);
         Ok(())
     }
 
-    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one.
-    #[must_use = "dead latches are dropped outside locks"]
-    pub(crate) fn add_latch_if_last(&self, latch: &Arc<Latch>) -> DeadLatches {
+    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one. The caller drops the
+    /// dead latches outside locks.
+    pub(crate) fn add_latch_if_last(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         let mut links = self.links.lock();
-        if self.is_last(&links) { links.add_latch(latch) } else { DeadLatches::new() }
+        if self.is_last(&links) {
+            links.add_latch(latch, dead);
+        }
     }
 
     /// Whether the task is not done and no other task waits for it.
     fn is_last(&self, links: &Links) -> bool {
-        !self.is_done() && !links.successors.iter().any(|s| matches!(s, Successor::Task { .. }))
+        !self.is_done() && links.successors.is_empty()
     }
 
-    /// Marks the task as done. Calls `f` with each successor and with the poison, outside the lock: a successor may be the
-    /// last reference to an error of the program. The callbacks come first, before the task is done: so whatever waits for the
-    /// task or for the runtime goes on after them.
-    pub(crate) fn complete(&self, mut f: impl FnMut(Successor, Option<&Arc<Failure>>)) {
-        let (mut successors, poison) = loop {
-            let mut links = self.links.lock();
-            if self.state.load(Relaxed) & CALLBACKS == 0 {
-                // Release: pairs with the Acquire in `is_done`. Under the lock, so that no successor is added after this.
-                self.state.fetch_or(DONE, Release);
-                break (mem::take(&mut links.successors), links.poison.clone());
-            }
-            self.state.fetch_and(!CALLBACKS, Relaxed);
-            let callbacks = links.take_callbacks();
+    /// Calls the callbacks, outside the lock, and then marks the task as done: whatever waits for the task or for the runtime
+    /// goes on after the callbacks. Returns what waits. It is dropped outside locks: a successor may be the last reference to an
+    /// error of the program.
+    #[inline]
+    pub(crate) fn complete(&self, mut call: impl FnMut(Callback)) -> Completed {
+        let mut links = self.links.lock();
+        while let Some(callbacks) = links.take_callbacks() {
             drop(links);
-            callbacks.into_iter().for_each(|callback| f(callback, None));
-        };
-        successors.drain(..).for_each(|successor| f(successor, poison.as_ref()));
+            callbacks.into_iter().for_each(&mut call);
+            links = self.links.lock();
+        }
+        // Release: pairs with the Acquire in `is_done`. Under the lock, so that nothing is added after this.
+        self.state.fetch_or(DONE, Release);
+        Completed {
+            successors: mem::take(&mut links.successors),
+            latches: links.take_latches(),
+            poison: links.poison.clone(),
+        }
+    }
+
+    /// Keeps the memory of a long list of successors, which the thread that submits frees with the node.
+    #[inline]
+    pub(crate) fn keep_memory(&self, successors: Successors) {
         if successors.spilled() {
-            // Memory of the thread that submits, which frees it with the node.
             self.links.lock().successors = successors;
         }
     }
