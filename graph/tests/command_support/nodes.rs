@@ -170,7 +170,8 @@ impl Node {
             for (buffer, version) in &versions {
                 self.memory.entry((*buffer, *version)).or_insert_with(|| Array::new(extents[buffer]));
             }
-            self.versions.extend(vec![Rc::new(versions); commands.len()]);
+            let versions = Rc::new(versions);
+            self.versions.extend(commands.iter().map(|_| versions.clone()));
             self.commands.extend(commands);
         }
         // Commands count from 1; the root epoch is done.
