@@ -101,8 +101,8 @@ pub enum StoreError {
     },
 
     /// The file could not be completed after its frames were written.
-    #[error("{path} could not be completed: {source}; its {stored} frames may not survive a power failure",
-        path = path.display())]
+    #[error("{path} could not be completed: {source}; its {stored} frames may not survive a power failure; {advice}, \
+        then resume the file from frame {stored} and finish it", path = path.display(), advice = advice(source))]
     Finish {
         /// The file.
         path: PathBuf,
@@ -122,9 +122,22 @@ pub enum StoreError {
         stored: u64,
     },
 
+    /// Another program has written to the file at the path while it was written here.
+    #[error("{path} was overwritten by another program while its {stored} frames were written: its contents are not \
+        reliable; end that program, remove the file, and write it again", path = path.display())]
+    Overwritten {
+        /// The file.
+        path: PathBuf,
+        /// How many frames the file held.
+        stored: u64,
+    },
+
     /// A frame has the wrong number of elements.
-    #[error("a frame of shape {shape:?} has {expected} elements, not {found}")]
+    #[error("a frame of {path} of shape {shape:?} has {expected} elements, not {found}; pass a slice of one whole frame",
+        path = path.display())]
     WrongLength {
+        /// The file.
+        path: PathBuf,
         /// The file's frame shape.
         shape: Vec<usize>,
         /// Elements of a frame.
@@ -134,7 +147,8 @@ pub enum StoreError {
     },
 
     /// The file has no room for another frame.
-    #[error("{path} was created for {frames} frames and all of them are written", path = path.display())]
+    #[error("{path} was created for {frames} frames and all of them are written; create a file for more frames",
+        path = path.display())]
     TooManyFrames {
         /// The file.
         path: PathBuf,
@@ -143,8 +157,8 @@ pub enum StoreError {
     },
 
     /// A frame that is needed is not stored: one that is read, or the one before the frame to resume from.
-    #[error("frame {frame} of {path} is not stored: the file holds {stored} of its {frames} frames",
-        path = path.display())]
+    #[error("frame {frame} of {path} is not stored: the file holds {stored} of its {frames} frames; {advice}",
+        path = path.display(), advice = earlier(*stored))]
     NotStored {
         /// The file.
         path: PathBuf,
@@ -157,7 +171,8 @@ pub enum StoreError {
     },
 
     /// The file differs from the options, or from the requested element type.
-    #[error("{path} does not match: {what} is {found}, expected {expected}", path = path.display())]
+    #[error("{path} does not match: {what} is {found}, expected {expected}; ask for what the file has, or choose \
+        another file", path = path.display())]
     Mismatch {
         /// The file.
         path: PathBuf,
@@ -183,6 +198,16 @@ pub enum StoreError {
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// The remedy for a frame that is not stored.
+fn earlier(stored: u64) -> String {
+    match stored {
+        0 => "write its first frame before".into(),
+        _ => format!(
+            "read a frame before frame {stored}, resume from it at the latest, or write the frames in between"
+        ),
     }
 }
 

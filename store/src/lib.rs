@@ -57,7 +57,8 @@
 //!   writer has the file, in this process or another, with an error that names that process. A writer that was killed
 //!   holds nothing back. The lock is on a file beside the data file, `.NAME.lock`, which is there while a writer is at
 //!   work (and after it was killed), so readers are never refused.
-//! - [`Writer::finish`] succeeds only if the file at the path is still the one that was written.
+//! - [`Writer::finish`] succeeds only if the file at the path is still the one that was written, and no other program has
+//!   written over it. A writer that is dropped instead prints a failure that no call has returned to standard error.
 //! - [`SyncLevel`] chooses what survives a *power* failure.
 //!
 //! # Building
@@ -79,7 +80,11 @@ mod write;
 pub use attribute::Attr;
 pub use element::Element;
 pub use error::{Result, StoreError};
-pub use file::{ledger::Stamp, lock::Holder, space::available_bytes};
+pub use file::{
+    ledger::Stamp,
+    lock::{Holder, WriteLock},
+    space::available_bytes,
+};
 pub use options::{FileOptions, SyncLevel};
 pub use reader::Reader;
 pub use write::{

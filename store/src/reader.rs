@@ -211,8 +211,8 @@ impl Reader {
     pub fn read_frame_into<T: Element>(&self, frame: u64, data: &mut [T]) -> Result<()> {
         let expected = self.frame_shape().iter().product();
         if data.len() != expected {
-            let shape = self.frame_shape().to_vec();
-            return Err(StoreError::WrongLength { shape, expected, found: data.len() });
+            let (path, shape) = (self.path.clone(), self.frame_shape().to_vec());
+            return Err(StoreError::WrongLength { path, shape, expected, found: data.len() });
         }
         self.check_stored(frame)?;
         if self.element != T::NAME {

@@ -163,14 +163,17 @@ fn a_frame_of_a_wrong_length_and_one_too_many_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = options(&folder.path().join("out.h5")).create::<f32>().unwrap();
     let error = writer.append(&[0.0; 14], Stamp::default()).unwrap_err();
-    assert_says(&error, &["shape [3, 5] has 15 elements, not 14"]);
+    assert_says(
+        &error,
+        &["out.h5 of shape [3, 5] has 15 elements, not 14", "pass a slice of one whole frame"],
+    );
     assert!(matches!(writer.append(&[0.0; 16], Stamp::default()), Err(StoreError::WrongLength { .. })));
     // A refused frame does not spoil the writer.
     for _ in 0..4 {
         writer.append(&[0.0; 15], Stamp::default()).unwrap();
     }
     let error = writer.append(&[0.0; 15], Stamp::default()).unwrap_err();
-    assert_says(&error, &["created for 4 frames"]);
+    assert_says(&error, &["out.h5 was created for 4 frames", "create a file for more frames"]);
     assert!(writer.finish().unwrap().is_complete());
 }
 
@@ -215,11 +218,22 @@ fn a_file_that_differs_from_the_options_is_not_resumed() {
     ] {
         assert_says(&other.resume::<f32>(0).unwrap_err(), &parts);
     }
-    assert_says(&options.resume::<f64>(0).unwrap_err(), &["element type is f32, expected f64"]);
+    let error = options.resume::<f64>(0).unwrap_err();
+    assert_says(
+        &error,
+        &["out.h5 does not match", "element type is f32, expected f64; ask for what the file has"],
+    );
     assert_says(
         &options.resume::<f32>(3).unwrap_err(),
-        &["frame 2", "is not stored: the file holds 2 of its 4 frames"],
+        &[
+            "frame 2",
+            "is not stored: the file holds 2 of its 4 frames; read a frame before frame 2, resume from it",
+        ],
     );
+    let empty = folder.path().join("empty.h5");
+    write(&FileOptions::new(&empty).frames(1).frame_shape(&[1]), 0);
+    let error = Reader::open(&empty).unwrap().read_frame::<f32>(0).unwrap_err();
+    assert_says(&error, &["empty.h5 is not stored", "write its first frame before"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A file has one writer at a time, and success is reported only for the file that was written.
 #![cfg(unix)]
 
-use anabranch_store::{FileOptions, Holder, Reader, Stamp, StoreError, Writer};
+use anabranch_store::{FileOptions, Holder, Reader, Stamp, StoreError, WriteLock, Writer};
 use std::{fs, path::Path};
 
 fn options(path: &Path) -> FileOptions {
@@ -121,4 +121,73 @@ fn no_success_is_reported_for_a_file_that_is_gone_or_replaced() {
             }
         }
     }
+}
+
+/// Writes the bytes of a file into another one, as `cp` does.
+fn copy_into(from: &Path, to: &Path) {
+    fs::write(to, fs::read(from).unwrap()).unwrap();
+}
+
+#[test]
+fn no_success_is_reported_for_a_file_that_another_program_has_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("out.h5"), folder.path().join("other.h5"));
+    let empty: fn(&Path) = |path| fs::write(path, "").unwrap();
+    let text: fn(&Path) = |path| fs::write(path, vec![b'x'; 1 << 20]).unwrap();
+    // A file of the same layout with another parameter, and as many frames.
+    let same: fn(&Path) = |path| copy_into(&path.with_file_name("other.h5"), path);
+    for compress in [None, Some(1)] {
+        for (before_the_last, disturb) in
+            [(true, empty), (false, empty), (true, text), (false, text), (true, same), (false, same)]
+        {
+            let of = |path: &Path, feed: f32| {
+                options(path).attribute("feed", feed).stamps(true).compress(compress).force(true)
+            };
+            let mut writer = of(&other, 0.25).create::<f32>().unwrap();
+            append(&mut writer, 4);
+            writer.finish().unwrap();
+            let mut writer = of(&path, 0.5).create::<f32>().unwrap();
+            append(&mut writer, if before_the_last { 3 } else { 4 });
+            disturb(&path);
+            // A compressed file notices some of it when the next frame is stored.
+            let rest = writer.frames() - writer.next_frame();
+            let stored = (0..rest).try_for_each(|_| writer.append(&[9.0; 15], Stamp::default()));
+            let error = match stored {
+                Ok(()) => writer.finish().unwrap_err(),
+                Err(error) => error,
+            };
+            let text = error.to_string();
+            match error {
+                StoreError::Overwritten { stored: 4, .. } => {
+                    assert!(text.contains("out.h5 was overwritten by another program"), "{text}");
+                }
+                StoreError::Write { .. } => {
+                    assert!(compress.is_some() && before_the_last, "{text}");
+                }
+                other => panic!("{other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_replaced_under_its_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, new) = (folder.path().join("out.h5"), folder.path().join("new.h5"));
+    assert!(matches!(WriteLock::acquire(&path), Err(StoreError::Io { action: "open", .. })));
+    options(&path).create::<f32>().unwrap().finish().unwrap();
+    let link = folder.path().join("link.h5");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let lock = WriteLock::acquire(&link).unwrap();
+    assert!(matches!(lock.replace(&new), Err(StoreError::Io { action: "replace", .. })));
+    let mut writer = options(&new).create::<f32>().unwrap();
+    append(&mut writer, 4);
+    writer.finish().unwrap();
+    lock.replace(&new).unwrap();
+    // The new file has its name, and there is no moment in which another writer could have opened the old one.
+    assert_eq!(Reader::open(&link).unwrap().stored_frames().unwrap(), 4);
+    assert_busy(options(&path).resume(0), std::process::id());
+    drop(lock);
+    assert!(options(&path).resume::<f32>(4).unwrap().finish().unwrap().is_complete());
+    assert_eq!(names(folder.path()), ["link.h5", "out.h5"]);
 }

@@ -227,6 +227,11 @@ impl ChunkTable {
         (0..per_frame).map(move |chunk| (self.records[first + chunk], self.cut.range(chunk)))
     }
 
+    /// The lowest position of a record.
+    pub(crate) fn first_record(&self) -> u64 {
+        self.records.iter().copied().min().unwrap_or(u64::MAX)
+    }
+
     /// The bytes of a chunk before compression.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.cut.chunk_bytes()

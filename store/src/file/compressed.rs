@@ -2,7 +2,7 @@
 
 use crate::file::{
     chunks::{ChunkTable, END_AT, Record},
-    device::read_u64_at,
+    head::end_of,
     ledger::{Ledger, Stamp, Written},
 };
 use flate2::{Compress, Compression, FlushCompress, Status};
@@ -28,12 +28,12 @@ pub(crate) struct Compressed {
     /// The position of the next chunk.
     end: u64,
     /// The end of the file that its superblock states.
-    reserved: u64,
+    pub(super) reserved: u64,
 }
 
 impl Compressed {
     pub(crate) fn new(ledger: Ledger, table: ChunkTable) -> io::Result<Self> {
-        let reserved = u64::from_le(read_u64_at(&*ledger.device, END_AT)?);
+        let reserved = end_of(&*ledger.device)?;
         Ok(Self {
             deflate: Compress::new(Compression::new(table.level.into()), true),
             packed: Vec::with_capacity(table.chunk_bytes()),

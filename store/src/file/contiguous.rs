@@ -9,6 +9,8 @@ pub(crate) struct Contiguous {
     /// The position of frame 0.
     pub(crate) start: u64,
     pub(crate) frame_bytes: u64,
+    /// The end of the file, which does not move.
+    pub(crate) end: u64,
 }
 
 impl Contiguous {

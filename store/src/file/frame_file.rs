@@ -6,6 +6,7 @@ use crate::{
         compressed::Compressed,
         contiguous::Contiguous,
         device::Device,
+        head::end_of,
         layout::{FramesAt, Layout},
         ledger::{Ledger, Stamp, Written},
     },
@@ -26,10 +27,11 @@ impl FrameFile {
         sync: SyncLevel,
         count: u64,
     ) -> io::Result<Self> {
-        let ledger = Ledger::new(device, layout, sync, count);
+        let ledger = Ledger::new(device, layout, sync, count)?;
         Ok(match &layout.frames_at {
             FramesAt::Contiguous(start) => {
-                Self::Contiguous(Contiguous { ledger, start: *start, frame_bytes: layout.frame_bytes })
+                let end = end_of(&*ledger.device)?;
+                Self::Contiguous(Contiguous { ledger, start: *start, frame_bytes: layout.frame_bytes, end })
             }
             FramesAt::Chunked(table) => Self::Compressed(Box::new(Compressed::new(ledger, table.clone())?)),
         })
@@ -50,12 +52,27 @@ impl FrameFile {
             Self::Compressed(file) => file.finish(),
         }
     }
-    /// Whether the file at `path` is this one.
-    pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let ledger = match self {
-            Self::Contiguous(file) => &file.ledger,
-            Self::Compressed(file) => &file.ledger,
+
+    /// What has become of the file at `path` after [`finish`](Self::finish).
+    pub(crate) fn state(&self, path: &Path) -> io::Result<State> {
+        let (ledger, end) = match self {
+            Self::Contiguous(file) => (&file.ledger, file.end),
+            Self::Compressed(file) => (&file.ledger, file.reserved),
         };
-        ledger.device.is_at(path)
+        if !ledger.device.is_at(path)? {
+            return Ok(State::Displaced);
+        }
+        Ok(if ledger.is_intact(end)? { State::Intact } else { State::Overwritten })
     }
+}
+
+/// What has become of a file that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is at its path, as it was written.
+    Intact,
+    /// No file, or another one, is at its path.
+    Displaced,
+    /// It is at its path, and another program has written to it.
+    Overwritten,
 }

@@ -103,6 +103,16 @@ impl Layout {
         })
     }
 
+    /// The position of the first byte that a writer may change, apart from the end of the file in the superblock.
+    pub(crate) fn first_changed(&self) -> u64 {
+        let frames = match &self.frames_at {
+            FramesAt::Contiguous(start) => *start,
+            FramesAt::Chunked(table) => table.first_record(),
+        };
+        let stamps = self.stamps_at.map_or(u64::MAX, |at| at.step.min(at.time));
+        frames.min(stamps).min(self.count_at)
+    }
+
     /// Reads the layout of an existing file. An error if it is not the one that the options describe.
     pub(crate) fn read_matching<T: Element>(file: &File, options: &FileOptions) -> Result<Self> {
         let path = &options.path;

@@ -3,7 +3,8 @@
 use crate::{
     SyncLevel,
     file::{
-        device::Device,
+        device::{Device, read_u64_at},
+        head::Head,
         layout::{Layout, StampsAt},
     },
 };
@@ -36,12 +37,24 @@ pub(crate) struct Ledger {
     count: u64,
     count_at: u64,
     stamps_at: Option<StampsAt>,
+    head: Head,
 }
 
 impl Ledger {
     /// The ledger of a file that holds `count` frames.
-    pub(crate) fn new(device: Box<dyn Device>, layout: &Layout, sync: SyncLevel, count: u64) -> Self {
-        Self { device, sync, count, count_at: layout.count_at, stamps_at: layout.stamps_at }
+    pub(crate) fn new(
+        device: Box<dyn Device>,
+        layout: &Layout,
+        sync: SyncLevel,
+        count: u64,
+    ) -> io::Result<Self> {
+        let head = Head::read(&*device, layout)?;
+        Ok(Self { device, sync, count, count_at: layout.count_at, stamps_at: layout.stamps_at, head })
+    }
+
+    /// Whether the file still begins as it did, counts the frames that were counted, and ends at `end`.
+    pub(crate) fn is_intact(&self, end: u64) -> io::Result<bool> {
+        Ok(self.head.is_on(&*self.device, end)? && read_u64_at(&*self.device, self.count_at)? == self.count)
     }
 
     /// Writes the stamp of a frame, if the file has stamps.

@@ -9,7 +9,12 @@
 
 use crate::{
     Result, StoreError,
-    file::{device::Device, space::folder_of},
+    file::{
+        device::Device,
+        partial::sync_folder_of,
+        space::folder_of,
+        system::{FileSystem, System},
+    },
 };
 use std::{
     fmt,
@@ -62,25 +67,71 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The right to write a file, until it is dropped.
+/// The right to write a file, until it is dropped. Every [`Writer`](crate::Writer) has it.
+///
+/// A program that replaces a file by another one takes the lock itself, so that no writer works on the file meanwhile:
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("output.h5");
+/// use anabranch_store::{FileOptions, StoreError, WriteLock};
+///
+/// let options = FileOptions::new(&path).frames(2).frame_shape(&[3]);
+/// options.create::<f64>()?.finish()?;
+/// let lock = WriteLock::acquire(&path)?;
+/// assert!(matches!(options.resume::<f64>(0), Err(StoreError::Busy { .. })));
+///
+/// let longer = folder.path().join("longer.h5");
+/// FileOptions::new(&longer).frames(5).frame_shape(&[3]).create::<f64>()?.finish()?;
+/// lock.replace(&longer)?;
+/// drop(lock);
+/// assert!(options.frames(5).resume::<f64>(0).is_ok());
+/// # Ok::<(), StoreError>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct WriteLock {
+pub struct WriteLock {
     file: File,
+    /// The lock file.
     path: PathBuf,
+    /// The file that the lock is for.
+    locked: PathBuf,
 }
 
 impl WriteLock {
+    /// Locks the file at `path`, which must exist. Symbolic links to it lead to the same lock.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when another writer, in this process or another, has the lock. [`StoreError::Io`] when the
+    /// file does not exist or cannot be locked.
+    pub fn acquire(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let real = path.canonicalize().map_err(|e| StoreError::io("open", path, e))?;
+        Self::acquire_to("lock", &real)
+    }
+
+    /// Gives the file at `from` the name of the locked one, which it replaces. The lock stays, so that no writer opens
+    /// the old file. The new name is durable when this returns.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed, or the folder cannot be synchronised.
+    pub fn replace(&self, from: impl AsRef<Path>) -> Result<()> {
+        let renamed = System.rename(from.as_ref(), &self.locked, true);
+        renamed.map_err(|e| StoreError::io("replace", &self.locked, e))?;
+        sync_folder_of(&System, &self.locked)
+    }
+
     /// Locks the file at `path`, which need not exist. Its folder must exist. `action` is what the caller wants to
     /// do with the file, for messages.
     ///
     /// # Errors
     /// [`StoreError::Busy`] when another writer, in this process or another, has the lock.
-    pub(crate) fn acquire(path: &Path, action: &'static str) -> Result<Self> {
+    pub(crate) fn acquire_to(action: &'static str, path: &Path) -> Result<Self> {
         let failed = |e| StoreError::io(action, path, e);
         let name = path.file_name().ok_or_else(|| StoreError::NotAFile { path: path.into() })?;
         let beside = folder_of(path).join(format!(".{}.lock", name.to_string_lossy()));
         // The program may change its working directory while it holds the lock.
         let beside = std::path::absolute(beside).map_err(failed)?;
+        let locked = std::path::absolute(path).map_err(failed)?;
         let began = Instant::now();
         loop {
             let mut options = File::options();
@@ -102,7 +153,7 @@ impl WriteLock {
             if file.is_at(&beside).map_err(failed)? {
                 // The name of the holder is for messages only: a full disk does not prevent the lock.
                 let _ = Holder::this_process().write(&file);
-                return Ok(Self { file, path: beside });
+                return Ok(Self { file, path: beside, locked });
             }
         }
     }
@@ -137,17 +188,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, beside) = (folder.path().join("out.h5"), folder.path().join(".out.h5.lock"));
         std::fs::write(&beside, "4000000 a-host-with-a-very-long-name-that-is-gone\n").unwrap();
-        let lock = WriteLock::acquire(&path, "create").unwrap();
+        let lock = WriteLock::acquire_to("create", &path).unwrap();
         let expected = Holder::this_process();
         assert!(expected.process == std::process::id() && !expected.host.is_empty());
-        match WriteLock::acquire(&path, "create").unwrap_err() {
+        match WriteLock::acquire_to("create", &path).unwrap_err() {
             StoreError::Busy { holder, .. } => assert_eq!(holder, Some(expected)),
             other => panic!("{other}"),
         }
         assert!(beside.exists());
         drop(lock);
         assert_eq!(beside.exists(), !cfg!(unix));
-        drop(WriteLock::acquire(&path, "create").unwrap());
+        drop(WriteLock::acquire_to("create", &path).unwrap());
     }
 
     #[test]
@@ -156,7 +207,7 @@ mod tests {
         let path = folder.path().join("out.h5");
         let other = File::create(folder.path().join(".out.h5.lock")).unwrap();
         other.lock().unwrap();
-        let error = WriteLock::acquire(&path, "create").unwrap_err();
+        let error = WriteLock::acquire_to("create", &path).unwrap_err();
         assert!(matches!(error, StoreError::Busy { holder: None, .. }), "{error}");
         assert!(error.to_string().contains("is being written by another process"), "{error}");
     }
@@ -180,7 +231,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let Ok(lock) = WriteLock::acquire(&path, "create") else { continue };
+                        let Ok(lock) = WriteLock::acquire_to("create", &path) else { continue };
                         assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
                         std::thread::yield_now();
                         inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);

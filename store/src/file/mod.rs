@@ -39,13 +39,15 @@
 //! # The end
 //!
 //! The last writes are synchronised, if the level asks for that. The file that was written must still be the one at
-//! the path. If another program has removed, moved or replaced it, the writer reports that as an error.
+//! the path, and must still begin and end as the writer left it ([`head`]). If another program has removed, moved,
+//! replaced or overwritten it, the writer reports that as an error.
 
 pub(crate) mod chunks;
 pub(crate) mod compressed;
 pub(crate) mod contiguous;
 pub(crate) mod device;
 pub(crate) mod frame_file;
+pub(crate) mod head;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod library;

@@ -33,7 +33,7 @@ impl FileOptions {
     pub(crate) fn create_on<T: Element>(&self, system: &dyn FileSystem) -> Result<Writer<T>> {
         self.validate::<T>()?;
         existing_folder(&self.path)?;
-        let lock = WriteLock::acquire(&self.path, "create")?;
+        let lock = WriteLock::acquire_to("create", &self.path)?;
         self.check_path()?;
         let partial = Partial::create(&self.path)?;
         self.check_space::<T>(self.frames, occupied_bytes(&self.path))?;
@@ -64,7 +64,7 @@ impl FileOptions {
         let path = &self.path;
         // The lock is beside the file itself, so that all the symbolic links to it lead to one lock.
         let real = path.canonicalize().map_err(|e| StoreError::io("open", path, e))?;
-        let lock = WriteLock::acquire(&real, "lock")?;
+        let lock = WriteLock::acquire_to("lock", &real)?;
         let hdf5 = open_hdf5(path)?;
         let layout = Layout::read_matching::<T>(&hdf5, self)?;
         hdf5.close().map_err(|e| StoreError::hdf5("close", path, e))?;

@@ -35,6 +35,8 @@ struct State<T> {
     /// The producer puts nothing more into the queue.
     closed: bool,
     error: Option<StoreError>,
+    /// A call has returned the error to the producer.
+    returned: bool,
 }
 
 /// The state that the producer and the I/O thread share.
@@ -50,7 +52,9 @@ pub(super) struct Queue<T> {
 }
 
 impl<T> State<T> {
-    fn check(&self) -> Result<()> {
+    /// Returns the error to the producer, if there is one.
+    fn check(&mut self) -> Result<()> {
+        self.returned = self.error.is_some();
         self.error.clone().map_or(Ok(()), Err)
     }
 }
@@ -68,6 +72,7 @@ impl<T: Element> Queue<T> {
                 writing: false,
                 closed: false,
                 error: None,
+                returned: false,
             }),
             work: Condvar::new(),
             progress: Condvar::new(),
@@ -181,5 +186,10 @@ impl<T: Element> Queue<T> {
     /// The error of the frame that failed, if one has.
     pub(super) fn check(&self) -> Result<()> {
         self.state.lock().check()
+    }
+
+    /// Whether a call has returned that error.
+    pub(super) fn error_was_returned(&self) -> bool {
+        self.state.lock().returned
     }
 }

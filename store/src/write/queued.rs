@@ -54,7 +54,7 @@ impl<T: Element> Writer<T> {
 ///
 /// When the I/O thread fails to write a frame, the next call reports it; all later frames are refused, and
 /// the stored frames stay. [`finish`](Self::finish) reports an error that is still unreported. Dropping
-/// the writer without it writes the queued frames and loses the error.
+/// the writer without it writes the queued frames, and prints an error that no call has returned to standard error.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,9 @@ impl<T: Element> QueuedWriter<T> {
 impl<T: Element> Drop for QueuedWriter<T> {
     fn drop(&mut self) {
         // Dropping the writer completes the file.
-        drop(self.join());
+        if let Some(mut writer) = self.join() {
+            writer.set_returned(self.queue.error_was_returned());
+        }
     }
 }
 

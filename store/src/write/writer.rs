@@ -3,12 +3,19 @@
 use crate::{
     Result, StoreError,
     element::Element,
-    file::{device::Device, frame_file::FrameFile, layout::Layout, ledger::Stamp, lock::WriteLock},
+    file::{
+        device::Device,
+        frame_file::{FrameFile, State},
+        layout::Layout,
+        ledger::Stamp,
+        lock::WriteLock,
+    },
     options::FileOptions,
     write::stats::{Meter, Monitor, Stats},
 };
 use std::{
-    fmt, io,
+    fmt,
+    io::{self, Write as _},
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
@@ -22,7 +29,8 @@ use std::{
 /// [`queued`](Self::queued) puts a queue in front.
 ///
 /// After a frame has failed, every later call reports the same error, and the stored frames stay.
-/// [`finish`](Self::finish) completes the file. Dropping the writer completes it too, and loses the error.
+/// [`finish`](Self::finish) completes the file. Dropping the writer completes it too, and prints an error that no call
+/// has returned to standard error.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -42,6 +50,8 @@ pub struct Writer<T: Element> {
     /// The index of the next frame.
     next: u64,
     error: Option<StoreError>,
+    /// A call has returned `error` to the program.
+    returned: bool,
     completed: bool,
     /// The absolute path, since the program may change its working directory.
     place: PathBuf,
@@ -65,8 +75,8 @@ impl<T: Element> Writer<T> {
         let file = FrameFile::new(device, layout, options.sync, stored)
             .map_err(|e| StoreError::io("read", &room.path, e))?;
         let meter = Arc::new(Meter::new(stored));
-        let (error, completed, element) = (None, false, PhantomData);
-        Ok(Self { file, room, meter, next, error, completed, place, _lock: None, element })
+        let (error, returned, completed, element) = (None, false, false, PhantomData);
+        Ok(Self { file, room, meter, next, error, returned, completed, place, _lock: None, element })
     }
 
     /// Keeps other writers from the file as long as this one exists.
@@ -99,7 +109,7 @@ impl<T: Element> Writer<T> {
                 self.meter.end_write(None);
                 let (path, stored) = (self.room.path.clone(), self.meter.stored());
                 let error = StoreError::Write { frame: self.next, path, stored, source: Arc::new(source) };
-                self.error = Some(error.clone());
+                (self.error, self.returned) = (Some(error.clone()), true);
                 Err(error)
             }
         }
@@ -108,8 +118,8 @@ impl<T: Element> Writer<T> {
     /// Completes the file as its [`SyncLevel`](crate::SyncLevel) asks for, and returns a summary.
     ///
     /// # Errors
-    /// When a frame could not be written, the file could not be completed, or another program has removed, moved
-    /// or replaced it ([`StoreError::Displaced`]).
+    /// When a frame could not be written, the file could not be completed, or another program has removed, moved or
+    /// replaced it ([`StoreError::Displaced`]), or has written to it ([`StoreError::Overwritten`]).
     pub fn finish(mut self) -> Result<Summary> {
         self.complete()?;
         Ok(Summary {
@@ -150,6 +160,12 @@ impl<T: Element> Writer<T> {
         Monitor(self.meter.clone())
     }
 
+    /// Sets whether a call has returned the error of a frame to the program, where [`append`](Self::append) has
+    /// returned it to the I/O thread.
+    pub(crate) fn set_returned(&mut self, returned: bool) {
+        self.returned = returned;
+    }
+
     pub(crate) fn room(&self) -> &Room {
         &self.room
     }
@@ -164,16 +180,17 @@ impl<T: Element> Writer<T> {
             return Ok(());
         }
         self.meter.begin_write();
-        let in_place = self.file.finish().and_then(|()| self.file.is_at(&self.place));
+        let state = self.file.finish().and_then(|()| self.file.state(&self.place));
         self.meter.end_write(None);
         self.meter.close();
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
         let (path, stored) = (self.room.path.clone(), self.meter.stored());
-        match in_place {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(StoreError::Displaced { path, stored }),
+        match state {
+            Ok(State::Intact) => Ok(()),
+            Ok(State::Displaced) => Err(StoreError::Displaced { path, stored }),
+            Ok(State::Overwritten) => Err(StoreError::Overwritten { path, stored }),
             Err(source) => Err(StoreError::Finish { path, stored, source: Arc::new(source) }),
         }
     }
@@ -181,7 +198,17 @@ impl<T: Element> Writer<T> {
 
 impl<T: Element> Drop for Writer<T> {
     fn drop(&mut self) {
-        let _ = self.complete();
+        let returned = self.error.is_some() && self.returned;
+        if let Err(error) = self.complete()
+            && !returned
+        {
+            // Not `eprintln!`, which panics where standard error cannot be written.
+            let _ = writeln!(
+                io::stderr(),
+                "anabranch-store: a writer was dropped, but no call has returned its failure: {error}; call `finish` \
+                 to get it as an error"
+            );
+        }
     }
 }
 
@@ -214,7 +241,8 @@ impl Room {
     pub(crate) fn check(&self, index: u64, len: usize) -> Result<()> {
         let expected = self.frame_len();
         if len != expected {
-            return Err(StoreError::WrongLength { shape: self.shape.clone(), expected, found: len });
+            let (path, shape) = (self.path.clone(), self.shape.clone());
+            return Err(StoreError::WrongLength { path, shape, expected, found: len });
         }
         if index >= self.frames {
             return Err(StoreError::TooManyFrames { path: self.path.clone(), frames: self.frames });

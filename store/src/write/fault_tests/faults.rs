@@ -3,8 +3,9 @@
 use super::device::{FRAME, bench, frame, stamp};
 use crate::{StoreError, Writer};
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
+    process::Command,
     sync::mpsc::{Receiver, channel},
     time::{Duration, Instant},
 };
@@ -60,6 +61,73 @@ fn dropping_a_writer_after_a_failure_neither_hangs_nor_panics() {
             }
             drop(writer);
             bench.assert_holds(failing as u64);
+        }
+    }
+}
+
+/// Set in the child: what it does.
+const DROP: &str = "ANABRANCH_STORE_DROP_TASK";
+
+/// The child: drops writers that have failed.
+fn drop_failed_writers(task: &str) {
+    match task {
+        "frame" => {
+            let (_bench, writer) = bench(|o| o, full_at(0));
+            let mut writer = writer.queued(4).unwrap();
+            writer.append(&frame(0), stamp(0)).unwrap();
+        }
+        "completion" => {
+            let (bench, writer) = bench(|o| o, |_| Ok(()));
+            fs::remove_file(&bench.options.path).unwrap();
+            drop(writer);
+        }
+        "completion behind a queue" => {
+            let (bench, writer) = bench(|o| o, |_| Ok(()));
+            fs::remove_file(&bench.options.path).unwrap();
+            drop(writer.queued(1).unwrap());
+        }
+        _ => {
+            let (_plain, mut writer) = bench(|o| o, full_at(0));
+            writer.append(&frame(0), stamp(0)).unwrap_err();
+            drop(writer);
+            let (_queued, writer) = bench(|o| o, full_at(0));
+            let mut writer = writer.queued(4).unwrap();
+            writer.append(&frame(0), stamp(0)).unwrap();
+            while writer.frame().is_ok() {
+                std::thread::yield_now();
+            }
+            drop(writer);
+            let (_finished, writer) = bench(|o| o, full_at(0));
+            let mut writer = writer.queued(4).unwrap();
+            writer.append(&frame(0), stamp(0)).unwrap();
+            writer.finish().unwrap_err();
+        }
+    }
+}
+
+#[test]
+fn a_dropped_writer_prints_the_failure_that_no_call_has_returned() {
+    let _deadline = testing::deadline();
+    if let Ok(task) = std::env::var(DROP) {
+        return drop_failed_writers(&task);
+    }
+    let this = "write::fault_tests::faults::a_dropped_writer_prints_the_failure_that_no_call_has_returned";
+    let displaced = "out.h5 is no longer the file that was written";
+    let tasks = [
+        ("frame", Some("frame 0 could not be written")),
+        ("completion", Some(displaced)),
+        ("completion behind a queue", Some(displaced)),
+        ("failures that were returned", None),
+    ];
+    for (task, failure) in tasks {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let out = child.args([this, "--exact", "--nocapture"]).env(DROP, task).output().unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert!(out.status.success() && stdout.contains("1 passed"), "{task}: {stdout}{stderr}");
+        let printed: Vec<_> = stderr.lines().filter(|line| line.starts_with("anabranch-store: ")).collect();
+        assert_eq!(printed.len(), usize::from(failure.is_some()), "{task}: {stderr}");
+        for part in failure.iter().chain(&["no call has returned its failure", "call `finish` to get it"]) {
+            assert!(printed.iter().all(|line| line.contains(part)), "{task}: {stderr}");
         }
     }
 }
