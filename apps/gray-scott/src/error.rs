@@ -18,33 +18,32 @@ pub enum Error {
     Usage(String),
     /// The disk has no room for the output.
     #[error(
-        "{} and its checkpoint need {}, and the file system has {} free: store fewer or smaller frames, make room, \
-         or choose another path",
+        "storing {} needs {}, and the file system has {} free: store fewer or smaller frames, make room, or choose \
+         another path",
         path.display(), DecimalBytes(*needed), DecimalBytes(*available)
     )]
     NoSpace {
         /// The output file.
         path: PathBuf,
-        /// Size of the complete file in bytes.
+        /// Bytes of the complete file and, in a run, of its checkpoints.
         needed: u64,
         /// Bytes that are free.
         available: u64,
     },
-    /// The machine has too little memory for the run.
+    /// The machine has too little memory.
     #[error(
-        "a grid of {rows} × {cols} cells needs {} of memory, and {} are available: choose fewer --rows or --cols, or a \
-         smaller --io-buffer",
+        "{what} needs {} of memory, and {} are available: {remedy}",
         DecimalBytes(*needed), DecimalBytes(*available)
     )]
     NoMemory {
-        /// Rows of the grid.
-        rows: usize,
-        /// Columns of the grid.
-        cols: usize,
-        /// Bytes that the run needs.
+        /// The work, as in `a grid of 3 × 4 cells`.
+        what: String,
+        /// Bytes that it needs.
         needed: u64,
         /// Bytes that are available.
         available: u64,
+        /// The options to change.
+        remedy: &'static str,
     },
     /// A value became infinite or NaN.
     #[error(
@@ -103,6 +102,9 @@ pub enum Error {
     /// The runtime refused something, or a task panicked.
     #[error(transparent)]
     Runtime(anabranch::Error),
+    /// Two things went wrong, of which the second is not a consequence of the first.
+    #[error("{}; besides, {}", describe(.0), describe(.1))]
+    Both(Box<Error>, Box<Error>),
     /// Ctrl-C cannot be handled.
     #[error("cannot handle the interrupt signal")]
     Signals(#[source] ctrlc::Error),
@@ -152,10 +154,19 @@ impl Error {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
+    /// This error, and beside it that of `other`, if it has failed, too.
+    pub fn and<T>(self, other: Result<T, Self>) -> Self {
+        match other {
+            Ok(_) => self,
+            Err(other) => Self::Both(Box::new(self), Box::new(other)),
+        }
+    }
+
     /// The exit status: 2 for wrong usage, 1 for everything else.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Mismatch { .. } => 2,
+            Self::Both(first, _) => first.exit_status(),
             _ => 1,
         }
     }
@@ -185,5 +196,10 @@ mod tests {
         let error = Error::io("write", Path::new("frames/a.png"))(cause);
         assert_eq!(describe(&error), "cannot write frames/a.png: permission denied");
         assert_eq!(error.exit_status(), 1);
+        let wrong = || Error::Usage("wrong".into());
+        assert_eq!(describe(&wrong().and(Ok(()))), "wrong");
+        let both = wrong().and::<()>(Err(error));
+        assert_eq!(describe(&both), "wrong; besides, cannot write frames/a.png: permission denied");
+        assert_eq!(both.exit_status(), 2);
     }
 }

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{fail, folder, frames, program, run, succeed};
-use std::fs;
+use gray_scott::report::units;
+use std::{fs, path::Path, time::Duration};
 
 #[test]
 fn any_size_is_simulated_stored_and_described() {
@@ -65,13 +66,40 @@ fn the_printed_lines_and_the_statistics_agree_about_where_the_time_went() {
 
         // Storing is waiting for storage, but for the part of it in which something was computed.
         let storage = |name: &str| json["storage"][name].as_f64().unwrap_or(0.0);
-        let alone = storage("seconds_storing") - storage("seconds_storing_while_computing");
-        assert!((alone - of("seconds_waiting_for_storage")).abs() < 1e-9, "{json}");
-        assert!(storage("seconds_storing_while_computing") <= of("seconds_compute"), "{json}");
+        let (storing, both) = (storage("seconds_storing"), storage("seconds_storing_while_computing"));
+        assert!((storing - both - of("seconds_waiting_for_storage")).abs() < 1e-9, "{json}");
+        assert!(both <= of("seconds_compute"), "{json}");
         assert_eq!(storage("seconds_checkpoints") > 0.0, args.contains("--checkpoint-every"), "{json}");
 
-        let sides =
-            [of("seconds_compute"), storage("seconds_storing"), of("seconds_start_up"), of("seconds_other")];
+        // The lines have these numbers.
+        let time = |seconds: f64| units::duration(Duration::from_secs_f64(seconds));
+        let share =
+            |seconds: f64| format!("{} ({:.0} %)", time(seconds), 100.0 * seconds / of("seconds_total"));
+        let mut parts = vec![
+            format!("{} frames in {}: ", json["frames"], time(of("seconds_total"))),
+            format!(" compute {}, ", share(of("seconds_compute"))),
+            format!(" waiting for storage {}, ", share(of("seconds_waiting_for_storage"))),
+            format!(" start-up {}", share(of("seconds_start_up"))),
+            format!("; {:.3} ns per cell and step", of("ns_per_cell_step")),
+        ];
+        if json["storage"].is_object() {
+            parts.push(format!(" Stored for {}, {} of it while computing", time(storing), time(both)));
+            parts.push(format!("; frames at {}.", units::rate(storage("bytes_per_second"), "B")));
+        }
+        if storage("seconds_checkpoints") > 0.0 {
+            parts.push(format!(", {} of it for checkpoints; ", time(storage("seconds_checkpoints"))));
+        }
+        for part in parts {
+            assert!(text.contains(&part), "{part:?} is not in {text}");
+        }
+        let other = format!(", other {};", share(of("seconds_other")));
+        assert_eq!(
+            text.contains(&other),
+            of("seconds_other") > 0.01 * of("seconds_total"),
+            "{other}: {text}"
+        );
+
+        let sides = [of("seconds_compute"), storing, of("seconds_start_up"), of("seconds_other")];
         let names = ["compute", "storage", "start-up", "other"];
         let lines =
             ["Compute was the limit", "Storage was the limit", "The start-up took longest", "Neither"];
@@ -133,7 +161,7 @@ fn an_existing_file_is_kept_unless_forced() {
 fn output_that_cannot_be_written_is_refused_before_the_start() {
     let folder = folder();
     let text = fail(folder.path(), "simulate -n 1000000000000", 1);
-    assert!(text.contains("need 8.29 EB, and the file system has "), "{text}");
+    assert!(text.contains("needs 8.29 EB, and the file system has "), "{text}");
     let text = fail(folder.path(), "simulate -r 9 -c 9 -o no/such/folder/x.h5", 1);
     assert!(text.contains("no/such/folder does not exist"), "{text}");
     let text = fail(folder.path(), "simulate -r 1000000000 -c 1000000000 -n 1000000", 2);
@@ -199,17 +227,71 @@ fn pictures_go_to_standard_output_in_order() {
     assert!(!folder.path().join("-").exists());
 }
 
+/// Stores three compressed frames in `output.h5`, of which the last one cannot be read.
+fn simulate_with_a_damaged_frame(folder: &Path) {
+    succeed(folder, "simulate -q -r 2 -c 100 -n 3 -e 1 --compress 1");
+    let path = folder.join("output.h5");
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[end - 24..].fill(0xff);
+    fs::write(path, bytes).unwrap();
+}
+
 #[test]
 fn a_failed_animation_leaves_no_half_file() {
     let folder = folder();
-    succeed(folder.path(), "simulate -q -r 2 -c 100 -n 3 -e 1");
+    simulate_with_a_damaged_frame(folder.path());
     fs::write(folder.path().join("a.gif"), "the old one").unwrap();
-    let text = fail(folder.path(), "render output.h5 --animation a.gif --scale 1000", 1);
-    assert!(text.contains("cannot write a.gif: a GIF is at most 65535 pixels wide"), "{text}");
-    assert_eq!(fs::read(folder.path().join("a.gif")).unwrap(), b"the old one");
-    let text = fail(folder.path(), "render output.h5 --animation none/a.gif", 1);
-    assert!(text.contains("none/a.gif"), "{text}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    for name in ["a.gif", "b.png"] {
+        let text = fail(folder.path(), &format!("render output.h5 --range 0..1 -a {name}"), 1);
+        assert!(text.contains(" is damaged"), "{text}");
+        assert_eq!(fs::read(folder.path().join("a.gif")).unwrap(), b"the old one");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn pictures_that_cannot_be_written_are_refused_before_the_first_frame_is_read() {
+    let folder = folder();
+    simulate_with_a_damaged_frame(folder.path());
+    fs::write(folder.path().join("a.gif"), "the old one").unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let mut refused = vec![
+        ("-a none/x.gif", 1, "cannot write none/x.gif"),
+        ("-a a.gif --scale 1000", 1, "cannot write a.gif: a GIF is at most 65535 pixels wide"),
+        ("-a a.gif -o file/frames", 1, "cannot create the folder file/frames"),
+        ("-o - --clean", 2, "--clean: no pictures go to a folder"),
+        ("-a a.gif --clean", 2, "give a folder with --output, or leave out --clean"),
+    ];
+    if cfg!(target_os = "linux") {
+        // Nothing can be created there, also by root.
+        refused.push(("-o /sys", 1, "cannot write /sys/frame-0000.png"));
+    }
+    for (args, status, message) in refused {
+        let args = if args.contains("-o ") || args.contains("--clean") {
+            args.into()
+        } else {
+            format!("-o frames {args}")
+        };
+        let text = fail(folder.path(), &format!("render output.h5 {args}"), status);
+        assert!(text.contains(message), "{args}: {text}");
+        assert!(!text.contains(" is damaged"), "{args}: {text}");
+        assert_eq!(fs::read(folder.path().join("a.gif")).unwrap(), b"the old one");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "{args}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pictures_that_need_more_memory_than_there_is_are_refused() {
+    let folder = folder();
+    succeed(folder.path(), "simulate -q -r 1080 -c 1920 -n 1 -e 1");
+    for args in ["", "-a a.png", "-o -"] {
+        let text = fail(folder.path(), &format!("render output.h5 --scale 1000 {args}"), 1);
+        let message = "rendering pictures of 1920000 × 1080000 pixels needs ";
+        assert!(text.contains(message) && text.contains("a smaller --scale"), "{args}: {text}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{args}");
+    }
 }
 
 #[test]
@@ -252,6 +334,24 @@ fn storage_is_measured_in_every_way() {
         "{text}"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    let text = fail(folder.path(), "bench storage -r 16 -c 16 -n 3 -e 2 --runs 1 --folder none", 1);
-    assert!(text.contains("none"), "{text}");
+}
+
+#[test]
+fn a_measurement_of_storage_that_cannot_end_is_refused_before_it_begins() {
+    let folder = folder();
+    let mut refused = vec![("-r 16 -c 16 -n 3 -e 2 --folder none", "cannot write none/gray-scott-bench-")];
+    if cfg!(target_os = "linux") {
+        refused.extend([
+            ("-r 1000000 -c 1000000", "a grid of 1000000 × 1000000 cells needs "),
+            ("-r 16 -c 16 -n 1000000000000 -e 1", "needs 1.02 PB"),
+        ]);
+    }
+    for (args, message) in refused {
+        let output = run(folder.path(), &format!("bench storage --runs 1 -j 2 {args}"));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.starts_with("error: ") && text.contains(message), "{text}");
+        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 pub mod bench;
 pub mod info;
 pub mod render;
+pub(crate) mod room;
 pub mod simulate;
 
 use crate::{Outcome, error::Error};

@@ -31,6 +31,8 @@ pub struct RunStats {
     pub simd: String,
     /// Whether the run ended early, on request.
     pub interrupted: bool,
+    /// What ended the run early, if it has failed.
+    pub error: Option<String>,
     /// Where the time went.
     #[serde(flatten)]
     pub seconds: Seconds,

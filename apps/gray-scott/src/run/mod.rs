@@ -27,12 +27,12 @@ mod times;
 
 pub(crate) use grid::memory;
 pub use interrupt::Interrupt;
-pub use storage::Checkpoints;
+pub use storage::{Checkpoints, FrameSink};
 pub use times::{Accounts, Computing, Stored, Storing, Times};
 
 use crate::{error::Error, kernel::Simd, not_finite::NotFinite, report::progress::Progress, start::Start};
 use anabranch::prelude::*;
-use anabranch_store::{Summary, Writer};
+use anabranch_store::Summary;
 use grid::{BANDS_PER_THREAD, Grid};
 use pace::Pace;
 use std::{
@@ -66,7 +66,7 @@ pub struct Run<'a> {
     pub check_finite: bool,
     /// The writer of the output file; `None` to store nothing. It holds the frames before the start and may hold
     /// more, which are not written again.
-    pub writer: Option<Writer<f32>>,
+    pub writer: Option<Box<dyn FrameSink>>,
     /// The checkpoint of the run; `None` to save none.
     pub checkpoints: Option<Checkpoints>,
     /// Shows the steps that are computed and the frames that are stored.

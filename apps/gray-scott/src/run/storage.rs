@@ -8,7 +8,7 @@ use crate::{
     parameters::Parameters,
     report::progress::Progress,
 };
-use anabranch_store::{Summary, Writer};
+use anabranch_store::{Stamp, StoreError, Summary, Writer};
 use std::{
     path::PathBuf,
     sync::{
@@ -41,10 +41,42 @@ impl Checkpoints {
     }
 }
 
+/// The place where a run stores its frames: the writer of a file, or something that stands for it in tests.
+pub trait FrameSink: Send {
+    /// The index of the next frame.
+    fn next_frame(&self) -> u64;
+
+    /// Stores a frame, and returns when it is acknowledged.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    fn append(&mut self, frame: &[f32], stamp: Stamp) -> Result<(), StoreError>;
+
+    /// Completes what was stored.
+    ///
+    /// # Errors
+    /// When it cannot be completed.
+    fn finish(self: Box<Self>) -> Result<Summary, StoreError>;
+}
+
+impl FrameSink for Writer<f32> {
+    fn next_frame(&self) -> u64 {
+        Self::next_frame(self)
+    }
+
+    fn append(&mut self, frame: &[f32], stamp: Stamp) -> Result<(), StoreError> {
+        Self::append(self, frame, stamp)
+    }
+
+    fn finish(self: Box<Self>) -> Result<Summary, StoreError> {
+        Self::finish(*self)
+    }
+}
+
 /// Takes the frames and the checkpoints of a run.
 pub(super) struct Storage {
     parameters: Parameters,
-    writer: Option<Writer<f32>>,
+    writer: Option<Box<dyn FrameSink>>,
     checkpoints: Option<Checkpoints>,
     progress: Progress,
     accounts: Accounts,
@@ -64,7 +96,7 @@ impl Storage {
     /// Storage for a run. Without a `writer` it counts the frames and stores nothing.
     pub(super) fn new(
         parameters: Parameters,
-        writer: Option<Writer<f32>>,
+        writer: Option<Box<dyn FrameSink>>,
         checkpoints: Option<Checkpoints>,
         progress: Progress,
         accounts: Accounts,

@@ -1,9 +1,16 @@
 //! Tests of whole runs.
 
 use super::*;
-use crate::{files::checkpoint, parameters::Parameters, report::progress::Mode};
-use anabranch_store::{FileOptions, Reader, Stamp, SyncLevel};
-use std::{path::Path, sync::mpsc};
+use crate::{
+    files::checkpoint,
+    parameters::Parameters,
+    report::{progress::Mode, statistics::RunStats},
+};
+use anabranch_store::{FileOptions, Reader, Stamp, Stats, StoreError, SyncLevel};
+use std::{
+    path::Path,
+    sync::{atomic::AtomicU64, mpsc},
+};
 
 /// A small run.
 fn parameters() -> Parameters {
@@ -14,9 +21,9 @@ fn quiet() -> Progress {
     Progress::new(1, Mode::Quiet, |_, _| String::new())
 }
 
-fn writer(path: &Path, p: &Parameters, sync: SyncLevel, compress: Option<u8>) -> Writer<f32> {
+fn writer(path: &Path, p: &Parameters, sync: SyncLevel, compress: Option<u8>) -> Box<dyn FrameSink> {
     let options = FileOptions::new(path).frames(p.frames).frame_shape(&[p.rows, p.cols]).stamps(true);
-    options.sync(sync).compress(compress).create().unwrap()
+    Box::new(options.sync(sync).compress(compress).create::<f32>().unwrap())
 }
 
 /// A run on these threads that stores nothing.
@@ -49,22 +56,31 @@ fn frames(path: &Path) -> Vec<Vec<f32>> {
     (0..reader.frames()).map(|i| reader.read_frame(i).unwrap().into_raw_vec_and_offset().0).collect()
 }
 
+/// Accounts whose clock goes on by a microsecond with each look at it.
+fn ticking() -> (Accounts, Arc<AtomicU64>) {
+    let ticks = Arc::new(AtomicU64::new(0));
+    let clock = Arc::clone(&ticks);
+    let accounts =
+        Accounts::with_clock(move || Duration::from_micros(clock.fetch_add(1, Ordering::Relaxed) + 1));
+    (accounts, ticks)
+}
+
 #[test]
-fn the_parts_of_the_time_add_up_with_slow_storage_slow_kernels_checkpoints_and_compression() {
+fn no_moment_of_a_run_is_lost_with_sync_long_frames_checkpoints_and_compression() {
+    let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
     let small = Parameters { rows: 4, cols: 4, frames: 20, steps_per_frame: 1, ..Parameters::default() };
-    let slow_kernel = Parameters { frames: 4, steps_per_frame: 500, ..parameters() };
+    let long = Parameters { frames: 4, steps_per_frame: 500, ..parameters() };
     let cases = [
-        ("slow storage", small.clone(), SyncLevel::Frame, None, 0),
-        ("slow kernel", slow_kernel, SyncLevel::None, None, 0),
-        ("a checkpoint each frame", small.clone(), SyncLevel::None, None, 1),
+        ("sync each frame", small.clone(), SyncLevel::Frame, None, 0),
+        ("long frames", long, SyncLevel::None, None, 0),
+        ("a checkpoint each frame", small, SyncLevel::None, None, 1),
         ("compression", parameters(), SyncLevel::None, Some(9), 2),
     ];
     for (name, p, sync, compress, every) in cases {
         for threads in [1, 3] {
             let path = folder.path().join(format!("{name} {threads}.h5"));
-            let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
-            let began = Instant::now();
+            let (progress, interrupt, (accounts, ticks)) = (quiet(), Interrupt::default(), ticking());
             let outcome = Run {
                 writer: Some(writer(&path, &p, sync, compress)),
                 checkpoints: Some(Checkpoints { path: checkpoint::path_of(&path), every, interval: None }),
@@ -72,20 +88,82 @@ fn the_parts_of_the_time_add_up_with_slow_storage_slow_kernels_checkpoints_and_c
             }
             .run()
             .unwrap();
-            let (elapsed, times) = (began.elapsed(), accounts.times());
-            let stats = outcome.summary.unwrap().stats;
+            let times = accounts.times();
+            let looks = ticks.load(Ordering::Relaxed);
+            assert_eq!(times.total(), Duration::from_micros(looks), "{name}: {times:?}");
             assert_eq!((outcome.frames, outcome.steps), (p.frames, p.steps()), "{name}");
             assert_eq!(accounts.updates(), p.steps() * p.cells(), "{name}");
-            let storing = times.storing() - times.checkpoints;
-            assert!(
-                storing >= stats.writing && stats.writing > Duration::ZERO,
-                "{name}: {times:?}, {stats:?}"
-            );
-            assert_eq!(times.checkpoints > Duration::ZERO, every > 0, "{name}: {times:?}");
-            assert!(times.computing() > Duration::ZERO && times.total() >= elapsed, "{name}: {times:?}");
-            // What is stored while nothing is computed is waiting for storage, and nothing else is.
-            assert_eq!(times.only_storing, times.storing() - times.computing_and_storing, "{name}");
+            // The clock has gone on during each frame, the completion of the file, and each checkpoint.
+            let saved = (p.frames - 1).checked_div(every).unwrap_or(0);
+            assert!(times.checkpoints >= Duration::from_micros(saved), "{name}: {times:?}");
+            assert_eq!(times.checkpoints > Duration::ZERO, saved > 0, "{name}: {times:?}");
+            let frames = times.storing() - times.checkpoints;
+            assert!(frames > Duration::from_micros(p.frames), "{name}: {times:?}");
+            assert!(times.computing() > Duration::ZERO, "{name}: {times:?}");
+            assert!(outcome.summary.unwrap().stats.writing > Duration::ZERO, "{name}");
         }
+    }
+}
+
+/// A store that takes ten seconds for each frame, by a clock of its own. It waits with that until the computation has
+/// run ahead as far as it may, so that nothing is computed meanwhile.
+struct SlowStore {
+    parameters: Parameters,
+    /// Frames that the computation may be ahead.
+    ahead: u64,
+    accounts: Accounts,
+    clock: Arc<AtomicU64>,
+    next: u64,
+}
+
+impl FrameSink for SlowStore {
+    fn next_frame(&self) -> u64 {
+        self.next
+    }
+
+    fn append(&mut self, _: &[f32], _: Stamp) -> Result<(), StoreError> {
+        let p = &self.parameters;
+        let computed = (self.next + 1 + self.ahead).min(p.frames) * p.steps_per_frame * p.cells();
+        while self.accounts.updates() < computed {
+            std::thread::yield_now();
+        }
+        self.clock.fetch_add(10, Ordering::Relaxed);
+        self.next += 1;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Summary, StoreError> {
+        self.clock.fetch_add(7, Ordering::Relaxed);
+        let path = "nowhere".into();
+        Ok(Summary { path, stored_frames: self.next, frames: self.next, stats: Stats::default() })
+    }
+}
+
+#[test]
+fn the_time_of_a_slow_store_is_waiting_for_storage_and_nothing_else() {
+    let _deadline = testing::deadline();
+    for (threads, queue) in [(1, 0), (1, 1), (2, 2), (3, 0)] {
+        let parameters = Parameters { frames: 8, steps_per_frame: 1, ..parameters() };
+        let (progress, interrupt) = (quiet(), Interrupt::default());
+        let clock = Arc::new(AtomicU64::new(0));
+        let now = Arc::clone(&clock);
+        let accounts = Accounts::with_clock(move || Duration::from_secs(now.load(Ordering::Relaxed)));
+        let store = SlowStore {
+            parameters: parameters.clone(),
+            ahead: queue as u64 + 1,
+            accounts: accounts.clone(),
+            clock,
+            next: 0,
+        };
+        let run = unstored(Start::initial(parameters), threads, &progress, &interrupt, &accounts);
+        let outcome = Run { writer: Some(Box::new(store)), queue, ..run }.run().unwrap();
+        let only_storing = Duration::from_secs(8 * 10 + 7);
+        assert_eq!(accounts.times(), Times { only_storing, ..Times::default() }, "{threads}, {queue}");
+        let stats =
+            RunStats::default().with_times(&accounts.times(), outcome.summary.map(|s| s.stats).as_ref());
+        let verdict = stats.verdict(None);
+        assert!(verdict.contains("waiting for storage 1 min 27 s (100 %)"), "{verdict}");
+        assert!(verdict.contains("Storage was the limit") && !verdict.contains("other"), "{verdict}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! `bench`: the speed of the simulation on this machine, without storage and with it. [`storage`] compares the ways
 //! to store it.
 
+mod files;
 pub mod storage;
 
 use crate::{
@@ -17,12 +18,8 @@ use crate::{
 };
 use anabranch_store::{FileOptions, Stamp, SyncLevel};
 use clap::{Args, Subcommand};
-use std::{
-    fs::File,
-    io::Write,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use files::{create, memory_folder, path_in};
+use std::{fs::File, io::Write, path::Path, time::Instant};
 
 /// Options of `bench`.
 #[derive(Args, Clone, Debug)]
@@ -78,17 +75,6 @@ pub fn run(args: &BenchArgs) -> Result<(), Error> {
     }
     let threads = threads(args.threads)?;
     stored(threads, simd)
-}
-
-/// The folder of files in memory, where the system has one, or the folder of temporary files.
-fn memory_folder() -> PathBuf {
-    let shared = Path::new("/dev/shm");
-    if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
-}
-
-/// A path for the file that is measured.
-fn path_in(folder: &Path) -> PathBuf {
-    folder.join(format!("gray-scott-bench-{}.h5", std::process::id()))
 }
 
 /// Prints the time of a run that stores its frames, beside the times of computing alone and of writing alone.
@@ -164,7 +150,7 @@ fn run_stored(threads: usize, simd: Simd, path: Option<&Path>) -> Result<(), Err
         simd,
         queue: 2,
         check_finite: true,
-        writer: path.map(|path| file(path).create()).transpose()?,
+        writer: path.map(|path| create(&file(path))).transpose()?,
         checkpoints: None,
         progress: &Progress::new(STORED_FRAMES, Mode::Quiet, |_, _| String::new()),
         interrupt: &Interrupt::default(),

@@ -3,10 +3,14 @@
 //! It runs without output, to a file in memory, and to a file in a folder on a disk: with and without synchronisation
 //! and compression. Every line shows where the time of that run went, and which side was the limit.
 
-use super::{memory_folder, path_in};
 use crate::{
-    commands::arguments::{MAX_COUNT, MAX_SIDE, MAX_THREADS, threads, whole},
+    commands::{
+        arguments::{MAX_COUNT, MAX_SIDE, MAX_THREADS, threads, whole},
+        bench::files::{MEMORY_FOLDER, create, memory_folder, path_in},
+        room,
+    },
     error::Error,
+    files::whole::WholeFile,
     kernel::Simd,
     parameters::Parameters,
     report::{
@@ -15,10 +19,10 @@ use crate::{
         statistics::{Limit, RunStats},
         units,
     },
-    run::{Accounts, Interrupt, Run, Times},
+    run::{self, Accounts, Interrupt, Run, Times},
     start::Start,
 };
-use anabranch_store::{FileOptions, Stats, SyncLevel};
+use anabranch_store::{FileOptions, Stats, SyncLevel, available_bytes};
 use clap::Args;
 use std::{
     fs,
@@ -89,7 +93,7 @@ fn ways(args: &StorageArgs) -> Vec<Way> {
 /// Prints a line for each way, and the conclusion.
 ///
 /// # Errors
-/// When a file cannot be written, or the lines cannot be printed.
+/// When there is too little memory or room, a file cannot be written, or the lines cannot be printed.
 pub fn run(args: &StorageArgs) -> Result<(), Error> {
     let parameters = Parameters {
         rows: args.rows,
@@ -101,6 +105,7 @@ pub fn run(args: &StorageArgs) -> Result<(), Error> {
     if !parameters.is_representable() {
         return Err(Error::Usage("--rows, --cols, --frames, --steps-per-frame: choose smaller ones".into()));
     }
+    refuse(args, &parameters)?;
     let (threads, simd) = (threads(args.threads)?, Simd::detect());
     print(&format!(
         "{} frames of {}×{}, {} steps each, {threads} threads ({simd}); median of {} runs, in seconds\n\
@@ -124,6 +129,32 @@ pub fn run(args: &StorageArgs) -> Result<(), Error> {
         measured.push((way.name, stats));
     }
     print(&conclusion(&measured))
+}
+
+/// Refuses a measurement for which there is too little memory or room, or whose files cannot be written, before it
+/// begins.
+fn refuse(args: &StorageArgs, parameters: &Parameters) -> Result<(), Error> {
+    room::check_run(parameters, args.io_buffer)?;
+    for way in ways(args) {
+        let Some(folder) = &way.folder else { continue };
+        let path = path_in(folder);
+        drop(WholeFile::create(&path).map_err(Error::io("write", &path))?);
+        let needed = parameters.total_bytes();
+        if way.compress.is_none()
+            && let Some(available) = available_bytes(&path)?
+            && needed > available
+        {
+            return Err(Error::NoSpace { path, needed, available });
+        }
+    }
+    if !Path::new(MEMORY_FOLDER).is_dir() {
+        return Ok(());
+    }
+    // A file in memory takes the memory when it is written.
+    let needed = run::memory(parameters, args.io_buffer).saturating_add(parameters.total_bytes());
+    room::check(needed, "choose fewer --rows, --cols or --frames", || {
+        format!("a grid of {} × {} cells with {} frames in memory", args.rows, args.cols, args.frames)
+    })
 }
 
 /// The run with the median total.
@@ -176,7 +207,7 @@ fn measure(
         simd,
         queue: args.io_buffer,
         check_finite: true,
-        writer: file.map(|path| options(path).create()).transpose()?,
+        writer: file.map(|path| create(&options(path))).transpose()?,
         checkpoints: None,
         progress: &Progress::new(parameters.frames, Mode::Quiet, |_, _| String::new()),
         interrupt: &Interrupt::default(),

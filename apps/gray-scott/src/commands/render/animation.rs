@@ -7,7 +7,7 @@ use std::{
     borrow::Cow,
     fs::File,
     io::{self, BufWriter, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// The file format of an animation.
@@ -44,6 +44,7 @@ impl Format {
 /// An animation that is being written. It repeats for ever. Its file has its name when it is finished.
 pub struct Animation {
     file: WholeFile,
+    path: PathBuf,
     size: [usize; 2],
     fps: u16,
     encoder: Encoder,
@@ -86,7 +87,20 @@ impl Animation {
                 Encoder::Apng(Box::new(encoder.write_header()?))
             }
         };
-        Ok(Self { file, size, fps, encoder })
+        Ok(Self { file, path: path.to_owned(), size, fps, encoder })
+    }
+
+    /// The path that was asked for.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        match self.encoder {
+            Encoder::Gif(_) => Format::Gif,
+            Encoder::Apng(_) => Format::Apng,
+        }
     }
 
     /// Adds a picture that [`Format::encode`] prepared.

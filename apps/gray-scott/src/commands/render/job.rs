@@ -7,12 +7,13 @@ use crate::{
             animation::{Animation, Format},
             arguments::{Pictures, RenderArgs},
             frames::for_each_frame,
-            older,
+            memory, older,
             paint::{Painter, ValueRange},
             picture,
         },
     },
     error::Error,
+    files::whole::WholeFile,
     report::{
         progress::{Mode, Progress},
         units,
@@ -38,7 +39,8 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Opens the file, selects the frames, and finds the range of their values unless it is given.
+    /// Opens the file and selects the frames. Refuses pictures that are too large. The range of values is still empty,
+    /// unless it is given.
     pub(super) fn new(args: &'a RenderArgs) -> Result<Self, Error> {
         let reader = Reader::open(&args.file)?;
         let &[rows, cols] = reader.frame_shape() else {
@@ -49,23 +51,39 @@ impl<'a> Job<'a> {
             )));
         };
         let frames = selected(args, reader.stored_frames()?)?;
-        let mut job = Self {
-            args,
-            reader,
-            frames,
-            threads: threads(args.threads)?,
-            painter: Painter { shape: [rows, cols], scale: args.scale, range: ValueRange::EMPTY },
-            palette: args.palette.colours(),
-        };
-        job.painter.range = match args.range {
-            Some(range) => range,
-            None => job.find_range()?,
-        };
-        Ok(job)
+        let range = args.range.unwrap_or(ValueRange::EMPTY);
+        let painter = Painter { shape: [rows, cols], scale: args.scale, range };
+        let threads = threads(args.threads)?;
+        memory::Need {
+            painter,
+            frames: frames.len(),
+            threads,
+            in_order: args.animation.is_some() || args.pictures() == Pictures::StandardOutput,
+            compressed: reader.is_compressed(),
+        }
+        .check()?;
+        Ok(Self { args, reader, frames, threads, painter, palette: args.palette.colours() })
     }
 
-    /// The smallest and the largest value in all selected frames.
-    fn find_range(&self) -> Result<ValueRange, Error> {
+    /// Creates the folder, and refuses one in which the pictures cannot be written.
+    pub(super) fn prepare(&self, folder: &Path) -> Result<(), Error> {
+        picture::sides(self.painter.size()).map_err(Error::io("write pictures to", folder))?;
+        fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
+        let path = folder.join(self.name(self.frames[0]));
+        WholeFile::create(&path).map(drop).map_err(Error::io("write", &path))
+    }
+
+    /// Starts the file of the animation.
+    pub(super) fn begin_animation(&self, path: &Path, format: Format) -> Result<Animation, Error> {
+        Animation::create(path, format, self.painter.size(), &self.palette, self.frames.len(), self.args.fps)
+            .map_err(Error::io("write", path))
+    }
+
+    /// Finds the smallest and the largest value in all selected frames, unless the range is given.
+    pub(super) fn find_range(&mut self) -> Result<(), Error> {
+        if self.args.range.is_some() {
+            return Ok(());
+        }
         let range = Mutex::new(ValueRange::EMPTY);
         let progress = self.progress("looking for the range of values");
         for_each_frame(
@@ -82,27 +100,32 @@ impl<'a> Job<'a> {
             },
         )?;
         progress.clear();
-        Ok(range.into_inner())
+        self.painter.range = range.into_inner();
+        Ok(())
+    }
+
+    /// The name of the picture of a frame.
+    fn name(&self, frame: u64) -> String {
+        let digits = (self.reader.frames().saturating_sub(1)).to_string().len().max(4);
+        format!("frame-{frame:0digits$}.png")
     }
 
     /// Writes a file for each picture. Older pictures in the folder are removed with `--clean`, and otherwise counted.
     pub(super) fn write_pictures(&self, folder: &Path) -> Result<(), Error> {
-        fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
         let progress = self.progress("writing pictures");
-        let digits = (self.reader.frames().saturating_sub(1)).to_string().len().max(4);
-        let name = |number: u64| format!("frame-{number:0digits$}.png");
         let scratch = || Ok((self.frame(), Vec::new()));
         for_each_frame(&self.frames, self.threads, scratch, |(frame, pixels), _, number| {
             self.reader.read_frame_into(number, frame)?;
             self.painter.paint(frame, pixels);
-            let path = folder.join(name(number));
+            let path = folder.join(self.name(number));
             picture::write(&path, self.painter.size(), &self.palette, pixels)
                 .map_err(Error::io("write", &path))?;
             progress.one_more();
             Ok::<_, Error>(())
         })?;
         progress.clear();
-        let older = older::pictures(folder, &self.frames.iter().map(|&number| name(number)).collect())?;
+        let written = self.frames.iter().map(|&number| self.name(number)).collect();
+        let older = older::pictures(folder, &written)?;
         if self.args.clean {
             older::remove(&older)?;
         }
@@ -144,13 +167,10 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes the animation.
-    pub(super) fn write_animation(&self, path: &Path, format: Format) -> Result<(), Error> {
-        let size = self.painter.size();
-        let failed = || Error::io("write", path);
-        let mut animation =
-            Animation::create(path, format, size, &self.palette, self.frames.len(), self.args.fps)
-                .map_err(failed())?;
+    /// Writes the pictures of the animation, and completes it.
+    pub(super) fn write_animation(&self, mut animation: Animation) -> Result<(), Error> {
+        let (format, size, path) = (animation.format(), self.painter.size(), animation.path().to_owned());
+        let failed = || Error::io("write", &path);
         let progress = self.progress("writing the animation");
         let encode = |pixels: &mut Vec<u8>| {
             format.encode(size, pixels);
@@ -160,10 +180,10 @@ impl<'a> Job<'a> {
             progress.one_more();
             animation.add(encoded)
         };
-        self.in_order(encode, add, path)?;
+        self.in_order(encode, add, &path)?;
         animation.finish().map_err(failed())?;
         progress.clear();
-        let bytes = fs::metadata(path).map_err(failed())?.len();
+        let bytes = fs::metadata(&path).map_err(failed())?.len();
         self.say(format!(
             "Wrote {} of {} frames, {}",
             path.display(),
@@ -180,7 +200,7 @@ impl<'a> Job<'a> {
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
         to: &Path,
     ) -> Result<(), Error> {
-        let window = 4 * self.threads;
+        let window = memory::WINDOW * self.threads;
         let prepared: Vec<Mutex<Vec<u8>>> = (0..window).map(|_| Mutex::default()).collect();
         for frames in self.frames.chunks(window) {
             for_each_frame(

@@ -7,6 +7,7 @@ mod animation;
 mod arguments;
 mod frames;
 mod job;
+mod memory;
 mod older;
 mod paint;
 mod picture;
@@ -26,7 +27,8 @@ use std::{
 /// Renders the frames that `args` select.
 ///
 /// # Errors
-/// When the file cannot be read, a selected frame is not stored, or a picture cannot be written.
+/// When the options contradict each other, the file cannot be read, a selected frame is not stored, there is too little
+/// memory, or a picture cannot be written.
 pub fn run(args: &RenderArgs) -> Result<(), Error> {
     let format = args.animation.as_deref().map(animation_format).transpose()?;
     let pictures = args.pictures();
@@ -35,16 +37,29 @@ pub fn run(args: &RenderArgs) -> Result<(), Error> {
             "--output -: pictures are not for a terminal; send them to a file or a program".into(),
         ));
     }
-    let job = Job::new(args)?;
+    if args.clean && !matches!(pictures, Pictures::Folder(_)) {
+        return Err(Error::Usage(
+            "--clean: no pictures go to a folder, so there is none to remove them from; give a folder with --output, or \
+             leave out --clean"
+                .into(),
+        ));
+    }
+    // What cannot be written is refused before the first pass over the frames, and leaves nothing behind.
+    let mut job = Job::new(args)?;
+    let animation = match (&args.animation, format) {
+        (Some(path), Some(format)) => Some(job.begin_animation(path, format)?),
+        _ => None,
+    };
+    if let Pictures::Folder(folder) = pictures {
+        job.prepare(folder)?;
+    }
+    job.find_range()?;
     match pictures {
         Pictures::Folder(folder) => job.write_pictures(folder)?,
         Pictures::StandardOutput => job.write_to_standard_output()?,
         Pictures::None => {}
     }
-    if let (Some(path), Some(format)) = (&args.animation, format) {
-        job.write_animation(path, format)?;
-    }
-    Ok(())
+    animation.map_or(Ok(()), |animation| job.write_animation(animation))
 }
 
 fn animation_format(path: &Path) -> Result<Format, Error> {

@@ -123,7 +123,7 @@ impl Scale {
     /// The height or width of a picture of `cells` rows or columns.
     pub fn apply(self, cells: usize) -> usize {
         match self {
-            Self::Up(n) => cells * n,
+            Self::Up(n) => cells.saturating_mul(n),
             Self::Down(n) => cells.div_ceil(n),
         }
     }

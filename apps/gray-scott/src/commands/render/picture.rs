@@ -26,17 +26,29 @@ pub fn encode(to: impl Write, size: [usize; 2], palette: &[u8], pixels: &[u8]) -
     Ok(writer.finish()?)
 }
 
+/// Height and width as a PNG has them.
+///
+/// # Errors
+/// When one of them is more than the format allows.
+pub(super) fn sides([height, width]: [usize; 2]) -> io::Result<[u32; 2]> {
+    let side = |n: usize| i32::try_from(n).map(i32::cast_unsigned);
+    match (side(height), side(width)) {
+        (Ok(height), Ok(width)) => Ok([height, width]),
+        _ => {
+            let limit = "a PNG is at most 2147483647 pixels wide and high: choose a smaller --scale";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, limit))
+        }
+    }
+}
+
 /// The encoder of palette pictures of this size.
 pub(super) fn encoder<W: Write>(
     to: W,
     size: [usize; 2],
     palette: &[u8],
 ) -> io::Result<png::Encoder<'static, W>> {
-    let side = |n: usize| {
-        u32::try_from(n)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the picture is too large for a PNG"))
-    };
-    let mut encoder = png::Encoder::new(to, side(size[1])?, side(size[0])?);
+    let [height, width] = sides(size)?;
+    let mut encoder = png::Encoder::new(to, width, height);
     encoder.set_color(png::ColorType::Indexed);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_palette(palette.to_vec());
@@ -51,6 +63,16 @@ pub(super) fn encoder<W: Write>(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn sides_that_a_png_cannot_have_are_refused() {
+        let most = i32::MAX as usize;
+        assert_eq!(sides([1, most]).unwrap(), [1, i32::MAX as u32]);
+        for size in [[1, most + 1], [most + 1, 1], [usize::MAX; 2]] {
+            let error = encode(Vec::new(), size, &[0; 768], &[]).unwrap_err();
+            assert!(error.to_string().contains("a smaller --scale"), "{error}");
+        }
+    }
 
     #[test]
     fn a_picture_that_fails_leaves_no_half_file() {

@@ -12,6 +12,17 @@ use crate::{
 };
 use anabranch_store::{FileOptions, Writer};
 
+/// Makes room in the file for more frames, if the run extends it. The answer is false if `stop` has ended that.
+///
+/// # Errors
+/// When the file cannot be extended.
+pub fn extend_for(args: &OutputArgs, choice: &Choice, stop: impl Fn() -> bool) -> Result<bool, Error> {
+    match &choice.extends {
+        Some(old) => extend(&args.output, old, choice.start.parameters.frames, args.compress, stop),
+        None => Ok(true),
+    }
+}
+
 /// Creates the file, or opens it to go on. Removes the checkpoint of an earlier file, which would otherwise
 /// be taken for one of this run.
 ///
@@ -19,9 +30,6 @@ use anabranch_store::{FileOptions, Writer};
 /// When the file cannot be created or resumed.
 pub fn open(args: &OutputArgs, choice: &Choice) -> Result<Writer<f32>, Error> {
     let parameters = &choice.start.parameters;
-    if let Some(old) = &choice.extends {
-        extend(&args.output, old, parameters.frames, args.compress)?;
-    }
     let options = file_options(parameters, args);
     if args.resume {
         return Ok(options.resume(choice.stored)?);

@@ -1,21 +1,7 @@
-//! The refusal of runs for which the machine has too little memory or the disk too little room.
+//! The refusal of runs for which the disk has too little room.
 
-use crate::{commands::simulate::arguments::OutputArgs, error::Error, memory, parameters::Parameters, run};
+use crate::{commands::simulate::arguments::OutputArgs, error::Error, parameters::Parameters};
 use anabranch_store::available_bytes;
-
-/// Refuses a run that needs more memory than there is.
-///
-/// # Errors
-/// [`Error::NoMemory`].
-pub fn check_memory(p: &Parameters, queue: usize) -> Result<(), Error> {
-    let needed = run::memory(p, queue);
-    match memory::available_bytes() {
-        Some(available) if needed > available => {
-            Err(Error::NoMemory { rows: p.rows, cols: p.cols, needed, available })
-        }
-        _ => Ok(()),
-    }
-}
 
 /// Refuses a new file if there is no room for a checkpoint beside it. The room for the frames alone is
 /// checked when the file is created.

@@ -1,7 +1,7 @@
 //! The choice of the state to start from: the initial state, or the checkpoint of an interrupted run.
 
 use crate::{
-    commands::simulate::{arguments::SimulateArgs, room::check_memory},
+    commands::{room, simulate::arguments::SimulateArgs},
     error::Error,
     files::{attributes::parameters_of, checkpoint},
     parameters::Parameters,
@@ -45,7 +45,7 @@ fn check(parameters: &Parameters, args: &SimulateArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
-    check_memory(parameters, args.output.queue())
+    room::check_run(parameters, args.output.queue())
 }
 
 /// The parameters come from the file. Parameters on the command line must be the same, but for more frames.

@@ -1,0 +1,40 @@
+//! What a run shows on standard error: lines, and its progress.
+
+use crate::{
+    commands::simulate::arguments::SimulateArgs,
+    kernel::Simd,
+    report::progress::{Mode, Progress, Work},
+    start::Start,
+};
+use std::fmt;
+
+/// What computes.
+#[derive(Clone, Copy)]
+pub(super) struct Processor {
+    pub(super) threads: usize,
+    pub(super) simd: Simd,
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.threads == 1 { "" } else { "s" };
+        write!(f, "{} thread{s} with {}", self.threads, self.simd)
+    }
+}
+
+/// The progress of a run from `start` to the frame `until`.
+pub(super) fn show_progress(args: &SimulateArgs, start: &Start, until: u64) -> Progress {
+    let p = &start.parameters;
+    let bytes_per_frame = if args.output.no_output { 0 } else { p.frame_bytes() };
+    let work = Work { steps_per_frame: p.steps_per_frame, cells: p.cells(), bytes_per_frame };
+    let rates = move |frames, elapsed| work.rates(frames, elapsed);
+    Progress::in_steps(start.step, until, p.steps_per_frame, Mode::detect(args.quiet), rates)
+}
+
+/// Prints to standard error, unless `--quiet` was given. Standard output is for results that another program
+/// may read.
+pub(super) fn say(args: &SimulateArgs, text: &str) {
+    if !args.quiet {
+        eprintln!("{text}");
+    }
+}
