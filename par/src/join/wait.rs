@@ -10,7 +10,7 @@ use super::{
 use crate::{patience::Patience, sync::thread, thread_pool::sleep::Sleep};
 
 /// How often the owner looks for the outcome before it counts as idle.
-const FIRST_LOOKS: usize = 10;
+const FIRST_LOOKS: usize = if cfg!(loom) { 0 } else { 10 };
 
 /// Reclaims a half that was offered. Returns whether the caller must run it; otherwise a thief has run it. While it waits, the
 /// thread may run halves that descend from this one, if `help` allows it.
