@@ -144,12 +144,12 @@ impl TaskGroup {
     /// completes the last of them. The status is [`Status::Failed`] if the group has failures that were not reported,
     /// [`Status::Cancelled`] if it was [cancelled](Self::cancel), and otherwise [`Status::Done`].
     ///
-    /// The callback counts as a part of a task: it may submit tasks and [`check`](Self::check) the group, but waiting there is
-    /// [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
+    /// The callback counts as a part of a task of every runtime: it may submit tasks and [`check`](Self::check) the group, but
+    /// waiting there, for whichever runtime, is [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
     ///
     /// # Panics
-    /// A panic in the callback is reported like a failure of the task that ended last. If the group is idle already, the panic
-    /// reaches the caller of `on_done`.
+    /// A panic in the callback is a failure of this group: [`Cause::Callback`](crate::Cause::Callback). If the group is idle
+    /// already, the panic reaches the caller of `on_done`.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -163,8 +163,9 @@ impl TaskGroup {
     /// assert_eq!(receiver.recv(), Ok(Status::Done));
     /// # Ok::<(), Error>(())
     /// ```
+    #[track_caller]
     pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
-        self.handle.on_done(callback);
+        self.handle.on_done(Location::caller(), callback);
     }
 
     /// Reports the failures of this group since the last synchronisation, without waiting: see [`Runtime::check`]. Tasks may call

@@ -28,7 +28,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! The traits of accesses and captures are sealed: other crates can use them, but not implement them.
+//! The traits of accesses, captures and fences are sealed: other crates can use them, but not implement them.
 //!
 //! | part of the interface | types and traits |
 //! |---|---|

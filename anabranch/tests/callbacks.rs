@@ -7,6 +7,7 @@ use anabranch::{Cause, Failures, prelude::*};
 use common::{Gate, THREADS, block_on, ends, runtime, runtimes, seeded};
 use parking_lot::Mutex;
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::*},
@@ -256,5 +257,31 @@ fn a_drain_is_a_future() {
             .unwrap();
         drop(rt.drain_async(()));
         assert_eq!(ran.load(Relaxed), 1);
+    });
+}
+
+/// A panic in a callback of a group is a failure of that group: not of the group or the runtime of its last task.
+#[test]
+fn a_panic_in_a_callback_of_a_group_is_reported_by_that_group() {
+    ends(|| {
+        for rt in runtimes() {
+            let (outer, gate) = (rt.group("outer"), Gate::default());
+            let inner = outer.group("inner");
+            let pass = gate.clone();
+            // A seeded runtime may run the task when it is submitted.
+            gate.open();
+            let object = rt.host_object(());
+            let held = rt.task("held").once().effect(&object, sequential()).host(move |_| pass.pass()).unwrap();
+            inner.task("last").once().effect(&object, sequential()).host(|_| ()).unwrap();
+            let passed_on = catch_unwind(AssertUnwindSafe(|| outer.on_done(|_| panic!("of the outer group"))));
+            held.wait().unwrap();
+            rt.wait().unwrap();
+            inner.wait().unwrap();
+            if passed_on.is_ok() {
+                let message = outer.wait().unwrap_err().to_string();
+                assert!(message.contains("group outer") && message.contains("of the outer group"), "{message}");
+            }
+            outer.wait().unwrap();
+        }
     });
 }

@@ -5,7 +5,7 @@ mod common;
 
 use anabranch::prelude::*;
 use anabranch_par::{Job, Lanes, ThreadPool, join, prelude::IntoParallel, prelude::IntoStream, scope, spawn};
-use common::{Gate, THREADS, block_on, ends, runtime};
+use common::{Gate, THREADS, block_on, ends, runtime, seeded};
 use std::{
     future::Future,
     pin::Pin,
@@ -35,11 +35,29 @@ fn submitted(body: Body, submit: impl FnOnce(Arc<dyn Job>)) {
     receiver.recv_timeout(Duration::from_secs(50)).unwrap();
 }
 
+/// Runs the body as a callback of another runtime, whose task ends after `leave` has left the callback.
+fn called_back(body: Body, leave: impl FnOnce(&Runtime, &TaskGroup, TaskHandle, Body)) {
+    let (other, gate) = (runtime(1), Gate::default());
+    let group = other.group("inner");
+    let pass = gate.clone();
+    let task = group.task("inner").once().blocking().host(move |()| pass.pass()).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let call: Body = Arc::new(move || {
+        body();
+        sender.send(()).unwrap();
+    });
+    leave(&other, &group, task, call);
+    gate.open();
+    receiver.recv_timeout(Duration::from_secs(50)).unwrap();
+    other.wait().unwrap();
+    group.wait().unwrap();
+}
+
 fn pool() -> ThreadPool {
     ThreadPool::new(3).unwrap()
 }
 
-const CONSTRUCTS: [(&str, Construct); 14] = [
+const CONSTRUCTS: [(&str, Construct); 18] = [
     ("the task itself", |body| body()),
     ("a loop", |body| (0..8).par().chunking(false).for_each(|_| body())),
     ("a stream", |body| (0..8).par_stream().for_each(|_| body())),
@@ -100,6 +118,22 @@ const CONSTRUCTS: [(&str, Construct); 14] = [
         let other = runtime(2);
         let task = other.task("inner").over([4]).kernel(move |_, ()| body()).unwrap();
         task.wait().unwrap();
+    }),
+    ("a callback of another runtime", |body| {
+        called_back(body, |_, _, task, body| task.on_done(move |_| body()));
+    }),
+    ("a task that a callback of another runtime submits", |body| {
+        called_back(body, |other, _, task, body| {
+            let group = other.group("follows");
+            let follows = move |_| _ = group.task("follows").once().host(move |()| body()).unwrap();
+            task.on_done(follows);
+        });
+    }),
+    ("a callback of a group of another runtime", |body| {
+        called_back(body, |_, group, _, body| group.on_done(move |_| body()));
+    }),
+    ("a waker of another runtime", |body| {
+        called_back(body, |_, _, task, body| woken(task, move || body()));
     }),
 ];
 
@@ -334,6 +368,45 @@ fn woken(future: impl Future + Send + 'static, then: impl FnOnce() + Send + 'sta
     }));
 }
 
+/// The thread that completes a task may be inside of a task of another runtime, because it helps, or not. Callbacks and wakers get the
+/// same answers on both: they must not wait at all.
+#[test]
+fn answers_of_callbacks_do_not_depend_on_the_thread_that_calls_them() {
+    ends(|| {
+        for threads in THREADS {
+            for blocking in [false, true] {
+                let (outer, other) = (Arc::new(runtime(threads)), Arc::new(runtime(threads)));
+                let (sender, receiver) = mpsc::channel();
+                let inside = Arc::clone(&outer);
+                let task = outer.task("outer").once().host(move |()| {
+                    let group = other.group("group");
+                    let gate = Gate::default();
+                    let pass = gate.clone();
+                    let task = group.task("inner").once();
+                    let task = if blocking { task.blocking() } else { task };
+                    let task = task.host(move |()| pass.pass()).unwrap();
+                    let wait = |call: &'static str| {
+                        let (inside, sender) = (Arc::clone(&inside), sender.clone());
+                        move || sender.send((call, inside.wait())).unwrap()
+                    };
+                    let (of_task, of_group, of_waker) = (wait("task"), wait("group"), wait("waker"));
+                    task.on_done(move |_| of_task());
+                    group.on_done(move |_| of_group());
+                    woken(group.idle(), of_waker);
+                    gate.open();
+                    task.wait().unwrap();
+                    group.wait().unwrap();
+                });
+                task.unwrap().wait().unwrap();
+                for _ in 0..3 {
+                    let (call, answer) = receiver.recv_timeout(Duration::from_secs(50)).unwrap();
+                    refused(answer, call);
+                }
+            }
+        }
+    });
+}
+
 /// Wakers run on the threads of the runtime. They count as inside, so they cannot hold these threads up.
 #[test]
 fn wakers_are_inside_tasks() {
@@ -391,28 +464,58 @@ fn answers_do_not_depend_on_the_thread_that_helps() {
     ends(|| {
         for threads in THREADS {
             for _ in 0..20 {
-                let (outer, other) = (Arc::new(runtime(threads)), Arc::new(runtime(threads)));
-                let done = outer.task("done").once().host(|()| ()).unwrap();
-                done.wait().unwrap();
-                let gate = Gate::default();
-                let (pass, waits) = (gate.clone(), Arc::clone(&other));
-                let first = outer.task("waits for the other").once().host(move |()| {
-                    pass.open();
-                    let own = waits.task("own").once().host(|()| ()).unwrap();
-                    own.wait().unwrap();
-                    waits.wait()
-                });
-                // Not inside a task of `outer`.
-                let submitted = other.task("independent").once().host(move |()| {
-                    gate.pass();
-                    done.wait()
-                });
-                submitted.unwrap().wait().unwrap();
-                first.unwrap().wait().unwrap();
-                outer.wait().unwrap();
+                independent_tasks_have_no_mark(&runtime(threads), Arc::new(runtime(threads)));
             }
         }
     });
+}
+
+/// Nor do the threads that wait for a seeded runtime. If there is no other thread, one of the runtime runs such tasks.
+#[test]
+fn answers_of_seeded_runtimes_do_not_depend_on_the_thread_that_helps() {
+    ends(|| {
+        for seed in 0..3 {
+            independent_tasks_have_no_mark(&runtime(2), Arc::new(seeded(seed)));
+            let (outer, other) = (runtime(2), Arc::new(seeded(seed)));
+            let done = outer.task("done").once().host(|()| ()).unwrap();
+            done.wait().unwrap();
+            // Most seeds do not run this task when it is submitted.
+            let (gate, first) = (Gate::default(), other.host_object(()));
+            let task = other.task("independent").once().effect(&first, sequential());
+            let independent = task.host(move |_| done.wait()).unwrap();
+            let (waits, open) = (Arc::clone(&other), gate.clone());
+            let outer_task = outer.task("waits for the other").once().host(move |()| {
+                open.open();
+                // As a future, too.
+                block_on(waits.idle())?;
+                waits.wait()
+            });
+            gate.pass();
+            outer_task.unwrap().wait().unwrap();
+            independent.wait().unwrap();
+        }
+    });
+}
+
+fn independent_tasks_have_no_mark(outer: &Runtime, other: Arc<Runtime>) {
+    let done = outer.task("done").once().host(|()| ()).unwrap();
+    done.wait().unwrap();
+    let gate = Gate::default();
+    let (pass, waits) = (gate.clone(), Arc::clone(&other));
+    let first = outer.task("waits for the other").once().host(move |()| {
+        pass.open();
+        let own = waits.task("own").once().host(|()| ()).unwrap();
+        own.wait().unwrap();
+        waits.wait()
+    });
+    // Not inside a task of `outer`.
+    let submitted = other.task("independent").once().host(move |()| {
+        gate.pass();
+        done.wait()
+    });
+    submitted.unwrap().wait().unwrap();
+    first.unwrap().wait().unwrap();
+    outer.wait().unwrap();
 }
 
 #[test]

@@ -81,6 +81,24 @@ fn a_dropped_group_prints_its_failures() {
     assert!(text.contains("the task group \"late\"") && text.contains("task \"free\""), "{text}");
 }
 
+/// The callback is called when the program has dropped the group, and the group has no task in flight any more.
+#[test]
+fn a_panic_in_a_callback_of_a_dropped_group_is_printed() {
+    let text = printed("a_panic_in_a_callback_of_a_dropped_group_is_printed", || {
+        let (rt, gate) = (runtime(2), Gate::default());
+        let group = rt.group("dropped");
+        let closed = gate.clone();
+        group.task("last").once().blocking().host(move |()| closed.pass()).unwrap();
+        group.on_done(|_| panic!("too late"));
+        drop(group);
+        gate.open();
+        rt.wait().unwrap();
+    });
+    let Some(text) = text else { return };
+    assert!(text.contains("the task group \"dropped\" was dropped"), "{text}");
+    assert!(text.contains("its callback panicked: too late"), "{text}");
+}
+
 #[test]
 fn a_failure_that_a_call_has_returned_is_not_printed() {
     let text = printed("a_failure_that_a_call_has_returned_is_not_printed", || {

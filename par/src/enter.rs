@@ -5,7 +5,7 @@
 //! chain.
 
 use crate::{
-    context::{Chain, Entry, Key, Link, Mark, Marks, is_inside, new_keys},
+    context::{Chain, Entry, Key, Link, Mark, Marks, is_inside, is_marked, new_keys},
     join::local,
 };
 
@@ -13,13 +13,15 @@ impl Mark {
     /// Calls `f` with the mark set: for the calling thread, and for all work that it hands to other threads meanwhile.
     #[inline]
     pub fn enter<R>(self, f: impl FnOnce() -> R) -> R {
-        if self.is_set() { f() } else { inside(Key::Mark(self), f) }
+        let key = Key::Mark(self);
+        if is_inside(key) { f() } else { inside(key, f) }
     }
 
-    /// Whether the calling code belongs to work with this mark. Costs one load if no mark is set.
+    /// Whether the calling code belongs to work with this mark, or to a [callback](Marks::enter_callback). Costs one load if no mark
+    /// is set.
     #[inline]
     pub fn is_set(self) -> bool {
-        is_inside(Key::Mark(self))
+        is_marked(self)
     }
 }
 
@@ -31,6 +33,35 @@ impl Marks {
             None => f(),
             Some(keys) => also_inside(keys, f),
         }
+    }
+
+    /// Calls `f`, a callback that the program has left where these marks were set: a function that is to be called at some end,
+    /// or a waker. The thread that calls it may be in the middle of any other work.
+    ///
+    /// Every mark counts as set in `f`: a callback must not wait for the work that the thread is in the middle of, whatever
+    /// that happens to be. Work that `f` hands over without waiting for it gets these marks: see
+    /// [`current_without`](Self::current_without).
+    ///
+    /// ```
+    /// use anabranch_par::{Mark, Marks};
+    ///
+    /// let (task, other) = (Mark::new(), Mark::new());
+    /// let left = task.enter(Marks::current);
+    /// left.enter_callback(|| {
+    ///     assert!(task.is_set() && other.is_set());
+    ///     let marks = Marks::current_without(other);
+    ///     assert!(!marks.is_empty());
+    /// });
+    /// ```
+    pub fn enter_callback<R>(&self, f: impl FnOnce() -> R) -> R {
+        inside(Key::Callback, || match self.keys() {
+            None => f(),
+            // Not `also_inside`: these keys must be inside of the callback, also those that the thread is inside of already.
+            Some(keys) => {
+                let link = Link { entry: Entry::Copied(keys), outer: Chain::current() };
+                set(Chain::of(&link), f)
+            }
+        })
     }
 }
 

@@ -42,14 +42,14 @@ pub enum Error {
     },
 
     /// A host object was used after `drain` had moved it out.
-    #[error("{what} was moved out by an earlier capture: nothing is left to use")]
+    #[error("{what} has no value any more, because `drain` has moved it out: use what `drain` returned")]
     MovedOut {
         /// The object.
         what: String,
     },
 
     /// The requested part does not lie in the buffer.
-    #[error("{part} is not a part of {buffer}, whose extent is {extent}")]
+    #[error("{part} is not a part of {buffer}, whose extent is {extent}: choose a box inside of it")]
     NoSuchPart {
         /// The buffer.
         buffer: Label,
@@ -71,12 +71,12 @@ pub enum Error {
     /// A task waits for its own runtime, and so for itself.
     ///
     /// All work that a task begins counts as inside it, on whatever thread, also when the task does not wait for that work or
-    /// has ended: items of its loops, closures of its joins, its spawned jobs, tasks that it submits to other runtimes. So do
-    /// wakers that the runtime calls. A thread that the program starts by itself is outside; a task must not wait for such a
+    /// has ended: items of its loops, closures of its joins, its spawned jobs, tasks that it submits to other runtimes. Wakers and
+    /// callbacks that a runtime calls count as inside tasks of every runtime. A thread that the program starts by itself is outside; a task must not wait for such a
     /// thread that waits for the runtime.
     #[error(
-        "{call} was called inside a task of the same runtime, or in work that such a task has begun, and would wait for itself: \
-         call it outside tasks"
+        "{call} was called inside a task of the same runtime, in work that such a task has begun, or in a callback or waker, and \
+         might wait for itself: call it outside tasks"
     )]
     WaitInsideTask {
         /// The function that was called.
@@ -84,7 +84,10 @@ pub enum Error {
     },
 
     /// A fence ended without a result, because a `Clone` of the program panicked.
-    #[error("the fence has no result: copying the value panicked")]
+    #[error(
+        "the fence has no result: the `Clone` of the value panicked, and the panic was printed; capture the value with `drain`, \
+         which moves it"
+    )]
     FenceLost,
 
     /// Tasks have failed since the last synchronisation.

@@ -1,9 +1,12 @@
 //! The runtimes inside whose tasks the current thread works. Waiting for one of them there would be waiting for itself.
 //!
-//! A runtime sets its [`Mark`] while a thread runs one of its tasks or wakers. The mark goes with all work that the task
+//! A runtime sets its [`Mark`] while a thread runs one of its tasks. The mark goes with all work that the task
 //! begins, on whatever threads: loops, joins, scopes, spawned jobs, tasks of other runtimes. Work that goes on when the task
 //! has ended counts as inside, too: whether the task has ended is a question of the schedule, and answers must not depend on it.
 //! Only a thread that the program starts by itself is outside.
+//!
+//! Callbacks and wakers are called on whichever thread completes a task, which may be in the middle of a task of another runtime,
+//! or not. They count as inside the tasks of every runtime, so that their answers do not depend on that.
 
 use anabranch_par::{Mark, Marks};
 
@@ -20,6 +23,13 @@ impl RuntimeId {
     #[inline]
     pub(super) fn inside_task<R>(self, f: impl FnOnce() -> R) -> R {
         self.0.enter(f)
+    }
+
+    /// Calls `f`, a function that the program has left where `marks` were set, for the end of tasks of the runtime. The thread may be
+    /// in the middle of other work, so `f` counts as inside the tasks of every runtime. What it submits is begun by a task of this
+    /// runtime.
+    pub(super) fn inside_callback<R>(self, marks: &Marks, f: impl FnOnce() -> R) -> R {
+        marks.enter_callback(|| self.inside_task(f))
     }
 
     /// Whether the calling thread works inside a task of the runtime.

@@ -3,7 +3,7 @@
 use super::{
     core::Core,
     events::latch::Latches,
-    groups::group::{Group, Waiting},
+    groups::group::{Callback as GroupCallback, Group, Waited},
     shutdown::LastReference,
     task::{
         node::{Callback, Completed, Head, Node, Successor, Successors},
@@ -133,7 +133,7 @@ impl Node {
         if let Some(group) = &head.group {
             next = self.complete_in(group, next, &mut latches, core);
         }
-        // A waker is the program's code. It may take long, or run a task that waits for the one in hand.
+        // A waker is the program's code. It may take long.
         if latches.is_some()
             && let Some(node) = next.take()
         {
@@ -143,8 +143,7 @@ impl Node {
         let last_reference = core.complete_task();
         // After that: a thread that waits for the latch must find the task counted as completed.
         if let Some(latches) = latches {
-            // A waker that waits for the runtime, or is held back by it, would hold up a thread of the runtime.
-            head.runtime.inside_task(|| latches.release());
+            latches.release();
         }
         last_reference.into_iter().for_each(LastReference::shut_down);
         next
@@ -159,7 +158,7 @@ impl Node {
         latches: &mut Option<Latches>,
         core: &Core,
     ) -> Option<Self> {
-        let mut waited = Waiting::default();
+        let mut waited = Waited::default();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
         self.runtime.inside_task(|| group.complete(&mut waited));
         Latches::extend(latches, waited.latches);
@@ -168,22 +167,20 @@ impl Node {
         }
         // A callback may take long.
         next.into_iter().for_each(|node| node.give_back(core));
-        waited.callbacks.into_iter().for_each(|callback| self.call(Box::new(move |_| callback()), core));
+        for (group, GroupCallback { call: callback, label }) in waited.callbacks {
+            if let Some(cause) = call(|| callback(group), core) {
+                group.add_late_failure(&Arc::new(Failure::new(self.id, label, cause)));
+            }
+        }
         None
     }
 
     /// Calls a function that the program has given for the end of this task.
     #[cold]
     fn call(&self, callback: Callback, core: &Core) {
-        let call = || core.executor.compute().pool().install(|| callback(self));
-        let outcome = || keep_denormals(|| catch_unwind(AssertUnwindSafe(call)));
-        if let Err(payload) = self.runtime.inside_task(outcome) {
-            let cause = Cause::from_callback(payload);
-            core.failures_of(self.group.as_deref()).add(&Arc::new(Failure::new(
-                self.id,
-                self.label.clone(),
-                cause,
-            )));
+        if let Some(cause) = call(|| callback(self), core) {
+            let failure = Arc::new(Failure::new(self.id, self.label.clone(), cause));
+            core.failures_of(self.group.as_deref()).add(&failure);
         }
     }
 
@@ -259,4 +256,11 @@ impl Head {
         }
         next
     }
+}
+
+/// Calls a function that the program has given for the end of a task or group. Returns why it failed, if it did.
+#[cold]
+fn call(callback: impl FnOnce(), core: &Core) -> Option<Cause> {
+    let call = || core.executor.compute().pool().install(callback);
+    keep_denormals(|| catch_unwind(AssertUnwindSafe(call))).err().map(Cause::from_callback)
 }

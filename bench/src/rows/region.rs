@@ -41,7 +41,9 @@ pub fn rows() -> Vec<Row> {
         Row::lower("region/empty-inside", "ns", "as `empty-hot`, opened by a thread of the pool", move |context| {
             inside(context, hot(context))
         })
-        .bar(times(1.0, "TBB")),
+        .bar(times(1.0, "TBB"))
+        .bar(times(1.0, "rayon"))
+        .better(times(1.0, "rayon join (2)")),
     ]
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Key {
     /// A critical section, by its number.
     Section(u64),
     Mark(Mark),
+    /// A [callback](super::Marks::enter_callback): as if every mark were set.
+    Callback,
 }
 
 /// One thing that a thread is inside of, or several.
@@ -101,7 +103,7 @@ impl Chain {
     }
 }
 
-/// Whether the calling thread is inside of what `key` stands for.
+/// Whether the calling thread is inside of what `key` stands for. In a callback, the marks that are set around it do not count.
 #[inline]
 pub(crate) fn is_inside(key: Key) -> bool {
     let chain = Chain::current();
@@ -111,8 +113,28 @@ pub(crate) fn is_inside(key: Key) -> bool {
 #[cold]
 #[inline(never)]
 fn is_in_current(key: Key) -> bool {
+    let mut is_found = false;
+    let look = |other| {
+        is_found = other == key;
+        is_found || other == Key::Callback && matches!(key, Key::Mark(_))
+    };
     // SAFETY: a thread is in a chain only while the chain is valid.
-    unsafe { Chain::current().any(|other| other == key) }
+    unsafe { Chain::current().any(look) };
+    is_found
+}
+
+/// Whether the calling thread counts as inside of work with this mark.
+#[inline]
+pub(crate) fn is_marked(mark: Mark) -> bool {
+    let chain = Chain::current();
+    !chain.is_empty() && is_marked_in_current(mark)
+}
+
+#[cold]
+#[inline(never)]
+fn is_marked_in_current(mark: Mark) -> bool {
+    // SAFETY: as in `is_in_current`.
+    unsafe { Chain::current().any(|key| key == Key::Mark(mark) || key == Key::Callback) }
 }
 
 /// The keys of a valid chain that the calling thread is not inside of.
@@ -133,15 +155,16 @@ pub(crate) unsafe fn new_keys(chain: Chain) -> Vec<Key> {
     keys
 }
 
-/// All keys of the calling thread's chain that `is_copied`, each once.
+/// The keys of the calling thread's chain that `is_copied`, each once, the innermost first. If `of_callback`, only as far as the
+/// innermost callback, which is the last.
 #[cold]
-pub(super) fn copy_current(is_copied: impl Fn(Key) -> bool) -> Vec<Key> {
+pub(super) fn copy_current(of_callback: bool, is_copied: impl Fn(Key) -> bool) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut collect = |key| {
         if is_copied(key) && !keys.contains(&key) {
             keys.push(key);
         }
-        false
+        of_callback && key == Key::Callback
     };
     // SAFETY: as in `is_in_current`.
     unsafe { Chain::current().any(&mut collect) };

@@ -26,16 +26,20 @@ impl Marks {
     /// The marks that are set for the calling thread. Allocates nothing if there is none.
     #[inline]
     pub fn current() -> Self {
-        if Chain::current().is_empty() { Self(None) } else { Self::copy(|key| matches!(key, Key::Mark(_))) }
+        if Chain::current().is_empty() {
+            return Self(None);
+        }
+        Self::copy(true, |key| matches!(key, Key::Mark(_) | Key::Callback))
     }
 
-    /// The marks that are set for the calling thread, without `mark`.
+    /// The marks that are set for the calling thread, without `mark`. In a [callback](Self::enter_callback), the marks of the
+    /// callback: for work that the callback begins and does not wait for.
     #[inline]
     pub fn current_without(mark: Mark) -> Self {
         if Chain::current().is_empty() {
             return Self(None);
         }
-        Self::copy(|key| matches!(key, Key::Mark(other) if other != mark))
+        Self::copy(true, |key| matches!(key, Key::Mark(other) if other != mark))
     }
 
     /// Everything that the calling thread is inside of, for a job in a scope whose opener is in the chain `outer`: nothing if
@@ -43,11 +47,11 @@ impl Marks {
     #[inline]
     pub(crate) fn beyond(outer: Chain) -> Self {
         let current = Chain::current();
-        if current.is_empty() || current.is_same(outer) { Self(None) } else { Self::copy(|_| true) }
+        if current.is_empty() || current.is_same(outer) { Self(None) } else { Self::copy(false, |_| true) }
     }
 
-    fn copy(is_copied: impl Fn(Key) -> bool) -> Self {
-        let keys = copy_current(is_copied);
+    fn copy(of_callback: bool, is_copied: impl Fn(Key) -> bool) -> Self {
+        let keys = copy_current(of_callback, is_copied);
         Self((!keys.is_empty()).then(|| Box::new(Keys(keys.into()))))
     }
 

@@ -16,6 +16,10 @@
 //! A job that no thread waits for has the same context as one that is joined, because whether a thread will join it is not
 //! known when it begins. A job that is submitted cannot be joined, so critical sections do not matter there.
 //!
+//! Code that a runtime calls at the end of a task, a waker or another *callback*, runs on whichever thread is there, inside of
+//! whatever that thread is inside of. Its answers must not depend on that. So a callback counts as inside of work with every
+//! mark, and work that it begins gets the marks that were set where the program has left the callback.
+//!
 //! ```text
 //! held.rs      the number of held values: a count, which is copied
 //! chain.rs     sections and marks: links in the stack frames of the threads that are inside
@@ -29,7 +33,7 @@ mod held;
 mod mark;
 mod marks;
 
-pub(crate) use chain::{Chain, Entry, Key, Link, is_inside, new_keys};
+pub(crate) use chain::{Chain, Entry, Key, Link, is_inside, is_marked, new_keys};
 pub(crate) use held::{HeldValues, Holding, HoldingFor, held_values, hold_for, is_holding};
 pub use mark::Mark;
 pub use marks::Marks;

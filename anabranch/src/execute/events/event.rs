@@ -1,6 +1,6 @@
 //! Events: conditions that become true once, for which threads and futures wait.
 
-use super::patience::Patience;
+use super::{patience::Patience, waker::LeftWaker};
 use crate::sync::{
     Mutex, Thread,
     atomic::{AtomicU8, Ordering::*},
@@ -8,7 +8,7 @@ use crate::sync::{
 };
 use std::{
     mem,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Event {
 struct Waiters {
     threads: Vec<Thread>,
     /// At most one future waits for an event.
-    waker: Option<Waker>,
+    waker: Option<LeftWaker>,
 }
 
 impl Event {
@@ -44,9 +44,7 @@ impl Event {
             // A waiter that registers after this sees DONE, because it registers under the lock.
             let waiters = mem::take(&mut *self.waiters.lock());
             waiters.threads.into_iter().for_each(|t| t.unpark());
-            // A waker is the program's code. If it panics, the thread that sets the event still has other work to do.
-            let wake = || waiters.waker.into_iter().for_each(Waker::wake);
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wake));
+            waiters.waker.into_iter().for_each(LeftWaker::wake);
         }
     }
 
@@ -82,7 +80,7 @@ impl Event {
             return Poll::Ready(());
         }
         // A waker is the program's code: it is cloned before the lock is taken, and dropped after that.
-        let mut waker = Some(context.waker().clone());
+        let mut waker = Some(LeftWaker::of(context));
         let pending = self.register(|waiters| mem::swap(&mut waiters.waker, &mut waker));
         drop(waker);
         if pending { Poll::Pending } else { Poll::Ready(()) }
@@ -104,7 +102,10 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, atomic::AtomicUsize};
+    use std::{
+        sync::{Arc, atomic::AtomicUsize},
+        task::Waker,
+    };
 
     fn wait(event: &Event, help: impl FnMut() -> bool) {
         event.wait(help, Duration::from_secs(1), || {});

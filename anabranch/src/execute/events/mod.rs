@@ -3,3 +3,4 @@
 pub(super) mod event;
 pub(super) mod latch;
 pub(super) mod patience;
+pub(super) mod waker;

@@ -12,17 +12,20 @@
 //!    a thread that adds a callback. The thread that completes the last task sees the flag in what it subtracts from. It takes
 //!    `waiting` under the lock, if the group is still idle then; otherwise the next thread that completes a last task does so.
 //! 4. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a failure. That
-//!    thread prints the failures if the group is idle, and otherwise the thread that completes the last task does.
+//!    thread prints the failures if the group is idle, and otherwise the thread that completes the last task does. Callbacks of
+//!    the group come after that; their failures are printed by the thread that calls them ([`Group::add_late_failure`]).
 //!
 //! A task keeps its group as long as its node stays in memory. By the time the group is freed, nothing of the program's own is
 //! left in it: its failures are reported or printed, and no latch waits.
 
 use crate::{
+    error::Failure,
     execute::events::latch::Latch,
+    label::TaskLabel,
     observe::UnreportedFailures,
     sync::{
         Mutex,
-        atomic::{AtomicU64, Ordering::*},
+        atomic::{AtomicU64, Ordering::*, fence},
     },
 };
 use anabranch_graph::TaskId;
@@ -49,15 +52,26 @@ pub(crate) struct Group {
 
 /// What waits for a group that has tasks in flight.
 #[derive(Default)]
-pub(crate) struct Waiting {
+struct Waiting {
     /// The latches of threads and futures.
-    pub(crate) latches: Vec<Arc<Latch>>,
+    latches: Vec<Arc<Latch>>,
     /// Functions of the program.
-    pub(crate) callbacks: Vec<Callback>,
+    callbacks: Vec<Callback>,
 }
 
-/// See [`TaskGroup::on_done`](crate::TaskGroup::on_done).
-pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+/// A function that the program has given to a group: see [`TaskGroup::on_done`](crate::TaskGroup::on_done).
+pub(crate) struct Callback {
+    pub(crate) call: Box<dyn FnOnce(&Group) + Send>,
+    /// The group and the place in the program, for the message if the function panics.
+    pub(crate) label: TaskLabel,
+}
+
+/// What has waited for a group and for the groups that it is nested in.
+#[derive(Default)]
+pub(crate) struct Waited<'g> {
+    pub(crate) latches: Vec<Arc<Latch>>,
+    pub(crate) callbacks: Vec<(&'g Group, Callback)>,
+}
 
 impl Group {
     pub(crate) fn new(name: Cow<'static, str>, parent: Option<&Arc<Self>>) -> Arc<Self> {
@@ -111,7 +125,7 @@ impl Group {
     }
 
     /// Counts a completed task. Adds what waited for it to `waited`; the caller calls the callbacks and releases the latches.
-    pub(crate) fn complete(&self, waited: &mut Waiting) {
+    pub(crate) fn complete<'g>(&'g self, waited: &mut Waited<'g>) {
         let mut group = self;
         loop {
             // AcqRel: the effects of all tasks are visible to a thread that finds the group idle.
@@ -122,7 +136,7 @@ impl Group {
             if before & AWAITED != 0 {
                 let Waiting { latches, callbacks } = group.take_waiting();
                 waited.latches.extend(latches);
-                waited.callbacks.extend(callbacks);
+                waited.callbacks.extend(callbacks.into_iter().map(|callback| (group, callback)));
             }
             if before & ABANDONED != 0 {
                 group.print_failures();
@@ -188,6 +202,19 @@ impl Group {
     /// The program drops its last handle.
     pub(crate) fn abandon(&self) {
         if self.state.fetch_or(ABANDONED, AcqRel) < TASK {
+            fence(SeqCst);
+            self.print_failures();
+        }
+    }
+
+    /// Adds the failure of a callback, which was called when no task was in flight any more. If the program has dropped its last
+    /// handle by now, no other thread prints the failure.
+    #[cold]
+    pub(crate) fn add_late_failure(&self, failure: &Arc<Failure>) {
+        self.failures.add(failure);
+        // With the fence in `abandon`: either this thread sees the flag, or the one that drops the handle sees the failure.
+        fence(SeqCst);
+        if self.state.load(Relaxed) & ABANDONED != 0 {
             self.print_failures();
         }
     }
@@ -222,7 +249,7 @@ mod tests {
     use super::*;
 
     fn complete(group: &Group) -> Vec<Arc<Latch>> {
-        let mut waited = Waiting::default();
+        let mut waited = Waited::default();
         group.complete(&mut waited);
         waited.latches
     }

@@ -48,8 +48,8 @@ impl TaskHandle {
     ///
     /// The thread that completes the task calls it, before later tasks that depend on the task begin and before anything that
     /// waits for the task or for the runtime goes on. So the callback should be short. If the task is done already, this thread
-    /// calls it at once. The callback counts as a part of the task: it may submit tasks, but waiting there is
-    /// [`Error::WaitInsideTask`].
+    /// calls it at once. The callback counts as a part of a task of every runtime: it may submit tasks, but waiting there, for
+    /// whichever runtime, is [`Error::WaitInsideTask`].
     ///
     /// # Panics
     /// A panic in the callback does not change the status. [`Runtime::wait`](crate::Runtime::wait) reports it as

@@ -3,9 +3,14 @@
 use super::node::{Callback, Head, Node};
 use crate::{
     error::Cause,
-    execute::groups::{group::Group, handle::GroupHandle},
+    execute::groups::{
+        group::{Callback as GroupCallback, Group},
+        handle::GroupHandle,
+    },
+    label::TaskLabel,
 };
-use std::sync::Arc;
+use anabranch_par::Marks;
+use std::panic::Location;
 
 /// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,9 +57,13 @@ impl Head {
 impl Node {
     /// Calls `callback` once, with the last status of the task: on the thread that completes it, or now if it is done.
     pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
-        let callback: Callback = Box::new(move |head| callback(head.last_status()));
+        let marks = Marks::current();
+        let callback: Callback = Box::new(move |head| {
+            let call = || head.marks.enter(|| callback(head.last_status()));
+            head.runtime.inside_callback(&marks, call);
+        });
         if let Err(callback) = self.add_callback(callback) {
-            self.runtime.inside_task(|| callback(self));
+            callback(self);
         }
     }
 }
@@ -72,11 +81,17 @@ impl Group {
 
 impl GroupHandle {
     /// Calls `callback` once, with the status of the group: when no task is in flight, on the thread that completes the last one,
-    /// or now.
-    pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
-        let group = Arc::clone(self);
-        if let Err(callback) = self.add_callback(Box::new(move || callback(group.status()))) {
-            self.core().id().inside_task(callback);
+    /// or now. `location` is where the program has given it.
+    pub(crate) fn on_done(
+        &self,
+        location: &'static Location<'static>,
+        callback: impl FnOnce(Status) + Send + 'static,
+    ) {
+        let (marks, runtime) = (Marks::current(), self.core().id());
+        let callback = move |group: &Group| runtime.inside_callback(&marks, || callback(group.status()));
+        let label = TaskLabel { name: format!("group {}", self.name()).into(), location };
+        if let Err(callback) = self.add_callback(GroupCallback { call: Box::new(callback), label }) {
+            (callback.call)(self);
         }
     }
 }

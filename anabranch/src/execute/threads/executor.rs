@@ -140,7 +140,7 @@ impl Executor {
         loop {
             while !event.is_set() && seeded.step() {}
             let poll = event.poll(context);
-            if poll.is_ready() || seeded.leave_waker(context.waker()) {
+            if poll.is_ready() || seeded.leave_waker(context) {
                 return poll;
             }
         }

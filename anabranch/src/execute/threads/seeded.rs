@@ -8,15 +8,15 @@
 use super::{draw::Draw, standstill};
 use crate::execute::{
     current_task::RuntimeId,
+    events::waker::LeftWaker,
     task::{node::Node, place::Runner},
 };
 use parking_lot::Mutex;
 use std::{
     any::Any,
     mem,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Weak},
-    task::Waker,
+    task::Context,
 };
 
 pub(crate) struct Seeded {
@@ -32,13 +32,27 @@ struct State {
     /// Tasks that can start.
     ready: Vec<Node>,
     /// Futures that wait until a task can start.
-    wakers: Vec<Waker>,
+    wakers: Vec<LeftWaker>,
     /// The number of tasks that are running.
     running: usize,
     /// How often a thread has looked for a task.
     searches: u64,
     /// Whether the runtime is [watched](standstill::watch).
     is_watched: bool,
+}
+
+impl State {
+    /// Draws a task that can start and that the calling thread may run: see [`RuntimeId::may_help`].
+    fn choose(&mut self, draw: &Draw) -> Option<usize> {
+        let runnable = self.ready.iter().filter(|node| node.may_help()).count();
+        // A thread that may run nothing of what can start does not count as looking for tasks: another thread must run them.
+        self.searches += u64::from(runnable > 0 || self.ready.is_empty());
+        if runnable == 0 {
+            return None;
+        }
+        let drawn = draw.below(runnable);
+        (0..self.ready.len()).filter(|&at| self.ready[at].may_help()).nth(drawn)
+    }
 }
 
 /// What the threads of the program do with the tasks.
@@ -64,26 +78,19 @@ impl Seeded {
         if !is_watched {
             standstill::watch(self);
         }
-        for waker in wakers {
-            // The program's code, which counts as inside a task, and may panic.
-            self.id.inside_task(|| _ = catch_unwind(AssertUnwindSafe(|| waker.wake())));
-        }
+        wakers.into_iter().for_each(LeftWaker::wake);
     }
 
-    /// Runs one of the tasks that can start. Returns `false` if there is none, or if this thread is inside a task: tasks run
-    /// one after the other, not inside each other.
+    /// Runs one of the tasks that can start. Returns `false` if there is none that this thread may run.
     pub(crate) fn step(&self) -> bool {
+        // Tasks run one after the other, not inside each other.
         if self.id.is_inside_task() {
             return false;
         }
         let node = {
             let mut state = self.state.lock();
-            state.searches += 1;
-            if state.ready.is_empty() {
-                return false;
-            }
+            let Some(at) = state.choose(&self.draw) else { return false };
             state.running += 1;
-            let at = self.draw.below(state.ready.len());
             state.ready.swap_remove(at)
         };
         let _running = Running(self);
@@ -103,13 +110,13 @@ impl Seeded {
         }
     }
 
-    /// Leaves the waker of a future, until a task can start. Returns `false` if one can start now, for the caller to run.
-    pub(crate) fn leave_waker(&self, waker: &Waker) -> bool {
+    /// Leaves the waker of a future, until a task can start. Returns `false` if one can start now that the caller may run.
+    pub(crate) fn leave_waker(&self, context: &Context<'_>) -> bool {
         // Wakers are the program's code: they are cloned and dropped outside the lock.
-        let waker = waker.clone();
-        let _same: Vec<Waker>;
+        let waker = LeftWaker::of(context);
+        let _same: Vec<LeftWaker>;
         let mut state = self.state.lock();
-        if !state.ready.is_empty() && !self.id.is_inside_task() {
+        if !self.id.is_inside_task() && state.ready.iter().any(|node| node.may_help()) {
             return false;
         }
         _same = state.wakers.extract_if(.., |other| other.will_wake(&waker)).collect();
