@@ -28,7 +28,8 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! The traits of accesses, captures and fences are sealed: other crates can use them, but not implement them.
+//! The traits of accesses and captures are sealed: other crates can use them, but not implement them. [`Fenceable`] is open: a
+//! type of a program may stand for several captures.
 //!
 //! | part of the interface | types and traits |
 //! |---|---|

@@ -239,7 +239,7 @@ captures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
     note = "pass a reference to a buffer, to a part of a buffer or to a host object whose type is `Clone`, or a tuple of up to \
             eight such references"
 )]
-pub trait Fenceable: Sealed {
+pub trait Fenceable {
     /// The captures that the argument stands for.
     type Captures: Captures<Copies>;
 
@@ -270,10 +270,6 @@ impl<T: Clone + Send + 'static> Fenceable for &HostObject<T> {
         self.capture()
     }
 }
-
-impl<T, const D: usize> Sealed for &Buffer<T, D> {}
-impl<T, const D: usize> Sealed for &Part<T, D> {}
-impl<T> Sealed for &HostObject<T> {}
 
 macro_rules! fenceable {
     ($($what:ident $i:tt),*) => {
