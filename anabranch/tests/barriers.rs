@@ -4,14 +4,16 @@
 mod common;
 
 use anabranch::{Error, prelude::*};
-use common::{Gate, THREADS, block_on, ends, runtime, runtimes, seeded};
+use common::{Gate, THREADS, block_on, runtime, runtimes, seeded};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
 };
+use testing::deadline;
 
 #[test]
 fn a_barrier_comes_after_everything_before_it_and_before_everything_after_it() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let done = Arc::new(AtomicUsize::new(0));
         for round in 1..=20 {
@@ -37,6 +39,7 @@ fn a_barrier_comes_after_everything_before_it_and_before_everything_after_it() {
 
 #[test]
 fn a_barrier_orders_tasks_submitted_by_other_threads() {
+    let _deadline = deadline();
     /// Three threads submit tasks that increment `count` and check that `others` is at least `at_least`.
     fn submit(rt: &Arc<Runtime>, count: &Arc<AtomicUsize>, others: &Arc<AtomicUsize>, at_least: usize) {
         let thread = |_| {
@@ -70,6 +73,7 @@ fn a_barrier_orders_tasks_submitted_by_other_threads() {
 
 #[test]
 fn a_barrier_of_an_idle_runtime_is_done_at_once() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let barrier = rt.barrier();
@@ -82,6 +86,7 @@ fn a_barrier_of_an_idle_runtime_is_done_at_once() {
 
 #[test]
 fn failures_propagate_through_barriers() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (u, good) = (rt.buffer::<u8, 1>([4]), rt.buffer_from(&[1_u8]).unwrap());
         rt.task("bad").once().write(&u, all()).host(|_| Err::<(), _>("no luck")).unwrap();
@@ -108,6 +113,7 @@ fn failures_propagate_through_barriers() {
 
 #[test]
 fn a_barrier_captures_values_at_its_point_of_the_stream() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (u, scalar) =
             (rt.buffer_from(&[1_u32, 2, 3]).unwrap(), rt.buffer_from(&ndarray::arr0(0.5)).unwrap());
@@ -140,6 +146,7 @@ fn a_barrier_captures_values_at_its_point_of_the_stream() {
 
 #[test]
 fn a_barrier_with_a_wrong_capture_is_an_error() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let never = rt.buffer::<u8, 1>([4]).named("never");
     let error = rt.barrier_with(never.capture()).unwrap_err().to_string();
@@ -151,6 +158,7 @@ fn a_barrier_with_a_wrong_capture_is_an_error() {
 
 #[test]
 fn a_fence_captures_several_values_at_one_point() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (u, count) = (rt.buffer_from(&[0_u64; 4]).unwrap(), rt.host_object(0));
         let fences: Vec<_> = (0..100)
@@ -176,6 +184,7 @@ fn a_fence_captures_several_values_at_one_point() {
 
 #[test]
 fn a_clone_that_panics_fails_the_fence() {
+    let _deadline = deadline();
     #[derive(Debug)]
     struct Stubborn;
     impl Clone for Stubborn {
@@ -195,6 +204,7 @@ fn a_clone_that_panics_fails_the_fence() {
 
 #[test]
 fn dropping_the_runtime_runs_all_submitted_tasks() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let done = Arc::new(AtomicUsize::new(0));
         let object = rt.host_object(());
@@ -217,79 +227,78 @@ fn dropping_the_runtime_runs_all_submitted_tasks() {
 
 #[test]
 fn a_task_may_drop_the_runtime_while_other_tasks_are_pending() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Arc::new(runtime(threads));
-            let (done, gate) = (Arc::new(AtomicUsize::new(0)), Gate::default());
-            let (inside, held) = (Arc::clone(&rt), gate.clone());
-            let last_owner = move || {
-                held.pass();
-                drop(inside);
-            };
-            rt.task("last owner").once().host(move |()| last_owner()).unwrap();
-            let mut last = None;
-            for _ in 0..50 {
-                let done = Arc::clone(&done);
-                let count = move || _ = done.fetch_add(1, AcqRel);
-                last = Some(rt.task("count").once().host(move |()| count()).unwrap());
-            }
-            let idle = rt.idle();
-            drop(rt);
-            gate.open();
-            idle.wait().unwrap();
-            assert_eq!(done.load(Acquire), 50);
-            last.unwrap().wait().unwrap();
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Arc::new(runtime(threads));
+        let (done, gate) = (Arc::new(AtomicUsize::new(0)), Gate::default());
+        let (inside, held) = (Arc::clone(&rt), gate.clone());
+        let last_owner = move || {
+            held.pass();
+            drop(inside);
+        };
+        rt.task("last owner").once().host(move |()| last_owner()).unwrap();
+        let mut last = None;
+        for _ in 0..50 {
+            let done = Arc::clone(&done);
+            let count = move || _ = done.fetch_add(1, AcqRel);
+            last = Some(rt.task("count").once().host(move |()| count()).unwrap());
         }
-        // In a seeded runtime, tasks run on the thread that waits.
-        for seed in 0..5 {
-            let rt = Arc::new(seeded(seed));
-            let inside = Arc::clone(&rt);
-            rt.task("last owner").once().host(move |()| drop(inside)).unwrap();
-            let tasks: Vec<_> = (0..20).map(|_| rt.task("task").once().host(|()| ()).unwrap()).collect();
-            let idle = rt.idle();
-            drop(rt);
-            idle.wait().unwrap();
-            assert!(tasks.iter().all(|task| task.status() == Status::Done));
-        }
-    });
+        let idle = rt.idle();
+        drop(rt);
+        gate.open();
+        idle.wait().unwrap();
+        assert_eq!(done.load(Acquire), 50);
+        last.unwrap().wait().unwrap();
+    }
+    // In a seeded runtime, tasks run on the thread that waits.
+    for seed in 0..5 {
+        let rt = Arc::new(seeded(seed));
+        let inside = Arc::clone(&rt);
+        rt.task("last owner").once().host(move |()| drop(inside)).unwrap();
+        let tasks: Vec<_> = (0..20).map(|_| rt.task("task").once().host(|()| ()).unwrap()).collect();
+        let idle = rt.idle();
+        drop(rt);
+        idle.wait().unwrap();
+        assert!(tasks.iter().all(|task| task.status() == Status::Done));
+    }
 }
 
 /// The limit of tasks in flight does not block a thread that is inside a task.
 #[test]
 fn submission_inside_a_task_never_blocks() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Arc::new(Runtime::builder().threads(threads).max_in_flight(2).build().unwrap());
-            let order = rt.host_object(Vec::new());
-            for i in 0..20 {
-                let (inside, log) = (Arc::clone(&rt), order.clone());
-                rt.task("outer")
-                    .once()
-                    .host(move |()| {
-                        for j in 0..5 {
-                            inside
-                                .task("inner")
-                                .once()
-                                .effect(&log, exclusive())
-                                .host(move |(log,)| log.push(5 * i + j))?;
-                        }
-                        // A task may create a fence, as long as it does not wait for it.
-                        drop(inside.fence(&log)?);
-                        Ok::<_, Error>(())
-                    })
-                    .unwrap();
-            }
-            rt.wait().unwrap();
-            rt.wait().unwrap();
-            let mut all = rt.fence(&order).unwrap().wait().unwrap();
-            all.sort_unstable();
-            assert_eq!(all, (0..100).collect::<Vec<_>>());
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Arc::new(Runtime::builder().threads(threads).max_in_flight(2).build().unwrap());
+        let order = rt.host_object(Vec::new());
+        for i in 0..20 {
+            let (inside, log) = (Arc::clone(&rt), order.clone());
+            rt.task("outer")
+                .once()
+                .host(move |()| {
+                    for j in 0..5 {
+                        inside
+                            .task("inner")
+                            .once()
+                            .effect(&log, exclusive())
+                            .host(move |(log,)| log.push(5 * i + j))?;
+                    }
+                    // A task may create a fence, as long as it does not wait for it.
+                    drop(inside.fence(&log)?);
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
         }
-    });
+        rt.wait().unwrap();
+        rt.wait().unwrap();
+        let mut all = rt.fence(&order).unwrap().wait().unwrap();
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+    }
 }
 
 #[test]
 fn a_failed_allocation_names_the_buffer() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let huge = rt.buffer::<u64, 2>([1 << 30, 1 << 28]).named("huge");
         let fine = rt.buffer::<u8, 1>([4]);

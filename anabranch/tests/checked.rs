@@ -4,6 +4,7 @@ mod common;
 
 use anabranch::{Cause, par::prelude::*, prelude::*};
 use common::THREADS;
+use testing::deadline;
 
 fn checked(threads: usize) -> Runtime {
     Runtime::builder().threads(threads).checked(true).build().unwrap()
@@ -26,6 +27,7 @@ fn unwritten(rt: &Runtime) -> String {
 
 #[test]
 fn an_element_that_a_kernel_leaves_out_is_named() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = checked(threads);
         let u = rt.buffer::<f32, 2>([40, 10]).named("u");
@@ -56,6 +58,7 @@ fn an_element_that_a_kernel_leaves_out_is_named() {
 
 #[test]
 fn a_host_task_with_a_parallel_loop_is_checked() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = checked(threads);
         let u = rt.buffer::<f64, 1>([1000]);
@@ -82,6 +85,7 @@ fn a_host_task_with_a_parallel_loop_is_checked() {
 
 #[test]
 fn lines_below_each_other_are_one_box_and_long_reports_are_short() {
+    let _deadline = deadline();
     let rt = checked(2);
     let u = rt.buffer::<u64, 3>([4, 50, 6]);
     let leave_out = |left: fn([usize; 3]) -> bool| {
@@ -103,6 +107,7 @@ fn lines_below_each_other_are_one_box_and_long_reports_are_short() {
 
 #[test]
 fn a_value_that_was_computed_from_an_unwritten_element_is_found() {
+    let _deadline = deadline();
     let rt = checked(2);
     let (a, b, c) = (rt.buffer::<f64, 1>([9]), rt.buffer::<f32, 1>([9]), rt.buffer::<i64, 0>([]).named("c"));
     rt.task("f64")
@@ -162,6 +167,7 @@ fn twenty_of_a_hundred<T: anabranch::Element>(value: T) -> Option<String> {
 
 #[test]
 fn elements_of_all_sizes_are_checked() {
+    let _deadline = deadline();
     let found = Some("[40..60]".to_string());
     assert_eq!(twenty_of_a_hundred(1_u8), found);
     assert_eq!(twenty_of_a_hundred(u16::MAX), found);
@@ -180,6 +186,7 @@ fn elements_of_all_sizes_are_checked() {
 
 #[test]
 fn one_component_that_was_forgotten_is_found() {
+    let _deadline = deadline();
     let rt = checked(2);
     let u = rt.buffer::<[f64; 3], 1>([10]);
     rt.task("fill")
@@ -200,6 +207,7 @@ fn one_component_that_was_forgotten_is_found() {
 /// A program that writes all values of small types, or random ones, is never refused.
 #[test]
 fn values_that_look_like_a_pattern_are_no_failure() {
+    let _deadline = deadline();
     let rt = checked(2);
     let bytes = rt.buffer::<u8, 1>([100_000]);
     let (words, ints) = (rt.buffer::<u16, 1>([100_000]), rt.buffer::<u32, 1>([100_000]));
@@ -222,6 +230,7 @@ fn values_that_look_like_a_pattern_are_no_failure() {
 
 #[test]
 fn updates_and_reductions_may_leave_elements_as_they_are() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = checked(threads);
         let u = rt.buffer_from(&[1.0; 10]).unwrap();
@@ -244,6 +253,7 @@ fn updates_and_reductions_may_leave_elements_as_they_are() {
 
 #[test]
 fn a_task_that_fails_is_not_checked() {
+    let _deadline = deadline();
     let rt = checked(2);
     let u = rt.buffer::<f64, 1>([10]);
     rt.task("returns").once().write(&u, all()).host(|_| Err("no luck")).unwrap();
@@ -254,6 +264,7 @@ fn a_task_that_fails_is_not_checked() {
 
 #[test]
 fn the_check_can_be_turned_off() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(2).checked(false).build().unwrap();
     let u = rt.buffer::<f64, 1>([10]);
     rt.task("nothing").once().write(&u, all()).host(|_| ()).unwrap();

@@ -4,9 +4,11 @@ mod common;
 
 use anabranch::{num_complex::Complex, prelude::*};
 use common::runtimes;
+use testing::deadline;
 
 #[test]
 fn complex_numbers_have_sums_with_the_same_bits_on_any_number_of_threads() {
+    let _deadline = deadline();
     let values: Vec<_> =
         (0..1000).map(|i| Complex::new(0.1 * f64::from(i), -1.0 / f64::from(i + 1))).collect();
     let mut results = runtimes().map(|rt| {
@@ -36,6 +38,7 @@ fn complex_numbers_have_sums_with_the_same_bits_on_any_number_of_threads() {
 
 #[test]
 fn the_identity_of_the_sum_keeps_signed_zeros() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let total = rt.buffer::<Complex<f32>, 0>([]);
     rt.task("none").over([0]).reduce(&total, sum()).kernel(|_, _| ()).unwrap();

@@ -3,6 +3,7 @@
 mod common;
 
 use anabranch::prelude::*;
+use testing::deadline;
 
 /// This source line, as it appears in messages.
 macro_rules! here {
@@ -13,6 +14,7 @@ macro_rules! here {
 
 #[test]
 fn reading_an_unwritten_region_is_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer::<f32, 2>([8, 4]).named("u");
     rt.task("fill").over([6, 4]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0)).unwrap();
@@ -37,6 +39,7 @@ fn reading_an_unwritten_region_is_an_error() {
 
 #[test]
 fn overlapping_writes_of_chunks_are_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer::<f32, 1>([100]).named("u");
     let (task, line) = (rt.task("blur"), here!());
@@ -59,6 +62,7 @@ fn overlapping_writes_of_chunks_are_an_error() {
 
 #[test]
 fn a_mapper_that_leaves_the_buffer_is_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
     let (task, line) = (rt.task("shift"), here!());
@@ -72,6 +76,7 @@ fn a_mapper_that_leaves_the_buffer_is_an_error() {
 
 #[test]
 fn an_index_space_that_does_not_fit_the_buffer_is_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer::<f64, 2>([10, 20]).named("u");
     let (task, line) = (rt.task("transpose me"), here!());
@@ -87,6 +92,7 @@ fn an_index_space_that_does_not_fit_the_buffer_is_an_error() {
 
 #[test]
 fn a_mapper_that_is_not_monotonic_is_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
     let (task, line) = (rt.task("odd"), here!());
@@ -101,6 +107,7 @@ fn a_mapper_that_is_not_monotonic_is_an_error() {
 
 #[test]
 fn two_accesses_to_common_elements_are_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 10]).unwrap().named("u");
     let (task, line) = (rt.task("in place"), here!());
@@ -122,6 +129,7 @@ fn two_accesses_to_common_elements_are_an_error() {
 
 #[test]
 fn disjoint_accesses_to_one_buffer_are_allowed() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer_from(&[1, 2, 3, 4]).unwrap();
     rt.task("copy half")
@@ -135,6 +143,7 @@ fn disjoint_accesses_to_one_buffer_are_allowed() {
 
 #[test]
 fn a_buffer_of_another_runtime_is_an_error() {
+    let _deadline = deadline();
     let (rt, other) = (common::runtime(2), common::runtime(2));
     let u = other.buffer_from(&[0_u8; 4]).unwrap().named("u");
     let error = rt.task("x").once().read(&u, all()).host(|(_u,)| ()).unwrap_err().to_string();
@@ -147,6 +156,7 @@ fn a_buffer_of_another_runtime_is_an_error() {
 
 #[test]
 fn a_part_outside_the_buffer_is_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 4]).unwrap().named("u");
     let error = rt.fence(&u.part(GridBox::new(2, 9))).unwrap_err().to_string();
@@ -155,6 +165,7 @@ fn a_part_outside_the_buffer_is_an_error() {
 
 #[test]
 fn fencing_an_unwritten_buffer_is_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let u = rt.buffer::<f32, 1>([4]).named("u");
     let line = here!().replace(&line!().to_string(), &(line!() + 1).to_string());
@@ -166,6 +177,7 @@ fn fencing_an_unwritten_buffer_is_an_error() {
 
 #[test]
 fn a_buffer_larger_than_memory_is_named() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let huge = rt.buffer::<f64, 3>([1 << 20, 1 << 20, 1 << 20]).named("huge");
     rt.task("fill").once().write(&huge, all()).host(|(huge,)| huge.fill(0.0)).unwrap();
@@ -179,6 +191,7 @@ fn a_buffer_larger_than_memory_is_named() {
 /// The figures do not wrap, and the error does not panic under a lock of the runtime.
 #[test]
 fn a_buffer_with_more_bytes_than_any_number_is_named() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let huge = rt.buffer::<f64, 3>([usize::MAX; 3]).named("huge");
     rt.task("fill").once().write(&huge, all()).host(|(huge,)| huge.fill(0.0)).unwrap();
@@ -199,6 +212,7 @@ fn a_buffer_with_more_bytes_than_any_number_is_named() {
 
 #[test]
 fn a_snapshot_of_an_empty_array_has_its_shape() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let empty = rt.buffer_from(&ndarray::Array3::<f32>::zeros((0, 4, 5))).unwrap();
     assert_eq!(rt.fence(&empty).unwrap().wait().unwrap().into_array().dim(), (0, 4, 5));
@@ -212,6 +226,7 @@ fn a_snapshot_of_an_empty_array_has_its_shape() {
 
 #[test]
 fn fencing_a_buffer_without_memory_names_it() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let huge = rt.buffer::<u8, 1>([usize::MAX / 4]).named("huge");
     rt.task("fill").once().write(&huge, fixed(GridBox::new(0, 1))).host(|(huge,)| huge.fill(0)).unwrap();
@@ -221,6 +236,7 @@ fn fencing_a_buffer_without_memory_names_it() {
 
 #[test]
 fn two_effects_on_one_object_are_an_error() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let object = rt.host_object(1);
     let (task, line) = (rt.task("twice"), here!());
@@ -240,6 +256,7 @@ fn two_effects_on_one_object_are_an_error() {
 /// An implementation of `Initial` may return another extent at the second call; the runtime uses the first.
 #[test]
 fn a_source_that_changes_its_extent_is_harmless() {
+    let _deadline = deadline();
     struct Liar(std::cell::Cell<usize>);
     impl anabranch::Initial<1> for Liar {
         type Element = u8;
@@ -258,6 +275,7 @@ fn a_source_that_changes_its_extent_is_harmless() {
 
 #[test]
 fn empty_regions_are_allowed() {
+    let _deadline = deadline();
     let rt = common::runtime(2);
     let empty = rt.buffer::<f32, 2>([0, 5]);
     rt.task("none").over([0, 5]).write(&empty, one_to_one()).kernel(|_, (_e,)| panic!("no chunk")).unwrap();
@@ -272,6 +290,7 @@ fn empty_regions_are_allowed() {
 
 #[test]
 fn settings_out_of_range_are_errors() {
+    let _deadline = deadline();
     let error = Runtime::builder().threads(0).build().unwrap_err().to_string();
     assert_eq!(error, "threads is 0; choose 1 or more");
     let error = Runtime::builder().threads(1_000_000).build().unwrap_err().to_string();

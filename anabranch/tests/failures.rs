@@ -8,9 +8,11 @@ use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
 };
+use testing::deadline;
 
 #[test]
 fn an_access_outside_the_declared_region_fails_the_task() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer_from(&vec![1.0_f32; 100]).unwrap().named("u");
@@ -40,6 +42,7 @@ fn an_access_outside_the_declared_region_fails_the_task() {
 
 #[test]
 fn accesses_by_rows_slices_and_arrays_are_checked() {
+    let _deadline = deadline();
     type Attempt = (&'static str, fn(&ReadView<u8, 2>) -> usize);
     let attempts: [Attempt; 4] = [
         ("row [4]", |u| u.row(4).len()),
@@ -65,6 +68,7 @@ fn accesses_by_rows_slices_and_arrays_are_checked() {
 
 #[test]
 fn a_panic_in_a_kernel_fails_the_task() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer::<u32, 1>([40]).named("u");
@@ -105,6 +109,7 @@ impl std::error::Error for DiskFull {}
 
 #[test]
 fn a_host_task_that_returns_an_error_fails() {
+    let _deadline = deadline();
     let rt = runtime(2);
     rt.task("save").once().host(|()| Err(DiskFull)).unwrap();
     let line = line!() - 1;
@@ -119,6 +124,7 @@ fn a_host_task_that_returns_an_error_fails() {
 
 #[test]
 fn dependents_are_skipped_and_independent_work_goes_on() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let (a, b, c) = (rt.buffer::<u32, 1>([8]), rt.buffer::<u32, 1>([8]), rt.buffer::<u32, 1>([8]));
@@ -159,6 +165,7 @@ fn dependents_are_skipped_and_independent_work_goes_on() {
 
 #[test]
 fn a_failed_effect_poisons_the_object() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let log = rt.host_object(Vec::new());
     rt.task("one").once().effect(&log, sequential()).host(|(log,)| log.push(1)).unwrap();
@@ -180,6 +187,7 @@ fn a_failed_effect_poisons_the_object() {
 /// `drain` does not return an object that a panicking task has half changed, even after the failure was reported.
 #[test]
 fn drain_does_not_return_a_poisoned_object() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let log = rt.host_object(vec![1]);
     rt.task("half")
@@ -199,6 +207,7 @@ fn drain_does_not_return_a_poisoned_object() {
 /// The destructors of a closure's captured values belong to the task.
 #[test]
 fn a_destructor_that_panics_fails_the_task() {
+    let _deadline = deadline();
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -234,6 +243,7 @@ fn a_destructor_that_panics_fails_the_task() {
 
 #[test]
 fn skipped_tasks_do_not_count_as_omitted_failures() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let bad = rt.buffer::<u8, 1>([1]);
     rt.task("bad").once().write(&bad, all()).host(|(_bad,)| Err::<(), _>("first")).unwrap();
@@ -250,6 +260,7 @@ fn skipped_tasks_do_not_count_as_omitted_failures() {
 /// An error may own any value of the program, even a handle of a buffer. The runtime drops the handle with the error.
 #[test]
 fn errors_that_own_buffers_are_dropped_safely() {
+    let _deadline = deadline();
     #[derive(Debug)]
     struct Holds(#[allow(dead_code)] Buffer<u8, 1>);
     impl std::fmt::Display for Holds {
@@ -270,6 +281,7 @@ fn errors_that_own_buffers_are_dropped_safely() {
 
 #[test]
 fn a_report_has_the_oldest_failures_first_and_is_bounded() {
+    let _deadline = deadline();
     let rt = runtime(3);
     for i in 0..200 {
         rt.task(format!("task {i}")).once().host(move |()| Err::<(), _>(format!("error {i}"))).unwrap();
@@ -283,6 +295,7 @@ fn a_report_has_the_oldest_failures_first_and_is_bounded() {
 
 #[test]
 fn waiting_inside_a_task_is_an_error() {
+    let _deadline = deadline();
     let rt = Arc::new(runtime(2));
     let inside = Arc::clone(&rt);
     let u = rt.buffer_from(&[1]).unwrap();
@@ -311,6 +324,7 @@ fn waiting_inside_a_task_is_an_error() {
 /// If any task has failed, related or not, `drain` moves no object out.
 #[test]
 fn drain_moves_no_object_out_after_a_failure() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(2).build().unwrap();
     let log = rt.host_object(String::from("precious"));
     let u = rt.buffer::<f32, 1>([4]);
@@ -323,6 +337,7 @@ fn drain_moves_no_object_out_after_a_failure() {
 /// If one of several captures is refused, `drain` moves no object out.
 #[test]
 fn drain_moves_no_object_out_if_one_capture_is_refused() {
+    let _deadline = deadline();
     let (rt, other) = (Runtime::new().unwrap(), Runtime::new().unwrap());
     let (here, elsewhere) = (rt.host_object(1), other.host_object(2));
     assert!(rt.drain((here.capture(), elsewhere.capture())).is_err());

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch::{grid::Chunk, prelude::*};
-use common::{Gate, THREADS, ends, runtime};
+use common::{Gate, THREADS, runtime};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -17,6 +17,7 @@ use std::{
     task::{Context, Wake, Waker},
     time::Duration,
 };
+use testing::deadline;
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
 /// What code of the program does in these tests: it submits tasks and takes a snapshot.
@@ -98,82 +99,79 @@ impl<F: Fn()> Drop for OnDrop<F> {
 
 #[test]
 fn mappers_of_a_dry_run_may_submit_wait_and_drop_buffers() {
-    ends(|| {
-        for nodes in [1, 4] {
-            let rt = Arc::new(Runtime::builder().threads(2).dry_run(nodes).build().unwrap());
-            let program = Program::of(&rt);
-            let buffers = Mutex::new((0..1000).map(|_| rt.buffer_from(&[0]).unwrap()).collect::<Vec<_>>());
-            let u = rt.buffer_from(&[0_u8; 64]).unwrap();
-            let mapper_program = program.clone();
-            let acting = mapper(move |chunk: &Chunk<1>, _| {
-                mapper_program.act_and_wait();
-                let last = buffers.lock().pop();
-                drop(last);
-                chunk.range
-            });
-            rt.task("acts in its mapper").over([64]).update(&u, acting).kernel(|_, (_,)| ()).unwrap();
-            rt.task("after").over([64]).read(&u, neighborhood([1])).kernel(|_, (_,)| ()).unwrap();
-            rt.wait().unwrap();
-            let (calls, summary) = (program.calls(), rt.dry_run_summary().unwrap());
-            assert!(calls > 1, "{calls}");
-            assert!(!summary.contains("refused"), "{summary}");
-            // Two tasks and a fence for each call, and these two tasks.
-            assert!(summary.contains(&format!(": {} tasks,", 3 * calls + 2)), "{calls}: {summary}");
-        }
-    });
+    let _deadline = deadline();
+    for nodes in [1, 4] {
+        let rt = Arc::new(Runtime::builder().threads(2).dry_run(nodes).build().unwrap());
+        let program = Program::of(&rt);
+        let buffers = Mutex::new((0..1000).map(|_| rt.buffer_from(&[0]).unwrap()).collect::<Vec<_>>());
+        let u = rt.buffer_from(&[0_u8; 64]).unwrap();
+        let mapper_program = program.clone();
+        let acting = mapper(move |chunk: &Chunk<1>, _| {
+            mapper_program.act_and_wait();
+            let last = buffers.lock().pop();
+            drop(last);
+            chunk.range
+        });
+        rt.task("acts in its mapper").over([64]).update(&u, acting).kernel(|_, (_,)| ()).unwrap();
+        rt.task("after").over([64]).read(&u, neighborhood([1])).kernel(|_, (_,)| ()).unwrap();
+        rt.wait().unwrap();
+        let (calls, summary) = (program.calls(), rt.dry_run_summary().unwrap());
+        assert!(calls > 1, "{calls}");
+        assert!(!summary.contains("refused"), "{summary}");
+        // Two tasks and a fence for each call, and these two tasks.
+        assert!(summary.contains(&format!(": {} tasks,", 3 * calls + 2)), "{calls}: {summary}");
+    }
 }
 
 /// Threads that submit while the mapper of another thread runs leave the command graphs to that thread.
 #[test]
 fn a_slow_mapper_of_a_dry_run_delays_no_other_thread() {
+    let _deadline = deadline();
     /// The calls at the submission: for the whole index space, and for each chunk.
     const AT_SUBMISSION: usize = 1 + 4;
-    ends(|| {
-        let rt = Arc::new(Runtime::builder().threads(2).dry_run(2).build().unwrap());
-        let u = rt.buffer_from(&[0_u8; 64]).unwrap();
-        let submitter = Arc::clone(&rt);
-        // The task itself asks the mapper first, for its chunks. The dry run asks it last.
-        let calls = AtomicUsize::new(0);
-        let waits = mapper(move |chunk: &Chunk<1>, _| {
-            if calls.fetch_add(1, Relaxed) == AT_SUBMISSION {
-                let rt = Arc::clone(&submitter);
-                let other = std::thread::spawn(move || {
-                    for _ in 0..10 {
-                        rt.task("of another thread").once().host(|()| ()).unwrap();
-                    }
-                    rt.wait().unwrap();
-                });
-                other.join().unwrap();
-            }
-            chunk.range
-        });
-        rt.task("has a slow mapper").over([64]).chunks(4).update(&u, waits).kernel(|_, (_,)| ()).unwrap();
-        rt.wait().unwrap();
-        let summary = rt.dry_run_summary().unwrap();
-        assert!(summary.contains(": 11 tasks,"), "the mapper was asked by the dry run: {summary}");
+    let rt = Arc::new(Runtime::builder().threads(2).dry_run(2).build().unwrap());
+    let u = rt.buffer_from(&[0_u8; 64]).unwrap();
+    let submitter = Arc::clone(&rt);
+    // The task itself asks the mapper first, for its chunks. The dry run asks it last.
+    let calls = AtomicUsize::new(0);
+    let waits = mapper(move |chunk: &Chunk<1>, _| {
+        if calls.fetch_add(1, Relaxed) == AT_SUBMISSION {
+            let rt = Arc::clone(&submitter);
+            let other = std::thread::spawn(move || {
+                for _ in 0..10 {
+                    rt.task("of another thread").once().host(|()| ()).unwrap();
+                }
+                rt.wait().unwrap();
+            });
+            other.join().unwrap();
+        }
+        chunk.range
     });
+    rt.task("has a slow mapper").over([64]).chunks(4).update(&u, waits).kernel(|_, (_,)| ()).unwrap();
+    rt.wait().unwrap();
+    let summary = rt.dry_run_summary().unwrap();
+    assert!(summary.contains(": 11 tasks,"), "the mapper was asked by the dry run: {summary}");
 }
 
 #[test]
 fn mappers_may_submit_and_wait_when_they_are_dropped() {
-    ends(|| {
-        for nodes in [1, 4] {
-            let rt = Arc::new(Runtime::builder().threads(2).dry_run(nodes).build().unwrap());
-            let program = Program::of(&rt);
-            for _ in 0..20 {
-                let u = rt.buffer_from(&[0_u8; 64]).unwrap();
-                let acting = program.clone();
-                let value = OnDrop(move || acting.act_and_wait());
-                let mapper = mapper(move |chunk: &Chunk<1>, _| {
-                    let _ = &value;
-                    chunk.range
-                });
-                rt.task("has a mapper").over([64]).update(&u, mapper).kernel(|_, (_,)| ()).unwrap();
-            }
-            rt.wait().unwrap();
-            assert!(program.calls() > 0, "{}", program.calls());
+    let _deadline = deadline();
+    for nodes in [1, 4] {
+        let rt = Arc::new(Runtime::builder().threads(2).dry_run(nodes).build().unwrap());
+        let program = Program::of(&rt);
+        for _ in 0..20 {
+            let u = rt.buffer_from(&[0_u8; 64]).unwrap();
+            let acting = program.clone();
+            let value = OnDrop(move || acting.act_and_wait());
+            let mapper = mapper(move |chunk: &Chunk<1>, _| {
+                let _ = &value;
+                chunk.range
+            });
+            rt.task("has a mapper").over([64]).update(&u, mapper).kernel(|_, (_,)| ()).unwrap();
         }
-    });
+        rt.wait().unwrap();
+        assert!(program.calls() > 0, "{}", program.calls());
+    }
 }
 
 /// Acts at each warning.
@@ -199,6 +197,7 @@ impl Subscriber for Acting {
 
 #[test]
 fn subscribers_of_warnings_may_submit_and_wait() {
+    let _deadline = deadline();
     let starve: fn(&Runtime) = |rt| {
         for _ in 0..3 * 64 * 64 {
             rt.task("alone").once().host(|()| ()).unwrap().wait().unwrap();
@@ -219,84 +218,79 @@ fn subscribers_of_warnings_may_submit_and_wait() {
         rt.wait().unwrap();
     };
     for (warning, provoke) in [("starve", starve), ("wait often", wait_often), ("run long", run_long)] {
-        ends(move || {
-            let rt = Runtime::builder().threads(1).patience(Duration::from_millis(20)).build();
-            let rt = Arc::new(rt.unwrap());
-            let program = Program::of(&rt);
-            tracing::subscriber::with_default(Acting(program.clone()), || provoke(&rt));
-            assert!(program.calls() >= 64, "{warning}: {}", program.calls());
-            rt.wait().unwrap();
-        });
+        let rt = Runtime::builder().threads(1).patience(Duration::from_millis(20)).build();
+        let rt = Arc::new(rt.unwrap());
+        let program = Program::of(&rt);
+        tracing::subscriber::with_default(Acting(program.clone()), || provoke(&rt));
+        assert!(program.calls() >= 64, "{warning}: {}", program.calls());
+        rt.wait().unwrap();
     }
 }
 
 /// Futures that are polled once and dropped leave wakers behind. The runtime drops them when there are many.
 #[test]
 fn wakers_that_no_future_needs_any_more_may_act_when_they_are_dropped() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Arc::new(runtime(threads));
-            let (gate, program) = (Gate::default(), Program::of(&rt));
-            let held = gate.clone();
-            rt.task("held").once().host(move |()| held.pass()).unwrap();
-            for _ in 0..100 {
-                let acting = program.clone();
-                let waker = Waker::from(Arc::new(OnDrop(move || acting.act())));
-                assert!(pin!(rt.idle()).poll(&mut Context::from_waker(&waker)).is_pending());
-            }
-            assert!(program.calls() > 0);
-            gate.open();
-            rt.wait().unwrap();
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Arc::new(runtime(threads));
+        let (gate, program) = (Gate::default(), Program::of(&rt));
+        let held = gate.clone();
+        rt.task("held").once().host(move |()| held.pass()).unwrap();
+        for _ in 0..100 {
+            let acting = program.clone();
+            let waker = Waker::from(Arc::new(OnDrop(move || acting.act())));
+            assert!(pin!(rt.idle()).poll(&mut Context::from_waker(&waker)).is_pending());
         }
-    });
+        assert!(program.calls() > 0);
+        gate.open();
+        rt.wait().unwrap();
+    }
 }
 
 /// A waker that another one replaces is dropped outside the lock that a task takes when it ends.
 #[test]
 fn a_waker_that_is_replaced_may_wait_when_it_is_dropped() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Arc::new(runtime(threads));
-            let gate = Gate::default();
-            let held = gate.clone();
-            let mut task = rt.task("held").once().host(move |()| held.pass()).unwrap();
-            let (opens, waits) = (gate.clone(), Arc::clone(&rt));
-            let first = Waker::from(Arc::new(OnDrop(move || {
-                opens.open();
-                waits.wait().unwrap();
-            })));
-            assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&first)).is_pending());
-            drop(first);
-            let mut context = Context::from_waker(Waker::noop());
-            // The task ends while the first waker is dropped.
-            let _ = Pin::new(&mut task).poll(&mut context);
-            task.wait().unwrap();
-        }
-    });
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Arc::new(runtime(threads));
+        let gate = Gate::default();
+        let held = gate.clone();
+        let mut task = rt.task("held").once().host(move |()| held.pass()).unwrap();
+        let (opens, waits) = (gate.clone(), Arc::clone(&rt));
+        let first = Waker::from(Arc::new(OnDrop(move || {
+            opens.open();
+            waits.wait().unwrap();
+        })));
+        assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&first)).is_pending());
+        drop(first);
+        let mut context = Context::from_waker(Waker::noop());
+        // The task ends while the first waker is dropped.
+        let _ = Pin::new(&mut task).poll(&mut context);
+        task.wait().unwrap();
+    }
 }
 
 #[test]
 fn values_and_errors_may_act_when_they_are_dropped_or_cloned() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Arc::new(runtime(threads));
-            let program = Program::of(&rt);
-            let (object, u) = (rt.host_object(Value(program.clone())), rt.buffer_from(&[0]).unwrap());
-            for _ in 0..300 {
-                let (captured, error) = (Value(program.clone()), Value(program.clone()));
-                let task = rt.task("fails").once().update(&u, all()).host(move |_| {
-                    let _ = &captured;
-                    Err::<(), _>(error)
-                });
-                drop(task.unwrap());
-                rt.task("heals").once().write(&u, all()).host(|(u,)| u.set([0], 1)).unwrap();
-                drop(rt.fence(&object).unwrap());
-            }
-            drop(rt.wait().unwrap_err());
-            drop(object);
-            rt.wait().unwrap();
-            // Each captured value, each clone and at least the errors that were not reported.
-            assert!(program.calls() > 900, "{}", program.calls());
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Arc::new(runtime(threads));
+        let program = Program::of(&rt);
+        let (object, u) = (rt.host_object(Value(program.clone())), rt.buffer_from(&[0]).unwrap());
+        for _ in 0..300 {
+            let (captured, error) = (Value(program.clone()), Value(program.clone()));
+            let task = rt.task("fails").once().update(&u, all()).host(move |_| {
+                let _ = &captured;
+                Err::<(), _>(error)
+            });
+            drop(task.unwrap());
+            rt.task("heals").once().write(&u, all()).host(|(u,)| u.set([0], 1)).unwrap();
+            drop(rt.fence(&object).unwrap());
         }
-    });
+        drop(rt.wait().unwrap_err());
+        drop(object);
+        rt.wait().unwrap();
+        // Each captured value, each clone and at least the errors that were not reported.
+        assert!(program.calls() > 900, "{}", program.calls());
+    }
 }

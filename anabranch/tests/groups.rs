@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch::{Error, Failures, graph::print::Format, prelude::*};
-use common::{Gate, THREADS, block_on, ends, runtime, runtimes};
+use common::{Gate, THREADS, block_on, runtime, runtimes};
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -12,6 +12,7 @@ use std::{
     },
     thread,
 };
+use testing::deadline;
 
 fn failures(result: Result<(), Error>) -> Failures {
     match result {
@@ -31,6 +32,7 @@ fn fail(group: &TaskGroup, name: &'static str) -> TaskHandle {
 /// Without groups, a thread that waits takes the failures of the other threads.
 #[test]
 fn threads_that_share_a_runtime_get_their_own_failures() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         thread::scope(|scope| {
@@ -57,6 +59,7 @@ fn threads_that_share_a_runtime_get_their_own_failures() {
 
 #[test]
 fn failures_come_out_at_the_group_and_nowhere_else() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (outer, sibling) = (rt.group("outer"), rt.group("sibling"));
         let inner = outer.group("inner");
@@ -77,6 +80,7 @@ fn failures_come_out_at_the_group_and_nowhere_else() {
 /// A task that is skipped because of a failure in another group is a reason to report that failure here, too.
 #[test]
 fn the_group_of_a_skipped_task_reports_why_it_was_skipped() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (first, second) = (rt.group("first"), rt.group("second"));
         let u = rt.buffer::<u8, 1>([1]);
@@ -92,28 +96,28 @@ fn the_group_of_a_skipped_task_reports_why_it_was_skipped() {
 
 #[test]
 fn waiting_for_a_group_does_not_wait_for_other_tasks() {
+    let _deadline = deadline();
     for threads in THREADS {
-        ends(move || {
-            let rt = runtime(threads);
-            let (other, gate) = (rt.group("other"), Gate::default());
-            let closed = gate.clone();
-            let blocked = other.task("blocked").once().host(move |()| closed.pass()).unwrap();
-            let group = rt.group("group");
-            let done = group.task("free").over([4]).kernel(|_, ()| ()).unwrap();
-            group.wait().unwrap();
-            block_on(group.idle()).unwrap();
-            group.idle().wait().unwrap();
-            assert_eq!(done.status(), Status::Done);
-            assert_ne!(blocked.status(), Status::Done);
-            gate.open();
-            other.wait().unwrap();
-            assert_eq!(blocked.status(), Status::Done);
-        });
+        let rt = runtime(threads);
+        let (other, gate) = (rt.group("other"), Gate::default());
+        let closed = gate.clone();
+        let blocked = other.task("blocked").once().host(move |()| closed.pass()).unwrap();
+        let group = rt.group("group");
+        let done = group.task("free").over([4]).kernel(|_, ()| ()).unwrap();
+        group.wait().unwrap();
+        block_on(group.idle()).unwrap();
+        group.idle().wait().unwrap();
+        assert_eq!(done.status(), Status::Done);
+        assert_ne!(blocked.status(), Status::Done);
+        gate.open();
+        other.wait().unwrap();
+        assert_eq!(blocked.status(), Status::Done);
     }
 }
 
 #[test]
 fn waiting_for_a_group_waits_for_the_groups_in_it() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let outer = rt.group("outer");
         let mut tasks = Vec::new();
@@ -131,6 +135,7 @@ fn waiting_for_a_group_waits_for_the_groups_in_it() {
 /// As the users of other task groups expect: a task may submit further tasks to its own group.
 #[test]
 fn waiting_for_a_group_waits_for_tasks_that_its_tasks_submit() {
+    let _deadline = deadline();
     fn split(group: &TaskGroup, depth: usize, leaves: &Arc<AtomicUsize>) {
         if depth == 0 {
             leaves.fetch_add(1, Relaxed);
@@ -152,6 +157,7 @@ fn waiting_for_a_group_waits_for_tasks_that_its_tasks_submit() {
 /// A thread that waits for a group runs host tasks of this group, and no others.
 #[test]
 fn a_thread_that_waits_helps_only_with_what_it_waits_for() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let me = thread::current().id();
@@ -176,6 +182,7 @@ fn a_thread_that_waits_helps_only_with_what_it_waits_for() {
 
 #[test]
 fn cancelling_a_group_cancels_the_groups_in_it() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let outer = rt.group("outer");
         let (left, right) = (outer.group("left"), outer.group("right"));
@@ -195,6 +202,7 @@ fn cancelling_a_group_cancels_the_groups_in_it() {
 
 #[test]
 fn waiting_for_a_group_inside_a_task_is_an_error() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (group, idle) = (rt.group("group"), rt.group("idle"));
         let (inside, quiet) = (group.clone(), idle.clone());
@@ -218,6 +226,7 @@ fn waiting_for_a_group_inside_a_task_is_an_error() {
 /// Groups do not change the order of tasks.
 #[test]
 fn tasks_of_different_groups_are_in_the_order_of_submission() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let groups: Vec<_> = (0..4).map(|i| rt.group(format!("group {i}"))).collect();
         let log = rt.host_object(Vec::new());
@@ -231,6 +240,7 @@ fn tasks_of_different_groups_are_in_the_order_of_submission() {
 
 #[test]
 fn fences_and_barriers_of_a_group_are_tasks_of_the_group() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let group = rt.group("group");
         let u = rt.buffer_from(&[1, 2, 3]).unwrap();
@@ -250,6 +260,7 @@ fn fences_and_barriers_of_a_group_are_tasks_of_the_group() {
 
 #[test]
 fn groups_do_not_change_recorded_graphs() {
+    let _deadline = deadline();
     let graphs = [false, true].map(|grouped| {
         let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(4).build().unwrap();
         let group = rt.group("group");
@@ -267,6 +278,7 @@ fn groups_do_not_change_recorded_graphs() {
 
 #[test]
 fn a_group_keeps_its_runtime_running() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (group, ran) = (rt.group("group"), Arc::new(AtomicUsize::new(0)));
         drop(rt);
@@ -286,40 +298,40 @@ fn a_group_keeps_its_runtime_running() {
 /// The task has the last handle of its runtime.
 #[test]
 fn the_last_group_may_be_dropped_inside_a_task() {
+    let _deadline = deadline();
     for threads in THREADS {
-        ends(move || {
-            let rt = runtime(threads);
-            let (gate, closed) = (Gate::default(), Gate::default());
-            let (group, open) = (rt.group("group"), gate.clone());
-            let inside = group.clone();
-            let (pass, done) = (closed.clone(), Gate::default());
-            let ended = done.clone();
-            group
-                .task("last")
-                .once()
-                .host(move |()| {
-                    pass.pass();
-                    open.open();
-                    inside.task("later").once().host(move |()| ended.open()).unwrap();
-                    drop(inside);
-                })
-                .unwrap();
-            let idle = rt.idle();
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    gate.pass();
-                    idle.wait().unwrap();
-                });
-                closed.open();
-                drop((group, rt));
+        let rt = runtime(threads);
+        let (gate, closed) = (Gate::default(), Gate::default());
+        let (group, open) = (rt.group("group"), gate.clone());
+        let inside = group.clone();
+        let (pass, done) = (closed.clone(), Gate::default());
+        let ended = done.clone();
+        group
+            .task("last")
+            .once()
+            .host(move |()| {
+                pass.pass();
+                open.open();
+                inside.task("later").once().host(move |()| ended.open()).unwrap();
+                drop(inside);
+            })
+            .unwrap();
+        let idle = rt.idle();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                gate.pass();
+                idle.wait().unwrap();
             });
-            done.pass();
+            closed.open();
+            drop((group, rt));
         });
+        done.pass();
     }
 }
 
 #[test]
 fn several_threads_wait_for_one_group() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let group = rt.group("group");
@@ -347,6 +359,7 @@ fn several_threads_wait_for_one_group() {
 
 #[test]
 fn a_very_deep_nest_of_groups_works() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let (outer, mut group) = (rt.group("outer"), rt.group("outer"));
     for _ in 0..50_000 {
@@ -359,43 +372,43 @@ fn a_very_deep_nest_of_groups_works() {
 
 #[test]
 fn a_callback_of_a_group_is_called_once_when_the_group_is_done() {
+    let _deadline = deadline();
     for threads in THREADS {
-        ends(move || {
-            let rt = runtime(threads);
-            let (group, gate) = (rt.group("group"), Gate::default());
-            let inner = group.group("inner");
-            let seen = Arc::new(Mutex::new(Vec::new()));
-            let note = |group: &TaskGroup| {
-                let (seen, inside) = (Arc::clone(&seen), group.clone());
-                group.on_done(move |status| {
-                    let refused = matches!(inside.wait(), Err(Error::WaitInsideTask { .. }));
-                    seen.lock().push((status, refused));
-                });
-            };
-            note(&group);
-            assert_eq!(*seen.lock(), [(Status::Done, true)]);
-            let closed = gate.clone();
-            inner.task("task").once().host(move |()| closed.pass()).unwrap();
-            fail(&group, "bad").wait().unwrap_err();
-            note(&group);
-            assert_eq!(seen.lock().len(), 1);
-            gate.open();
-            // The callback is called before its last task is counted as completed.
-            rt.wait().unwrap();
-            assert_eq!(seen.lock()[1..], [(Status::Failed, true)]);
-            assert_eq!(names(group.wait()), ["bad"]);
-            inner.cancel();
-            inner.task("cancelled").once().host(|()| ()).unwrap();
-            note(&inner);
-            rt.wait().unwrap();
-            assert_eq!(seen.lock()[2..], [(Status::Cancelled, true)]);
-        });
+        let rt = runtime(threads);
+        let (group, gate) = (rt.group("group"), Gate::default());
+        let inner = group.group("inner");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let note = |group: &TaskGroup| {
+            let (seen, inside) = (Arc::clone(&seen), group.clone());
+            group.on_done(move |status| {
+                let refused = matches!(inside.wait(), Err(Error::WaitInsideTask { .. }));
+                seen.lock().push((status, refused));
+            });
+        };
+        note(&group);
+        assert_eq!(*seen.lock(), [(Status::Done, true)]);
+        let closed = gate.clone();
+        inner.task("task").once().host(move |()| closed.pass()).unwrap();
+        fail(&group, "bad").wait().unwrap_err();
+        note(&group);
+        assert_eq!(seen.lock().len(), 1);
+        gate.open();
+        // The callback is called before its last task is counted as completed.
+        rt.wait().unwrap();
+        assert_eq!(seen.lock()[1..], [(Status::Failed, true)]);
+        assert_eq!(names(group.wait()), ["bad"]);
+        inner.cancel();
+        inner.task("cancelled").once().host(|()| ()).unwrap();
+        note(&inner);
+        rt.wait().unwrap();
+        assert_eq!(seen.lock()[2..], [(Status::Cancelled, true)]);
     }
 }
 
 /// A callback may submit the next tasks of its group.
 #[test]
 fn a_callback_of_a_group_may_submit_tasks() {
+    let _deadline = deadline();
     fn next(group: &TaskGroup, left: usize, ran: &Arc<AtomicUsize>) {
         let (again, count, ran) = (group.clone(), Arc::clone(ran), Arc::clone(ran));
         let run = move |()| {
@@ -407,13 +420,11 @@ fn a_callback_of_a_group_may_submit_tasks() {
         }
     }
     for rt in runtimes() {
-        ends(move || {
-            let (group, ran) = (rt.group("group"), Arc::new(AtomicUsize::new(0)));
-            next(&group, 20, &ran);
-            while ran.load(Relaxed) < 21 {
-                group.wait().unwrap();
-            }
-            rt.wait().unwrap();
-        });
+        let (group, ran) = (rt.group("group"), Arc::new(AtomicUsize::new(0)));
+        next(&group, 20, &ran);
+        while ran.load(Relaxed) < 21 {
+            group.wait().unwrap();
+        }
+        rt.wait().unwrap();
     }
 }

@@ -3,11 +3,12 @@
 mod common;
 
 use anabranch::{Cause, Error, Failure, Failures, interface::NewTask, prelude::*};
-use common::{Gate, THREADS, block_on, ends, runtime, runtimes, seeded};
+use common::{Gate, THREADS, block_on, runtime, runtimes, seeded};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::*},
 };
+use testing::deadline;
 
 fn failures(error: Error) -> Failures {
     let Error::Failed(failures) = error else { panic!("{error}") };
@@ -20,6 +21,7 @@ fn names(failure: &Failure) -> Vec<String> {
 
 #[test]
 fn a_handle_has_the_status_of_its_task() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let (gate, order) = (Gate::default(), rt.host_object(()));
@@ -42,6 +44,7 @@ fn a_handle_has_the_status_of_its_task() {
 
 #[test]
 fn failed_and_skipped_tasks_report_the_whole_chain_of_causes() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (a, b) = (rt.buffer::<u8, 1>([4]), rt.buffer::<u8, 1>([4]));
         let log = rt.host_object(());
@@ -81,6 +84,7 @@ fn failed_and_skipped_tasks_report_the_whole_chain_of_causes() {
 
 #[test]
 fn a_long_chain_keeps_both_ends() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer::<u8, 1>([1]);
     rt.task("root").once().write(&u, all()).host(|_| Err::<(), _>("no luck")).unwrap();
@@ -100,6 +104,7 @@ fn a_long_chain_keeps_both_ends() {
 
 #[test]
 fn handles_are_futures() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let good = rt.task("good").once().host(|()| ()).unwrap();
         let bad = rt.task("bad").once().host(|()| Err::<(), _>("no luck")).unwrap();
@@ -117,6 +122,7 @@ fn handles_are_futures() {
 /// Tasks end on lanes, on workers and on threads that wait. Each of these wakes the futures of the task.
 #[test]
 fn every_thread_that_ends_a_task_wakes_its_futures() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer_from(&[0_u64; 8]).unwrap();
@@ -137,25 +143,25 @@ fn every_thread_that_ends_a_task_wakes_its_futures() {
 
 #[test]
 fn a_thread_that_waits_for_a_task_runs_no_unrelated_task() {
-    ends(|| {
-        for _ in 0..500 {
-            let rt = runtime(1);
-            let gate = Gate::default();
-            for _ in 0..3 {
-                let short = || std::thread::sleep(std::time::Duration::from_micros(30));
-                rt.task("short").once().host(move |()| short()).unwrap();
-            }
-            let held = gate.clone();
-            rt.task("waits for the program").once().host(move |()| held.pass()).unwrap();
-            rt.task("quick").once().host(|()| ()).unwrap().wait().unwrap();
-            gate.open();
-            rt.wait().unwrap();
+    let _deadline = deadline();
+    for _ in 0..500 {
+        let rt = runtime(1);
+        let gate = Gate::default();
+        for _ in 0..3 {
+            let short = || std::thread::sleep(std::time::Duration::from_micros(30));
+            rt.task("short").once().host(move |()| short()).unwrap();
         }
-    });
+        let held = gate.clone();
+        rt.task("waits for the program").once().host(move |()| held.pass()).unwrap();
+        rt.task("quick").once().host(|()| ()).unwrap().wait().unwrap();
+        gate.open();
+        rt.wait().unwrap();
+    }
 }
 
 #[test]
 fn a_cancelled_task_does_not_run_and_is_not_reported() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let (gate, u) = (Gate::default(), rt.buffer_from(&[1, 2, 3]).unwrap());
@@ -185,6 +191,7 @@ fn a_cancelled_task_does_not_run_and_is_not_reported() {
 
 #[test]
 fn cancelling_a_group_cancels_only_its_tasks() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let count = rt.host_object(0);
         let submit =
@@ -209,6 +216,7 @@ fn cancelling_a_group_cancels_only_its_tasks() {
 /// A program that has cancelled its tasks can still read the results of other tasks.
 #[test]
 fn groups_do_not_cancel_fences_barriers_and_drain() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (u, object) = (rt.buffer_from(&[1, 2]).unwrap(), rt.host_object(7));
         let group = rt.group("cancelled");
@@ -223,6 +231,7 @@ fn groups_do_not_cancel_fences_barriers_and_drain() {
 
 #[test]
 fn a_running_kernel_may_check_the_token_itself() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let group = rt.group("cancelled");
     let seen = group.token().clone();
@@ -246,6 +255,7 @@ fn a_running_kernel_may_check_the_token_itself() {
 
 #[test]
 fn handles_outlive_the_runtime() {
+    let _deadline = deadline();
     for rt in [runtime(2), seeded(1)] {
         let good = rt.task("good").once().host(|()| ()).unwrap();
         let bad = rt.task("bad").once().host(|()| Err::<(), _>("no luck")).unwrap();
@@ -262,6 +272,7 @@ fn handles_outlive_the_runtime() {
 
 #[test]
 fn waiting_inside_a_task_is_an_error_in_every_form() {
+    let _deadline = deadline();
     fn refused<T>(result: Result<T, Error>) {
         assert!(matches!(result, Err(Error::WaitInsideTask { .. })));
     }
@@ -296,26 +307,26 @@ fn waiting_inside_a_task_is_an_error_in_every_form() {
 /// Waiting is an error also with a task of another runtime in between.
 #[test]
 fn waiting_through_another_runtime_is_an_error() {
-    ends(|| {
-        let outer = Arc::new(runtime(2));
-        let deeper = Arc::clone(&outer);
-        let task = outer
-            .task("outer")
-            .once()
-            .host(move |()| {
-                // The tasks of a seeded runtime run on the thread that waits.
-                let inner = seeded(1);
-                let check = move || assert!(matches!(deeper.wait(), Err(Error::WaitInsideTask { .. })));
-                inner.task("inner").once().host(move |()| check())?.wait()
-            })
-            .unwrap();
-        task.wait().unwrap();
-    });
+    let _deadline = deadline();
+    let outer = Arc::new(runtime(2));
+    let deeper = Arc::clone(&outer);
+    let task = outer
+        .task("outer")
+        .once()
+        .host(move |()| {
+            // The tasks of a seeded runtime run on the thread that waits.
+            let inner = seeded(1);
+            let check = move || assert!(matches!(deeper.wait(), Err(Error::WaitInsideTask { .. })));
+            inner.task("inner").once().host(move |()| check())?.wait()
+        })
+        .unwrap();
+    task.wait().unwrap();
 }
 
 /// In a seeded runtime only threads that submit or wait run tasks. A waiting thread runs the tasks that another one left.
 #[test]
 fn two_threads_may_use_a_seeded_runtime() {
+    let _deadline = deadline();
     for seed in 0..20 {
         let rt = Arc::new(Runtime::builder().seeded(seed).build().unwrap());
         let other = Arc::clone(&rt);

@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch::prelude::*;
-use common::{THREADS, block_on, ends};
+use common::{THREADS, block_on};
 use std::{
     cell::RefCell,
     sync::{
@@ -12,6 +12,7 @@ use std::{
     },
     thread,
 };
+use testing::deadline;
 
 thread_local! {
     /// State of a thread, which the thread has borrowed while it waits.
@@ -34,88 +35,85 @@ impl Clone for Borrows {
 
 #[test]
 fn without_help_a_thread_that_waits_runs_no_code_of_the_program() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Runtime::builder().threads(threads).help_while_waiting(false).build().unwrap();
-            let (u, object) = (rt.buffer_from(&[0; 8]).unwrap(), rt.host_object(Borrows));
-            SCRATCH.with_borrow_mut(|_| {
-                for _ in 0..50 {
-                    let hosts = [(); 8].map(|()| rt.task("host").once().host(|()| borrow()).unwrap());
-                    let kernel = rt.task("kernel").over([8]).update(&u, one_to_one()).kernel(|_, _| borrow());
-                    kernel.unwrap().wait().unwrap();
-                    rt.fence(&object).unwrap().wait().unwrap_or_else(|e| panic!("{e}"));
-                    hosts.iter().for_each(|host| host.wait().unwrap());
-                    rt.task("host").once().host(|()| borrow()).unwrap();
-                    block_on(rt.barrier()).unwrap();
-                    rt.task("host").once().host(|()| borrow()).unwrap();
-                    rt.wait().unwrap();
-                }
-            });
-        }
-    });
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Runtime::builder().threads(threads).help_while_waiting(false).build().unwrap();
+        let (u, object) = (rt.buffer_from(&[0; 8]).unwrap(), rt.host_object(Borrows));
+        SCRATCH.with_borrow_mut(|_| {
+            for _ in 0..50 {
+                let hosts = [(); 8].map(|()| rt.task("host").once().host(|()| borrow()).unwrap());
+                let kernel = rt.task("kernel").over([8]).update(&u, one_to_one()).kernel(|_, _| borrow());
+                kernel.unwrap().wait().unwrap();
+                rt.fence(&object).unwrap().wait().unwrap_or_else(|e| panic!("{e}"));
+                hosts.iter().for_each(|host| host.wait().unwrap());
+                rt.task("host").once().host(|()| borrow()).unwrap();
+                block_on(rt.barrier()).unwrap();
+                rt.task("host").once().host(|()| borrow()).unwrap();
+                rt.wait().unwrap();
+            }
+        });
+    }
 }
 
 #[test]
 fn a_blocking_task_never_runs_on_a_thread_that_waits() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Runtime::builder().threads(threads).build().unwrap();
-            SCRATCH.with_borrow_mut(|_| {
-                for _ in 0..50 {
-                    let quick = rt.task("quick").once().blocking().host(|()| borrow()).unwrap();
-                    quick.wait().unwrap();
-                    for _ in 0..8 {
-                        rt.task("one").once().blocking().host(|()| borrow()).unwrap();
-                        rt.task("all").collective().blocking().host(|_, ()| borrow()).unwrap();
-                        rt.task("part").over([8]).blocking().host(|_, ()| borrow()).unwrap();
-                    }
-                    rt.wait().unwrap();
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Runtime::builder().threads(threads).build().unwrap();
+        SCRATCH.with_borrow_mut(|_| {
+            for _ in 0..50 {
+                let quick = rt.task("quick").once().blocking().host(|()| borrow()).unwrap();
+                quick.wait().unwrap();
+                for _ in 0..8 {
+                    rt.task("one").once().blocking().host(|()| borrow()).unwrap();
+                    rt.task("all").collective().blocking().host(|_, ()| borrow()).unwrap();
+                    rt.task("part").over([8]).blocking().host(|_, ()| borrow()).unwrap();
                 }
-            });
-        }
-    });
+                rt.wait().unwrap();
+            }
+        });
+    }
 }
 
 /// The switch is worth a test only if threads help without it.
 #[test]
 fn by_default_a_thread_that_waits_helps() {
-    ends(|| {
-        let rt = Runtime::builder().threads(1).host_lanes(1).build().unwrap();
-        let (helped, waits) = (Arc::new(AtomicUsize::new(0)), thread::current().id());
-        // The only lane is busy until this thread has helped.
-        let seen = Arc::clone(&helped);
-        let holds = move |()| {
-            while seen.load(Relaxed) == 0 {
-                thread::yield_now();
-            }
-        };
-        let holds = rt.task("holds the lane").once().blocking().host(holds).unwrap();
-        while holds.status() != Status::Running {
+    let _deadline = deadline();
+    let rt = Runtime::builder().threads(1).host_lanes(1).build().unwrap();
+    let (helped, waits) = (Arc::new(AtomicUsize::new(0)), thread::current().id());
+    // The only lane is busy until this thread has helped.
+    let seen = Arc::clone(&helped);
+    let holds = move |()| {
+        while seen.load(Relaxed) == 0 {
             thread::yield_now();
         }
-        let helps = Arc::clone(&helped);
-        let quick = rt.task("quick").once().host(move |()| {
-            helps.fetch_add(usize::from(thread::current().id() == waits), Relaxed);
-        });
-        quick.unwrap();
-        rt.wait().unwrap();
-        assert_eq!(helped.load(Relaxed), 1);
+    };
+    let holds = rt.task("holds the lane").once().blocking().host(holds).unwrap();
+    while holds.status() != Status::Running {
+        thread::yield_now();
+    }
+    let helps = Arc::clone(&helped);
+    let quick = rt.task("quick").once().host(move |()| {
+        helps.fetch_add(usize::from(thread::current().id() == waits), Relaxed);
     });
+    quick.unwrap();
+    rt.wait().unwrap();
+    assert_eq!(helped.load(Relaxed), 1);
 }
 
 #[test]
 fn a_seeded_runtime_needs_the_help_of_threads_that_wait() {
-    ends(|| {
-        let rt = Runtime::builder().seeded(1).help_while_waiting(false).build().unwrap();
-        let task = rt.task("host").once().blocking().host(|()| borrow()).unwrap();
-        task.wait().unwrap();
-        rt.wait().unwrap();
-    });
+    let _deadline = deadline();
+    let rt = Runtime::builder().seeded(1).help_while_waiting(false).build().unwrap();
+    let task = rt.task("host").once().blocking().host(|()| borrow()).unwrap();
+    task.wait().unwrap();
+    rt.wait().unwrap();
 }
 
 /// Runs the first test in a child process that has the switch in its environment, and not in its program.
 #[test]
 fn the_environment_turns_the_help_off() {
+    let _deadline = deadline();
     const CHILD: &str = "ANABRANCH_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
         let rt = Runtime::builder().threads(2).build().unwrap();
@@ -143,6 +141,7 @@ fn the_environment_turns_the_help_off() {
 
 #[test]
 fn a_kernel_that_blocks_is_an_error() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(1).build().unwrap();
     let error = rt.task("kernel").over([8]).blocking().kernel(|_, ()| ()).unwrap_err().to_string();
     assert!(error.contains("a kernel that blocks; choose `host`"), "{error}");

@@ -5,7 +5,7 @@ mod common;
 
 use anabranch::prelude::*;
 use anabranch_par::{Job, Lanes, ThreadPool, join, prelude::IntoParallel, prelude::IntoStream, scope, spawn};
-use common::{Gate, THREADS, block_on, ends, runtime, seeded};
+use common::{Gate, THREADS, block_on, runtime, seeded};
 use std::{
     future::Future,
     pin::Pin,
@@ -13,6 +13,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
+use testing::deadline;
 
 type Body = Arc<dyn Fn() + Send + Sync>;
 
@@ -32,7 +33,7 @@ impl Job for Call {
 fn submitted(body: Body, submit: impl FnOnce(Arc<dyn Job>)) {
     let (sender, receiver) = mpsc::channel();
     submit(Arc::new(Call(body, sender)));
-    receiver.recv_timeout(Duration::from_secs(50)).unwrap();
+    receiver.recv().unwrap();
 }
 
 /// Runs the body as a callback of another runtime, whose task ends after `leave` has left the callback.
@@ -81,7 +82,7 @@ const CONSTRUCTS: [(&str, Construct); 18] = [
             body();
             sender.send(()).unwrap();
         }));
-        receiver.recv_timeout(Duration::from_secs(50)).unwrap();
+        receiver.recv().unwrap();
     }),
     ("a submitted job", |body| {
         let pool = pool();
@@ -142,22 +143,20 @@ fn everywhere(
     start: impl Fn(usize) -> Runtime + Send + 'static,
     test: impl Fn(&Arc<Runtime>, &str) -> Body + Send + 'static,
 ) {
-    ends(move || {
-        for threads in THREADS {
-            for (name, construct) in CONSTRUCTS {
-                for is_kernel in [false, true] {
-                    let rt = Arc::new(start(threads));
-                    let body = test(&rt, name);
-                    let task = match is_kernel {
-                        false => rt.task(name).once().host(move |()| construct(Arc::clone(&body))),
-                        true => rt.task(name).over([2]).kernel(move |_, ()| construct(Arc::clone(&body))),
-                    };
-                    task.unwrap().wait().unwrap();
-                    rt.wait().unwrap();
-                }
+    for threads in THREADS {
+        for (name, construct) in CONSTRUCTS {
+            for is_kernel in [false, true] {
+                let rt = Arc::new(start(threads));
+                let body = test(&rt, name);
+                let task = match is_kernel {
+                    false => rt.task(name).once().host(move |()| construct(Arc::clone(&body))),
+                    true => rt.task(name).over([2]).kernel(move |_, ()| construct(Arc::clone(&body))),
+                };
+                task.unwrap().wait().unwrap();
+                rt.wait().unwrap();
             }
         }
-    });
+    }
 }
 
 fn refused<T>(result: Result<T, Error>, name: &str) {
@@ -166,6 +165,7 @@ fn refused<T>(result: Result<T, Error>, name: &str) {
 
 #[test]
 fn a_call_that_may_wait_is_an_error_in_all_work_of_a_task() {
+    let _deadline = deadline();
     everywhere(runtime, |rt, name| {
         let object = rt.host_object(0);
         let finished = rt.task("finished").once().host(|()| ()).unwrap();
@@ -198,6 +198,7 @@ fn a_call_that_may_wait_is_an_error_in_all_work_of_a_task() {
 
 #[test]
 fn submission_does_not_block_in_any_work_of_a_task() {
+    let _deadline = deadline();
     let start = |threads| Runtime::builder().threads(threads).host_lanes(1).max_in_flight(2).build().unwrap();
     everywhere(start, |rt, name| {
         let (inside, name) = (Arc::downgrade(rt), name.to_string());
@@ -223,112 +224,107 @@ fn threads(name: &str) -> usize {
 
 /// The threads of a dropped runtime end some time after its last task.
 fn await_end(name: &str) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(50);
     while cfg!(target_os = "linux") && threads(name) > 0 {
-        assert!(std::time::Instant::now() < deadline, "the threads {name} do not end");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
 fn the_last_runtime_may_be_dropped_or_drained_in_any_work_of_a_task() {
-    ends(|| {
-        for threads in THREADS {
-            for (at, (name, construct)) in CONSTRUCTS.into_iter().enumerate() {
-                for drains in [false, true] {
-                    let prefix = format!("in{threads}-{at}{}-", if drains { "d" } else { "" });
-                    let rt = Runtime::builder().threads(threads).name(prefix.clone()).build().unwrap();
-                    let own = Arc::new(Mutex::new(None));
-                    let (gate, inner) = (Gate::default(), Arc::clone(&own));
-                    let (pass, text) = (gate.clone(), name);
-                    let body: Body = Arc::new(move || {
-                        let rt: Option<Runtime> = inner.lock().unwrap().take();
-                        match rt {
-                            Some(rt) if drains => refused(rt.drain(()), text),
-                            rt => drop(rt),
-                        }
-                    });
-                    let task = rt.task(name).once().host(move |()| {
-                        pass.pass();
-                        construct(Arc::clone(&body));
-                    });
-                    let later = rt.task("later").once().host(|()| ()).unwrap();
-                    *own.lock().unwrap() = Some(rt);
-                    gate.open();
-                    task.unwrap().wait().unwrap();
-                    later.wait().unwrap();
-                    await_end(&prefix);
-                }
+    let _deadline = deadline();
+    for threads in THREADS {
+        for (at, (name, construct)) in CONSTRUCTS.into_iter().enumerate() {
+            for drains in [false, true] {
+                let prefix = format!("in{threads}-{at}{}-", if drains { "d" } else { "" });
+                let rt = Runtime::builder().threads(threads).name(prefix.clone()).build().unwrap();
+                let own = Arc::new(Mutex::new(None));
+                let (gate, inner) = (Gate::default(), Arc::clone(&own));
+                let (pass, text) = (gate.clone(), name);
+                let body: Body = Arc::new(move || {
+                    let rt: Option<Runtime> = inner.lock().unwrap().take();
+                    match rt {
+                        Some(rt) if drains => refused(rt.drain(()), text),
+                        rt => drop(rt),
+                    }
+                });
+                let task = rt.task(name).once().host(move |()| {
+                    pass.pass();
+                    construct(Arc::clone(&body));
+                });
+                let later = rt.task("later").once().host(|()| ()).unwrap();
+                *own.lock().unwrap() = Some(rt);
+                gate.open();
+                task.unwrap().wait().unwrap();
+                later.wait().unwrap();
+                await_end(&prefix);
             }
         }
-    });
+    }
 }
 
 /// A detached job is inside its task also when the task has ended, and may drop the runtime then.
 #[test]
 fn a_job_that_outlives_its_task_is_inside_it() {
-    ends(|| {
-        for threads in THREADS {
-            for other_pool in [false, true] {
-                let prefix = format!("out{threads}{other_pool}-");
-                let rt = Arc::new(Runtime::builder().threads(threads).name(prefix.clone()).build().unwrap());
-                let pool = Arc::new(pool());
-                let (gate, (sender, receiver)) = (Gate::default(), mpsc::channel());
-                let (inside, pass, on) = (Arc::clone(&rt), gate.clone(), Arc::clone(&pool));
-                let task = rt.task("ends first").once().host(move |()| {
-                    let job = move || {
-                        pass.pass();
-                        refused(inside.wait(), "a detached job");
-                        for _ in 0..4 {
-                            inside.task("later").once().host(|()| ()).unwrap();
-                        }
-                        drop(inside);
-                        sender.send(()).unwrap();
-                    };
-                    drop(if other_pool { on.spawn(job) } else { spawn(job) });
-                });
-                task.unwrap().wait().unwrap();
-                rt.wait().unwrap();
-                drop(rt);
-                gate.open();
-                receiver.recv_timeout(Duration::from_secs(50)).unwrap();
-                await_end(&prefix);
-            }
+    let _deadline = deadline();
+    for threads in THREADS {
+        for other_pool in [false, true] {
+            let prefix = format!("out{threads}{other_pool}-");
+            let rt = Arc::new(Runtime::builder().threads(threads).name(prefix.clone()).build().unwrap());
+            let pool = Arc::new(pool());
+            let (gate, (sender, receiver)) = (Gate::default(), mpsc::channel());
+            let (inside, pass, on) = (Arc::clone(&rt), gate.clone(), Arc::clone(&pool));
+            let task = rt.task("ends first").once().host(move |()| {
+                let job = move || {
+                    pass.pass();
+                    refused(inside.wait(), "a detached job");
+                    for _ in 0..4 {
+                        inside.task("later").once().host(|()| ()).unwrap();
+                    }
+                    drop(inside);
+                    sender.send(()).unwrap();
+                };
+                drop(if other_pool { on.spawn(job) } else { spawn(job) });
+            });
+            task.unwrap().wait().unwrap();
+            rt.wait().unwrap();
+            drop(rt);
+            gate.open();
+            receiver.recv().unwrap();
+            await_end(&prefix);
         }
-    });
+    }
 }
 
 /// The participants of a loop that a detached job has opened wait for the one that drops the runtime.
 #[test]
 fn a_participant_of_a_detached_loop_may_drop_the_runtime() {
-    ends(|| {
-        for threads in THREADS {
-            let prefix = format!("part{threads}-");
-            let rt = Runtime::builder().threads(threads).name(prefix.clone()).build().unwrap();
-            let (gate, pass) = (Gate::default(), Gate::default());
-            let (open, own) = (gate.clone(), Arc::new(Mutex::new(None::<Runtime>)));
-            let (inner, enter) = (Arc::clone(&own), pass.clone());
-            let task = rt.task("ends first").once().host(move |()| {
-                let drop_at = move |i: i32| {
-                    std::thread::sleep(Duration::from_micros(50));
-                    if i == 20 {
-                        drop(inner.lock().unwrap().take());
-                    }
-                };
-                drop(spawn(move || {
-                    enter.pass();
-                    (0..32).par().chunking(false).for_each(drop_at);
-                    open.open();
-                }));
-            });
-            task.unwrap().wait().unwrap();
-            rt.wait().unwrap();
-            *own.lock().unwrap() = Some(rt);
-            pass.open();
-            gate.pass();
-            await_end(&prefix);
-        }
-    });
+    let _deadline = deadline();
+    for threads in THREADS {
+        let prefix = format!("part{threads}-");
+        let rt = Runtime::builder().threads(threads).name(prefix.clone()).build().unwrap();
+        let (gate, pass) = (Gate::default(), Gate::default());
+        let (open, own) = (gate.clone(), Arc::new(Mutex::new(None::<Runtime>)));
+        let (inner, enter) = (Arc::clone(&own), pass.clone());
+        let task = rt.task("ends first").once().host(move |()| {
+            let drop_at = move |i: i32| {
+                std::thread::sleep(Duration::from_micros(50));
+                if i == 20 {
+                    drop(inner.lock().unwrap().take());
+                }
+            };
+            drop(spawn(move || {
+                enter.pass();
+                (0..32).par().chunking(false).for_each(drop_at);
+                open.open();
+            }));
+        });
+        task.unwrap().wait().unwrap();
+        rt.wait().unwrap();
+        *own.lock().unwrap() = Some(rt);
+        pass.open();
+        gate.pass();
+        await_end(&prefix);
+    }
 }
 
 /// A waker that polls its future at once, as some executors do, and then calls the program's code.
@@ -372,129 +368,125 @@ fn woken(future: impl Future + Send + 'static, then: impl FnOnce() + Send + 'sta
 /// same answers on both: they must not wait at all.
 #[test]
 fn answers_of_callbacks_do_not_depend_on_the_thread_that_calls_them() {
-    ends(|| {
-        for threads in THREADS {
-            for blocking in [false, true] {
-                let (outer, other) = (Arc::new(runtime(threads)), Arc::new(runtime(threads)));
-                let (sender, receiver) = mpsc::channel();
-                let inside = Arc::clone(&outer);
-                let task = outer.task("outer").once().host(move |()| {
-                    let group = other.group("group");
-                    let gate = Gate::default();
-                    let pass = gate.clone();
-                    let task = group.task("inner").once();
-                    let task = if blocking { task.blocking() } else { task };
-                    let task = task.host(move |()| pass.pass()).unwrap();
-                    let wait = |call: &'static str| {
-                        let (inside, sender) = (Arc::clone(&inside), sender.clone());
-                        move || sender.send((call, inside.wait())).unwrap()
-                    };
-                    let (of_task, of_group, of_waker) = (wait("task"), wait("group"), wait("waker"));
-                    task.on_done(move |_| of_task());
-                    group.on_done(move |_| of_group());
-                    woken(group.idle(), of_waker);
-                    gate.open();
-                    task.wait().unwrap();
-                    group.wait().unwrap();
-                });
-                task.unwrap().wait().unwrap();
-                for _ in 0..3 {
-                    let (call, answer) = receiver.recv_timeout(Duration::from_secs(50)).unwrap();
-                    refused(answer, call);
-                }
+    let _deadline = deadline();
+    for threads in THREADS {
+        for blocking in [false, true] {
+            let (outer, other) = (Arc::new(runtime(threads)), Arc::new(runtime(threads)));
+            let (sender, receiver) = mpsc::channel();
+            let inside = Arc::clone(&outer);
+            let task = outer.task("outer").once().host(move |()| {
+                let group = other.group("group");
+                let gate = Gate::default();
+                let pass = gate.clone();
+                let task = group.task("inner").once();
+                let task = if blocking { task.blocking() } else { task };
+                let task = task.host(move |()| pass.pass()).unwrap();
+                let wait = |call: &'static str| {
+                    let (inside, sender) = (Arc::clone(&inside), sender.clone());
+                    move || sender.send((call, inside.wait())).unwrap()
+                };
+                let (of_task, of_group, of_waker) = (wait("task"), wait("group"), wait("waker"));
+                task.on_done(move |_| of_task());
+                group.on_done(move |_| of_group());
+                woken(group.idle(), of_waker);
+                gate.open();
+                task.wait().unwrap();
+                group.wait().unwrap();
+            });
+            task.unwrap().wait().unwrap();
+            for _ in 0..3 {
+                let (call, answer) = receiver.recv_timeout(Duration::from_secs(50)).unwrap();
+                refused(answer, call);
             }
         }
-    });
+    }
 }
 
 /// Wakers run on the threads of the runtime. They count as inside, so they cannot hold these threads up.
 #[test]
 fn wakers_are_inside_tasks() {
-    ends(|| {
-        for threads in THREADS {
-            for kind in 0..4 {
-                let build =
-                    || Runtime::builder().threads(threads).host_lanes(1).max_in_flight(4).build().unwrap();
-                let rt = Arc::new(build());
-                let (gate, pass) = (Gate::default(), Gate::default());
-                let enter = pass.clone();
-                let task = rt.task("slow").over([1]).kernel(move |_, ()| enter.pass()).unwrap();
-                let (inside, done) = (Arc::clone(&rt), gate.clone());
-                let then = move || {
-                    let later = inside.task("later").once().host(|()| ()).unwrap();
-                    refused(inside.wait(), "a waker");
-                    refused(later.wait(), "a waker");
-                    refused(block_on(later), "a waker");
-                    refused(block_on(inside.fence(&inside.host_object(1)).unwrap()), "a waker");
-                    for _ in 0..10 {
-                        inside.task("many").over([1]).kernel(|_, ()| ()).unwrap();
-                    }
-                    // The last owner, perhaps.
-                    drop(inside);
-                    done.open();
-                };
-                match kind {
-                    0 => woken(task, then),
-                    1 => woken(rt.idle(), then),
-                    2 => woken(rt.barrier(), then),
-                    _ => {
-                        let (object, enter) = (rt.host_object(1), pass.clone());
-                        let slow = rt.task("slow").once().effect(&object, sequential());
-                        slow.host(move |_| enter.pass()).unwrap();
-                        woken(rt.fence(&object).unwrap(), then);
-                    }
+    let _deadline = deadline();
+    for threads in THREADS {
+        for kind in 0..4 {
+            let build =
+                || Runtime::builder().threads(threads).host_lanes(1).max_in_flight(4).build().unwrap();
+            let rt = Arc::new(build());
+            let (gate, pass) = (Gate::default(), Gate::default());
+            let enter = pass.clone();
+            let task = rt.task("slow").over([1]).kernel(move |_, ()| enter.pass()).unwrap();
+            let (inside, done) = (Arc::clone(&rt), gate.clone());
+            let then = move || {
+                let later = inside.task("later").once().host(|()| ()).unwrap();
+                refused(inside.wait(), "a waker");
+                refused(later.wait(), "a waker");
+                refused(block_on(later), "a waker");
+                refused(block_on(inside.fence(&inside.host_object(1)).unwrap()), "a waker");
+                for _ in 0..10 {
+                    inside.task("many").over([1]).kernel(|_, ()| ()).unwrap();
                 }
-                if kind == 3 {
-                    pass.open();
-                    gate.pass();
-                    rt.wait().unwrap();
-                } else {
-                    drop(rt);
-                    pass.open();
-                    gate.pass();
+                // The last owner, perhaps.
+                drop(inside);
+                done.open();
+            };
+            match kind {
+                0 => woken(task, then),
+                1 => woken(rt.idle(), then),
+                2 => woken(rt.barrier(), then),
+                _ => {
+                    let (object, enter) = (rt.host_object(1), pass.clone());
+                    let slow = rt.task("slow").once().effect(&object, sequential());
+                    slow.host(move |_| enter.pass()).unwrap();
+                    woken(rt.fence(&object).unwrap(), then);
                 }
             }
+            if kind == 3 {
+                pass.open();
+                gate.pass();
+                rt.wait().unwrap();
+            } else {
+                drop(rt);
+                pass.open();
+                gate.pass();
+            }
         }
-    });
+    }
 }
 
 /// A thread that waits inside a task for another runtime does not run tasks that were not begun there: they would count as inside.
 #[test]
 fn answers_do_not_depend_on_the_thread_that_helps() {
-    ends(|| {
-        for threads in THREADS {
-            for _ in 0..20 {
-                independent_tasks_have_no_mark(&runtime(threads), Arc::new(runtime(threads)));
-            }
+    let _deadline = deadline();
+    for threads in THREADS {
+        for _ in 0..20 {
+            independent_tasks_have_no_mark(&runtime(threads), Arc::new(runtime(threads)));
         }
-    });
+    }
 }
 
 /// Nor do the threads that wait for a seeded runtime. If there is no other thread, one of the runtime runs such tasks.
 #[test]
 fn answers_of_seeded_runtimes_do_not_depend_on_the_thread_that_helps() {
-    ends(|| {
-        for seed in 0..3 {
-            independent_tasks_have_no_mark(&runtime(2), Arc::new(seeded(seed)));
-            let (outer, other) = (runtime(2), Arc::new(seeded(seed)));
-            let done = outer.task("done").once().host(|()| ()).unwrap();
-            done.wait().unwrap();
-            // Most seeds do not run this task when it is submitted.
-            let (gate, first) = (Gate::default(), other.host_object(()));
-            let task = other.task("independent").once().effect(&first, sequential());
-            let independent = task.host(move |_| done.wait()).unwrap();
-            let (waits, open) = (Arc::clone(&other), gate.clone());
-            let outer_task = outer.task("waits for the other").once().host(move |()| {
-                open.open();
-                // As a future, too.
-                block_on(waits.idle())?;
-                waits.wait()
-            });
-            gate.pass();
-            outer_task.unwrap().wait().unwrap();
-            independent.wait().unwrap();
-        }
-    });
+    let _deadline = deadline();
+    for seed in 0..3 {
+        independent_tasks_have_no_mark(&runtime(2), Arc::new(seeded(seed)));
+        let (outer, other) = (runtime(2), Arc::new(seeded(seed)));
+        let done = outer.task("done").once().host(|()| ()).unwrap();
+        done.wait().unwrap();
+        // Most seeds do not run this task when it is submitted.
+        let (gate, first) = (Gate::default(), other.host_object(()));
+        let task = other.task("independent").once().effect(&first, sequential());
+        let independent = task.host(move |_| done.wait()).unwrap();
+        let (waits, open) = (Arc::clone(&other), gate.clone());
+        let outer_task = outer.task("waits for the other").once().host(move |()| {
+            open.open();
+            // As a future, too.
+            block_on(waits.idle())?;
+            waits.wait()
+        });
+        gate.pass();
+        outer_task.unwrap().wait().unwrap();
+        independent.wait().unwrap();
+    }
 }
 
 fn independent_tasks_have_no_mark(outer: &Runtime, other: Arc<Runtime>) {
@@ -520,20 +512,19 @@ fn independent_tasks_have_no_mark(outer: &Runtime, other: Arc<Runtime>) {
 
 #[test]
 fn a_thread_that_the_program_starts_is_outside() {
-    ends(|| {
-        for rt in THREADS.map(runtime) {
-            let rt = Arc::new(rt);
-            let inside = Arc::clone(&rt);
-            let (sender, receiver) = mpsc::channel();
-            let starts = move |()| {
-                let thread = std::thread::spawn(move || inside.wait());
-                sender.send(thread).unwrap();
-            };
-            rt.task("starts").once().host(starts).unwrap().wait().unwrap();
-            receiver.recv().unwrap().join().unwrap().unwrap();
-            // The mark is left with the task, on every thread.
-            (0..64).par().for_each(|_| rt.wait().unwrap());
-            block_on(rt.idle()).unwrap();
-        }
-    });
+    let _deadline = deadline();
+    for rt in THREADS.map(runtime) {
+        let rt = Arc::new(rt);
+        let inside = Arc::clone(&rt);
+        let (sender, receiver) = mpsc::channel();
+        let starts = move |()| {
+            let thread = std::thread::spawn(move || inside.wait());
+            sender.send(thread).unwrap();
+        };
+        rt.task("starts").once().host(starts).unwrap().wait().unwrap();
+        receiver.recv().unwrap().join().unwrap().unwrap();
+        // The mark is left with the task, on every thread.
+        (0..64).par().for_each(|_| rt.wait().unwrap());
+        block_on(rt.idle()).unwrap();
+    }
 }

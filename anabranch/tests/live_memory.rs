@@ -11,6 +11,7 @@ use std::{
     panic::resume_unwind,
     sync::atomic::{AtomicIsize, Ordering::*},
 };
+use testing::deadline;
 
 static ALONE: Mutex<()> = Mutex::new(());
 static LIVE: AtomicIsize = AtomicIsize::new(0);
@@ -52,6 +53,7 @@ fn stays_bounded(rounds: usize, mut settle: impl FnMut(), mut round: impl FnMut(
 
 #[test]
 fn failing_tasks_with_unordered_effects() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     for relax in [false, true] {
         let rt = runtime();
@@ -79,6 +81,7 @@ fn failing_tasks_with_unordered_effects() {
 
 #[test]
 fn payloads_of_panics() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime();
     stays_bounded(
@@ -98,6 +101,7 @@ fn payloads_of_panics() {
 
 #[test]
 fn cancelled_tasks() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime();
     let (u, object) = (rt.buffer_from(&[0_u8; 64]).unwrap(), rt.host_object(0));
@@ -117,6 +121,7 @@ fn cancelled_tasks() {
 
 #[test]
 fn fences_and_futures_that_nothing_waits_for() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime();
     let group = rt.group("group");
@@ -136,6 +141,7 @@ fn fences_and_futures_that_nothing_waits_for() {
 
 #[test]
 fn buffers_and_objects_that_come_and_go() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime();
     stays_bounded(
@@ -154,6 +160,7 @@ fn buffers_and_objects_that_come_and_go() {
 /// The tasks behind a task that runs for long are forgotten, with their failures.
 #[test]
 fn failures_beside_a_slow_task() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime();
     let gate = Gate::default();
@@ -175,6 +182,7 @@ fn failures_beside_a_slow_task() {
 
 #[test]
 fn groups_that_come_and_go() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime();
     let parent = rt.group("parent");

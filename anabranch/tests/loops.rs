@@ -3,6 +3,7 @@
 use anabranch::{par::prelude::*, prelude::*};
 use parking_lot::Mutex;
 use std::{collections::HashSet, sync::Arc, thread, time::Duration};
+use testing::deadline;
 
 type Names = Arc<Mutex<HashSet<String>>>;
 
@@ -14,6 +15,7 @@ fn note(names: &Names) {
 
 #[test]
 fn a_loop_in_a_host_task_runs_on_the_runtimes_threads() {
+    let _deadline = deadline();
     for threads in [1, 2, 3, 4, 8] {
         let rt = Runtime::builder().threads(threads).name("mine-").build().unwrap();
         let names = Names::default();
@@ -33,6 +35,7 @@ fn a_loop_in_a_host_task_runs_on_the_runtimes_threads() {
 
 #[test]
 fn a_loop_in_a_kernel_adds_no_thread() {
+    let _deadline = deadline();
     for threads in [1, 2, 3, 4, 8] {
         let rt = Runtime::builder().threads(threads).name("mine-").build().unwrap();
         let names = Names::default();

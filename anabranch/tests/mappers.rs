@@ -15,6 +15,7 @@ use std::{
         atomic::{AtomicU64, AtomicUsize, Ordering::*},
     },
 };
+use testing::deadline;
 
 const LEN: usize = 24;
 
@@ -162,6 +163,7 @@ fn submit(rt: &Runtime, u: &Buffer<u64, 1>, users: &Arc<Users>, vice: Vice, seed
 
 #[test]
 fn no_answer_of_a_mapper_gives_an_element_to_two_users() {
+    let _deadline = deadline();
     for threads in THREADS {
         for nodes in [None, Some(3)] {
             let builder = Runtime::builder().threads(threads);
@@ -190,6 +192,7 @@ fn no_answer_of_a_mapper_gives_an_element_to_two_users() {
 
 #[test]
 fn a_dry_run_with_a_hostile_mapper_says_where_its_commands_end() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(2).dry_run(4).build().unwrap();
     let u = rt.buffer_from(&[0_u64; LEN]).unwrap();
     let calls = AtomicUsize::new(0);
@@ -235,6 +238,7 @@ impl RangeMapper<1, 1> for Counted {
 
 #[test]
 fn a_task_that_is_submitted_again_with_equal_mappers_is_not_derived_again() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(1).dry_run(16).build().unwrap();
     let [mut u, mut v] = [(); 2].map(|()| rt.buffer_from(&[0_u64; LEN]).unwrap());
     let calls = Arc::new(AtomicUsize::new(0));

@@ -8,6 +8,7 @@ use anabranch::prelude::*;
 use common::runtime;
 use parking_lot::Mutex;
 use std::sync::mpsc;
+use testing::deadline;
 
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -19,6 +20,7 @@ fn resident_kib() -> usize {
 
 #[test]
 fn a_million_tasks_need_bounded_memory() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime(2);
     let u = rt.buffer_from(&[0_u64; 8]).unwrap();
@@ -48,6 +50,7 @@ fn a_million_tasks_need_bounded_memory() {
 /// The runtime forgets tasks that have ended, even while an older task is still running.
 #[test]
 fn a_sleeping_task_does_not_make_memory_grow() {
+    let _deadline = deadline();
     let _alone = ALONE.lock();
     let rt = runtime(2);
     let (sender, receiver) = mpsc::channel::<()>();

@@ -10,12 +10,14 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+use testing::deadline;
 
 /// The folder in which copies of the programs are compiled, and in which trybuild writes the compiler's messages.
 const COPIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/misuse");
 
 #[test]
 fn misuse_fails_to_compile_for_the_expected_reason() {
+    let _deadline = deadline();
     let programs = programs();
     assert!(!programs.is_empty());
     let _ = fs::remove_dir_all(COPIES);

@@ -3,15 +3,13 @@
 mod common;
 
 use anabranch::prelude::*;
-use common::{Gate, THREADS, ends, runtime, runtimes, seeded};
+use common::{Gate, THREADS, runtime, runtimes, seeded};
 use parking_lot::{Condvar, Mutex};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::*},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::*},
 };
+use testing::deadline;
 
 /// Blocks tasks until a given number of them have arrived.
 #[derive(Clone)]
@@ -28,16 +26,14 @@ impl Rendezvous {
         *arrived += 1;
         all_arrived.notify_all();
         while *arrived < *count {
-            assert!(
-                !all_arrived.wait_for(&mut arrived, Duration::from_secs(30)).timed_out(),
-                "{arrived} of {count} tasks arrived within 30 seconds"
-            );
+            all_arrived.wait(&mut arrived);
         }
     }
 }
 
 #[test]
 fn exclusive_tasks_never_overlap_and_all_of_them_run() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let objects: Vec<_> = (0..4).map(|_| rt.host_object(0_u64)).collect();
         let inside: Arc<[AtomicUsize; 4]> = Arc::default();
@@ -69,29 +65,29 @@ fn exclusive_tasks_never_overlap_and_all_of_them_run() {
 /// An exclusive task runs although the program keeps submitting relaxed tasks.
 #[test]
 fn an_exclusive_task_is_not_starved_by_relaxed_ones() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = Arc::new(Runtime::builder().threads(threads).max_in_flight(8).build().unwrap());
-            let object = rt.host_object(AtomicUsize::new(0));
-            let had_its_turn = Arc::new(AtomicUsize::new(0));
-            let relaxed = || {
-                let count = |(object,): (&AtomicUsize,)| _ = object.fetch_add(1, Relaxed);
-                rt.task("relaxed").once().effect(&object, relaxed()).host(count).unwrap();
-            };
-            (0..20).for_each(|_| relaxed());
-            let turn = Arc::clone(&had_its_turn);
-            let note = move |(_object,): (&mut AtomicUsize,)| turn.store(1, Release);
-            rt.task("exclusive").once().effect(&object, exclusive()).host(note).unwrap();
-            while had_its_turn.load(Acquire) == 0 {
-                relaxed();
-            }
-            rt.wait().unwrap();
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = Arc::new(Runtime::builder().threads(threads).max_in_flight(8).build().unwrap());
+        let object = rt.host_object(AtomicUsize::new(0));
+        let had_its_turn = Arc::new(AtomicUsize::new(0));
+        let relaxed = || {
+            let count = |(object,): (&AtomicUsize,)| _ = object.fetch_add(1, Relaxed);
+            rt.task("relaxed").once().effect(&object, relaxed()).host(count).unwrap();
+        };
+        (0..20).for_each(|_| relaxed());
+        let turn = Arc::clone(&had_its_turn);
+        let note = move |(_object,): (&mut AtomicUsize,)| turn.store(1, Release);
+        rt.task("exclusive").once().effect(&object, exclusive()).host(note).unwrap();
+        while had_its_turn.load(Acquire) == 0 {
+            relaxed();
         }
-    });
+        rt.wait().unwrap();
+    }
 }
 
 #[test]
 fn relaxed_tasks_run_at_the_same_time() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let object = rt.host_object(Rendezvous::of(3));
@@ -109,6 +105,7 @@ fn relaxed_tasks_run_at_the_same_time() {
 /// Only relaxed tasks are unordered with each other. A sequential task comes after all earlier and before all later tasks.
 #[test]
 fn the_stricter_order_decides() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let object = rt.host_object(Mutex::new(Vec::new()));
         let sequential_task = |name: &'static str| {
@@ -146,6 +143,7 @@ fn the_stricter_order_decides() {
 
 #[test]
 fn a_token_object_orders_tasks() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (token, order) = (rt.host_object(()), Arc::new(Mutex::new(Vec::new())));
         for i in 0..100 {
@@ -163,6 +161,7 @@ fn a_token_object_orders_tasks() {
 
 #[test]
 fn conflicting_tasks_run_in_the_order_of_their_priorities() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let (log, gate) = (rt.host_object(Vec::new()), Gate::default());
@@ -184,6 +183,7 @@ fn conflicting_tasks_run_in_the_order_of_their_priorities() {
 /// A failed exclusive task poisons the object for a later sequential one, however many tasks ran in between.
 #[test]
 fn a_failed_exclusive_task_is_not_forgotten() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let object = rt.host_object(0);
         rt.task("bad").once().effect(&object, exclusive()).host(|_| Err::<(), _>("no luck")).unwrap();
@@ -201,6 +201,7 @@ fn a_failed_exclusive_task_is_not_forgotten() {
 /// A fence that fails leaves its objects as they are.
 #[test]
 fn a_fence_poisons_no_object() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (u, object) = (rt.buffer::<u8, 1>([4]), rt.host_object(0));
         rt.task("bad").once().write(&u, all()).host(|_| Err::<(), _>("no luck")).unwrap();
@@ -222,6 +223,7 @@ fn a_fence_poisons_no_object() {
 /// Tasks submitted after a fence do not change the value that it returns.
 #[test]
 fn a_fence_shows_an_object_before_later_tasks() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let object = rt.host_object(0);
         let add = || {
@@ -251,21 +253,21 @@ fn a_fence_shows_an_object_before_later_tasks() {
 
 #[test]
 fn as_many_host_tasks_as_there_are_lanes_may_wait_for_each_other() {
-    ends(|| {
-        for threads in THREADS {
-            let rt = runtime(threads);
-            let rendezvous = Rendezvous::of(16);
-            for _ in 0..16 {
-                let rendezvous = rendezvous.clone();
-                rt.task("meets").once().host(move |()| rendezvous.wait()).unwrap();
-            }
-            rt.wait().unwrap();
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let rendezvous = Rendezvous::of(16);
+        for _ in 0..16 {
+            let rendezvous = rendezvous.clone();
+            rt.task("meets").once().host(move |()| rendezvous.wait()).unwrap();
         }
-    });
+        rt.wait().unwrap();
+    }
 }
 
 #[test]
 fn each_seed_repeats_its_order_and_different_seeds_differ() {
+    let _deadline = deadline();
     let order = |seed| {
         let rt = seeded(seed);
         let log = rt.host_object(Mutex::new(Vec::new()));

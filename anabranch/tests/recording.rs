@@ -1,6 +1,7 @@
 //! A recorded program and a dry run compute the same results as a plain run, and their graphs show names, regions and messages.
 
 use anabranch::{graph::print::Format, prelude::*};
+use testing::deadline;
 
 /// A program with some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
 fn program(rt: &Runtime) -> Result<(Vec<f64>, f64, u64), Error> {
@@ -37,6 +38,7 @@ fn program(rt: &Runtime) -> Result<(Vec<f64>, f64, u64), Error> {
 
 #[test]
 fn a_recorded_program_computes_the_same_results() {
+    let _deadline = deadline();
     let plain = program(&Runtime::builder().threads(2).build().unwrap()).unwrap();
     for nodes in [1, 3, 16] {
         let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(nodes).build().unwrap();
@@ -46,6 +48,7 @@ fn a_recorded_program_computes_the_same_results() {
 
 #[test]
 fn the_task_graph_shows_names_regions_and_orders() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(1).record_graphs(true).build().unwrap();
     program(&rt).unwrap();
     let dot = rt.task_graph().unwrap().render(Format::Dot);
@@ -63,6 +66,7 @@ fn the_task_graph_shows_names_regions_and_orders() {
 
 #[test]
 fn a_dry_run_shows_the_messages_between_its_nodes() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(1).dry_run(4).build().unwrap();
     program(&rt).unwrap();
     let dot = rt.command_graph().unwrap().render(Format::Dot);
@@ -80,6 +84,7 @@ fn a_dry_run_shows_the_messages_between_its_nodes() {
 
 #[test]
 fn a_task_runs_on_the_node_that_it_names() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(1).dry_run(3).build().unwrap();
     rt.task("there").once().on_node(2).unwrap().host(|()| ()).unwrap();
     rt.task("all").collective().host(|_, ()| ()).unwrap();
@@ -93,6 +98,7 @@ fn a_task_runs_on_the_node_that_it_names() {
 
 #[test]
 fn a_dry_run_with_an_impossible_number_of_nodes_is_an_error() {
+    let _deadline = deadline();
     for nodes in [0, 4097] {
         let error = Runtime::builder().dry_run(nodes).build().unwrap_err().to_string();
         assert!(error.contains(&format!("is {nodes}; choose a number from 1 to 4096")), "{error}");
@@ -102,6 +108,7 @@ fn a_dry_run_with_an_impossible_number_of_nodes_is_an_error() {
 /// Uses child processes, because a runtime reads the environment of its process when it is built.
 #[test]
 fn the_environment_can_request_graphs() {
+    let _deadline = deadline();
     const CHILD: &str = "ANABRANCH_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
         program(&Runtime::builder().threads(2).build().unwrap()).unwrap();
@@ -138,6 +145,7 @@ fn the_environment_can_request_graphs() {
 
 #[test]
 fn a_kernel_on_one_node_gets_all_that_it_reads() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(1).dry_run(4).build().unwrap();
     let [u, v] = [(); 2].map(|()| rt.buffer::<u64, 1>([64]));
     rt.task("fill").over([64]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1)).unwrap();

@@ -5,6 +5,7 @@ mod common;
 use anabranch::{Cause, Error, Operator, grid::split_1d, prelude::*};
 use common::{runtime, runtimes};
 use std::fmt::Debug;
+use testing::deadline;
 
 /// The documented tree: at most `chunks` chunks along the first dimension (64 by default). Each is folded from its first point
 /// to its last; then neighbours are combined pairwise.
@@ -40,6 +41,7 @@ where
 
 #[test]
 fn floating_point_sums_have_the_bits_of_one_tree() {
+    let _deadline = deadline();
     let values: Vec<f64> = (0..1000).map(|i| f64::from(i).sin() * 1e3_f64.powi(i % 7 - 3)).collect();
     for len in [0, 1, 2, 63, 64, 65, 129, 1000] {
         let expected = tree(&values[..len], 64, &sum());
@@ -55,6 +57,7 @@ fn floating_point_sums_have_the_bits_of_one_tree() {
 
 #[test]
 fn operators_need_not_commute() {
+    let _deadline = deadline();
     // Keeps the first and the last value: associative, but not commutative.
     let first_and_last = || {
         operator([u32::MAX; 2], |a: [u32; 2], b| match (a[0], b[0]) {
@@ -71,6 +74,7 @@ fn operators_need_not_commute() {
 
 #[test]
 fn each_built_in_operator_combines_and_has_its_identity() {
+    let _deadline = deadline();
     fn check<T: anabranch::Element + PartialEq + Debug, O: Operator<T> + Copy>(
         rt: &Runtime,
         operator: O,
@@ -100,6 +104,7 @@ fn each_built_in_operator_combines_and_has_its_identity() {
 
 #[test]
 fn each_element_of_a_buffer_of_any_rank_has_its_own_tree() {
+    let _deadline = deadline();
     const N: [usize; 3] = [9, 4, 5];
     let cube = ndarray::Array3::from_shape_fn(N, |(z, y, x)| (100 * z + 10 * y + x) as u64);
     for rt in runtimes() {
@@ -133,6 +138,7 @@ fn each_element_of_a_buffer_of_any_rank_has_its_own_tree() {
 
 #[test]
 fn a_zero_dimensional_index_space_combines_once() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let total = rt.buffer_from(&ndarray::arr0(40)).unwrap();
         rt.task("one")
@@ -146,6 +152,7 @@ fn a_zero_dimensional_index_space_combines_once() {
 
 #[test]
 fn an_empty_index_space_gives_the_identity_or_the_previous_contents() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let (a, b) = (rt.buffer_from(&[7, 7]).unwrap(), rt.buffer_from(&[7, 7]).unwrap());
         rt.task("none")
@@ -168,6 +175,7 @@ fn an_empty_index_space_gives_the_identity_or_the_previous_contents() {
 
 #[test]
 fn the_program_may_choose_the_shape_of_the_tree() {
+    let _deadline = deadline();
     let values: Vec<f32> = (0..100).map(|i| 0.1 + i as f32 * 1e-3).collect();
     for chunks in [1, 3, 100, 1000] {
         let expected = tree(&values, chunks, &sum());
@@ -187,6 +195,7 @@ fn the_program_may_choose_the_shape_of_the_tree() {
 
 #[test]
 fn a_point_outside_the_buffer_fails_the_task() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let total = rt.buffer::<u32, 1>([3]).named("total");
         let task = rt.task("too far").over([8]).reduce(&total, sum()).kernel(|tile, (total,)| {
@@ -208,6 +217,7 @@ fn a_point_outside_the_buffer_fails_the_task() {
 
 #[test]
 fn an_operator_that_panics_fails_the_task() {
+    let _deadline = deadline();
     for rt in runtimes() {
         let total = rt.buffer::<u32, 0>([]);
         // The operator panics in a chunk, when partial results are combined, and when the previous contents are included.
@@ -233,6 +243,7 @@ fn an_operator_that_panics_fails_the_task() {
 
 #[test]
 fn a_buffer_cannot_be_read_and_reduced_in_one_task() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer_from(&[1, 2, 3]).unwrap().named("u");
     let error = rt
@@ -253,6 +264,7 @@ fn a_buffer_cannot_be_read_and_reduced_in_one_task() {
 /// One node and many nodes combine in the same tree, whatever the number of leaves.
 #[test]
 fn the_runtime_and_command_graphs_use_the_same_tree() {
+    let _deadline = deadline();
     let mix = |a: u64, b: u64| (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let rt = anabranch::Runtime::builder().threads(2).build().unwrap();
     for leaves in 1..40_u32 {
@@ -271,6 +283,7 @@ fn the_runtime_and_command_graphs_use_the_same_tree() {
 
 #[test]
 fn arrays_are_combined_element_by_element() {
+    let _deadline = deadline();
     let values: Vec<[f64; 3]> =
         (0..500).map(|i| [f64::from(i), -f64::from(i), f64::from(i * 37 % 101)]).collect();
     for rt in runtimes() {

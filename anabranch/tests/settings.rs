@@ -3,6 +3,7 @@
 
 use anabranch::prelude::*;
 use std::process::Command;
+use testing::deadline;
 
 /// Builds a runtime in a child process with these environment variables. Returns its number of threads, or the error.
 fn probe_with(variables: &[(&str, &str)]) -> String {
@@ -46,6 +47,7 @@ fn probe() {
 
 #[test]
 fn the_environment_sets_the_threads_of_a_runtime() {
+    let _deadline = deadline();
     for threads in ["1", "2", "3", "4", "8"] {
         let variables =
             [("ANABRANCH_NUM_THREADS", threads), ("ANABRANCH_PIN", "1"), ("ANABRANCH_CHECKED", "false")];
@@ -57,6 +59,7 @@ fn the_environment_sets_the_threads_of_a_runtime() {
 
 #[test]
 fn a_wrong_value_is_an_error_that_names_the_variable() {
+    let _deadline = deadline();
     for variable in ["ANABRANCH_NUM_THREADS", "ANABRANCH_PIN", "ANABRANCH_WAIT_POLICY", "ANABRANCH_CHECKED"] {
         let answer = probe_with(&[(variable, "some")]);
         let named = answer.contains(&format!("{variable} is ")) && answer.contains("some");
@@ -70,6 +73,7 @@ fn a_wrong_value_is_an_error_that_names_the_variable() {
 
 #[test]
 fn the_program_overrides_the_environment() {
+    let _deadline = deadline();
     let variables = [
         ("EXPLICIT", "1"),
         ("ANABRANCH_NUM_THREADS", "8"),

@@ -3,6 +3,7 @@
 use anabranch::prelude::*;
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
+use testing::deadline;
 use tracing::{
     Event, Metadata, Subscriber,
     field::{Field, Visit},
@@ -41,6 +42,7 @@ impl Subscriber for Recorder {
 
 #[test]
 fn a_task_and_a_wait_have_a_span_each() {
+    let _deadline = deadline();
     let recorder = Recorder::default();
     tracing::subscriber::with_default(recorder.clone(), || {
         // A seeded runtime runs its tasks on this thread, which has the subscriber.

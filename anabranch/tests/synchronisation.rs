@@ -10,11 +10,13 @@ use std::{
         atomic::{AtomicUsize, Ordering::*},
         mpsc,
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
+use testing::deadline;
 
 #[test]
 fn wait_returns_when_all_tasks_are_done() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         rt.wait().unwrap();
@@ -44,6 +46,7 @@ fn wait_returns_when_all_tasks_are_done() {
 
 #[test]
 fn a_fence_returns_the_contents_at_its_point_of_the_stream() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer_from(&ndarray::Array2::<u64>::zeros((5, 3))).unwrap();
@@ -64,6 +67,7 @@ fn a_fence_returns_the_contents_at_its_point_of_the_stream() {
 
 #[test]
 fn a_snapshot_of_a_part_is_indexed_by_the_buffers_coordinates() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((4, 5), |(y, x)| 10 * y + x)).unwrap();
     let part = rt.fence(&u.part(GridBox::new([1, 2], [3, 5]))).unwrap().wait().unwrap();
@@ -80,6 +84,7 @@ fn a_snapshot_of_a_part_is_indexed_by_the_buffers_coordinates() {
 
 #[test]
 fn a_large_fence_copies_all_elements() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer::<u64, 1>([1 << 16]);
     rt.task("fill")
@@ -93,6 +98,7 @@ fn a_large_fence_copies_all_elements() {
 
 #[test]
 fn fences_and_waits_are_futures() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer::<u32, 1>([4]);
@@ -120,6 +126,7 @@ fn fences_and_waits_are_futures() {
 
 #[test]
 fn a_fence_may_be_dropped_without_waiting() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer_from(&[1, 2, 3]).unwrap();
     drop(rt.fence(&u));
@@ -128,6 +135,7 @@ fn a_fence_may_be_dropped_without_waiting() {
 
 #[test]
 fn drain_returns_all_captures() {
+    let _deadline = deadline();
     for threads in THREADS {
         let rt = runtime(threads);
         let u = rt.buffer::<usize, 1>([100]);
@@ -150,6 +158,7 @@ fn drain_returns_all_captures() {
 
 #[test]
 fn capturing_an_object_twice_is_an_error() {
+    let _deadline = deadline();
     let rt = runtime(1);
     let object = rt.host_object(1);
     let error = rt.drain((object.capture(), object.capture())).unwrap_err().to_string();
@@ -158,6 +167,7 @@ fn capturing_an_object_twice_is_an_error() {
 
 #[test]
 fn host_objects_are_dropped_after_their_last_task() {
+    let _deadline = deadline();
     struct ReportsDrop(mpsc::Sender<&'static str>);
     impl Drop for ReportsDrop {
         fn drop(&mut self) {
@@ -182,6 +192,7 @@ fn host_objects_are_dropped_after_their_last_task() {
 
 #[test]
 fn dropping_the_runtime_waits_for_its_tasks() {
+    let _deadline = deadline();
     for threads in THREADS {
         let count = Arc::new(AtomicUsize::new(0));
         let rt = runtime(threads);
@@ -209,6 +220,7 @@ fn dropping_the_runtime_waits_for_its_tasks() {
 #[test]
 #[cfg(target_os = "linux")]
 fn dropping_the_runtime_ends_its_threads() {
+    let _deadline = deadline();
     fn threads() -> usize {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("comm")).ok());
@@ -224,16 +236,15 @@ fn dropping_the_runtime_ends_its_threads() {
         drop(rt.fence(&u));
         drop(rt);
         // A thread that was joined is listed until the kernel has cleaned up after it.
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while threads() > 0 && Instant::now() < deadline {
+        while threads() > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(threads(), 0);
     }
 }
 
 #[test]
 fn a_task_may_drop_the_runtime() {
+    let _deadline = deadline();
     let (sender, receiver) = mpsc::channel();
     let rt = Arc::new(runtime(2));
     let inside = Arc::clone(&rt);
@@ -246,7 +257,7 @@ fn a_task_may_drop_the_runtime() {
         })
         .unwrap();
     drop(rt);
-    receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    receiver.recv().unwrap();
     // The closure of a kernel, which is dropped after the kernel has run, may drop the runtime, too.
     let rt = Arc::new(runtime(2));
     let (inside, (sender, receiver)) = (Arc::clone(&rt), mpsc::channel());
@@ -259,11 +270,12 @@ fn a_task_may_drop_the_runtime() {
         })
         .unwrap();
     drop(rt);
-    receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    receiver.recv().unwrap();
 }
 
 #[test]
 fn several_threads_may_submit_and_wait() {
+    let _deadline = deadline();
     let rt = runtime(3);
     let total = rt.host_object(0_u64);
     std::thread::scope(|s| {
@@ -292,6 +304,7 @@ fn several_threads_may_submit_and_wait() {
 
 #[test]
 fn tasks_may_submit_tasks() {
+    let _deadline = deadline();
     let rt = Arc::new(Runtime::builder().threads(2).max_in_flight(4).build().unwrap());
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..10 {
@@ -316,6 +329,7 @@ fn tasks_may_submit_tasks() {
 
 #[test]
 fn submission_waits_at_the_limit_of_tasks_in_flight() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(2).max_in_flight(10).build().unwrap();
     let done = Arc::new(AtomicUsize::new(0));
     for submitted in 0..200 {
@@ -336,6 +350,7 @@ fn submission_waits_at_the_limit_of_tasks_in_flight() {
 /// A waiting thread runs no unrelated task, because such a task may itself wait for that thread.
 #[test]
 fn a_waiting_thread_runs_only_what_it_waits_for() {
+    let _deadline = deadline();
     for _ in 0..50 {
         let rt = runtime(2);
         let object = rt.host_object(0);
@@ -355,6 +370,7 @@ fn a_waiting_thread_runs_only_what_it_waits_for() {
 /// A thread that waits for the limit of tasks in flight runs no host task, because the task may wait for that thread.
 #[test]
 fn a_waiting_submitter_runs_no_host_task() {
+    let _deadline = deadline();
     let rt = Runtime::builder().threads(2).max_in_flight(4).host_lanes(1).build().unwrap();
     let (sender, receiver) = mpsc::channel::<()>();
     rt.task("waits for the program").once().host(move |()| receiver.recv().unwrap()).unwrap();
@@ -369,6 +385,7 @@ fn a_waiting_submitter_runs_no_host_task() {
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn results_do_not_depend_on_the_waiting_threads_mode() {
+    let _deadline = deadline();
     use std::hint::black_box;
     let rt = runtime(1);
     anabranch::par::flush_denormals(|| {
@@ -384,6 +401,7 @@ fn results_do_not_depend_on_the_waiting_threads_mode() {
 
 #[test]
 fn polling_inside_a_task_is_an_error() {
+    let _deadline = deadline();
     let rt = Arc::new(runtime(2));
     let inside = Arc::clone(&rt);
     rt.task("polls")
@@ -396,6 +414,7 @@ fn polling_inside_a_task_is_an_error() {
 /// A long chain of tasks does not delay an independent task.
 #[test]
 fn a_chain_does_not_starve_an_independent_task() {
+    let _deadline = deadline();
     let rt = runtime(1);
     let u = rt.buffer_from(&[0_u64]).unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -418,6 +437,7 @@ fn a_chain_does_not_starve_an_independent_task() {
 
 #[test]
 fn host_tasks_run_beside_kernels_and_each_other() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let (a, b) = (mpsc::channel(), mpsc::channel());
     // Each task waits for the other one, so both end only if they run at the same time.
@@ -442,6 +462,7 @@ fn host_tasks_run_beside_kernels_and_each_other() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_thread_that_waits_for_a_sleeping_task_uses_no_processor_time() {
+    let _deadline = deadline();
     /// User and system time of the threads whose name begins with `name`, in clock ticks (10 ms).
     fn ticks(name: &str) -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -474,7 +495,7 @@ fn a_thread_that_waits_for_a_sleeping_task_uses_no_processor_time() {
             };
             let task = rt.task("sleep").once().effect(&object, sequential()).host(sleep).unwrap();
             // A lane runs the task, so this thread cannot help with it.
-            begins.recv_timeout(Duration::from_secs(20)).unwrap();
+            begins.recv().unwrap();
             let before = ticks("sleepy-");
             wait(&rt, task, &object);
             ticks("sleepy-") - before
@@ -486,6 +507,7 @@ fn a_thread_that_waits_for_a_sleeping_task_uses_no_processor_time() {
 
 #[test]
 fn a_slow_reader_does_not_stop_writers_of_a_buffer_with_versions() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer::<u64, 1>([64]).with_versions(2);
     let fill = |value| {
@@ -505,9 +527,7 @@ fn a_slow_reader_does_not_stop_writers_of_a_buffer_with_versions() {
         .unwrap();
     fill(2);
     // The overwrite goes on although the reader still holds the former contents.
-    let begin = Instant::now();
     assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [2; 64]);
-    assert!(begin.elapsed() < Duration::from_secs(20));
     release.send(()).unwrap();
     assert_eq!(rt.drain(seen.capture()).unwrap(), [1; 64]);
 }

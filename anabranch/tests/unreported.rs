@@ -5,13 +5,8 @@ mod common;
 
 use anabranch::{Error, prelude::*};
 use common::{Gate, runtime};
-use std::{
-    env, fmt,
-    io::Read,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{env, fmt, process::Command};
+use testing::deadline;
 
 const CHILD: &str = "ANABRANCH_TEST_CHILD";
 
@@ -21,32 +16,19 @@ fn printed(test: &str, program: fn()) -> Option<String> {
         program();
         return None;
     }
-    let mut child = Command::new(env::current_exe().unwrap())
+    let child = Command::new(env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(CHILD, "1")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
+        .output()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            panic!("the child hangs");
-        }
-        thread::sleep(Duration::from_millis(1));
-    };
-    let mut text = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    assert!(status.success(), "{text}");
+    let text = String::from_utf8(child.stderr).unwrap();
+    assert!(child.status.success(), "{text}");
     Some(text)
 }
 
 #[test]
 fn a_dropped_runtime_prints_its_failures() {
+    let _deadline = deadline();
     let text = printed("a_dropped_runtime_prints_its_failures", || {
         let rt = runtime(2);
         rt.task("save").once().host(|()| Err::<(), _>("the disk is full")).unwrap();
@@ -60,6 +42,7 @@ fn a_dropped_runtime_prints_its_failures() {
 /// Before its task has failed or after it: the failure is printed once.
 #[test]
 fn a_dropped_group_prints_its_failures() {
+    let _deadline = deadline();
     let text = printed("a_dropped_group_prints_its_failures", || {
         let rt = runtime(2);
         let (early, late, gate) = (rt.group("early"), rt.group("late"), Gate::default());
@@ -84,6 +67,7 @@ fn a_dropped_group_prints_its_failures() {
 /// The callback is called when the program has dropped the group, and the group has no task in flight any more.
 #[test]
 fn a_panic_in_a_callback_of_a_dropped_group_is_printed() {
+    let _deadline = deadline();
     let text = printed("a_panic_in_a_callback_of_a_dropped_group_is_printed", || {
         let (rt, gate) = (runtime(2), Gate::default());
         let group = rt.group("dropped");
@@ -101,6 +85,7 @@ fn a_panic_in_a_callback_of_a_dropped_group_is_printed() {
 
 #[test]
 fn a_failure_that_a_call_has_returned_is_not_printed() {
+    let _deadline = deadline();
     let text = printed("a_failure_that_a_call_has_returned_is_not_printed", || {
         let fails =
             |task: anabranch::interface::NewTask| task.once().host(|()| Err::<(), _>("no luck")).unwrap();
@@ -158,6 +143,7 @@ impl std::error::Error for Unprintable {}
 /// The message of an error is the program's code. The process goes on if it panics.
 #[test]
 fn an_error_whose_message_panics_does_no_harm() {
+    let _deadline = deadline();
     let text = printed("an_error_whose_message_panics_does_no_harm", || {
         for grouped in [false, true] {
             let rt = runtime(2);
@@ -189,6 +175,7 @@ impl std::error::Error for Outer {
 /// A `main` that returns an error prints it with `Debug`.
 #[test]
 fn errors_are_printed_as_messages() {
+    let _deadline = deadline();
     let rt = runtime(2);
     let u = rt.buffer::<u8, 1>([4]).named("u");
     let refused = rt.task("use").once().read(&u, all()).host(|(_u,)| ()).unwrap_err();

@@ -11,6 +11,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use testing::deadline;
 use tracing::{Event, Level, Metadata, Subscriber, field::Visit, span};
 
 /// Records the messages of warnings.
@@ -57,6 +58,7 @@ fn impatient(threads: usize) -> Runtime {
 
 #[test]
 fn a_long_running_task_is_named_once() {
+    let _deadline = deadline();
     let given = warnings(|_| {
         let rt = impatient(2);
         rt.task("sleeps").once().host(|()| std::thread::sleep(Duration::from_millis(300))).unwrap();
@@ -71,6 +73,7 @@ fn a_long_running_task_is_named_once() {
 
 #[test]
 fn a_standstill_is_reported_with_the_names_of_running_tasks() {
+    let _deadline = deadline();
     let given = warnings(|recorder| {
         let rt = impatient(1);
         let (object, gate) = (rt.host_object(()), Gate::default());
@@ -100,6 +103,7 @@ fn a_standstill_is_reported_with_the_names_of_running_tasks() {
 
 #[test]
 fn a_submitter_that_waits_for_the_limit_of_tasks_in_flight_warns_too() {
+    let _deadline = deadline();
     let given = warnings(|recorder| {
         let rt = Runtime::builder()
             .threads(1)
@@ -126,6 +130,7 @@ fn a_submitter_that_waits_for_the_limit_of_tasks_in_flight_warns_too() {
 
 #[test]
 fn too_many_waits_are_reported_once() {
+    let _deadline = deadline();
     let given = warnings(|_| {
         let rt = Runtime::builder().threads(1).build().unwrap();
         for _ in 0..3000 {
@@ -142,6 +147,7 @@ fn too_many_waits_are_reported_once() {
 
 #[test]
 fn a_starving_runtime_is_reported_once() {
+    let _deadline = deadline();
     let given = warnings(|_| {
         let rt = Runtime::builder().threads(1).build().unwrap();
         for _ in 0..3 * 64 * 64 {
@@ -153,6 +159,7 @@ fn a_starving_runtime_is_reported_once() {
 
 #[test]
 fn a_healthy_program_gets_no_warning() {
+    let _deadline = deadline();
     // The system may stop a thread for some 20 ms on a busy machine, and a standstill of that length deserves a warning. The
     // program runs for several times the patience, so that the watchdog has looked.
     let patience = Duration::from_millis(500);

@@ -5,6 +5,7 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use testing::deadline;
 
 fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bench")).args(arguments).output().expect("the program starts")
@@ -16,6 +17,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn list_names_every_row_with_its_bar() {
+    let _deadline = deadline();
     let list = text(&bench(&["list"]).stdout);
     let line = |name: &str| list.lines().find(|line| line.split_whitespace().next() == Some(name));
     let hot = line("region/empty-hot").expect("the row is listed");
@@ -41,6 +43,7 @@ fn rows_of_tables(document: &str) -> Vec<&str> {
 
 #[test]
 fn the_tables_of_the_readme_hold_exactly_the_rows_of_the_program() {
+    let _deadline = deadline();
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
     let readme = std::fs::read_to_string(readme).expect("the README is there");
     let (_, figures) = readme.split_once("## Figures").expect("the README has figures");
@@ -56,6 +59,7 @@ fn the_tables_of_the_readme_hold_exactly_the_rows_of_the_program() {
 
 #[test]
 fn a_markdown_table_shows_what_was_measured() {
+    let _deadline = deadline();
     let output = bench(&["graph/soup", "--smoke", "--markdown"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let table = text(&output.stdout);
@@ -65,6 +69,7 @@ fn a_markdown_table_shows_what_was_measured() {
 
 #[test]
 fn an_unknown_name_fails_and_proposes_another() {
+    let _deadline = deadline();
     let output = bench(&["region/empty-hut"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean region/empty-hot"), "{}", text(&output.stderr));
@@ -73,6 +78,7 @@ fn an_unknown_name_fails_and_proposes_another() {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "some rows need Linux's memory file system and statistics")]
 fn a_smoke_run_measures_every_row() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("figures.json");
     let output = bench(&["all", "--smoke", "--threads", "2", "--json", path.to_str().unwrap()]);
@@ -99,6 +105,7 @@ fn a_smoke_run_measures_every_row() {
 
 #[test]
 fn two_builds_are_compared_row_by_row() {
+    let _deadline = deadline();
     let program = env!("CARGO_BIN_EXE_bench");
     let rows = ["graph/soup", "schedule/exclusive-200"];
     let options = ["--smoke", "--rounds", "2", "--against", program];

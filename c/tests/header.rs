@@ -4,6 +4,7 @@ use std::{env, fs, path::Path};
 
 #[test]
 fn the_header_matches_the_source() {
+    let _deadline = testing::deadline();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();
     let bindings = cbindgen::Builder::new().with_config(config).with_src(root.join("src/ffi.rs")).generate();

@@ -6,6 +6,7 @@ use std::{
     ptr::{null, null_mut},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
+use testing::deadline;
 
 /// A pool that is freed at the end.
 struct Pool(*mut anabranch_pool);
@@ -59,6 +60,7 @@ extern "C-unwind" fn panics_in_the_middle(begin: usize, end: usize, _: *mut c_vo
 
 #[test]
 fn a_panic_becomes_a_status() {
+    let _deadline = deadline();
     for threads in [1, 2, 3, 4, 8] {
         let pool = Pool::new(threads);
         // SAFETY: the callbacks ignore their data.
@@ -100,6 +102,7 @@ extern "C-unwind" fn refuses(begin: usize, _: usize, _: *mut c_void) -> c_int {
 
 #[test]
 fn ranges_depend_on_the_arguments_alone() {
+    let _deadline = deadline();
     let max = usize::MAX;
     let cases = [
         ((0, 1000, 0), 250),
@@ -136,6 +139,7 @@ extern "C-unwind" fn keep(memory: *mut c_void, address: *mut c_void) {
 
 #[test]
 fn scratch_is_aligned_and_reused() {
+    let _deadline = deadline();
     let (mut first, mut second) = (0_usize, 1_usize);
     for bytes in [0, 1, 100_000] {
         // SAFETY: the callback stores the address in the variable.
@@ -149,6 +153,7 @@ fn scratch_is_aligned_and_reused() {
 
 #[test]
 fn attachments_are_counted() {
+    let _deadline = deadline();
     std::thread::spawn(|| {
         assert_eq!(anabranch_detach(), ANABRANCH_NOT_ATTACHED);
         for _ in 0..3 {
@@ -163,6 +168,7 @@ fn attachments_are_counted() {
 
 #[test]
 fn each_thread_has_its_own_last_error() {
+    let _deadline = deadline();
     // SAFETY: NULL is an error.
     assert_eq!(unsafe { anabranch_job_wait(null_mut()) }, ANABRANCH_INVALID_ARGUMENT);
     std::thread::spawn(|| {

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+use testing::deadline;
 
 /// The system libraries that the static library needs.
 const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
@@ -75,6 +76,7 @@ fn succeed(command: &mut Command) -> String {
 
 #[test]
 fn loops_jobs_and_errors_behave_as_the_header_says() {
+    let _deadline = deadline();
     let Some(cc) = compiler() else { return };
     for linking in [Linking::Static, Linking::Dynamic] {
         let printed = succeed(&mut Command::new(build(&cc, "parallel_for", linking, &[])));
@@ -86,6 +88,7 @@ fn loops_jobs_and_errors_behave_as_the_header_says() {
 
 #[test]
 fn a_forked_child_gets_an_error() {
+    let _deadline = deadline();
     let Some(cc) = compiler() else { return };
     for linking in [Linking::Static, Linking::Dynamic] {
         succeed(&mut Command::new(build(&cc, "fork", linking, &[])));
@@ -97,6 +100,7 @@ fn a_forked_child_gets_an_error() {
 /// count neither as an error, so the test needs no suppressions.
 #[test]
 fn valgrind_finds_no_error() {
+    let _deadline = deadline();
     let Some(cc) = compiler() else { return };
     if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
         skip("valgrind is not installed");
@@ -117,6 +121,7 @@ fn valgrind_finds_no_error() {
 
 #[test]
 fn the_benchmark_of_callbacks_prints_its_five_rows() {
+    let _deadline = deadline();
     const ROWS: [&str; 5] = [
         "control (inline, no call)",
         "regular C call (C -> C)",
@@ -140,6 +145,7 @@ fn the_benchmark_of_callbacks_prints_its_five_rows() {
 
 #[test]
 fn the_header_compiles_as_cxx() {
+    let _deadline = deadline();
     let cxx = env::var_os("CXX").unwrap_or_else(|| "c++".into());
     if !Command::new(&cxx).arg("--version").output().is_ok_and(|output| output.status.success()) {
         skip(&format!("there is no C++ compiler {cxx:?}"));

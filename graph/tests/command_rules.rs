@@ -12,6 +12,7 @@ use std::sync::{
 
 #[test]
 fn graphs_move_between_threads() {
+    let _deadline = testing::deadline();
     let moved = std::thread::spawn(|| Program::new(0, 1, 1, true).graph).join().expect("no panic");
     assert_eq!((moved.node(), moved.nodes()), (NodeId(0), 1));
 }

@@ -104,6 +104,7 @@ fn empty_drawings_are_drawings() {
 
 #[test]
 fn graphviz_accepts_the_dot() {
+    let _deadline = testing::deadline();
     for drawing in [small(), nasty(), Drawing::new("empty")] {
         let pipe = process::Stdio::piped;
         let child = process::Command::new("dot").arg("-Tsvg").stdin(pipe()).stdout(pipe()).spawn();

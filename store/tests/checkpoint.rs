@@ -2,6 +2,7 @@
 
 use anabranch_store::checkpoint::{Checkpoint, load, save};
 use anabranch_store::{Attr, FileOptions};
+use testing::deadline;
 
 fn data() -> (Vec<f32>, Vec<f32>) {
     let odd = [f32::NAN, -0.0, f32::MIN_POSITIVE / 8.0, f32::INFINITY, 1.0, -1.5];
@@ -10,6 +11,7 @@ fn data() -> (Vec<f32>, Vec<f32>) {
 
 #[test]
 fn arrays_and_attributes_are_restored_bit_for_bit() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.h5");
     let (u, v) = data();
@@ -31,6 +33,7 @@ fn arrays_and_attributes_are_restored_bit_for_bit() {
 
 #[test]
 fn a_checkpoint_replaces_the_one_before_and_leaves_no_other_file() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.h5");
     for step in 0..3 {
@@ -48,6 +51,7 @@ fn a_checkpoint_replaces_the_one_before_and_leaves_no_other_file() {
 
 #[test]
 fn a_truncated_damaged_or_foreign_file_is_refused() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.h5");
     let why = || load(&path).unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 use anabranch_store::{FileOptions, Reader, Stamp, StoreError, available_bytes};
 use std::path::Path;
+use testing::deadline;
 
 fn options(path: &Path) -> FileOptions {
     FileOptions::new(path).frames(4).frame_shape(&[3, 5])
@@ -29,6 +30,7 @@ fn files_in(folder: &Path) -> usize {
 
 #[test]
 fn an_existing_file_is_replaced_only_with_force() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     write(&options(&path), 2);
@@ -44,6 +46,7 @@ fn an_existing_file_is_replaced_only_with_force() {
 
 #[test]
 fn an_old_file_stays_when_the_new_one_cannot_be_laid_out() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     write(&options(&path), 2);
@@ -55,6 +58,7 @@ fn an_old_file_stays_when_the_new_one_cannot_be_laid_out() {
 
 #[test]
 fn a_path_that_cannot_be_created_is_named() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let error = options(folder.path()).force(true).create::<f32>().unwrap_err();
     assert_says(&error, &["is not a regular file"]);
@@ -70,6 +74,7 @@ fn a_path_that_cannot_be_created_is_named() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_read_only_folder_is_named() {
+    let _deadline = deadline();
     // A file system where even root may create nothing.
     let error = options(Path::new("/sys/out.h5")).create::<f32>().unwrap_err();
     assert!(matches!(error, StoreError::Io { action: "create", .. }), "{error:?}");
@@ -79,6 +84,7 @@ fn a_read_only_folder_is_named() {
 #[cfg(unix)]
 #[test]
 fn a_file_larger_than_the_free_space_is_refused_with_the_figures() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let large = options(&path).frames(1 << 40);
@@ -96,6 +102,7 @@ fn a_file_larger_than_the_free_space_is_refused_with_the_figures() {
 
 #[test]
 fn free_space_is_that_of_the_nearest_existing_folder() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     for path in [&folder.path().join("not/yet/there.h5"), Path::new("bare.h5")] {
         assert_eq!(available_bytes(path).unwrap().is_some_and(|bytes| bytes > 0), cfg!(unix), "{path:?}");
@@ -104,6 +111,7 @@ fn free_space_is_that_of_the_nearest_existing_folder() {
 
 #[test]
 fn contradictory_options_are_refused() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     for (options, part) in [
@@ -125,6 +133,7 @@ fn contradictory_options_are_refused() {
 
 #[test]
 fn frames_of_a_single_number_are_asked_for() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let options = FileOptions::new(&path).frames(3);
@@ -143,6 +152,7 @@ fn frames_of_a_single_number_are_asked_for() {
 
 #[test]
 fn a_program_that_returns_the_error_from_main_shows_its_message() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     write(&options(&path), 1);
@@ -160,6 +170,7 @@ fn a_program_that_returns_the_error_from_main_shows_its_message() {
 
 #[test]
 fn a_frame_of_a_wrong_length_and_one_too_many_are_refused() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let mut writer = options(&folder.path().join("out.h5")).create::<f32>().unwrap();
     let error = writer.append(&[0.0; 14], Stamp::default()).unwrap_err();
@@ -179,6 +190,7 @@ fn a_frame_of_a_wrong_length_and_one_too_many_are_refused() {
 
 #[test]
 fn a_resumed_file_goes_on_where_it_ended_and_its_count_never_goes_down() {
+    let _deadline = deadline();
     for compress in [None, Some(6)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.h5");
@@ -204,6 +216,7 @@ fn a_resumed_file_goes_on_where_it_ended_and_its_count_never_goes_down() {
 
 #[test]
 fn a_file_that_differs_from_the_options_is_not_resumed() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let options = options(&path).attribute("feed", 0.5_f32);
@@ -238,6 +251,7 @@ fn a_file_that_differs_from_the_options_is_not_resumed() {
 
 #[test]
 fn a_file_of_another_kind_is_refused_by_name() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.h5");
     assert_says(&Reader::open(&path).unwrap_err(), &["cannot open", "x.h5", "os error"]);

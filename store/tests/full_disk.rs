@@ -4,6 +4,7 @@
 
 use anabranch_store::{FileOptions, Reader, Stamp, StoreError};
 use std::{io::Write as _, path::Path, process::Command};
+use testing::deadline;
 
 /// Set in the child: the folder of its file system.
 const FOLDER: &str = "ANABRANCH_STORE_SMALL_FOLDER";
@@ -51,6 +52,7 @@ fn fill_the_disk(folder: &str) {
 
 #[test]
 fn a_disk_that_fills_up_is_reported_and_keeps_what_was_stored() {
+    let _deadline = deadline();
     if let Ok(folder) = std::env::var(FOLDER) {
         return fill_the_disk(&folder);
     }

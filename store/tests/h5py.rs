@@ -3,6 +3,7 @@
 
 use anabranch_store::{FileOptions, Reader, Stamp};
 use std::{io::Write as _, path::Path, process::Command};
+use testing::deadline;
 
 /// Runs a script with a path, and returns its output. `None` without h5py.
 fn python(script: &str, path: &Path) -> Option<String> {
@@ -21,6 +22,7 @@ fn python(script: &str, path: &Path) -> Option<String> {
 // One test, since a process that is started while another thread has HDF5 files open inherits their locks.
 #[test]
 fn files_are_exchanged_with_h5py() {
+    let _deadline = deadline();
     unfinished_files_are_read_by_h5py();
     a_file_of_the_other_byte_order_is_readable();
 }

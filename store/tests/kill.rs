@@ -6,8 +6,9 @@ use std::{
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use testing::deadline;
 
 const FRAMES: u64 = 4000;
 const SHAPE: [usize; 2] = [40, 70];
@@ -48,14 +49,12 @@ fn write_and_kill(test: &str, path: &Path, level: u8, time: Duration) -> bool {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let began = Instant::now();
     loop {
         let ended = child.try_wait().unwrap();
         if path.exists() {
             break;
         }
         assert!(ended.is_none(), "the child ended without a file: {ended:?}");
-        assert!(began.elapsed() < Duration::from_secs(60), "the child created no file");
         std::thread::yield_now();
     }
     std::thread::sleep(time);
@@ -118,10 +117,12 @@ fn assert_survives(test: &str, level: u8, rounds: u32) {
 
 #[test]
 fn uncompressed_files_survive() {
+    let _deadline = deadline();
     assert_survives("uncompressed_files_survive", 0, 8);
 }
 
 #[test]
 fn compressed_files_survive() {
+    let _deadline = deadline();
     assert_survives("compressed_files_survive", 1, 8);
 }

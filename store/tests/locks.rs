@@ -3,6 +3,7 @@
 
 use anabranch_store::{FileOptions, Holder, Reader, Stamp, StoreError, WriteLock, Writer};
 use std::{fs, path::Path};
+use testing::deadline;
 
 fn options(path: &Path) -> FileOptions {
     FileOptions::new(path).frames(4).frame_shape(&[3, 5])
@@ -36,6 +37,7 @@ fn assert_busy(result: Result<Writer<f32>, StoreError>, process: u32) {
 
 #[test]
 fn a_second_writer_in_the_process_is_refused_until_the_first_one_ends() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let this = std::process::id();
@@ -62,6 +64,7 @@ fn a_second_writer_in_the_process_is_refused_until_the_first_one_ends() {
 
 #[test]
 fn of_many_writers_each_one_has_its_own_file_or_is_refused() {
+    let _deadline = deadline();
     for force in [false, true] {
         for threads in [1, 2, 3, 4, 8] {
             let folder = tempfile::tempdir().unwrap();
@@ -93,6 +96,7 @@ fn of_many_writers_each_one_has_its_own_file_or_is_refused() {
 
 #[test]
 fn no_success_is_reported_for_a_file_that_is_gone_or_replaced() {
+    let _deadline = deadline();
     let remove: fn(&Path) = |path| fs::remove_file(path).unwrap();
     let rename: fn(&Path) = |path| fs::rename(path, path.with_extension("old")).unwrap();
     let replace: fn(&Path) = |path| {
@@ -130,6 +134,7 @@ fn copy_into(from: &Path, to: &Path) {
 
 #[test]
 fn no_success_is_reported_for_a_file_that_another_program_has_overwritten() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (folder.path().join("out.h5"), folder.path().join("other.h5"));
     let empty: fn(&Path) = |path| fs::write(path, "").unwrap();
@@ -172,6 +177,7 @@ fn no_success_is_reported_for_a_file_that_another_program_has_overwritten() {
 
 #[test]
 fn a_file_is_replaced_under_its_lock() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let (path, new) = (folder.path().join("out.h5"), folder.path().join("new.h5"));
     assert!(matches!(WriteLock::acquire(&path), Err(StoreError::Io { action: "open", .. })));

@@ -4,6 +4,7 @@
 use anabranch_store::{
     Attr, FileOptions, QueuedWriter, Reader, Stamp, StoreError, Summary, SyncLevel, Writer,
 };
+use testing::deadline;
 
 fn frame(index: u64, len: usize) -> Vec<f32> {
     (0..len).map(|i| index as f32 * 1000.0 + (i as f32).sin()).collect()
@@ -41,6 +42,7 @@ fn write_queued(mut writer: QueuedWriter<f32>) -> Summary {
 
 #[test]
 fn frames_stamps_and_attributes_are_read_back() {
+    let _deadline = deadline();
     for compress in [None, Some(1), Some(9)] {
         for queue in [None, Some(0), Some(1), Some(4)] {
             for sync in [SyncLevel::None, SyncLevel::End, SyncLevel::Frame] {
@@ -89,6 +91,7 @@ fn frames_stamps_and_attributes_are_read_back() {
 
 #[test]
 fn the_hdf5_library_reads_the_same_frames() {
+    let _deadline = deadline();
     for compress in [None, Some(6)] {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = options(&folder).compress(compress).create::<f32>().unwrap();
@@ -116,6 +119,7 @@ fn the_hdf5_library_reads_the_same_frames() {
 
 #[test]
 fn a_file_without_frames_is_readable_and_a_reader_follows_its_writer() {
+    let _deadline = deadline();
     for compress in [None, Some(6)] {
         let folder = tempfile::tempdir().unwrap();
         let mut writer =
@@ -137,6 +141,7 @@ fn a_file_without_frames_is_readable_and_a_reader_follows_its_writer() {
 
 #[test]
 fn elements_of_all_types_and_frames_of_all_ranks_are_read_back() {
+    let _deadline = deadline();
     macro_rules! check {
         ($($t:ident)*) => {$(
             for shape in [&[][..], &[3], &[1, 1], &[2, 3, 2, 2]] {
@@ -161,6 +166,7 @@ fn elements_of_all_types_and_frames_of_all_ranks_are_read_back() {
 
 #[test]
 fn data_that_does_not_compress_is_stored_raw() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let mut writer =
@@ -179,6 +185,7 @@ fn data_that_does_not_compress_is_stored_raw() {
 
 #[test]
 fn files_of_other_programs_are_readable() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.h5");
     let data: Vec<f32> = (0..24).map(|i| i as f32).collect();
@@ -194,6 +201,7 @@ fn files_of_other_programs_are_readable() {
 
 #[test]
 fn a_compressed_file_that_another_program_has_rewritten_is_readable_but_not_resumed() {
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let options = options(&folder).compress(Some(6));
     let mut writer = options.create::<f32>().unwrap();

@@ -9,6 +9,7 @@ use std::{
     thread::sleep,
     time::{Duration, Instant},
 };
+use testing::deadline;
 
 /// Set in the child: the folder of its file.
 const TASK: &str = "ANABRANCH_STORE_LOCK_TASK";
@@ -80,6 +81,7 @@ fn start_child(folder: &Path) -> Child {
 // One test, since a process that is started while another thread has HDF5 files open inherits their locks.
 #[test]
 fn a_second_process_is_refused_until_the_first_one_ends() {
+    let _deadline = deadline();
     if let Some(folder) = std::env::var_os(TASK) {
         return write(Path::new(&folder));
     }

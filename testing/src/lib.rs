@@ -13,7 +13,7 @@ use std::{
 };
 
 /// How long a test may take, in seconds, unless `ANABRANCH_TEST_SECONDS` says otherwise.
-const SECONDS: f64 = 120.0;
+const SECONDS: f64 = 300.0;
 
 /// The deadline of a test. It ends with this guard.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Deadline {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Begins the deadline of the test that calls this in its first line. If the test does not end in two minutes, or in as many
+/// Begins the deadline of the test that calls this in its first line. If the test does not end in five minutes, or in as many
 /// seconds as `ANABRANCH_TEST_SECONDS` says, a message names it, and the process and its child processes are ended.
 ///
 /// ```

@@ -1,6 +1,7 @@
 //! The program as its users start it: exit statuses, standard output and standard error.
 
 use std::process::{Command, Output};
+use testing::deadline;
 
 fn gray_scott(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gray-scott")).args(args).output().expect("the program starts")
@@ -16,6 +17,7 @@ fn stderr(output: &Output) -> String {
 
 #[test]
 fn help_and_version_go_to_standard_output() {
+    let _deadline = deadline();
     let help = gray_scott(&["simulate", "--help"]);
     let text = String::from_utf8_lossy(&help.stdout).into_owned();
     assert_eq!(status(&help), 0);
@@ -38,6 +40,7 @@ fn help_and_version_go_to_standard_output() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_names_the_option_and_the_range() {
+    let _deadline = deadline();
     let cases: [(&[&str], &[&str]); 7] = [
         (&["simulate", "--rows", "0"], &["--rows", "from 1 to"]),
         (&["simulate", "--feed", "2"], &["--feed", "from 0 to 1"]),
@@ -58,6 +61,7 @@ fn wrong_usage_exits_with_2_and_names_the_option_and_the_range() {
 
 #[test]
 fn presets_are_listed() {
+    let _deadline = deadline();
     let output = gray_scott(&["simulate", "--list-presets"]);
     assert_eq!(status(&output), 0);
     assert!(String::from_utf8_lossy(&output.stdout).contains("u-skate"));
@@ -65,6 +69,7 @@ fn presets_are_listed() {
 
 #[test]
 fn a_file_that_is_not_there_is_an_error_that_names_it() {
+    let _deadline = deadline();
     for command in ["info", "render"] {
         let output = gray_scott(&[command, "no/such/file.h5"]);
         assert_eq!(status(&output), 1);

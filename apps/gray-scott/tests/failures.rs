@@ -27,6 +27,7 @@ fn long_name() -> String {
 #[cfg(unix)]
 #[test]
 fn a_checkpoint_that_cannot_be_saved_does_not_hide_the_value_that_is_not_finite() {
+    let _deadline = testing::deadline();
     let folder = folder();
     let name = long_name();
     let args = "-r 30 -c 40 -n 500 -e 3 --dt 20 --checkpoint-every 0 --stats-json stats.json";
@@ -51,6 +52,7 @@ fn a_checkpoint_that_cannot_be_saved_does_not_hide_the_value_that_is_not_finite(
 #[cfg(unix)]
 #[test]
 fn a_run_that_fails_says_what_it_has_done() {
+    let _deadline = testing::deadline();
     let folder = folder();
     let name = long_name();
     let args = "-r 30 -c 40 -n 9 -e 3 --checkpoint-every 2 --stats-json stats.json";
@@ -76,6 +78,7 @@ fn a_run_that_fails_says_what_it_has_done() {
 #[cfg(target_os = "linux")]
 #[test]
 fn statistics_that_cannot_be_written_hide_no_failure_and_no_verdict() {
+    let _deadline = testing::deadline();
     let folder = folder();
     let args = "simulate -r 30 -c 40 -e 3 --force --stats-json /dev/full";
     let text = fail(folder.path(), &format!("{args} -n 500 --dt 20"), 1);

@@ -6,9 +6,11 @@ use anabranch_store::Reader;
 use common::{fail, folder, frames, succeed};
 use gray_scott::files::checkpoint;
 use std::fs;
+use testing::deadline;
 
 #[test]
 fn a_run_is_resumed_with_the_parameters_of_its_file() {
+    let _deadline = deadline();
     let folder = folder();
     let text = fail(folder.path(), "simulate --resume -o none.h5", 1);
     assert!(text.contains("none.h5"), "{text}");
@@ -22,6 +24,7 @@ fn a_run_is_resumed_with_the_parameters_of_its_file() {
 
 #[test]
 fn a_finished_run_is_extended_bit_for_bit() {
+    let _deadline = deadline();
     let folder = folder();
     let base = "-r 30 -c 40 -e 7 --noise 2";
     succeed(folder.path(), &format!("simulate -q {base} -n 8 -o whole.h5"));
@@ -48,6 +51,7 @@ fn a_finished_run_is_extended_bit_for_bit() {
 
 #[test]
 fn a_value_that_is_not_finite_ends_the_run_before_its_frame_is_stored() {
+    let _deadline = deadline();
     let folder = folder();
     let path = folder.path().join("output.h5");
     for options in ["--checkpoint-every 1", "--checkpoint-every 0 -j 1", "--checkpoint-every 2 -j 3"] {
@@ -79,6 +83,7 @@ fn a_value_that_is_not_finite_ends_the_run_before_its_frame_is_stored() {
 
 #[test]
 fn the_first_frame_may_not_be_finite() {
+    let _deadline = deadline();
     let folder = folder();
     let text = fail(folder.path(), "simulate -r 30 -c 40 -n 2 -e 300 --dt 20", 1);
     assert!(text.contains("after 300 steps (frame 0)"), "{text}");

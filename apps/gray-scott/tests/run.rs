@@ -5,9 +5,11 @@ mod common;
 use common::{fail, folder, frames, program, run, succeed};
 use gray_scott::report::units;
 use std::{fs, path::Path, time::Duration};
+use testing::deadline;
 
 #[test]
 fn any_size_is_simulated_stored_and_described() {
+    let _deadline = deadline();
     let folder = folder();
     for (rows, cols) in [(1, 1), (7, 5), (3, 200), (130, 2)] {
         let text = succeed(folder.path(), &format!("simulate -r {rows} -c {cols} -n 3 -e 5 --force"));
@@ -21,6 +23,7 @@ fn any_size_is_simulated_stored_and_described() {
 
 #[test]
 fn the_result_does_not_depend_on_threads_queue_or_compression() {
+    let _deadline = deadline();
     let folder = folder();
     let base = "simulate -q -r 40 -c 33 -n 4 -e 9 --edges periodic --noise 3 --preset mazes";
     succeed(folder.path(), &format!("{base} -o a.h5 -j 1"));
@@ -33,6 +36,7 @@ fn the_result_does_not_depend_on_threads_queue_or_compression() {
 
 #[test]
 fn statistics_are_one_json_object() {
+    let _deadline = deadline();
     let folder = folder();
     succeed(folder.path(), "simulate -q -r 20 -c 30 -n 4 -e 3 -j 2 --stats-json stats.json");
     let text = fs::read(folder.path().join("stats.json")).unwrap();
@@ -46,6 +50,7 @@ fn statistics_are_one_json_object() {
 
 #[test]
 fn the_printed_lines_and_the_statistics_agree_about_where_the_time_went() {
+    let _deadline = deadline();
     let folder = folder();
     let runs = [
         "-r 4 -c 4 -n 30 -e 1 --sync frame",
@@ -111,6 +116,7 @@ fn the_printed_lines_and_the_statistics_agree_about_where_the_time_went() {
 
 #[test]
 fn the_environment_sets_the_number_of_threads_unless_an_option_does() {
+    let _deadline = deadline();
     let folder = folder();
     let threads = |variable: &str, option: &str| {
         let args = format!("simulate -q --no-output -r 9 -c 9 -n 1 -e 1 --stats-json stats.json {option}");
@@ -133,6 +139,7 @@ fn the_environment_sets_the_number_of_threads_unless_an_option_does() {
 
 #[test]
 fn without_output_nothing_is_written() {
+    let _deadline = deadline();
     let folder = folder();
     let text = succeed(folder.path(), "simulate --no-output -r 20 -c 30 -n 4");
     assert!(text.contains("nothing was stored"), "{text}");
@@ -141,6 +148,7 @@ fn without_output_nothing_is_written() {
 
 #[test]
 fn a_quiet_run_prints_nothing() {
+    let _deadline = deadline();
     let folder = folder();
     let output = run(folder.path(), "simulate -q -r 9 -c 9 -n 2");
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
@@ -148,6 +156,7 @@ fn a_quiet_run_prints_nothing() {
 
 #[test]
 fn an_existing_file_is_kept_unless_forced() {
+    let _deadline = deadline();
     let folder = folder();
     fs::write(folder.path().join("output.h5"), "precious").unwrap();
     let text = fail(folder.path(), "simulate -r 9 -c 9 -n 2", 1);
@@ -159,6 +168,7 @@ fn an_existing_file_is_kept_unless_forced() {
 
 #[test]
 fn output_that_cannot_be_written_is_refused_before_the_start() {
+    let _deadline = deadline();
     let folder = folder();
     let text = fail(folder.path(), "simulate -n 1000000000000", 1);
     assert!(text.contains("needs 8.29 EB, and the file system has "), "{text}");
@@ -180,6 +190,7 @@ fn output_that_cannot_be_written_is_refused_before_the_start() {
 
 #[test]
 fn frames_become_pictures_and_animations() {
+    let _deadline = deadline();
     let folder = folder();
     succeed(folder.path(), "simulate -q -r 30 -c 50 -n 12 -e 4");
     succeed(folder.path(), "render -q output.h5 --every 5 --scale 2");
@@ -199,6 +210,7 @@ fn frames_become_pictures_and_animations() {
 
 #[test]
 fn older_pictures_are_reported_or_removed() {
+    let _deadline = deadline();
     let folder = folder();
     succeed(folder.path(), "simulate -q -r 8 -c 8 -n 6 -e 1");
     let pictures = || fs::read_dir(folder.path().join("frames")).unwrap().count();
@@ -214,6 +226,7 @@ fn older_pictures_are_reported_or_removed() {
 
 #[test]
 fn pictures_go_to_standard_output_in_order() {
+    let _deadline = deadline();
     let folder = folder();
     succeed(folder.path(), "simulate -q -r 20 -c 30 -n 12 -e 3");
     succeed(folder.path(), "render -q output.h5");
@@ -239,6 +252,7 @@ fn simulate_with_a_damaged_frame(folder: &Path) {
 
 #[test]
 fn a_failed_animation_leaves_no_half_file() {
+    let _deadline = deadline();
     let folder = folder();
     simulate_with_a_damaged_frame(folder.path());
     fs::write(folder.path().join("a.gif"), "the old one").unwrap();
@@ -252,6 +266,7 @@ fn a_failed_animation_leaves_no_half_file() {
 
 #[test]
 fn pictures_that_cannot_be_written_are_refused_before_the_first_frame_is_read() {
+    let _deadline = deadline();
     let folder = folder();
     simulate_with_a_damaged_frame(folder.path());
     fs::write(folder.path().join("a.gif"), "the old one").unwrap();
@@ -284,6 +299,7 @@ fn pictures_that_cannot_be_written_are_refused_before_the_first_frame_is_read() 
 #[cfg(target_os = "linux")]
 #[test]
 fn pictures_that_need_more_memory_than_there_is_are_refused() {
+    let _deadline = deadline();
     let folder = folder();
     succeed(folder.path(), "simulate -q -r 1080 -c 1920 -n 1 -e 1");
     for args in ["", "-a a.png", "-o -"] {
@@ -296,6 +312,7 @@ fn pictures_that_need_more_memory_than_there_is_are_refused() {
 
 #[test]
 fn information_is_one_json_object() {
+    let _deadline = deadline();
     let folder = folder();
     succeed(folder.path(), "simulate -q -r 6 -c 7 -n 3 -e 4 --kill 0.06093");
     let output = run(folder.path(), "info --json output.h5");
@@ -311,6 +328,7 @@ fn information_is_one_json_object() {
 
 #[test]
 fn storage_is_measured_in_every_way() {
+    let _deadline = deadline();
     let folder = folder();
     let output = run(folder.path(), "bench storage -r 16 -c 16 -n 3 -e 2 --runs 1 -j 2");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -338,6 +356,7 @@ fn storage_is_measured_in_every_way() {
 
 #[test]
 fn a_measurement_of_storage_that_cannot_end_is_refused_before_it_begins() {
+    let _deadline = deadline();
     let folder = folder();
     let mut refused = vec![("-r 16 -c 16 -n 3 -e 2 --folder none", "cannot write none/gray-scott-bench-")];
     if cfg!(target_os = "linux") {

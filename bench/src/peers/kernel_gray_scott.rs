@@ -110,6 +110,7 @@ mod tests {
 
     #[test]
     fn the_peer_computes_the_gray_scott_model_with_any_number_of_bands() {
+        let _deadline = testing::deadline();
         let run = |shape, threads| {
             let mut simulation = Simulation::new(shape, threads);
             rayon_pool(threads).unwrap().install(|| simulation.frame());

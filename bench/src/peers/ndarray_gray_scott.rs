@@ -154,6 +154,7 @@ mod tests {
     /// The expected figures were computed in `f64`.
     #[test]
     fn the_peer_computes_the_gray_scott_model() {
+        let _deadline = testing::deadline();
         for (shape, steps, max, sum) in [
             ([256, 256], 1, 0.932, 238.592),
             ([256, 256], 34, 0.495002554, 130.532573544),

@@ -41,6 +41,7 @@ mod tests {
     #[test]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn every_thread_of_a_flushing_pool_flushes() {
+        let _deadline = testing::deadline();
         let half_of_smallest_normal =
             |_: rayon::BroadcastContext| black_box(f32::MIN_POSITIVE) * black_box(0.5);
         assert_eq!(flushing_rayon_pool(3).unwrap().broadcast(half_of_smallest_normal), [0.0; 3]);

@@ -250,6 +250,7 @@ mod tests {
 
     #[test]
     fn the_first_error_of_a_compiler_is_found() {
+        let _deadline = testing::deadline();
         let output = "peer.cpp: In function\npeer.cpp:4:10: fatal error: tbb/x.h: No such file\n";
         assert_eq!(first_error(output), "peer.cpp:4:10: fatal error: tbb/x.h: No such file");
         assert_eq!(first_error(""), "the compiler failed without a message");
@@ -257,6 +258,7 @@ mod tests {
 
     #[test]
     fn threads_that_compile_a_peer_at_the_same_time_do_not_disturb_each_other() {
+        let _deadline = testing::deadline();
         let text = format!(
             "// {}\n#include \"peer.hpp\"\nint main() {{ return peer::serve({{}}); }}\n",
             std::process::id()
@@ -283,6 +285,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_does_not_compile_is_left_out_with_a_reason_and_a_remedy() {
+        let _deadline = testing::deadline();
         let source = Source {
             name: "Nothing",
             file: "nothing",

@@ -168,6 +168,7 @@ mod tests {
 
     #[test]
     fn a_pass_starts_a_conflict_free_set_of_nearly_the_largest_size() {
+        let _deadline = testing::deadline();
         let graph = Conflicts::uniform(40, 80, 1);
         assert_eq!(graph.0.iter().map(Vec::len).sum::<usize>(), 80);
         let mut scheduler = ConflictScheduler::new();

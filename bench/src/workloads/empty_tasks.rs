@@ -122,6 +122,7 @@ mod tests {
 
     #[test]
     fn every_task_runs_in_every_shape_and_kind() {
+        let _deadline = testing::deadline();
         let tasks = EmptyTasks::new(2).unwrap();
         for kind in [Kind::Host, Kind::Kernel] {
             for shape in [

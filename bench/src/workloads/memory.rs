@@ -88,6 +88,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn the_peak_includes_a_new_allocation() {
+        let _deadline = testing::deadline();
         let before = resident("VmRSS:").unwrap();
         let used = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(resident("VmHWM:").unwrap() >= before + (used.len() as u64) * 9 / 10);

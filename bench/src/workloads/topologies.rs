@@ -249,6 +249,7 @@ mod tests {
 
     #[test]
     fn every_topology_has_as_many_tasks_as_celeritys_and_is_valid() {
+        let _deadline = testing::deadline();
         let all = [soup(), chain(), expanding_tree(), contracting_tree(), wave_sim(), jacobi()];
         assert_eq!(all.each_ref().map(Topology::len), [100, 30, 31, 31, 203, 51]);
         for topology in all {

@@ -185,6 +185,7 @@ mod tests {
 
     #[test]
     fn the_lock_file_of_a_killed_writer_is_taken_over_and_removed() {
+        let _deadline = testing::deadline();
         let folder = tempfile::tempdir().unwrap();
         let (path, beside) = (folder.path().join("out.h5"), folder.path().join(".out.h5.lock"));
         std::fs::write(&beside, "4000000 a-host-with-a-very-long-name-that-is-gone\n").unwrap();
@@ -203,6 +204,7 @@ mod tests {
 
     #[test]
     fn a_lock_file_without_text_names_no_holder() {
+        let _deadline = testing::deadline();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.h5");
         let other = File::create(folder.path().join(".out.h5.lock")).unwrap();
@@ -214,6 +216,7 @@ mod tests {
 
     #[test]
     fn a_file_system_without_locks_is_recognised() {
+        let _deadline = testing::deadline();
         assert!(has_no_locks(&io::ErrorKind::Unsupported.into()));
         #[cfg(unix)]
         for errno in [rustix::io::Errno::NOLCK, rustix::io::Errno::NOSYS, rustix::io::Errno::NOTSUP] {
@@ -224,6 +227,7 @@ mod tests {
 
     #[test]
     fn one_thread_of_many_has_the_lock() {
+        let _deadline = testing::deadline();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.h5");
         let inside = std::sync::atomic::AtomicUsize::new(0);

@@ -113,6 +113,7 @@ mod tests {
 
     #[test]
     fn a_parked_thread_is_woken() {
+        let _deadline = testing::deadline();
         let event = Arc::new(Event::default());
         let setter = {
             let event = Arc::clone(&event);
@@ -128,6 +129,7 @@ mod tests {
 
     #[test]
     fn many_waiters_and_setters_race() {
+        let _deadline = testing::deadline();
         for _ in 0..500 {
             let event = Arc::new(Event::default());
             let waiters: Vec<_> = (0..3)
@@ -143,6 +145,7 @@ mod tests {
 
     #[test]
     fn a_waiting_thread_helps() {
+        let _deadline = testing::deadline();
         let event = Event::default();
         let mut left = 5;
         wait(&event, || {
@@ -157,6 +160,7 @@ mod tests {
 
     #[test]
     fn a_future_is_woken_once_per_registration() {
+        let _deadline = testing::deadline();
         struct Count(AtomicUsize);
         impl std::task::Wake for Count {
             fn wake(self: Arc<Self>) {

@@ -256,6 +256,7 @@ mod tests {
 
     #[test]
     fn a_task_of_an_inner_group_is_one_of_the_outer_group() {
+        let _deadline = testing::deadline();
         let outer = Group::new("outer".into(), None);
         let inner = Group::new("inner".into(), Some(&outer));
         assert!(inner.is_within(&outer) && inner.is_within(&inner) && !outer.is_within(&inner));
@@ -272,6 +273,7 @@ mod tests {
 
     #[test]
     fn a_latch_is_handed_out_once_when_the_last_task_completes() {
+        let _deadline = testing::deadline();
         let outer = Group::new("outer".into(), None);
         let inner = Group::new("inner".into(), Some(&outer));
         assert!(outer.latch().event.is_set());
@@ -287,6 +289,7 @@ mod tests {
 
     #[test]
     fn latches_for_which_nothing_waits_are_forgotten() {
+        let _deadline = testing::deadline();
         let group = Group::new("group".into(), None);
         group.submit();
         (0..1000).for_each(|_| drop(group.latch()));

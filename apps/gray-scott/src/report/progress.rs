@@ -249,6 +249,7 @@ mod tests {
 
     #[test]
     fn rates_are_those_of_the_work_in_a_frame() {
+        let _deadline = testing::deadline();
         let work = Work { steps_per_frame: 32, cells: 1_000_000, bytes_per_frame: 4_000_000 };
         assert_eq!(work.rates(50.0, Duration::from_secs(2)), "800 steps/s, 800 Mcell/s, 100 MB/s");
         let unstored = Work { bytes_per_frame: 0, ..work };
@@ -257,6 +258,7 @@ mod tests {
 
     #[test]
     fn the_time_left_counts_only_the_steps_of_this_run() {
+        let _deadline = testing::deadline();
         let progress = Progress::in_steps(400, 100, 10, Mode::Quiet, |frames, _| format!("{frames} frames"));
         let message = |done, steps, seconds| progress.0.message(done, steps, Duration::from_secs(seconds));
         assert_eq!(message(60, 600, 10), "60/100, 20 seconds left, 20 frames");
@@ -266,6 +268,7 @@ mod tests {
 
     #[test]
     fn a_long_frame_shows_its_steps() {
+        let _deadline = testing::deadline();
         let progress = Progress::in_steps(0, 2, 1000, Mode::Quiet, |frames, _| format!("{frames} frames"));
         let text = progress.0.message(0, 250, Duration::from_secs(10));
         assert_eq!(text, "0/2, step 250/2000, 70 seconds left, 0.25 frames");
@@ -273,6 +276,7 @@ mod tests {
 
     #[test]
     fn steps_and_frames_never_go_back() {
+        let _deadline = testing::deadline();
         let progress = Progress::in_steps(0, 9, 10, Mode::Quiet, |_, _| String::new());
         progress.steps(25);
         progress.done(2);
@@ -285,6 +289,7 @@ mod tests {
 
     #[test]
     fn many_threads_may_count() {
+        let _deadline = testing::deadline();
         let progress = Progress::new(400, Mode::Quiet, |_, _| String::new());
         std::thread::scope(|scope| {
             for _ in 0..4 {

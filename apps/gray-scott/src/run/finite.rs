@@ -43,6 +43,7 @@ mod tests {
 
     #[test]
     fn the_lowest_position_wins_in_any_order() {
+        let _deadline = testing::deadline();
         let findings = Findings::default();
         assert_eq!(findings.first(), None);
         findings.clone().record(70, false);

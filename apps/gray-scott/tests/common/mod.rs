@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread::sleep,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -68,31 +68,15 @@ pub fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
-/// Waits until `ready`, for a minute at most.
-pub fn wait_until(what: &str, ready: impl Fn() -> bool) {
-    let began = Instant::now();
+pub fn wait_until(ready: impl Fn() -> bool) {
     while !ready() {
-        assert!(began.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
         sleep(Duration::from_millis(2));
     }
-}
-
-/// Waits for the end of a run, for a minute at most.
-pub fn end(mut child: Child) -> Output {
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > Duration::from_secs(60) {
-            child.kill().unwrap();
-            panic!("the program did not end within a minute");
-        }
-        sleep(Duration::from_millis(2));
-    }
-    child.wait_with_output().unwrap()
 }
 
 /// Waits until this many frames are stored in a file that is being written.
 #[cfg(unix)]
 pub fn wait_for_frames(path: &Path, frames: u64) {
     let stored = || Reader::open(path).and_then(|reader| reader.stored_frames()).unwrap_or(0);
-    wait_until("the frames are stored", || stored() >= frames);
+    wait_until(|| stored() >= frames);
 }

@@ -127,6 +127,7 @@ mod tests {
 
     #[test]
     fn halving_visits_every_item_once() {
+        let _deadline = testing::deadline();
         let visits: Vec<_> = (0..1000).map(|_| AtomicUsize::new(0)).collect();
         let chili = chili_pool(2);
         let visit = |i: usize| {

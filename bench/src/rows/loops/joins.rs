@@ -72,6 +72,7 @@ mod tests {
 
     #[test]
     fn all_contenders_compute_the_same_number() {
+        let _deadline = testing::deadline();
         let pool = ThreadPool::new(2).unwrap();
         assert_eq!([joins_of(1), joins_of(2), joins_of(15)], [0, 1, 986]);
         assert_eq!(ours::fib(&pool, 15), 610);

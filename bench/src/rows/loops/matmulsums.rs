@@ -133,6 +133,7 @@ mod tests {
 
     #[test]
     fn all_contenders_compute_the_same_sums() {
+        let _deadline = testing::deadline();
         let pairs: Vec<Pair> = (0..20).map(Pair::new).collect();
         let expected = sequential(&pairs);
         let (pool, rayon) = (ThreadPool::new(3).unwrap(), rayon_pool(3).unwrap());

@@ -116,6 +116,7 @@ mod tests {
 
     #[test]
     fn our_reductions_agree_with_serial_ones() {
+        let _deadline = testing::deadline();
         let pool = ThreadPool::new(3).unwrap();
         for n in [0, 1, 1000, 100_003] {
             let x: Vec<f64> = (0..n).map(fraction).collect();

@@ -55,6 +55,7 @@ mod tests {
 
     #[test]
     fn our_side_sorts() {
+        let _deadline = testing::deadline();
         let pool = ThreadPool::new(3).unwrap();
         for n in [0, 1, 10, 10_000] {
             let mut data: Vec<u64> = (0..n).map(random).collect();

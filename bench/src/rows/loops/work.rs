@@ -40,6 +40,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_split_mix() {
+        let _deadline = testing::deadline();
         assert_eq!([0, 1].map(random), [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]);
         assert!((0..1000).map(fraction).all(|x| (0.0..1.0).contains(&x)));
     }

@@ -45,6 +45,7 @@ impl Bench {
 
 #[test]
 fn a_file_is_synchronised_before_it_has_its_name_and_the_name_afterwards() {
+    let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
     let options = FileOptions::new(folder.path().join("out.h5")).frames(20).frame_shape(&[8]);
     let log = Log::default();
@@ -71,6 +72,7 @@ fn a_file_is_synchronised_before_it_has_its_name_and_the_name_afterwards() {
 
 #[test]
 fn a_checkpoint_is_synchronised_before_it_has_its_name_and_the_name_afterwards() {
+    let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
     let log = Log::default();
     let checkpoint = Checkpoint { arrays: &[("u", &[2], &[1.0, 2.0])], attributes: &[] };
@@ -80,6 +82,7 @@ fn a_checkpoint_is_synchronised_before_it_has_its_name_and_the_name_afterwards()
 
 #[test]
 fn a_compressed_frame_is_synchronised_before_its_chunks_are_found_and_before_it_is_counted() {
+    let _deadline = testing::deadline();
     let (bench, mut writer) = bench(|o| o.sync(SyncLevel::Frame).compress(Some(6)), |_| Ok(()));
     for i in 0..9 {
         writer.append(&frame(i), stamp(i)).unwrap();
@@ -94,6 +97,7 @@ fn a_compressed_frame_is_synchronised_before_its_chunks_are_found_and_before_it_
 
 #[test]
 fn a_frame_that_was_promised_is_synchronised_before_it_is_replaced() {
+    let _deadline = testing::deadline();
     for (level, syncs) in [(SyncLevel::None, 0), (SyncLevel::End, 1), (SyncLevel::Frame, 2)] {
         let (bench, mut writer) = bench(|o| o.sync(level).compress(Some(6)), |_| Ok(()));
         for i in 0..2 {
@@ -117,6 +121,7 @@ fn a_frame_that_was_promised_is_synchronised_before_it_is_replaced() {
 
 #[test]
 fn a_compressed_file_grows_before_its_superblock_says_so_and_shrinks_afterwards() {
+    let _deadline = testing::deadline();
     for level in LEVELS {
         let (bench, mut writer) = bench(|o| o.sync(level).compress(Some(6)), |_| Ok(()));
         let with_sync = |ops: &[Op]| -> Vec<Op> {
@@ -141,6 +146,7 @@ fn a_compressed_file_grows_before_its_superblock_says_so_and_shrinks_afterwards(
 
 #[test]
 fn a_frame_is_counted_after_its_bytes_and_synchronised_before_and_after() {
+    let _deadline = testing::deadline();
     for compress in [None, Some(6)] {
         let (bench, mut writer) = bench(|o| o.sync(SyncLevel::Frame).compress(compress), |_| Ok(()));
         let (count, stamps) = (bench.layout.count_at, bench.layout.stamps_at.unwrap());
@@ -160,6 +166,7 @@ fn a_frame_is_counted_after_its_bytes_and_synchronised_before_and_after() {
 
 #[test]
 fn without_synchronisation_only_the_end_is_synchronised() {
+    let _deadline = testing::deadline();
     for (level, syncs) in [(SyncLevel::None, 0), (SyncLevel::End, 1)] {
         let (bench, mut writer) = bench(|o| o.sync(level), |_| Ok(()));
         writer.append(&frame(0), stamp(0)).unwrap();
@@ -170,6 +177,7 @@ fn without_synchronisation_only_the_end_is_synchronised() {
 
 #[test]
 fn a_name_that_is_taken_while_the_file_is_laid_out_is_not_replaced() {
+    let _deadline = testing::deadline();
     /// Another program creates the file just before this one gets its name.
     struct Raced;
     impl FileSystem for Raced {

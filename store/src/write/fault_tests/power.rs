@@ -405,6 +405,7 @@ proptest! {
         compress in prop::bool::ANY,
         sessions in prop::collection::vec(session(), 1..5),
     ) {
+        let _deadline = testing::deadline();
         let mut trial = Trial::new(compress.then_some(1));
         for session in &sessions {
             if !trial.run(session) {
@@ -417,6 +418,7 @@ proptest! {
 /// The simulation itself notices a write that nobody has synchronised.
 #[test]
 fn the_simulated_disk_forgets_what_was_not_synchronised() {
+    let _deadline = testing::deadline();
     let disk = Disk(Arc::new(Mutex::new(State { left: 9, ..State::restarted(Some(Vec::new())) })));
     disk.write_all_at(&[1; 4], 0).unwrap();
     Device::sync(&disk).unwrap();
