@@ -8,6 +8,7 @@
 //! 3. [`conflicts`]: a ready task with exclusive or relaxed effects starts when the scheduler of conflicts says so.
 //! 4. [executor](threads::executor): the task is queued for a compute worker or a host lane.
 //! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with one of them.
+//!    A task whose work goes on elsewhere ends [later](task::later) than its body.
 //! 6. [`waiting`]: latches count tasks down to [`events`], which wake threads and futures. A [group](groups) counts its tasks, cancels
 //!    them together, and has their failures.
 //!

@@ -234,6 +234,41 @@ fn a_thread_that_waits_for_a_task_sees_its_results() {
     });
 }
 
+/// A task ends later than its body. Another thread finishes its completion while the body returns: one of the two retires the
+/// task, after both, and sees what both have written.
+#[test]
+fn a_task_that_ends_later_is_retired_once() {
+    model(|| {
+        let (node, contents) = (running(1), [Contents::new(), Contents::new()]);
+        let retired = Arc::new(AtomicUsize::new(0));
+        node.defer_end();
+        let finish = {
+            let (contents, retired) = (contents.clone(), Arc::clone(&retired));
+            move |node: &Node| {
+                assert!(contents.iter().all(|contents| contents.get() == 1));
+                retired.fetch_add(1, Relaxed);
+                retire(node, |_| ());
+            }
+        };
+        let completion = {
+            let (node, contents, finish) = (node.clone(), contents[0].clone(), finish.clone());
+            thread::spawn(move || {
+                contents.add();
+                if node.completion_is_finished() {
+                    finish(&node);
+                }
+            })
+        };
+        contents[1].add();
+        if node.body_has_returned() {
+            finish(&node);
+        }
+        completion.join().unwrap();
+        assert!(node.is_done());
+        assert_eq!(retired.load(Relaxed), 1);
+    });
+}
+
 /// A callback is added while the task completes. It is called once, by either thread, and sees what the task has written.
 #[test]
 fn a_callback_is_called_once() {

@@ -6,6 +6,7 @@ use super::{
     groups::group::{Callback as GroupCallback, Group, Waited},
     shutdown::LastReference,
     task::{
+        later::Later,
         node::{Callback, Completed, Head, Node, Successor, Successors},
         place::{Place, Runner},
     },
@@ -44,7 +45,10 @@ impl Node {
         let mut next = Some(self);
         let mut done = 0;
         while let Some(node) = next {
-            node.execute(core);
+            if !node.execute(core) {
+                // Another thread retires the task, and may end the runtime.
+                return;
+            }
             next = node.retire(core, runner);
             done += 1;
             if done == MAX_CHAIN
@@ -55,10 +59,11 @@ impl Node {
         }
     }
 
-    /// Runs or skips the body, and keeps the failure if there is one.
-    fn execute(&self, core: &Core) {
+    /// Runs or skips the body, and keeps the failure if there is one. Returns whether this thread retires the task.
+    fn execute(&self, core: &Core) -> bool {
         let head: &Head = self;
         head.marks.enter(|| head.runtime.inside_task(|| self.execute_here(head, core)));
+        head.body_has_returned()
     }
 
     fn execute_here(&self, head: &Head, core: &Core) {
@@ -95,7 +100,7 @@ impl Node {
         }
         let compute = core.executor.compute();
         // Parallel loops inside the task run on the threads of the runtime.
-        compute.pool().install(|| self.task().run_body(compute))
+        compute.pool().install(|| self.task().begin_body(compute, Later::of(self)))
     }
 
     /// Skips the body of a task that is poisoned or cancelled. Returns the reason.
@@ -115,6 +120,20 @@ impl Node {
         let root = failure.root();
         if root.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add_skipped(root);
+        }
+    }
+
+    /// The end of a task whose body has returned before, on the thread that hears of it.
+    pub(super) fn end_later(self, result: Result<(), Cause>) {
+        // SAFETY: the task is not counted as completed before `completion_is_finished`.
+        let core = unsafe { self.core() };
+        if result.is_err() {
+            self.fail_with(Ok(result), core);
+        }
+        if self.completion_is_finished()
+            && let Some(next) = self.retire(core, Runner::Program)
+        {
+            next.run_on(Runner::Program);
         }
     }
 

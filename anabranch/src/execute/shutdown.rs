@@ -84,6 +84,11 @@ impl Core {
     /// Writes the recorded graphs and ends the threads. No task may be in flight.
     fn shut_down(&self) {
         self.finish_recording();
+        self.stop_threads();
+    }
+
+    /// Ends the threads. No task may be in flight.
+    pub(super) fn stop_threads(&self) {
         self.executor.stop();
     }
 

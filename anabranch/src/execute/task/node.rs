@@ -20,6 +20,7 @@
 //! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads one succeeds. It
 //!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
 //! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
+//!    The end of a body that has taken its [`Completion`] comes later: see [`later`](super::later).
 //! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under the lock of the
 //!    links and takes out the successors and latches ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds nothing.
 //! 7. It hands the poison on to the successors that need it, releases them, counts the task as completed, and releases the
@@ -31,6 +32,7 @@
 //! | waiting | > 0 | | ready, by the last dependency |
 //! | ready | 0 | | claimed, by a worker, a lane or a waiting thread |
 //! | claimed | 0 | `CLAIMED` | done, or ready again before it begins, by the claiming thread |
+//! | ends later | 0 | `CLAIMED`, `LATER`, then `BEGUN` or `ENDED` | done, by the thread that sets the second of the two |
 //! | done | 0 | `CLAIMED`, `DONE` | |
 //!
 //! `CANCELLED` is set by any thread until the task is claimed. `POISONED` is set when there is a poison in the links: by the
@@ -55,7 +57,7 @@
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
 
-use super::place::Place;
+use super::{later::Later, place::Place};
 use crate::{
     error::{Cause, Failure},
     execute::{
@@ -82,6 +84,13 @@ pub(crate) trait Body: Send + 'static {
     /// are the program's code and run as part of the task.
     fn run(&mut self, compute: &Compute) -> Result<(), Cause>;
 
+    /// Begins the work, on a thread that has claimed the task. The task ends when this returns, unless the body has taken the
+    /// [`Completion`] of the task: then it ends when that is finished, too.
+    #[inline]
+    fn begin(&mut self, compute: &Compute, _: Later<'_>) -> Result<(), Cause> {
+        self.run(compute)
+    }
+
     /// Is called instead of `run` if the task is poisoned or cancelled. Drops everything that `run` drops.
     fn skip(&mut self, why: &Arc<Failure>);
 }
@@ -89,7 +98,7 @@ pub(crate) trait Body: Send + 'static {
 /// A node with the type of its body erased.
 pub(crate) trait Task: Job {
     fn head(&self) -> &Head;
-    fn run_body(&self, compute: &Compute) -> Result<(), Cause>;
+    fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Cause>;
     fn skip_body(&self, why: &Arc<Failure>);
 }
 
@@ -105,8 +114,8 @@ impl<B: Body> Task for Entry<B> {
         &self.head
     }
 
-    fn run_body(&self, compute: &Compute) -> Result<(), Cause> {
-        self.body.lock().run(compute)
+    fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
+        self.body.lock().begin(compute, later)
     }
 
     fn skip_body(&self, why: &Arc<Failure>) {
@@ -274,6 +283,12 @@ const DONE: u8 = 2;
 const POISONED: u8 = 4;
 /// The task is to be skipped.
 const CANCELLED: u8 = 8;
+/// The body has taken the completion of the task.
+const LATER: u8 = 32;
+/// The body has returned, of a task that ends later.
+const BEGUN: u8 = 64;
+/// The completion was finished.
+const ENDED: u8 = 128;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -552,6 +567,26 @@ impl Head {
     /// Gives back a claimed task that has not begun.
     pub(crate) fn unclaim(&self) {
         self.state.fetch_and(!CLAIMED, Release);
+    }
+
+    /// Notes that the end of the claimed task comes later than that of its body.
+    pub(crate) fn defer_end(&self) {
+        let before = self.state.fetch_or(LATER, Relaxed);
+        assert!(before & LATER == 0, "a task has one completion");
+    }
+
+    /// The body has returned. Returns whether the calling thread retires the task: not if its end is still to come. Then the
+    /// task may be gone, and the runtime with it.
+    #[inline]
+    pub(crate) fn body_has_returned(&self) -> bool {
+        // AcqRel: the thread that retires the task sees everything that the other one has done.
+        self.state.load(Relaxed) & LATER == 0 || self.state.fetch_or(BEGUN, AcqRel) & ENDED != 0
+    }
+
+    /// The completion was finished. Returns whether the calling thread retires the task: not if its body has not returned yet.
+    pub(crate) fn completion_is_finished(&self) -> bool {
+        // AcqRel: as above.
+        self.state.fetch_or(ENDED, AcqRel) & BEGUN != 0
     }
 
     /// Cancels the task. Returns `false` if it has begun or is done.
