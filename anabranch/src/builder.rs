@@ -1,7 +1,13 @@
 //! Building a runtime.
 
-use crate::{error::Error, runtime::Runtime, settings::Settings};
-use std::time::Duration;
+use crate::{
+    cluster::Cluster,
+    error::{Error, NodeError},
+    runtime::Runtime,
+    settings::Settings,
+};
+use anabranch_wire::Endpoint;
+use std::{sync::Arc, time::Duration};
 
 /// Settings of a [`Runtime`]: see [`Runtime::builder`].
 #[derive(Clone, Debug)]
@@ -169,6 +175,26 @@ impl Builder {
     pub fn build(self) -> Result<Runtime, Error> {
         let settings = self.settings.with_environment()?;
         let threads = settings.check()?;
-        Runtime::start(threads, &settings)
+        Runtime::start(threads, &settings, None)
+    }
+
+    /// Starts the runtime of one of several nodes.
+    pub(crate) fn build_on(self, endpoint: Endpoint) -> Result<Runtime, Error> {
+        let settings = self.settings.with_environment()?;
+        let threads = settings.check()?;
+        if settings.seed.is_some() {
+            return Err(Error::OneNodeOnly { what: "`seeded`".into() });
+        }
+        let place = endpoint.place();
+        let name = format!("{}{}-", settings.name, place.node);
+        let cluster = Cluster::new(endpoint, &name)
+            .map_err(|source| anabranch_par::PoolError::Spawn { started: 0, source })?;
+        let settings = Settings { name, ..settings };
+        let runtime = Runtime::start(threads, &settings, Some(Arc::clone(&cluster)));
+        if let Err(error) = &runtime {
+            cluster.stop(NodeError::Here { why: error.to_string() });
+            cluster.end();
+        }
+        runtime
     }
 }

@@ -42,7 +42,7 @@
 //! ```
 //!
 //! Continue with the [guide]: [orders, epochs and captures](guide::orders) with printed graphs, [reductions and
-//! failures](guide::reductions), and a list of examples.
+//! failures](guide::reductions), [several nodes](guide::nodes), and a list of examples.
 //!
 //! # What always holds
 //! - *Serial equivalence*: the results are those of running the tasks one after the other, bit for bit. Only
@@ -82,11 +82,12 @@
 //!
 //! # Safety
 //! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make it sound;
-//! `host_object`, for the value behind its lock), in `execute` (`node` and `run`, for the pointer of a task to its runtime) and
-//! in `submit` (`reduce`, for the buffer of a reduction; `access`, `access_list`, `effect`, `body` and `fence`, which open
+//! `host_object`, for the value behind its lock), in `execute` (`node` and `run`, for the pointer of a task to its runtime;
+//! `transfer`, for memory that transfers between nodes use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `access_list`, `effect`, `body` and `fence`, which open
 //! accesses).
 
 mod builder;
+mod cluster;
 mod data;
 mod error;
 mod execute;
@@ -96,6 +97,7 @@ mod group;
 pub mod guide;
 pub mod interface;
 mod label;
+mod local_nodes;
 mod observe;
 mod runtime;
 mod settings;
@@ -112,10 +114,11 @@ pub use self::{
         snapshot::Snapshot,
         view::{ReadView, UpdateView, WriteView},
     },
-    error::{Cause, DeclarationError, Error, Failure, Failures, Mistake},
+    error::{Cause, DeclarationError, Error, Failure, Failures, Mistake, NodeError},
     execute::{Status, TaskHandle},
     group::TaskGroup,
     label::{Label, TaskLabel},
+    local_nodes::{LocalNodes, local_nodes},
     runtime::{Idle, Runtime},
     submit::{
         barrier::Barrier,

@@ -1,6 +1,7 @@
 //! The runtime: created first, used to submit tasks, and drained or dropped last.
 
 use crate::{
+    cluster::Cluster,
     data::{
         allocation::Allocation,
         buffer::Buffer,
@@ -31,7 +32,7 @@ use std::{
 
 /// The data-flow runtime: see the [crate] documentation.
 ///
-/// Several threads may submit tasks. The tasks of each thread are in the order in which it submitted them. Dropping the runtime
+/// Several threads may submit tasks, unless the program runs on [several nodes](crate::guide::nodes). The tasks of each thread are in the order in which it submitted them. Dropping the runtime
 /// waits for all tasks. If a failure was not reported, the runtime then prints it to standard error; call [`wait`](Self::wait) or
 /// [`drain`](Self::drain) to get it as an error. The threads end when the runtime and all of its
 /// [groups](crate::TaskGroup) are dropped.
@@ -45,8 +46,22 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn start(threads: usize, settings: &Settings) -> Result<Self, Error> {
-        Core::start(threads, settings).map(|core| Self { running: Running::new(&core), core })
+    pub(crate) fn start(
+        threads: usize,
+        settings: &Settings,
+        cluster: Option<Arc<Cluster>>,
+    ) -> Result<Self, Error> {
+        Core::start(threads, settings, cluster).map(|core| Self { running: Running::new(&core), core })
+    }
+
+    /// The number of nodes that run the program together: 1 unless it runs on [several](crate::guide::nodes).
+    pub fn nodes(&self) -> u16 {
+        self.core.cluster().map_or(1, |cluster| cluster.nodes())
+    }
+
+    /// This node, from 0 to below [`nodes`](Self::nodes). A program that submits other tasks on another node ends with an error.
+    pub fn node(&self) -> u16 {
+        self.core.cluster().map_or(0, |cluster| cluster.node())
     }
 
     /// The number of compute threads.
@@ -123,9 +138,13 @@ impl Runtime {
 
     /// Submits an epoch: all tasks submitted so far come before it, all tasks submitted later after it. Does not wait: the
     /// returned [`Barrier`] can be waited for or awaited. Programs rarely need a barrier, since dependencies order the tasks.
+    ///
+    /// # Panics
+    /// With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not submit.
+    /// [`barrier_with`](Self::barrier_with) returns these errors.
     #[track_caller]
     pub fn barrier(&self) -> Barrier<()> {
-        self.barrier_with(()).expect("a barrier without captures is never refused")
+        self.barrier_with(()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Submits an epoch like [`barrier`](Self::barrier), with copies of buffers, parts of buffers and host objects right before
@@ -157,6 +176,9 @@ impl Runtime {
     /// turns this off for a runtime, and [`blocking`](crate::interface::TaskBuilder::blocking) for one task. If no task is in
     /// flight, this function costs four loads.
     ///
+    /// With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done its part: then no
+    /// task has failed on any of them. If one has, all of them get an error.
+    ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation, except those of tasks in
     /// [groups](crate::TaskGroup). [`Error::WaitInsideTask`].
@@ -166,7 +188,15 @@ impl Runtime {
         if !self.core.is_idle() {
             self.wait_busy(CALL);
         }
-        self.core.report(None)
+        self.meet(CALL)
+    }
+
+    /// With several nodes: meets the others. Reports failures.
+    #[inline]
+    fn meet(&self, call: &'static str) -> Result<(), Error> {
+        let met = self.core.meet(call);
+        self.core.report(None)?;
+        met
     }
 
     #[cold]
@@ -234,7 +264,11 @@ impl Runtime {
     ) -> impl Future<Output = Result<C::Output, Error>> {
         let location = Location::caller();
         async move {
-            self.core.check_outside("Runtime::drain_async")?;
+            const CALL: &str = "Runtime::drain_async";
+            self.core.check_outside(CALL)?;
+            if self.core.several_nodes().is_some() {
+                return Err(Error::OneNodeOnly { what: CALL.into() });
+            }
             self.idle().await?;
             fence::submit::<Moves, _>(&self.core, None, "drain", true, location, captures)?.await
         }

@@ -62,12 +62,14 @@ pub(crate) struct BufferInner<const D: usize> {
     /// Names the buffer in messages, if the program does not: the first buffer or object of a runtime is number 1.
     number: u64,
     pub(crate) extent: Extent<D>,
+    /// The number of bytes of an element.
+    pub(super) element: usize,
     pub(crate) owner: Weak<dyn Owner>,
     label: OnceLock<Label>,
     /// The memory of each version. It is allocated when a task that uses it is first submitted, and freed with the buffer.
     versions: Mutex<Vec<Option<Allocation>>>,
     /// The address of version 0, once it is allocated, to be read without the lock: most buffers have no other version.
-    first: AtomicPtr<u8>,
+    pub(super) first: AtomicPtr<u8>,
 }
 
 impl<const D: usize> BufferInner<D> {
@@ -95,7 +97,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     ) -> Self {
         let versions = Mutex::new(vec![initial]);
         let (label, first) = (OnceLock::new(), AtomicPtr::default());
-        let inner = BufferInner { id, number, extent, owner, label, versions, first };
+        let element = size_of::<T>();
+        let inner = BufferInner { id, number, extent, element, owner, label, versions, first };
         Self { inner: Arc::new(inner), _elements: PhantomData }
     }
 

@@ -11,4 +11,5 @@ pub(crate) mod initial;
 pub(crate) mod owner;
 pub(crate) mod pattern;
 pub(crate) mod snapshot;
+pub(crate) mod stored;
 pub(crate) mod view;

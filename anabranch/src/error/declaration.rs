@@ -59,6 +59,11 @@ pub enum Mistake {
         /// The elements that both accesses touch.
         common: String,
     },
+    /// The parts of the index space that belong to different nodes do not fit together.
+    BetweenNodes {
+        /// The reason.
+        why: String,
+    },
 }
 
 impl fmt::Display for DeclarationError {
@@ -90,6 +95,9 @@ impl fmt::Display for DeclarationError {
                 "{task} declares two accesses to {common} of {buffer}, and writes it by at least one of them: declare \
                  one `update`, or read from another buffer"
             ),
+            Mistake::BetweenNodes { why } => {
+                write!(f, "{task} cannot be split over the nodes because of {buffer}: {why}")
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! follows from. That makes a *chain*, which ends at its *root*: the task that failed by itself. Of a long chain both ends
 //! are kept, and the number of links between them.
 
+use super::nodes::NodeError;
 use crate::label::TaskLabel;
 use anabranch_graph::TaskId;
 use anabranch_par::discard_payload;
@@ -216,6 +217,9 @@ pub enum Cause {
     /// The task was cancelled before it began.
     #[error("it was cancelled")]
     Cancelled,
+    /// The run on several nodes has ended.
+    #[error("{0}")]
+    Nodes(#[source] Arc<NodeError>),
 }
 
 fn left_out(links: u32) -> String {
@@ -285,9 +289,10 @@ impl Cause {
     }
 
     /// Whether the next synchronisation reports a failure with this cause. It does not report cancelled tasks, which the
-    /// program asked for, nor skipped ones, which follow from another failure.
+    /// program asked for, nor skipped ones, which follow from another failure, nor those that the end of a run on several nodes has
+    /// ended, which every call returns.
     pub(crate) fn is_reported(&self) -> bool {
-        !matches!(self, Self::Skipped { .. } | Self::Cancelled)
+        !matches!(self, Self::Skipped { .. } | Self::Cancelled | Self::Nodes(_))
     }
 
     /// The cause of a task that panicked with this payload, in this chunk for a kernel.

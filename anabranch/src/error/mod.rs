@@ -2,11 +2,13 @@
 
 mod declaration;
 mod failure;
+mod nodes;
 
 pub(crate) use self::failure::{OutsideRegion, Unwritten};
 pub use self::{
     declaration::{DeclarationError, Mistake},
     failure::{Cause, Failure, Failures},
+    nodes::NodeError,
 };
 
 use crate::label::{Label, TaskLabel};
@@ -94,6 +96,29 @@ pub enum Error {
     #[error(transparent)]
     Failed(#[from] Failures),
 
+    /// The run on several nodes has ended, on all of them.
+    #[error(transparent)]
+    Nodes(Arc<NodeError>),
+
+    /// With several nodes, a call comes from a thread that may not make it.
+    #[error(
+        "{call} was called {place}: with several nodes one thread of the program submits, outside tasks, so that all nodes submit \
+         the same in the same order"
+    )]
+    SubmitterOnly {
+        /// What was called.
+        call: String,
+        /// Where.
+        place: &'static str,
+    },
+
+    /// A call that is not possible with several nodes yet.
+    #[error("{what}: this is not possible with several nodes yet")]
+    OneNodeOnly {
+        /// What was asked for.
+        what: String,
+    },
+
     /// The worker threads could not be started.
     #[error("the runtime could not start: {0}")]
     Pool(#[source] Arc<anabranch_par::PoolError>),
@@ -140,6 +165,12 @@ debug_as_message!(Error, DeclarationError, Failures, Failure, Cause);
 impl From<anabranch_par::PoolError> for Error {
     fn from(error: anabranch_par::PoolError) -> Self {
         Self::Pool(Arc::new(error))
+    }
+}
+
+impl From<Arc<NodeError>> for Error {
+    fn from(error: Arc<NodeError>) -> Self {
+        Self::Nodes(error)
     }
 }
 

@@ -10,13 +10,15 @@ use super::{
     groups::group::Group,
     in_flight::InFlight,
     live_tasks::LiveTasks,
+    nodes::Nodes,
     shutdown::DeferredShutdown,
     task::node::Node,
     threads::executor::{Executor, Threads},
 };
 use crate::{
+    cluster::Cluster,
     data::owner::Owner,
-    error::Error,
+    error::{Cause, Error, Failure, NodeError},
     observe::{Recorder, UnreportedFailures, Watchdog},
     settings::Settings,
 };
@@ -39,7 +41,10 @@ pub(crate) struct Core {
     pub(super) conflicts: Conflicts,
     pub(super) failures: UnreportedFailures,
     recorder: Option<Arc<Recorder>>,
+    /// The number of nodes, or that of a dry run.
     nodes: u16,
+    /// With several nodes.
+    pub(super) several: Option<Box<Nodes>>,
     pub(super) watchdog: Watchdog,
     pub(super) shutdown: DeferredShutdown,
 }
@@ -54,12 +59,16 @@ pub(super) struct State {
 }
 
 impl Core {
-    /// Starts the threads of a runtime.
-    pub(crate) fn start(threads: usize, settings: &Settings) -> Result<Arc<Self>, Error> {
+    /// Starts the threads of a runtime, on one node or in a cluster.
+    pub(crate) fn start(
+        threads: usize,
+        settings: &Settings,
+        cluster: Option<Arc<Cluster>>,
+    ) -> Result<Arc<Self>, Error> {
         let threads = Threads::start(threads, settings)?;
         let record = &settings.record;
         let recorder = record.is_recording().then(|| Arc::new(Recorder::new(record.clone())));
-        let state = State { graphs: Graphs::new(recorder.clone()), ..State::default() };
+        let state = State { graphs: Graphs::new(recorder.clone(), cluster.is_some()), ..State::default() };
         let id = RuntimeId::new();
         Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: Weak::clone(this),
@@ -70,7 +79,8 @@ impl Core {
             conflicts: Conflicts::default(),
             failures: UnreportedFailures::default(),
             recorder,
-            nodes: record.nodes.unwrap_or(1),
+            nodes: cluster.as_ref().map(|cluster| cluster.nodes()).or(record.nodes).unwrap_or(1),
+            several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
         }))
@@ -100,9 +110,10 @@ impl Core {
         self.nodes
     }
 
-    /// Whether the graphs of the program are recorded.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.recorder.is_some()
+    /// Whether tasks need a record: for recorded graphs, or for command graphs.
+    #[inline]
+    pub(crate) fn needs_records(&self) -> bool {
+        self.recorder.is_some() || self.several.is_some()
     }
 
     /// The recorder, if there is one, with everything that was submitted so far. Inside a task it may lack the latest.
@@ -139,12 +150,31 @@ impl Core {
         initialised: bool,
         bytes: usize,
     ) -> (BufferId, u64) {
-        self.change_graphs(|state| state.graphs.create_buffer(extent, initialised, bytes))
+        let created = self.change_graphs(|state| state.graphs.create_buffer(extent, initialised, bytes));
+        if let Some(nodes) = &self.several {
+            self.create_on_nodes("Runtime::buffer");
+            nodes.create_buffer(created.0, extent, initialised);
+        }
+        created
     }
 
     /// Adds a host object; returns its id, and its number for messages.
     pub(crate) fn create_object(&self) -> (ObjectId, u64) {
-        self.change_graphs(|state| state.graphs.create_object())
+        let created = self.change_graphs(|state| state.graphs.create_object());
+        if let Some(nodes) = &self.several {
+            self.create_on_nodes("Runtime::host_object");
+            nodes.create_object(created.0);
+        }
+        created
+    }
+
+    /// With several nodes: ends the run if the calling thread may not create a buffer or a host object.
+    fn create_on_nodes(&self, call: &'static str) {
+        if let Err(error) = self.check_submitter(|| call.into())
+            && let Some(cluster) = self.cluster()
+        {
+            cluster.stop(NodeError::Here { why: error.to_string() });
+        }
     }
 
     /// Whether no task is in flight.
@@ -157,7 +187,32 @@ impl Core {
     /// there are any.
     #[inline]
     pub(crate) fn report(&self, group: Option<&Group>) -> Result<(), Error> {
-        self.failures_of(group).report()
+        self.failures_of(group).report()?;
+        self.several.as_ref().map_or(Ok(()), |nodes| Ok(nodes.cluster.check()?))
+    }
+
+    /// With several nodes: ends the run because of this failure. (It is not handed on to other nodes with the data yet.)
+    #[cold]
+    pub(super) fn fail_on_nodes(&self, failure: &Failure) {
+        let Some(cluster) = self.cluster() else { return };
+        if cluster.stopped().is_none() {
+            let cancelled = matches!(failure.cause, Cause::Cancelled);
+            let hint = if cancelled { "; tasks cannot be cancelled with several nodes yet" } else { "" };
+            cluster.stop(NodeError::Here { why: format!("{failure}{hint}") });
+        }
+    }
+
+    /// With several nodes: meets all other nodes, when this one has done its part of everything.
+    pub(crate) fn meet(&self, call: &'static str) -> Result<(), Error> {
+        let Some(cluster) = self.cluster() else { return Ok(()) };
+        self.check_submitter(|| call.into())?;
+        Ok(cluster.agree(call)?)
+    }
+
+    /// Counts a submitted task, under the lock of the state.
+    pub(super) fn count_submitted(&self, node: &Node) {
+        self.in_flight.submit();
+        node.group.iter().for_each(|group| group.submit());
     }
 
     /// The failures of a group, or of tasks in no group.
@@ -174,7 +229,10 @@ impl Core {
 
 impl Owner for Core {
     fn set_versions(&self, buffer: BufferId, versions: usize) {
-        self.change_graphs(|state| state.graphs.set_versions(buffer, versions));
+        // With several nodes, a buffer has one allocation on each.
+        if self.several.is_none() {
+            self.change_graphs(|state| state.graphs.set_versions(buffer, versions));
+        }
     }
 
     fn discard(&self, buffer: BufferId) {
@@ -185,10 +243,12 @@ impl Owner for Core {
 
     fn remove_buffer(&self, buffer: BufferId) {
         self.change_graphs(|state| state.graphs.remove_buffer(buffer));
+        self.several.iter().for_each(|nodes| nodes.remove_buffer(buffer));
     }
 
     fn remove_object(&self, object: ObjectId) {
         self.change_graphs(|state| state.graphs.remove_object(object));
+        self.several.iter().for_each(|nodes| nodes.remove_object(object));
     }
 }
 

@@ -7,7 +7,9 @@ use crate::{
     label::TaskLabel,
     observe::{RecordedTask, Recorder, TaskRecord},
 };
-use anabranch_graph::{Access, BufferId, Effect, GraphError, ObjectId, Submitted, TaskGraph, TaskId};
+use anabranch_graph::{
+    Access, BufferId, Effect, GraphError, ObjectId, Settings, Submitted, TaskGraph, TaskId, command::Work,
+};
 use anabranch_grid::Extent;
 use std::sync::Arc;
 
@@ -22,8 +24,11 @@ pub(super) struct Graphs {
 }
 
 impl Graphs {
-    pub(super) fn new(recorder: Option<Arc<Recorder>>) -> Self {
-        Self { recorder, ..Self::default() }
+    /// With several nodes, the live graph has horizons, as the command graphs need them; it is the same on all nodes.
+    pub(super) fn new(recorder: Option<Arc<Recorder>>, several_nodes: bool) -> Self {
+        let horizons = several_nodes.then(Default::default);
+        let live = TaskGraph::with(Settings { horizons, conflicts: false });
+        Self { live, recorder, ..Self::default() }
     }
 
     /// The graph that execution follows.
@@ -99,6 +104,23 @@ impl Graphs {
         if let Some(record) = record {
             self.record(label, accesses, effects, record);
         }
+        Ok(())
+    }
+
+    /// Adds a task of a program on several nodes, whose graphs do not depend on what is done.
+    pub(super) fn submit_on_nodes(
+        &mut self,
+        label: &TaskLabel,
+        accesses: &[Access],
+        effects: &[Effect],
+        record: &Arc<TaskRecord>,
+    ) -> Result<(), GraphError> {
+        if record.work == Work::Epoch {
+            self.submitted = self.live.epoch(accesses, effects, &|_| false)?;
+        } else {
+            self.live.submit_into(accesses, effects, &|_| false, &mut self.submitted)?;
+        }
+        self.record(label, accesses, effects, record);
         Ok(())
     }
 

@@ -12,6 +12,8 @@
 //! 6. [`waiting`]: latches count tasks down to [`events`], which wake threads and futures. A [group](groups) counts its tasks, cancels
 //!    them together, and has their failures.
 //!
+//! With several nodes, [`nodes`] makes a node of each command of the command graph instead.
+//!
 //! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner)) and
 //! [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
 
@@ -23,6 +25,7 @@ mod graphs;
 mod groups;
 mod in_flight;
 mod live_tasks;
+mod nodes;
 mod run;
 mod shutdown;
 mod submission;
@@ -39,6 +42,7 @@ pub(crate) use self::{
     core::Core,
     events::{event::Event, latch::Latch},
     groups::handle::GroupHandle,
+    nodes::Refused,
     shutdown::Running,
     submission::Submission,
     task::{

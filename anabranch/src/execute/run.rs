@@ -91,6 +91,7 @@ impl Node {
         if failure.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add(&failure);
         }
+        core.fail_on_nodes(&failure);
         self.fail(failure);
     }
 
@@ -200,6 +201,7 @@ impl Node {
         if let Some(cause) = call(|| callback(self), core) {
             let failure = Arc::new(Failure::new(self.id, self.label.clone(), cause));
             core.failures_of(self.group.as_deref()).add(&failure);
+            core.fail_on_nodes(&failure);
         }
     }
 

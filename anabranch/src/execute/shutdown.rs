@@ -61,6 +61,8 @@ impl Running {
         if core.check_outside("drop").is_err() {
             return;
         }
+        // The other nodes would wait for what this one does not submit.
+        core.cluster().into_iter().for_each(|cluster| cluster.stop_if_panicking());
         if !core.is_idle() {
             // No panic of a subscriber may end this wait: the tasks use the runtime.
             core.wait_without_span(&core.latch());
@@ -83,6 +85,7 @@ impl Drop for Running {
 impl Core {
     /// Writes the recorded graphs and ends the threads. No task may be in flight.
     fn shut_down(&self) {
+        self.end_nodes();
         self.finish_recording();
         self.stop_threads();
     }
@@ -90,6 +93,11 @@ impl Core {
     /// Ends the threads. No task may be in flight.
     pub(super) fn stop_threads(&self) {
         self.executor.stop();
+    }
+
+    /// With several nodes: meets the others for the last time.
+    fn end_nodes(&self) {
+        self.cluster().into_iter().for_each(|cluster| cluster.end());
     }
 
     fn finish_recording(&self) {
@@ -132,7 +140,10 @@ impl LastReference {
         let Self(core) = self;
         core.finish_recording();
         let other = Arc::clone(&core);
-        let end = move || other.executor.stop();
+        let end = move || {
+            other.end_nodes();
+            other.executor.stop();
+        };
         if std::thread::Builder::new().name("anabranch-shutdown".into()).spawn(end).is_err() {
             // The system has no thread left, and this one must not wait. The threads of the runtime sleep until the process ends.
             std::mem::forget(core);

@@ -14,7 +14,7 @@ use crate::{
     label::TaskLabel,
     observe::TaskRecord,
 };
-use anabranch_graph::{Access, Effect, GraphError};
+use anabranch_graph::{Access, Effect, GraphError, TaskId};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 
@@ -42,6 +42,19 @@ impl Submission<'_> {
         let contends = self.effects.iter().any(|effect| !effect.order.is_in_order());
         contends.then(|| Box::new(Contention { effects: self.effects.into(), priority: self.priority }))
     }
+
+    /// The head of the node of this task.
+    #[inline]
+    pub(super) fn head(&self, id: TaskId, core: &Arc<Core>) -> Head {
+        let properties = Properties {
+            label: self.label.clone(),
+            place: self.place,
+            observes: self.observes,
+            group: self.group.cloned(),
+            contention: self.contention(),
+        };
+        Head::new(id, properties, core)
+    }
 }
 
 /// A task that the graph has accepted and that has no node yet.
@@ -67,15 +80,7 @@ impl Accepted<'_> {
     /// The head of the node.
     #[inline]
     pub(crate) fn head(&self) -> Head {
-        let task = self.task;
-        let properties = Properties {
-            label: task.label.clone(),
-            place: task.place,
-            observes: task.observes,
-            group: task.group.cloned(),
-            contention: task.contention(),
-        };
-        Head::new(self.state.graphs.submitted().id, properties, self.core)
+        self.task.head(self.state.graphs.submitted().id, self.core)
     }
 
     /// Links the node to its dependencies and lets it go.
@@ -158,7 +163,7 @@ impl Core {
     /// Blocks while the limit of tasks in flight is reached, so that an endless stream of tasks needs bounded memory. Never
     /// blocks a task that submits tasks: it may be one of those in flight.
     #[inline]
-    fn wait_for_room(&self) {
+    pub(super) fn wait_for_room(&self) {
         if self.in_flight.is_full() && !self.id().is_inside_task() {
             if self.executor.run_while(|| self.in_flight.is_full()) {
                 return;

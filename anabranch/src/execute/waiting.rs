@@ -34,8 +34,12 @@ impl Core {
     /// Waits for a latch as [`wait_for`](Self::wait_for) does, but never calls a subscriber of spans, which may panic.
     pub(crate) fn wait_without_span(&self, latch: &Latch) {
         let mut helps = true;
+        self.post_before_waiting();
         latch.event.wait(
-            || helps && self.executor.help_with_any(|node| node.id <= latch.last, &mut helps),
+            || {
+                self.poll_nodes()
+                    || helps && self.executor.help_with_any(|node| node.id <= latch.last, &mut helps)
+            },
             self.watch_interval(),
             || self.look_around(),
         );
@@ -45,8 +49,12 @@ impl Core {
     pub(crate) fn wait_for_group(&self, group: &Group, latch: &Latch, call: &'static str) {
         let _span = wait_span(call);
         let mut helps = true;
+        self.post_before_waiting();
         latch.event.wait(
-            || helps && self.executor.help_with_any(|node| node.is_within(group), &mut helps),
+            || {
+                self.poll_nodes()
+                    || helps && self.executor.help_with_any(|node| node.is_within(group), &mut helps)
+            },
             self.watch_interval(),
             || self.look_around(),
         );
@@ -55,7 +63,23 @@ impl Core {
     /// Waits for an event that this task sets. The calling thread runs the task, if it can start, and no other.
     pub(crate) fn wait_for_task(&self, node: &Node, event: &Event, call: &'static str) {
         let _span = wait_span(call);
-        event.wait(|| self.executor.help_with(node), self.watch_interval(), || self.look_around());
+        self.post_before_waiting();
+        event.wait(
+            || self.poll_nodes() || self.executor.help_with(node),
+            self.watch_interval(),
+            || self.look_around(),
+        );
+    }
+
+    /// With several nodes: says to the neighbours what was submitted so far, so that nodes that run different programs do not wait
+    /// for each other for ever.
+    fn post_before_waiting(&self) {
+        self.cluster().into_iter().for_each(|cluster| cluster.post());
+    }
+
+    /// With several nodes: makes progress in the transport, and returns whether there was any.
+    fn poll_nodes(&self) -> bool {
+        self.cluster().is_some_and(|cluster| cluster.poll())
     }
 
     /// Polls an event for a future. A future never blocks, but in a seeded runtime it runs tasks.
@@ -66,7 +90,9 @@ impl Core {
     /// A latch for all tasks submitted so far.
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let state = self.state.lock();
-        let latch = Latch::new(TaskId(state.graphs.live().len()));
+        // With several nodes, one thread submits: all tasks in flight are before this call.
+        let last = self.several.as_ref().map_or_else(|| state.graphs.live().len(), |_| u64::MAX);
+        let latch = Latch::new(TaskId(last));
         let mut dead = DeadLatches::new();
         state.tasks.iter().for_each(|node| node.add_latch_if_last(&latch, &mut dead));
         drop(state);

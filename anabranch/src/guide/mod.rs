@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [Orders, epochs and captures](orders) | When may tasks on one object run at the same time? How does a program get results without stopping? |
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
+//! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //!
 //! Whole programs are in the `examples` folder: `cargo run --release -p anabranch --example heat`.
 //!
@@ -41,3 +42,6 @@ pub mod orders {}
 
 #[doc = concat!(include_str!("reductions.md"), "\n", include_str!("failures.md"))]
 pub mod reductions {}
+
+#[doc = include_str!("nodes.md")]
+pub mod nodes {}

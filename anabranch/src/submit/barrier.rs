@@ -41,8 +41,12 @@ impl<R: Send + 'static> Barrier<R> {
         captures: C,
     ) -> Result<Self, Error> {
         let captured = fence::submit::<Copies, _>(core, group, "barrier", true, location, captures)?;
-        let task =
-            core.submit_barrier(TaskLabel { name: "barrier".into(), location }, group.map(|group| &**group));
+        let label = TaskLabel { name: "barrier".into(), location };
+        let task = match core.several_nodes() {
+            None => core.submit_barrier(label, group.map(|group| &**group)),
+            // The captures are an epoch of the command graph.
+            Some(_) => captured.task().clone(),
+        };
         Ok(Self { captured, epoch: task.latch(), task, core: Arc::clone(core), group: group.cloned() })
     }
 

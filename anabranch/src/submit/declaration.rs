@@ -30,7 +30,7 @@ use crate::{
 };
 use anabranch_graph::{
     Access, Effect, GraphError, Mode, Order,
-    command::{BufferAccess, Reduction, erase},
+    command::{BufferAccess, CommandError, Reduction, erase},
 };
 use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
 use smallvec::SmallVec;
@@ -47,7 +47,7 @@ pub struct Declaration<'a, const K: usize> {
     pub(super) accesses: SmallVec<[Access; 2]>,
     pub(super) effects: SmallVec<[Effect; 2]>,
     pub(super) priority: i32,
-    /// In a recorded runtime, facts for the recorder.
+    /// In a recorded runtime and with several nodes, facts for the command graph.
     pub(super) record: Option<Box<TaskRecord>>,
 }
 
@@ -69,7 +69,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             accesses: SmallVec::new(),
             effects: SmallVec::new(),
             priority: 0,
-            record: core.is_recorded().then(Box::default),
+            record: core.needs_records().then(Box::default),
         }
     }
 
@@ -85,6 +85,10 @@ impl<'a, const K: usize> Declaration<'a, K> {
             let mapper = erase(mapper, buffer.extent());
             record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
             record.buffers.push(buffer.inner.label().to_string());
+            if self.core.several_nodes().is_some() {
+                let stored: Arc<BufferInner<D>> = Arc::clone(&buffer.inner);
+                record.stored.push(stored);
+            }
         }
         Ok(BoundBuffer::new(buffer, regions))
     }
@@ -122,7 +126,17 @@ impl<'a, const K: usize> Declaration<'a, K> {
         } else {
             let regions = self.chunks.iter().map(map).collect::<Result<Regions<D>, _>>()?;
             self.check_monotonic(inner, mapper, &regions, &whole)?;
-            let region = if mode.writes() { self.written(inner, mapper, &regions, whole)? } else { whole };
+            let region = match mode.writes() {
+                // The chunks of this node write a part. The command graph checks that all nodes together write the whole.
+                true if self.core.several_nodes().is_some() => {
+                    if !are_ascending(&regions) {
+                        self.written(inner, mapper, &regions, whole.clone())?;
+                    }
+                    whole
+                }
+                true => self.written(inner, mapper, &regions, whole)?,
+                false => whole,
+            };
             (region.cast(), regions)
         };
         self.accesses.push(Access { buffer: inner.id, region, mode });
@@ -136,6 +150,9 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mode: Mode,
     ) -> Result<(), Error> {
         let inner = &*buffer.inner;
+        if self.core.several_nodes().is_some() {
+            return Err(Error::OneNodeOnly { what: format!("{} has a reduction", self.task) });
+        }
         self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
         let region = Region::from(GridBox::full(inner.extent)).cast();
         self.accesses.push(Access { buffer: inner.id, region, mode });
@@ -240,6 +257,20 @@ impl<'a, const K: usize> Declaration<'a, K> {
             }
             // Regions were checked against the buffer when they were mapped.
             other => unreachable!("{other}"),
+        }
+    }
+
+    /// Translates an error of the command graph.
+    pub(super) fn explain_command(&self, error: &CommandError, buffers: &[(Label, usize)]) -> Error {
+        let access = match error {
+            CommandError::OverlappingWrites { access, .. }
+            | CommandError::InexactWrite { access, .. }
+            | CommandError::NotMonotonic { access, .. } => *access,
+            _ => 0,
+        };
+        match buffers.get(access) {
+            Some((label, _)) => self.mistake(label, Mistake::BetweenNodes { why: error.to_string() }),
+            None => Error::OneNodeOnly { what: error.to_string() },
         }
     }
 

@@ -124,6 +124,11 @@ impl<R: Send + 'static> Fence<R> {
         self.task.on_done(move |status| callback(state.status_of(status)));
     }
 
+    /// The task of the fence.
+    pub(super) fn task(&self) -> &Node {
+        &self.task
+    }
+
     /// Returns a function that gives the status of the fence when it is done.
     pub(super) fn last_status(&self) -> impl FnOnce() -> Status + Send + use<R> {
         let (state, task) = (Arc::clone(&self.state), self.task.clone());
@@ -169,7 +174,7 @@ pub(crate) fn submit<M: CaptureMode, C: Captures<M>>(
     if let Some(record) = &mut declaration.record {
         record.work = if is_epoch { Work::Epoch } else { Work::Fence };
     }
-    let bound = captures.accesses()?.declare(&mut declaration)?;
+    let bound = captures.accesses()?.declare(&mut declaration).map_err(|error| core.refuse(error))?;
     let state = Arc::new(State {
         event: Event::default(),
         result: Mutex::new(None),

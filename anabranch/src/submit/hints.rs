@@ -1,7 +1,7 @@
 //! The settings of a task: how it is split, and how it is run.
 
 use super::{declaration::Declaration, reduce};
-use anabranch_graph::command::{NodeId, Tiling, Work};
+use anabranch_graph::command::{self, NodeId, Tiling, Work};
 use anabranch_grid::{GridBox, split_1d};
 
 /// Splits a box into a number of chunks, with a granularity along the first two dimensions.
@@ -39,13 +39,21 @@ impl<const K: usize> Default for Hints<K> {
 }
 
 impl<const K: usize> Hints<K> {
-    /// Notes the settings for the recorder, in a recorded runtime.
+    /// Notes the settings for the command graph, if the task has a record.
     pub(super) fn record(&self, declaration: &mut Declaration<'_, K>, work: Work) {
         let Some(record) = &mut declaration.record else { return };
         record.work = work;
-        record.hints.granularity = self.granularity;
-        record.hints.tiling = if self.tiles { Tiling::Tiles } else { Tiling::Rows };
-        record.hints.node = self.node.map(NodeId);
-        record.hints.leaves = Some(self.chunks.unwrap_or(reduce::CHUNKS));
+        record.hints = self.for_nodes();
+    }
+
+    /// How the task is distributed over nodes.
+    pub(super) fn for_nodes(&self) -> command::Hints {
+        command::Hints {
+            granularity: self.granularity,
+            tiling: if self.tiles { Tiling::Tiles } else { Tiling::Rows },
+            node: self.node.map(NodeId),
+            leaves: Some(self.chunks.unwrap_or(reduce::CHUNKS)),
+            ..command::Hints::default()
+        }
     }
 }

@@ -3,9 +3,9 @@
 use super::{access_list::AccessList, declaration::Declaration};
 use crate::{
     error::Error,
-    execute::{Body, Node, Place, Submission},
+    execute::{Body, Node, Place, Refused, Submission},
 };
-use std::sync::Arc;
+use std::{iter, mem, sync::Arc};
 
 /// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory attached, or from the
 /// error of an access that gets no memory. `observes` is explained at [`Submission::observes`].
@@ -19,6 +19,9 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     observes: bool,
     body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
 ) -> Result<Node, Error> {
+    if declaration.core.several_nodes().is_some() {
+        return launch_on_nodes::<K, L, B>(declaration, bound, place, observes, body);
+    }
     let record = declaration.record.take().map(Arc::from);
     let task = Submission {
         label: declaration.task,
@@ -44,4 +47,36 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     };
     let node = Node::new(accepted.head(), body);
     Ok(accepted.insert(node))
+}
+
+/// Submits a task with several nodes: see [`launch`].
+fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
+    declaration: &mut Declaration<'_, K>,
+    mut bound: L::Bound,
+    place: Place,
+    observes: bool,
+    body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
+) -> Result<Node, Error> {
+    let core = declaration.core;
+    let mut record = declaration.record.take().expect("with several nodes, every task has a record");
+    let buffers = mem::take(&mut record.stored);
+    let record = Arc::from(record);
+    let task = Submission {
+        label: declaration.task,
+        group: declaration.group.map(|group| &**group),
+        accesses: &declaration.accesses,
+        effects: &declaration.effects,
+        priority: declaration.priority,
+        place,
+        observes,
+        record: Some(&record),
+    };
+    // Every buffer has one allocation.
+    L::attach(&mut bound, &mut iter::repeat(0)).map_err(|error| core.refuse(error))?;
+    let planned = core.plan(&task).map_err(|refused| match refused {
+        Refused::Graph(error) => core.refuse(declaration.explain(*error, &L::labels(&bound))),
+        Refused::Command(error) => core.refuse(declaration.explain_command(&error, &L::labels(&bound))),
+        Refused::Other(error) => error,
+    })?;
+    Ok(planned.insert(&buffers, body(Ok(bound))))
 }

@@ -59,9 +59,10 @@ impl<'rt> NewTask<'rt> {
     }
 
     /// Makes the task a host task whose function is called once on every node, for work that all nodes do together. Its index
-    /// space has one point for each node. (So far there is one node.)
+    /// space has one point for each node.
     pub fn collective(self) -> TaskBuilder<'rt, 1, Collective, ()> {
-        self.begin(GridBox::full([1]))
+        let nodes = self.core.cluster().map_or(1, |cluster| cluster.nodes());
+        self.begin(GridBox::full([nodes.into()]))
     }
 
     fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
@@ -198,8 +199,7 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         self
     }
 
-    /// Sets the node that executes the task (0 by default). So far there is one node; a [dry run](crate::Builder::dry_run) has
-    /// as many as the program asks for.
+    /// Sets the node that executes the task (0 by default). A [dry run](crate::Builder::dry_run) has as many as the program asks for.
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.
@@ -256,8 +256,7 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     }
 
     /// Submits the task as a host task. `function` is called once on each node for the part of the index space that belongs to
-    /// that node, on a host lane, where it may block. (So far there is one node, whose part is the whole index space.) It may
-    /// return a `Result`. An error or a panic fails the task.
+    /// that node, on a host lane, where it may block. It may return a `Result`. An error or a panic fails the task.
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
@@ -275,17 +274,28 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
 }
 
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
+    /// With several nodes: the chunks of this one.
+    fn part(&self, work: &Work) -> Option<Chunks<K>> {
+        let nodes = self.core.several_nodes()?;
+        let part = nodes.part(work, &self.hints.for_nodes(), None);
+        let chunk = |range: GridBox<3>| Chunk { range: range.cast(), global: self.space };
+        Some(part.chunk.into_iter().map(chunk).collect())
+    }
+
     fn submit_host<F>(self, work: Work, function: F) -> Result<TaskHandle, Error>
     where
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
         let whole = Chunk::whole(self.space);
-        let mut declaration =
-            Declaration::new(self.core, self.group, &self.label, whole, slice::from_ref(&whole));
+        let part = self.part(&work);
+        let chunks = part.as_deref().unwrap_or(slice::from_ref(&whole));
+        let mut declaration = Declaration::new(self.core, self.group, &self.label, whole, chunks);
         declaration.priority = self.hints.priority;
         self.hints.record(&mut declaration, work);
-        let bound = self.accesses.declare(&mut declaration)?;
-        let body = |bound| HostBody::<K, L, F>::new(whole, bound, function);
+        let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
+        // A node without a part does not run the function.
+        let chunk = chunks.first().copied().unwrap_or(whole);
+        let body = |bound| HostBody::<K, L, F>::new(chunk, bound, function);
         let place = if self.hints.blocking { Place::Blocking } else { Place::Host };
         let node = launch::<K, L, _>(&mut declaration, bound, place, false, body)?;
         Ok(TaskHandle::new(node))
@@ -381,7 +391,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let mut declaration =
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
-        let bound = self.accesses.declare(&mut declaration)?;
+        let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
         let flush_denormals = self.hints.flush_denormals;
         let body = |bound| {
             KernelBody::new(Kernel::<K, L, F> {
@@ -405,6 +415,13 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             1 => 1,
             threads => threads * CHUNKS_PER_THREAD,
         });
+        if let Some(part) = self.part(&Work::Kernel { space: self.space.cast() }) {
+            let count =
+                count.div_ceil(if self.hints.chunks.is_some() { self.core.nodes().into() } else { 1 });
+            let split = |chunk: Chunk<K>| (self.hints.split)(&chunk.range, count, self.hints.granularity);
+            let ranges = part.into_iter().flat_map(split);
+            return ranges.map(|range| Chunk { range, global: self.space }).collect();
+        }
         // The leaves of a reduction are bands of rows, here as on many nodes.
         let ranges = match L::REDUCES {
             true => split_1d(&self.space, count, self.hints.granularity[0]),

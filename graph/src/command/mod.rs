@@ -108,6 +108,7 @@ mod hash;
 mod interned;
 mod launch;
 mod mapper;
+mod part;
 mod replay;
 mod shape;
 mod slots;
@@ -120,6 +121,7 @@ pub use error::CommandError;
 pub use graph::CommandGraph;
 pub use launch::{BufferAccess, Hints, Launch, Reduction, Tiling, Work};
 pub use mapper::{Mapper, erase};
+pub use part::{Part, part_of_node};
 pub use tree::{combine, default_leaves, subtrees};
 pub use types::{
     Command, CommandDependency, CommandId, CommandKind, NodeId, Target, TransferKind, TransferName,

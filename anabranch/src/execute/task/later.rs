@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn start(threads: usize) -> Arc<Core> {
-        Core::start(threads, &Settings::default()).unwrap()
+        Core::start(threads, &Settings::default(), None).unwrap()
     }
 
     fn submit(core: &Arc<Core>, body: impl Body) -> TaskHandle {

@@ -1,0 +1,288 @@
+//! The nodes of a program that runs on several: what they say to each other, and how they end together.
+//!
+//! Every node runs the same program. It submits every task to a command graph of its own, executes its own commands, and needs
+//! the other nodes only for the data that they own. [`execute`](crate::execute) makes a step of each command; this folder has
+//! what the steps and the waiting threads need of the other nodes. The transport itself is the crate [`anabranch_wire`].
+//!
+//! # Protocol
+//! 1. *Submissions* have numbers: tasks, and calls at which all nodes meet ([`agree`](Cluster::agree)). After each one a node has a
+//!    hash of everything that it has submitted so far ([`history`]).
+//! 2. Every 64 submissions, and before a thread blocks, a node posts the hashes since its last post to its neighbours in a tree
+//!    of all nodes. A node that gets them compares them with its own, now or when it has submitted as much. All pairs of
+//!    neighbours together compare all nodes.
+//! 3. A submitting thread that is [`AHEAD`](history::AHEAD) submissions ahead of a neighbour waits for it. So a node that only sends does not
+//!    run away from its receivers.
+//! 4. A *push* sends boxes from the memory of a buffer; an *await* expects a number of bytes in such memory. The name of a
+//!    transfer is the task that needs the data and the buffer: both sides derive it from the same launch, so that either may
+//!    come first. The step ends when the transport says so.
+//! 5. At `wait`, at `drain` and at the end, a node that has done its part of everything enters a barrier whose name is the number and the
+//!    hash of the submission. It is over when all nodes have entered it: then none has failed, and all have submitted the same.
+//! 6. The first error on a node ends the run on all of them ([`stop`](Cluster::stop)): a task that fails, a submission that differs from
+//!    that of a neighbour, a transport that fails. The node gives up its end of the transport, which tells all others why. Steps
+//!    that have begun end with this reason; steps that have not are skipped; calls return it as an error.
+//!
+//! | state of a node | the transport | steps | leaves it |
+//! |---|---|---|---|
+//! | running | open | run, wait for transfers | by its first error, by that of another node, or at the end |
+//! | stopped | dropped, before the memory of its transfers is released | are skipped | |
+//! | ended | finished by all nodes together | all done | |
+//!
+//! # Who makes progress
+//! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Threads that wait for tasks do it before they rest. One thread for each node,
+//! the [`pacemaker`], does it while transfers are under way, at a pace that slows down to once in a millisecond; otherwise it
+//! sleeps, and wakes up only to tell the other nodes that this one is alive.
+
+mod history;
+mod link;
+mod pacemaker;
+
+pub(crate) use self::link::Then;
+use self::{
+    history::{Divergence, History},
+    link::{Link, Over},
+    pacemaker::Pacemaker,
+};
+use crate::{error::NodeError, label::TaskLabel};
+use anabranch_wire::{Begun, Endpoint, MemoryMut, Pace, Place, Tag, WireError};
+use parking_lot::Mutex;
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::*},
+    },
+    thread::{self, ThreadId},
+};
+
+/// The kinds of [`Tag`]s.
+pub(crate) mod kind {
+    /// Elements of a buffer.
+    pub(crate) const DATA: u16 = 0;
+    /// A meeting of all nodes.
+    pub(super) const AGREEMENT: u16 = 2;
+}
+
+/// One node's view of all nodes.
+pub(crate) struct Cluster {
+    place: Place,
+    link: Mutex<Link>,
+    history: Mutex<History>,
+    /// Why the run has ended.
+    stopped: OnceLock<Arc<NodeError>>,
+    /// The thread that submits: the first that does.
+    submitter: OnceLock<ThreadId>,
+    pacemaker: Pacemaker,
+}
+
+impl Cluster {
+    /// Takes this node's end of a transport.
+    ///
+    /// # Errors
+    /// If the system refuses the thread.
+    pub(crate) fn new(endpoint: Endpoint, name: &str) -> Result<Arc<Self>, std::io::Error> {
+        let (place, interval) = (endpoint.place(), endpoint.interval());
+        let cluster = Arc::new(Self {
+            place,
+            link: Mutex::new(Link::new(endpoint)),
+            history: Mutex::new(History::new(place)),
+            stopped: OnceLock::new(),
+            submitter: OnceLock::new(),
+            pacemaker: Pacemaker::default(),
+        });
+        pacemaker::start(&cluster, interval, format!("{name}transport"))?;
+        Ok(cluster)
+    }
+
+    /// This node.
+    pub(crate) fn node(&self) -> u16 {
+        self.place.node
+    }
+
+    /// The number of nodes.
+    pub(crate) fn nodes(&self) -> u16 {
+        self.place.nodes
+    }
+
+    /// Why the run has ended, if it has.
+    #[inline]
+    pub(crate) fn stopped(&self) -> Option<&Arc<NodeError>> {
+        self.stopped.get()
+    }
+
+    /// An error if the run has ended.
+    pub(crate) fn check(&self) -> Result<(), Arc<NodeError>> {
+        self.stopped().map_or(Ok(()), |why| Err(Arc::clone(why)))
+    }
+
+    /// Whether the calling thread is the one that submits. The first that asks becomes it.
+    pub(crate) fn is_submitter(&self) -> bool {
+        let me = thread::current().id();
+        *self.submitter.get_or_init(|| me) == me
+    }
+
+    /// Begins transfers, which `begin` names. Calls `then` when all are over, perhaps at once, or when the run ends before that.
+    /// `memory` stays until then. The caller holds no lock.
+    pub(crate) fn transfer(
+        &self,
+        memory: Arc<dyn Any + Send + Sync>,
+        then: Then,
+        begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
+    ) {
+        let begun = self.link.lock().begin(Over { then, memory }, begin);
+        match begun {
+            Ok(None) => self.pacemaker.wake(),
+            Ok(Some(over)) => (over.then)(Ok(())),
+            Err(failed) => {
+                let (over, error) = *failed;
+                if let Some(error) = error {
+                    self.stop(NodeError::from_wire(error, self.place.node));
+                }
+                // The run is being ended, perhaps by another thread.
+                let why = self.stopped.wait();
+                (over.then)(Err(Arc::clone(why)));
+            }
+        }
+    }
+
+    /// Makes progress. Returns whether anything has happened. The caller holds no lock: this may end steps.
+    pub(crate) fn poll(&self) -> bool {
+        let (polled, heard) = {
+            let mut link = self.link.lock();
+            let mut posts = Vec::new();
+            let polled = link.poll(&mut posts);
+            // Under the lock of the link: the messages of a node are read in the order in which they come.
+            let heard = posts.iter().try_for_each(|(from, post)| self.history.lock().heard(*from, post));
+            (polled, heard)
+        };
+        let (any, ended) = match polled {
+            Ok(polled) => polled,
+            Err(error) => {
+                self.stop(NodeError::from_wire(error, self.place.node));
+                return true;
+            }
+        };
+        ended.into_iter().for_each(|over| (over.then)(Ok(())));
+        self.stop_if_different(heard);
+        any
+    }
+
+    /// Whether transfers are under way.
+    fn is_busy(&self) -> bool {
+        self.link.lock().is_busy()
+    }
+
+    /// Notes the submission of a task. `hash` is that of everything submitted so far. Waits for neighbours that are far behind.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub(crate) fn submitted(&self, label: &TaskLabel, hash: u64) -> Result<(), Arc<NodeError>> {
+        let added = self.history.lock().add(hash, label.clone().into());
+        self.stop_if_different(added.map(drop));
+        if self.history.lock().is_post_due() {
+            self.post();
+            self.poll();
+            let mut pace = Pace::new();
+            while self.history.lock().is_ahead() && self.stopped().is_none() {
+                pace.after(self.poll());
+            }
+        }
+        self.check()
+    }
+
+    /// Posts the hashes of the latest submissions to the neighbours. A thread calls this before it blocks.
+    pub(crate) fn post(&self) {
+        let sent = {
+            // In the order of the poll: first the link, so that messages leave in the order in which they were made.
+            let mut link = self.link.lock();
+            let Some((neighbours, post)) = self.history.lock().post() else { return };
+            link.post(&neighbours, &post)
+        };
+        if let Err(error) = sent {
+            self.stop(NodeError::from_wire(error, self.place.node));
+        }
+    }
+
+    /// Meets all other nodes: returns when all of them have called this after the same submissions. A node calls it when it has
+    /// done its part of everything.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub(crate) fn agree(&self, call: &'static str) -> Result<(), Arc<NodeError>> {
+        self.check()?;
+        let added = self.history.lock().add_call(call);
+        let (number, hash) = match added {
+            Ok(added) => added,
+            Err(divergence) => return Err(self.stop(divergence.into())),
+        };
+        self.post();
+        let met = Arc::new(AtomicBool::new(false));
+        let then: Then = {
+            let met = Arc::clone(&met);
+            Box::new(move |_| met.store(true, Release))
+        };
+        self.transfer(Arc::new(()), then, |endpoint, begun| {
+            let parts = vec![Vec::new(); endpoint.place().nodes.into()];
+            begun.push(endpoint.gather(
+                Tag::new(number, hash, kind::AGREEMENT),
+                MemoryMut::empty(),
+                &parts,
+            )?);
+            Ok(())
+        });
+        let mut pace = Pace::new();
+        while !met.load(Acquire) {
+            pace.after(self.poll());
+        }
+        self.check()
+    }
+
+    /// Ends the run because the calling thread panics, if it does.
+    pub(crate) fn stop_if_panicking(&self) {
+        if thread::panicking() {
+            self.stop(NodeError::Here { why: "the program has panicked".into() });
+        }
+    }
+
+    fn stop_if_different(&self, compared: Result<(), Divergence>) {
+        if let Err(divergence) = compared {
+            self.stop(divergence.into());
+        }
+    }
+
+    /// Ends the run on all nodes, and returns why it has ended: the first reason counts. Returns when no transfer uses memory
+    /// any more. The caller holds no lock.
+    pub(crate) fn stop(&self, why: NodeError) -> Arc<NodeError> {
+        let Some((endpoint, unfinished)) = self.link.lock().close() else {
+            return Arc::clone(self.stopped.wait());
+        };
+        let _ = self.stopped.set(Arc::new(why));
+        let why = self.stopped.wait();
+        match why.to_others() {
+            Some(text) => endpoint.abort(&text),
+            None => drop(endpoint),
+        }
+        unfinished.sets().for_each(|over| (over.then)(Err(Arc::clone(why))));
+        Arc::clone(why)
+    }
+
+    /// The end of this node: meets the other nodes, unless the run has ended before or the calling thread panics, and ends the
+    /// pacemaker. No task is in flight.
+    pub(crate) fn end(&self) {
+        self.stop_if_panicking();
+        let _ = self.agree("the end of the runtime");
+        let open = self.link.lock().close();
+        if let Some((endpoint, _)) = open {
+            let finished = endpoint.finish().map_err(|error| NodeError::from_wire(error, self.place.node));
+            let why = finished.err().unwrap_or(NodeError::Here { why: "its runtime has ended".into() });
+            let _ = self.stopped.set(Arc::new(why));
+        }
+        self.pacemaker.end();
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.place)
+    }
+}

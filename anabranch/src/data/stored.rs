@@ -1,0 +1,49 @@
+//! Buffers without their types, as transfers between nodes see them.
+
+use super::buffer::BufferInner;
+use anabranch_graph::BufferId;
+use anabranch_grid::Extent;
+use std::{fmt, sync::atomic::Ordering::Relaxed};
+
+/// A buffer, whatever its elements and its rank are.
+pub(crate) trait Stored: Send + Sync {
+    fn id(&self) -> BufferId;
+
+    /// The number of bytes of an element.
+    fn element(&self) -> usize;
+
+    /// The extent, padded to three dimensions.
+    fn extent(&self) -> Extent<3>;
+
+    /// The address of the first element, or null if no task has attached the memory yet. It stays there as long as the buffer.
+    fn start(&self) -> *mut u8;
+
+    /// The number of bytes of the whole buffer, whose memory exists.
+    fn bytes(&self) -> usize {
+        self.extent().0.into_iter().product::<usize>() * self.element()
+    }
+}
+
+impl fmt::Debug for dyn Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}", self.id(), self.extent())
+    }
+}
+
+impl<const D: usize> Stored for BufferInner<D> {
+    fn id(&self) -> BufferId {
+        self.id
+    }
+
+    fn element(&self) -> usize {
+        self.element
+    }
+
+    fn extent(&self) -> Extent<3> {
+        self.extent.cast()
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.first.load(Relaxed)
+    }
+}

@@ -1,0 +1,134 @@
+//! The plan of a program on several nodes: what this node does, and what is known of the others.
+
+use super::super::core::Core;
+use crate::{
+    cluster::Cluster,
+    error::{Error, NodeError},
+};
+use anabranch_graph::{
+    BufferId, ObjectId,
+    command::{CommandGraph, Hints, NodeId, Part, Work, part_of_node},
+};
+use anabranch_grid::Extent;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a runtime has only with several nodes.
+pub(crate) struct Nodes {
+    pub(crate) cluster: Arc<Cluster>,
+    /// The command graph of this node, unless the submitting thread has it.
+    plan: Mutex<Option<Box<CommandGraph>>>,
+    /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on another node.
+    gone: Mutex<Vec<Gone>>,
+}
+
+enum Gone {
+    Buffer(BufferId),
+    Object(ObjectId),
+}
+
+impl Nodes {
+    pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
+        let graph = CommandGraph::new(NodeId(cluster.node()), cluster.nodes());
+        Self { cluster, plan: Mutex::new(Some(Box::new(graph))), gone: Mutex::default() }
+    }
+
+    /// The part of a task that this node executes.
+    pub(crate) fn part(&self, work: &Work, hints: &Hints, reduced: Option<usize>) -> Part {
+        part_of_node(work, hints, NodeId(self.cluster.node()), self.cluster.nodes(), reduced)
+    }
+
+    pub(in crate::execute) fn create_buffer(&self, id: BufferId, extent: Extent<3>, initialised: bool) {
+        self.change(|graph| graph.create_buffer(id, extent, initialised));
+    }
+
+    pub(in crate::execute) fn create_object(&self, id: ObjectId) {
+        self.change(|graph| graph.create_object(id));
+    }
+
+    pub(in crate::execute) fn remove_buffer(&self, id: BufferId) {
+        self.gone.lock().push(Gone::Buffer(id));
+    }
+
+    pub(in crate::execute) fn remove_object(&self, id: ObjectId) {
+        self.gone.lock().push(Gone::Object(id));
+    }
+
+    /// Changes the command graph. A change inside a range mapper, which is not the same on all nodes, ends the run.
+    fn change(&self, change: impl FnOnce(&mut CommandGraph)) {
+        if let Some(graph) = &mut *self.plan.lock() {
+            return change(graph);
+        }
+        let why = "a range mapper has created a buffer or a host object".into();
+        self.cluster.stop(NodeError::Here { why });
+    }
+
+    /// The turn of the submitting thread.
+    ///
+    /// # Errors
+    /// [`Error::SubmitterOnly`] inside a range mapper.
+    pub(super) fn begin_turn(&self, call: impl FnOnce() -> String) -> Result<Turn<'_>, Error> {
+        let Some(mut graph) = self.plan.lock().take() else {
+            return Err(Error::SubmitterOnly { call: call(), place: "inside a range mapper" });
+        };
+        for gone in self.gone.lock().drain(..) {
+            match gone {
+                Gone::Buffer(id) => graph.remove_buffer(id),
+                Gone::Object(id) => graph.remove_object(id),
+            }
+        }
+        Ok(Turn { nodes: self, graph: Some(graph) })
+    }
+}
+
+/// The time in which one thread has the command graph, and holds no lock.
+pub(super) struct Turn<'n> {
+    nodes: &'n Nodes,
+    graph: Option<Box<CommandGraph>>,
+}
+
+impl Turn<'_> {
+    pub(super) fn graph(&mut self) -> &mut CommandGraph {
+        self.graph.as_mut().expect("the graph is here until the turn ends")
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.nodes.plan.lock() = self.graph.take();
+    }
+}
+
+impl Core {
+    /// What the runtime has only with several nodes.
+    #[inline]
+    pub(crate) fn several_nodes(&self) -> Option<&Nodes> {
+        self.several.as_deref()
+    }
+
+    /// The nodes that this one runs together with, if there are any.
+    #[inline]
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.several.as_ref().map(|nodes| &nodes.cluster)
+    }
+
+    /// With several nodes: checks that the calling thread may submit, and that the run has not ended. `call` names what it does.
+    pub(crate) fn check_submitter(&self, call: impl FnOnce() -> String) -> Result<(), Error> {
+        let Some(cluster) = self.cluster() else { return Ok(()) };
+        cluster.check()?;
+        let place = match self.id().is_inside_task() {
+            true => "inside a task",
+            false if cluster.is_submitter() => return Ok(()),
+            false => "on another thread than the one that has submitted before",
+        };
+        Err(Error::SubmitterOnly { call: call(), place })
+    }
+
+    /// With several nodes: ends the run because of this error, which other nodes may not have. Returns the error.
+    pub(crate) fn refuse(&self, error: Error) -> Error {
+        if let Some(cluster) = self.cluster() {
+            cluster.stop(NodeError::Here { why: error.to_string() });
+        }
+        error
+    }
+}

@@ -1,0 +1,46 @@
+//! Bodies of steps.
+
+use crate::{
+    cluster::Cluster,
+    error::{Cause, Failure},
+    execute::{Body, Compute, task::later::Later},
+    label::TaskLabel,
+};
+use anabranch_graph::TaskId;
+use std::sync::Arc;
+
+/// The body of a step: the body of a task, which is skipped if the run on several nodes has ended.
+pub(super) struct Step<B> {
+    pub(super) id: TaskId,
+    pub(super) label: TaskLabel,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) body: B,
+}
+
+impl<B: Body> Body for Step<B> {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        unreachable!("a step is begun")
+    }
+
+    fn begin(&mut self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
+        let Some(why) = self.cluster.stopped() else { return self.body.begin(compute, later) };
+        let cause = Cause::Nodes(Arc::clone(why));
+        self.body.skip(&Arc::new(Failure::new(self.id, self.label.clone(), cause.clone())));
+        Err(cause)
+    }
+
+    fn skip(&mut self, why: &Arc<Failure>) {
+        self.body.skip(why);
+    }
+}
+
+/// The body of a step that only has its place in the order.
+pub(super) struct Nothing;
+
+impl Body for Nothing {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn skip(&mut self, _: &Arc<Failure>) {}
+}

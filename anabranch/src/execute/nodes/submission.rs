@@ -1,0 +1,231 @@
+//! Submitting a task on several nodes: from its declaration to the nodes of its commands.
+
+use super::{
+    super::{
+        core::{Core, State},
+        groups::group::Group,
+        submission::Submission,
+        task::{
+            node::{Body, Head, Node, Properties},
+            place::Place,
+        },
+    },
+    plan::Turn,
+    step::{Nothing, Step},
+    transfer::{Arrival, AwaitPush, Departure, Push},
+};
+use crate::{cluster::Cluster, data::stored::Stored, error::Error, label::TaskLabel};
+use anabranch_graph::{
+    BufferId, Dependency, GraphError, Kind, Origin, TaskId,
+    command::{Command, CommandError, CommandKind, Launch, Work},
+};
+use anabranch_grid::Region;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Why a task is refused.
+pub(crate) enum Refused {
+    /// By the task graph, as on one node.
+    Graph(Box<GraphError>),
+    /// By the command graph.
+    Command(CommandError),
+    /// Before that.
+    Other(Error),
+}
+
+/// A task whose commands are known and that has no nodes yet.
+pub(crate) struct Planned<'a> {
+    core: &'a Arc<Core>,
+    cluster: &'a Arc<Cluster>,
+    task: &'a Submission<'a>,
+    commands: Vec<Command>,
+}
+
+impl Core {
+    /// Begins the submission of a task on several nodes: derives this node's commands. The caller attaches memory, and
+    /// [inserts](Planned::insert) the task.
+    ///
+    /// # Errors
+    /// If a graph refuses the task, or the calling thread may not submit, or the run has ended. Nothing is submitted then.
+    pub(crate) fn plan<'a>(self: &'a Arc<Self>, task: &'a Submission<'a>) -> Result<Planned<'a>, Refused> {
+        let nodes = self.several_nodes().expect("a runtime with several nodes");
+        let call = || task.label.to_string();
+        self.check_submitter(call).map_err(Refused::Other)?;
+        self.wait_for_room();
+        let mut turn = nodes.begin_turn(call).map_err(Refused::Other)?;
+        let (id, horizon) = {
+            let State { graphs, .. } = &mut *self.state.lock();
+            let record = task.record.expect("with several nodes, every task has a record");
+            let accepted = graphs.submit_on_nodes(task.label, task.accesses, task.effects, record);
+            accepted.map_err(|error| Refused::Graph(error.into()))?;
+            let submitted = graphs.submitted();
+            (submitted.id, submitted.horizon.as_ref().map(|horizon| horizon.id))
+        };
+        let commands = derive(&mut turn, task, id, horizon).map_err(Refused::Command)?;
+        let hash = turn.graph().program_hash();
+        drop(turn);
+        let cluster = &nodes.cluster;
+        cluster.submitted(task.label, hash).map_err(|why| Refused::Other(why.into()))?;
+        Ok(Planned { core: self, cluster, task, commands })
+    }
+}
+
+/// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and no lock is held.
+fn derive(
+    turn: &mut Turn<'_>,
+    task: &Submission<'_>,
+    id: TaskId,
+    horizon: Option<TaskId>,
+) -> Result<Vec<Command>, CommandError> {
+    let record = task.record.expect("with several nodes, every task has a record");
+    let launch = Launch {
+        task: id,
+        work: record.work,
+        hints: record.hints,
+        accesses: &record.accesses,
+        reductions: &record.reductions,
+        effects: task.effects,
+    };
+    let mut commands = turn.graph().launch(&launch)?.to_vec();
+    if let Some(horizon) = horizon {
+        commands.extend_from_slice(turn.graph().launch(&Launch::new(horizon, Work::Horizon))?);
+    }
+    Ok(commands)
+}
+
+impl Planned<'_> {
+    /// Makes nodes of the commands, links them to their dependencies and lets them go. `body` is that of the task, for this
+    /// node's part of it. Returns the node of the task, which is done already if this node has no part in it.
+    pub(crate) fn insert<B: Body>(self, buffers: &[Arc<dyn Stored>], body: B) -> Node {
+        let Self { core, cluster, task, commands } = &self;
+        let mut body = Some(body);
+        let mut nodes = Vec::with_capacity(commands.len());
+        let mut own = None;
+        let mut arrivals: SmallVec<[Arc<Arrival>; 2]> = SmallVec::new();
+        for command in commands {
+            let id = TaskId(command.id.0);
+            let make = Make { core, cluster, label: task.label, id };
+            let buffer = |wanted: &BufferId| {
+                let buffer = buffers.iter().find(|buffer| buffer.id() == *wanted);
+                Arc::clone(buffer.expect("a task moves buffers that it accesses"))
+            };
+            let node = match &command.kind {
+                CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
+                    let body = body.take().expect("a node has one part of a task");
+                    own.insert(make.part(task, body)).clone()
+                }
+                CommandKind::Push { buffer: id, targets } => make.transfer(Push(Some(Departure {
+                    cluster: Arc::clone(cluster),
+                    task: command.task,
+                    buffer: buffer(id),
+                    targets: Arc::clone(targets),
+                }))),
+                CommandKind::AwaitPush { buffer: id, .. } => {
+                    let known = arrivals.iter().find(|arrival| arrival.is_of(command.task, *id));
+                    let arrival = known.map(Arc::clone).unwrap_or_else(|| {
+                        Arrival::new(cluster, command.task, buffer(id), awaited(commands, command.task, *id))
+                    });
+                    arrivals.push(Arc::clone(&arrival));
+                    make.transfer(AwaitPush(Some(arrival)))
+                }
+                CommandKind::Horizon => make.transfer(Nothing),
+                CommandKind::PushPartials { .. }
+                | CommandKind::AwaitPartials { .. }
+                | CommandKind::Reduce { .. } => unreachable!("reductions are refused"),
+            };
+            nodes.push((node, Some(command)));
+        }
+        let own = own.unwrap_or_else(|| {
+            // This node has no part in the task.
+            let id = commands.last().map_or(TaskId(0), |command| TaskId(command.id.0));
+            let node = Make { core, cluster, label: task.label, id }.empty(task.group);
+            nodes.push((node.clone(), None));
+            node
+        });
+        // A body that no command needs is dropped outside the lock: it is the program's own.
+        drop(body);
+        link(core, &nodes);
+        own
+    }
+}
+
+/// Links nodes to their dependencies, counts them as submitted, and lets them go. A node without a command has no dependency.
+fn link(core: &Arc<Core>, nodes: &[(Node, Option<&Command>)]) {
+    let mut counts = Vec::with_capacity(nodes.len());
+    // Dropped outside the lock: errors are the program's own.
+    let _forgotten = {
+        let State { graphs, tasks, .. } = &mut *core.state.lock();
+        let forgotten = tasks.forget_some(graphs.live(), || core.in_flight.count());
+        for (node, command) in nodes {
+            let mut count = 0;
+            for dependency in command.iter().flat_map(|command| &command.dependencies) {
+                // A step needs the contents that it reads. Other orders do not hand failures on: the first failure ends the run.
+                let kind = if dependency.kind == Kind::True { Kind::True } else { Kind::Anti };
+                let on = TaskId(dependency.on.0);
+                count += u32::from(tasks.link(node, &Dependency { on, kind, origin: Origin::Graph }));
+            }
+            counts.push(count);
+            if command.is_some() {
+                tasks.insert(node.clone());
+            }
+            core.count_submitted(node);
+        }
+        forgotten
+    };
+    for ((node, _), count) in nodes.iter().zip(counts) {
+        node.finish_submission(count, core);
+    }
+    core.apply_recorded();
+}
+
+/// The regions of a buffer that the commands await for a task.
+fn awaited(commands: &[Command], task: TaskId, wanted: BufferId) -> impl Iterator<Item = &Region<3>> {
+    commands.iter().filter_map(move |command| match &command.kind {
+        CommandKind::AwaitPush { buffer, region } if (command.task, *buffer) == (task, wanted) => {
+            Some(region)
+        }
+        _ => None,
+    })
+}
+
+/// Makes the node of a command.
+struct Make<'a> {
+    core: &'a Arc<Core>,
+    cluster: &'a Arc<Cluster>,
+    label: &'a TaskLabel,
+    id: TaskId,
+}
+
+impl Make<'_> {
+    fn node<B: Body>(&self, head: Head, body: B) -> Node {
+        let (label, cluster) = (self.label.clone(), Arc::clone(self.cluster));
+        Node::new(head, Step { id: self.id, label, cluster, body })
+    }
+
+    /// This node's part of the task.
+    fn part<B: Body>(&self, task: &Submission<'_>, body: B) -> Node {
+        self.node(task.head(self.id, self.core), body)
+    }
+
+    /// A transfer, or something else that no part of the program is.
+    fn transfer<B: Body>(&self, body: B) -> Node {
+        self.node(self.inline(None), body)
+    }
+
+    /// No part of the task.
+    fn empty(&self, group: Option<&Arc<Group>>) -> Node {
+        self.node(self.inline(group.cloned()), Nothing)
+    }
+
+    /// The head of a step that takes only a moment, and that no cancellation concerns.
+    fn inline(&self, group: Option<Arc<Group>>) -> Head {
+        let properties = Properties {
+            label: self.label.clone(),
+            place: Place::Inline,
+            observes: true,
+            group,
+            contention: None,
+        };
+        Head::new(self.id, properties, self.core)
+    }
+}

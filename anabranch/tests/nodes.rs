@@ -1,0 +1,446 @@
+//! Programs on several nodes in one process: the same bits as on one node, and the same end on all nodes.
+
+mod common;
+
+use anabranch::{LocalNodes, NodeError, local_nodes, prelude::*};
+use common::ends;
+use std::{
+    mem::swap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+const NODES: [u16; 5] = [1, 2, 3, 4, 7];
+
+/// Runs a program on one runtime, and on several nodes with delays, and compares the results of all.
+fn same_everywhere<R: PartialEq + std::fmt::Debug + Send + 'static>(
+    program: impl Fn(Runtime) -> Result<R, Error> + Send + Sync + 'static,
+) {
+    same_on(&NODES, &[1, 2, 3], program);
+}
+
+/// The same, on these numbers of nodes and of threads for each node.
+fn same_on<R: PartialEq + std::fmt::Debug + Send + 'static>(
+    nodes: &'static [u16],
+    threads: &'static [usize],
+    program: impl Fn(Runtime) -> Result<R, Error> + Send + Sync + 'static,
+) {
+    ends(move || {
+        let expected = program(Runtime::builder().threads(2).build().unwrap()).unwrap();
+        for &nodes in nodes {
+            for &threads in threads {
+                let seed = u64::from(nodes) * 10 + threads as u64;
+                let local = local_nodes(nodes).threads(threads).delays(threads as u32 * 3, seed);
+                for (node, result) in local.run(&program).into_iter().enumerate() {
+                    let result = result.unwrap_or_else(|error| panic!("node {node} of {nodes}: {error}"));
+                    assert_eq!(result, expected, "node {node} of {nodes}, {threads} threads");
+                }
+            }
+        }
+    });
+}
+
+fn bits(values: Vec<f64>) -> Vec<u64> {
+    values.into_iter().map(f64::to_bits).collect()
+}
+
+#[test]
+fn wave_sim() {
+    const N: usize = 23;
+    same_everywhere(|rt| {
+        let mut u = rt.buffer::<f64, 2>([N, N]).named("u");
+        let mut before = rt.buffer::<f64, 2>([N, N]).named("before");
+        for buffer in [&u, &before] {
+            rt.task("hill").over([N, N]).write(buffer, one_to_one()).kernel(|_, (u,)| {
+                u.fill_with(|[y, x]| (-0.1 * ((y as f64 - 9.0).powi(2) + (x as f64 - 7.0).powi(2))).exp());
+            })?;
+        }
+        let mut frames = Vec::new();
+        for step in 0..12 {
+            rt.task("wave")
+                .over([N, N])
+                .read(&u, neighborhood([1, 1]))
+                .update(&before, one_to_one())
+                .kernel(|tile, (u, next)| {
+                    for [y, x] in tile.points() {
+                        let (up, down) = (y.max(1) - 1, (y + 1).min(N - 1));
+                        let (left, right) = (x.max(1) - 1, (x + 1).min(N - 1));
+                        let around = u[[up, x]] + u[[down, x]] + u[[y, left]] + u[[y, right]];
+                        next[[y, x]] = 2.0 * u[[y, x]] - next[[y, x]] + 0.1 * (around - 4.0 * u[[y, x]]);
+                    }
+                })?;
+            swap(&mut u, &mut before);
+            if step % 4 == 0 {
+                frames.push(rt.fence(&u)?);
+            }
+        }
+        let mut all = Vec::new();
+        for frame in frames {
+            all.extend(bits(frame.wait()?.into_vec()));
+        }
+        all.extend(bits(rt.drain(u.capture())?.into_vec()));
+        Ok(all)
+    });
+}
+
+#[test]
+fn jacobi_with_tiles_and_a_host_task_that_decides() {
+    const N: usize = 17;
+    same_everywhere(|rt| {
+        let mut u = rt.buffer_from(&ndarray::Array2::from_shape_fn((N, N), |(y, x)| (y * x % 7) as f64))?;
+        let mut u2 = rt.buffer::<f64, 2>([N, N]);
+        let change = rt.buffer::<f64, 1>([1]);
+        for step in 0..30 {
+            rt.task("jacobi")
+                .over([N, N])
+                .tiles(2, 3)
+                .read(&u, neighborhood([1, 1]))
+                .write(&u2, one_to_one())
+                .kernel(|tile, (u, u2)| {
+                    for [y, x] in tile.points() {
+                        let inside = y > 0 && x > 0 && y < N - 1 && x < N - 1;
+                        let mean = || 0.25 * (u[[y - 1, x]] + u[[y + 1, x]] + u[[y, x - 1]] + u[[y, x + 1]]);
+                        u2.set([y, x], if inside { mean() } else { u[[y, x]] });
+                    }
+                })?;
+            swap(&mut u, &mut u2);
+            if step % 5 == 4 {
+                rt.task("change").once().read(&u, all()).read(&u2, all()).write(&change, all()).host(
+                    |(u, u2, change)| {
+                        let both = u.as_array();
+                        let sum = both.iter().zip(u2.as_array()).map(|(a, b)| (a - b).abs()).sum();
+                        change.set([0], sum);
+                    },
+                )?;
+                // The same value on all nodes, so that all decide the same.
+                if rt.fence(&change)?.wait()?[[0]] < 1.0 {
+                    break;
+                }
+            }
+        }
+        Ok(bits(rt.drain(u.capture())?.into_vec()))
+    });
+}
+
+#[test]
+fn matrix_product() {
+    const N: usize = 19;
+    same_everywhere(|rt| {
+        let new = || rt.buffer::<f64, 2>([N, N]);
+        let (a, b, c) = (new(), new(), new());
+        for (buffer, factor) in [(&a, 3), (&b, 5)] {
+            rt.task("fill").over([N, N]).write(buffer, one_to_one()).kernel(move |_, (m,)| {
+                m.fill_with(|[y, x]| ((y * factor + x) % 11) as f64 * 0.1);
+            })?;
+        }
+        for _ in 0..3 {
+            rt.task("product")
+                .over([N, N])
+                .read(&a, slice(1))
+                .read(&b, slice(0))
+                .write(&c, one_to_one())
+                .kernel(|tile, (a, b, c)| {
+                    for [y, x] in tile.points() {
+                        c.set([y, x], (0..N).map(|k| a[[y, k]] * b[[k, x]]).sum());
+                    }
+                })?;
+            rt.task("transpose")
+                .over([N, N])
+                .read(&c, transposed())
+                .write(&b, one_to_one())
+                .kernel(|tile, (c, b)| tile.points().for_each(|[y, x]| b.set([y, x], c[[x, y]] * 0.01)))?;
+        }
+        rt.wait()?;
+        let (b, c) = rt.drain((b.capture(), c.capture()))?;
+        Ok((bits(b.into_vec()), bits(c.into_vec())))
+    });
+}
+
+#[test]
+fn a_tree_of_halves() {
+    const N: usize = 64;
+    same_everywhere(|rt| {
+        let mut level = rt.buffer_from(&(0..N as u64).map(|i| i * i + 1).collect::<Vec<_>>())?;
+        let mut n = N;
+        while n > 1 {
+            n /= 2;
+            let next = rt.buffer::<u64, 1>([n]);
+            let halves = mapper(|chunk, _| GridBox::new(2 * chunk.range.min()[0], 2 * chunk.range.max()[0]));
+            rt.task("halve").over([n]).read(&level, halves).write(&next, one_to_one()).kernel(
+                |tile, (level, next)| {
+                    let join = |i: usize| level[[2 * i]].wrapping_mul(31) ^ level[[2 * i + 1]];
+                    tile.points().for_each(|[i]| next.set([i], join(i)));
+                },
+            )?;
+            level = next;
+        }
+        Ok(rt.fence(&level)?.wait()?[[0]])
+    });
+}
+
+#[test]
+fn large_boxes_and_narrow_columns() {
+    const N: usize = 300;
+    same_everywhere(|rt| {
+        let (u, v) = (rt.buffer::<u32, 2>([N, N]), rt.buffer::<u32, 2>([N, N]));
+        rt.task("fill").over([N, N]).write(&u, one_to_one()).kernel(|_, (u,)| {
+            u.fill_with(|[y, x]| (y * N + x) as u32);
+        })?;
+        // Each node needs all columns of the others.
+        rt.task("turn").over([N, N]).read(&u, transposed()).write(&v, one_to_one()).kernel(
+            |tile, (u, v)| {
+                tile.points().for_each(|[y, x]| v.set([y, x], u[[x, y]]));
+            },
+        )?;
+        let column = v.part(GridBox::new([0, 7], [N, 8]));
+        let column = rt.fence(&column)?.wait()?.into_vec();
+        Ok((column, rt.drain(v.capture())?.into_vec()))
+    });
+}
+
+#[test]
+fn host_tasks_run_on_their_nodes() {
+    ends(|| {
+        for nodes in NODES {
+            let runs = Arc::new(AtomicUsize::new(0));
+            let results = local_nodes(nodes).threads(2).run(|rt| {
+                let log = rt.host_object(Vec::new());
+                let last = rt.nodes() - 1;
+                let (count, node) = (Arc::clone(&runs), rt.node());
+                rt.task("once").once().on_node(last)?.effect(&log, sequential()).host(move |(log,)| {
+                    count.fetch_add(1, Relaxed);
+                    assert_eq!(node, last);
+                    log.push(vec![100]);
+                })?;
+                let part = rt.task("part").over([20]).effect(&log, sequential()).host(|tile, (log,)| {
+                    log.push(tile.along(0).collect());
+                })?;
+                part.wait()?;
+                rt.task("every").collective().effect(&log, sequential()).host(|tile, (log,)| {
+                    log.push(tile.along(0).collect::<Vec<usize>>());
+                })?;
+                let node = usize::from(rt.node());
+                let log = rt.drain(log.capture())?;
+                assert_eq!(log.last(), Some(&vec![node]));
+                Ok(log)
+            });
+            let logs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+            assert_eq!(runs.load(Relaxed), 1);
+            let parts = logs.iter().flat_map(|log| log[log.len() - 2].clone());
+            assert_eq!(parts.collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+            assert_eq!(logs.last().unwrap()[0], [100]);
+        }
+    });
+}
+
+#[test]
+fn effects_keep_their_orders_on_each_node() {
+    ends(|| {
+        for result in local_nodes(3).threads(3).run(|rt| {
+            let sum = rt.host_object(0_u64);
+            for i in 0..40 {
+                rt.task("add").collective().effect(&sum, exclusive()).host(move |_, (sum,)| *sum += i)?;
+            }
+            rt.barrier().wait()?;
+            rt.task("double").collective().effect(&sum, sequential()).host(|_, (sum,)| *sum *= 2)?;
+            rt.drain(sum.capture())
+        }) {
+            assert_eq!(result.unwrap(), 2 * (0..40).sum::<u64>());
+        }
+    });
+}
+
+#[test]
+fn a_long_program_with_few_waits() {
+    // More submissions than a node may be ahead of its neighbours.
+    same_on(&[1, 3], &[2], |rt| {
+        let mut u = rt.buffer_from(&(0..40_u64).collect::<Vec<_>>())?;
+        let mut u2 = rt.buffer::<u64, 1>([40]);
+        for _ in 0..700 {
+            rt.task("step").over([40]).read(&u, neighborhood([1])).write(&u2, one_to_one()).kernel(
+                |tile, (u, u2)| {
+                    let next = |i: usize| u[[i.max(1) - 1]].wrapping_mul(3) ^ u[[(i + 1).min(39)]];
+                    tile.points().for_each(|[i]| u2.set([i], next(i)));
+                },
+            )?;
+            swap(&mut u, &mut u2);
+        }
+        rt.wait()?;
+        Ok(rt.drain(u.capture())?.into_vec())
+    });
+}
+
+fn nodes(count: u16) -> LocalNodes {
+    local_nodes(count).threads(2).delays(3, 5)
+}
+
+/// A program whose task fails on one node, and that goes on until a call returns an error.
+fn fails_on(rt: &Runtime, odd: u16) -> Result<(), Error> {
+    let u = rt.buffer_from(&[1_u64; 64])?;
+    let node = rt.node();
+    rt.task("may fail").collective().host(move |_, ()| if node == odd { Err("no luck") } else { Ok(()) })?;
+    for _ in 0..10 {
+        rt.task("after").over([64]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+            tile.points().for_each(|i| u[i] += 1);
+        })?;
+    }
+    rt.wait()
+}
+
+#[test]
+fn a_failure_on_one_node_is_an_error_on_all() {
+    ends(|| {
+        for count in [2, 3, 7] {
+            for odd in 0..count {
+                let results = nodes(count).run(|rt| {
+                    let first = fails_on(&rt, odd).unwrap_err();
+                    // The run is over for good. If a submission has found that first, the next `wait` has the failure.
+                    assert!(rt.wait().is_err());
+                    assert!(matches!(rt.wait(), Err(Error::Nodes(_))));
+                    assert!(rt.task("late").once().host(|()| ()).is_err());
+                    Err::<(), _>(first)
+                });
+                for (node, result) in results.into_iter().enumerate() {
+                    let text = result.unwrap_err().to_string();
+                    assert!(text.contains("task \"may fail\"") && text.contains("no luck"), "{text}");
+                    let names_node = text.contains(&format!("node {odd} has failed"));
+                    assert_eq!(names_node, node != usize::from(odd), "{text}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn different_programs_are_an_error_that_names_the_first_difference() {
+    ends(|| {
+        for count in [2, 3, 7] {
+            for odd in 0..count {
+                let results = nodes(count).run(|rt| {
+                    let u = rt.buffer_from(&[1_u64; 64])?;
+                    let odd = rt.node() == odd;
+                    rt.wait()?;
+                    for step in 0..5 {
+                        let name = if odd && step == 3 { "odd" } else { "even" };
+                        let space = if odd && step == 3 { 63 } else { 64 };
+                        rt.task(name).over([space]).update(&u, one_to_one()).kernel(|_, _| ())?;
+                        rt.task("read").over([64]).read(&u, all()).kernel(|_, _| ())?;
+                    }
+                    rt.drain(u.capture()).map(drop)
+                });
+                for result in results {
+                    let error = result.unwrap_err();
+                    assert!(matches!(error, Error::Nodes(_) | Error::Failed(_)), "{error}");
+                    let text = error.to_string();
+                    // One call of `wait`, six tasks, and then the first that differs.
+                    assert!(text.contains("submission 8 of the program is task"), "{text}");
+                    assert!(text.contains("\"even\"") || text.contains("\"odd\""), "{text}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_node_that_waits_alone_or_ends_early_is_noticed() {
+    ends(|| {
+        let results = nodes(3).run(|rt| {
+            if rt.node() == 1 {
+                rt.wait()?;
+            }
+            rt.task("task").collective().host(|_, ()| ())?;
+            rt.wait()
+        });
+        assert!(results.into_iter().all(|result| {
+            matches!(result.unwrap_err(), Error::Nodes(why)
+                if matches!(*why, NodeError::Different { number: 1, .. } | NodeError::Other { .. }))
+        }));
+        let results = nodes(4).run(|rt| {
+            let u = rt.buffer_from(&[0_u8; 8])?;
+            if rt.node() == 2 {
+                return Ok(());
+            }
+            rt.task("task").over([8]).update(&u, one_to_one()).kernel(|_, _| ())?;
+            rt.drain(u.capture()).map(drop)
+        });
+        for (node, result) in results.into_iter().enumerate() {
+            assert_eq!(result.is_ok(), node == 2);
+        }
+    });
+}
+
+#[test]
+fn a_panic_on_one_node_ends_the_others() {
+    ends(|| {
+        let others = AtomicUsize::new(0);
+        let run = || {
+            nodes(3).run(|rt| {
+                let u = rt.buffer_from(&[0_u8; 9])?;
+                rt.task("task").over([9]).update(&u, one_to_one()).kernel(|_, _| ())?;
+                assert!(rt.node() != 1, "node 1 panics");
+                let error = rt.drain(u.capture()).unwrap_err().to_string();
+                assert!(error.contains("node 1") && error.contains("panicked"), "{error}");
+                others.fetch_add(1, Relaxed);
+                Ok(())
+            })
+        };
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        assert_eq!(others.load(Relaxed), 2);
+    });
+}
+
+#[test]
+fn another_thread_and_a_task_cannot_submit() {
+    ends(|| {
+        let results = nodes(2).run(|rt| {
+            let rt = Arc::new(rt);
+            rt.wait()?;
+            let other = Arc::clone(&rt);
+            let submit = move || other.task("elsewhere").collective().host(|_, ()| ()).unwrap_err();
+            let error = std::thread::spawn(submit.clone()).join().unwrap();
+            assert!(error.to_string().contains("on another thread"), "{error}");
+            let inside = rt.task("inside").collective().host(move |_, ()| {
+                let error = submit();
+                assert!(error.to_string().contains("inside a task"), "{error}");
+            })?;
+            inside.wait()?;
+            rt.wait()
+        });
+        results.into_iter().for_each(|result| result.unwrap());
+    });
+}
+
+#[test]
+fn what_several_nodes_cannot_do_yet_is_an_error() {
+    ends(|| {
+        for result in nodes(2).run(|rt| {
+            let sum = rt.buffer::<u64, 0>([]);
+            let error =
+                rt.task("sum").over([4]).reduce(&sum, anabranch::sum()).kernel(|_, _| ()).unwrap_err();
+            assert!(error.to_string().contains("not possible with several nodes yet"), "{error}");
+            Ok(())
+        }) {
+            result.unwrap();
+        }
+        let seeded = nodes(2).builder(Runtime::builder().seeded(1));
+        assert!(seeded.run(|_| Ok(())).iter().all(|result| matches!(result, Err(Error::OneNodeOnly { .. }))));
+    });
+}
+
+#[test]
+fn a_wrong_declaration_is_an_error_on_all_nodes() {
+    ends(|| {
+        let results = nodes(3).run(|rt| {
+            let u = rt.buffer::<u64, 1>([30]).named("u");
+            rt.task("all write all").over([30]).write(&u, all()).kernel(|_, _| ())?;
+            rt.wait()
+        });
+        for result in results {
+            let text = result.unwrap_err().to_string();
+            assert!(text.contains("all write all") && text.contains("\"u\""), "{text}");
+        }
+    });
+}

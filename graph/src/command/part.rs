@@ -1,0 +1,67 @@
+//! The part of a task that a node executes, by arithmetic alone: before the task is submitted.
+
+use super::{
+    launch::{Hints, Work},
+    split::Split,
+    types::NodeId,
+};
+use anabranch_grid::GridBox;
+use std::ops::Range;
+
+/// The part of a task that one node executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The chunk of the node, if it has one.
+    pub chunk: Option<GridBox<3>>,
+    /// For a task with reductions: the leaves of the reduction tree that the chunk consists of.
+    pub leaves: Range<u32>,
+}
+
+/// The part of a task that `node`, one of `nodes`, executes. `reduced` is the number of elements that the
+/// task reduces to, if it has reductions.
+///
+/// ```
+/// use anabranch_graph::command::{Hints, NodeId, Work, part_of_node};
+/// use anabranch_grid::GridBox;
+///
+/// let work = Work::Kernel { space: GridBox::full([10, 8, 1]) };
+/// let part = part_of_node(&work, &Hints::default(), NodeId(1), 4, None);
+/// assert_eq!(part.chunk, Some(GridBox::new([3, 0, 0], [6, 8, 1])));
+/// ```
+///
+/// # Panics
+/// If a hint is 0 or names a node that does not exist.
+pub fn part_of_node(work: &Work, hints: &Hints, node: NodeId, nodes: u16, reduced: Option<usize>) -> Part {
+    let split = Split::new(work, hints, nodes, reduced);
+    let own = split.of_node(node);
+    let chunk = (!own.is_empty()).then(|| split.range(own.clone()));
+    Part { chunk, leaves: split.leaves_of(own) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{CommandGraph, CommandKind, Launch};
+    use crate::task::TaskId;
+
+    #[test]
+    fn the_part_is_what_the_commands_execute() {
+        let space = GridBox::full([11, 5, 1]);
+        let all = [Work::Kernel { space }, Work::HostChunks { space }, Work::HostOnce, Work::Collective];
+        for (work, nodes) in all.into_iter().flat_map(|work| [1, 2, 3, 7, 16].map(|nodes| (work, nodes))) {
+            for node in (0..nodes).map(NodeId) {
+                let mut graph = CommandGraph::new(node, nodes);
+                let commands = graph.launch(&Launch::new(TaskId(1), work)).unwrap();
+                let executed: Vec<_> = commands
+                    .iter()
+                    .filter_map(|command| match &command.kind {
+                        CommandKind::Execute { chunk, .. } => Some(chunk.range),
+                        _ => None,
+                    })
+                    .collect();
+                let part = part_of_node(&work, &Hints::default(), node, nodes, None);
+                assert_eq!(Vec::from_iter(part.chunk), executed, "{work:?} on {node} of {nodes}");
+            }
+        }
+    }
+}
