@@ -264,20 +264,15 @@ fn a_panic_in_a_callback_of_a_group_is_reported_by_that_group() {
         // A seeded runtime may run the task when it is submitted.
         gate.open();
         let object = rt.host_object(());
-        let held =
-            rt.task("held").once().effect(&object, sequential()).host(move |_| pass.pass()).unwrap();
+        let held = rt.task("held").once().effect(&object, sequential()).host(move |_| pass.pass()).unwrap();
         inner.task("last").once().effect(&object, sequential()).host(|_| ()).unwrap();
-        let passed_on =
-            catch_unwind(AssertUnwindSafe(|| outer.on_done(|_| panic!("of the outer group"))));
+        let passed_on = catch_unwind(AssertUnwindSafe(|| outer.on_done(|_| panic!("of the outer group"))));
         held.wait().unwrap();
         rt.wait().unwrap();
         inner.wait().unwrap();
         if passed_on.is_ok() {
             let message = outer.wait().unwrap_err().to_string();
-            assert!(
-                message.contains("group outer") && message.contains("of the outer group"),
-                "{message}"
-            );
+            assert!(message.contains("group outer") && message.contains("of the outer group"), "{message}");
         }
         outer.wait().unwrap();
     }

@@ -160,7 +160,7 @@ fn a_part_outside_the_buffer_is_an_error() {
     let rt = common::runtime(2);
     let u = rt.buffer_from(&[0_u8; 4]).unwrap().named("u");
     let error = rt.fence(&u.part(GridBox::new(2, 9))).unwrap_err().to_string();
-    assert_eq!(error, "[2..9] is not a part of buffer \"u\", whose extent is [4]");
+    assert_eq!(error, "[2..9] is not a part of buffer \"u\", whose extent is [4]: choose a box inside of it");
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! Programs on several nodes in one process: the same bits as on one node, and the same end on all nodes.
 
-mod common;
-
 use anabranch::{LocalNodes, NodeError, local_nodes, prelude::*};
-use common::ends;
 use std::{
     mem::swap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,6 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
+use testing::deadline;
 
 const NODES: [u16; 5] = [1, 2, 3, 4, 7];
 
@@ -28,19 +26,17 @@ fn same_on<R: PartialEq + std::fmt::Debug + Send + 'static>(
     threads: &'static [usize],
     program: impl Fn(Runtime) -> Result<R, Error> + Send + Sync + 'static,
 ) {
-    ends(move || {
-        let expected = program(Runtime::builder().threads(2).build().unwrap()).unwrap();
-        for &nodes in nodes {
-            for &threads in threads {
-                let seed = u64::from(nodes) * 10 + threads as u64;
-                let local = local_nodes(nodes).threads(threads).delays(threads as u32 * 3, seed);
-                for (node, result) in local.run(&program).into_iter().enumerate() {
-                    let result = result.unwrap_or_else(|error| panic!("node {node} of {nodes}: {error}"));
-                    assert_eq!(result, expected, "node {node} of {nodes}, {threads} threads");
-                }
+    let expected = program(Runtime::builder().threads(2).build().unwrap()).unwrap();
+    for &nodes in nodes {
+        for &threads in threads {
+            let seed = u64::from(nodes) * 10 + threads as u64;
+            let local = local_nodes(nodes).threads(threads).delays(threads as u32 * 3, seed);
+            for (node, result) in local.run(&program).into_iter().enumerate() {
+                let result = result.unwrap_or_else(|error| panic!("node {node} of {nodes}: {error}"));
+                assert_eq!(result, expected, "node {node} of {nodes}, {threads} threads");
             }
         }
-    });
+    }
 }
 
 fn bits(values: Vec<f64>) -> Vec<u64> {
@@ -49,6 +45,7 @@ fn bits(values: Vec<f64>) -> Vec<u64> {
 
 #[test]
 fn wave_sim() {
+    let _deadline = deadline();
     const N: usize = 23;
     same_everywhere(|rt| {
         let mut u = rt.buffer::<f64, 2>([N, N]).named("u");
@@ -88,6 +85,7 @@ fn wave_sim() {
 
 #[test]
 fn jacobi_with_tiles_and_a_host_task_that_decides() {
+    let _deadline = deadline();
     const N: usize = 17;
     same_everywhere(|rt| {
         let mut u = rt.buffer_from(&ndarray::Array2::from_shape_fn((N, N), |(y, x)| (y * x % 7) as f64))?;
@@ -127,6 +125,7 @@ fn jacobi_with_tiles_and_a_host_task_that_decides() {
 
 #[test]
 fn matrix_product() {
+    let _deadline = deadline();
     const N: usize = 19;
     same_everywhere(|rt| {
         let new = || rt.buffer::<f64, 2>([N, N]);
@@ -161,6 +160,7 @@ fn matrix_product() {
 
 #[test]
 fn a_tree_of_halves() {
+    let _deadline = deadline();
     const N: usize = 64;
     same_everywhere(|rt| {
         let mut level = rt.buffer_from(&(0..N as u64).map(|i| i * i + 1).collect::<Vec<_>>())?;
@@ -183,6 +183,7 @@ fn a_tree_of_halves() {
 
 #[test]
 fn large_boxes_and_narrow_columns() {
+    let _deadline = deadline();
     const N: usize = 300;
     same_everywhere(|rt| {
         let (u, v) = (rt.buffer::<u32, 2>([N, N]), rt.buffer::<u32, 2>([N, N]));
@@ -203,58 +204,57 @@ fn large_boxes_and_narrow_columns() {
 
 #[test]
 fn host_tasks_run_on_their_nodes() {
-    ends(|| {
-        for nodes in NODES {
-            let runs = Arc::new(AtomicUsize::new(0));
-            let results = local_nodes(nodes).threads(2).run(|rt| {
-                let log = rt.host_object(Vec::new());
-                let last = rt.nodes() - 1;
-                let (count, node) = (Arc::clone(&runs), rt.node());
-                rt.task("once").once().on_node(last)?.effect(&log, sequential()).host(move |(log,)| {
-                    count.fetch_add(1, Relaxed);
-                    assert_eq!(node, last);
-                    log.push(vec![100]);
-                })?;
-                let part = rt.task("part").over([20]).effect(&log, sequential()).host(|tile, (log,)| {
-                    log.push(tile.along(0).collect());
-                })?;
-                part.wait()?;
-                rt.task("every").collective().effect(&log, sequential()).host(|tile, (log,)| {
-                    log.push(tile.along(0).collect::<Vec<usize>>());
-                })?;
-                let node = usize::from(rt.node());
-                let log = rt.drain(log.capture())?;
-                assert_eq!(log.last(), Some(&vec![node]));
-                Ok(log)
-            });
-            let logs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
-            assert_eq!(runs.load(Relaxed), 1);
-            let parts = logs.iter().flat_map(|log| log[log.len() - 2].clone());
-            assert_eq!(parts.collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
-            assert_eq!(logs.last().unwrap()[0], [100]);
-        }
-    });
+    let _deadline = deadline();
+    for nodes in NODES {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let results = local_nodes(nodes).threads(2).run(|rt| {
+            let log = rt.host_object(Vec::new());
+            let last = rt.nodes() - 1;
+            let (count, node) = (Arc::clone(&runs), rt.node());
+            rt.task("once").once().on_node(last)?.effect(&log, sequential()).host(move |(log,)| {
+                count.fetch_add(1, Relaxed);
+                assert_eq!(node, last);
+                log.push(vec![100]);
+            })?;
+            let part = rt.task("part").over([20]).effect(&log, sequential()).host(|tile, (log,)| {
+                log.push(tile.along(0).collect());
+            })?;
+            part.wait()?;
+            rt.task("every").collective().effect(&log, sequential()).host(|tile, (log,)| {
+                log.push(tile.along(0).collect::<Vec<usize>>());
+            })?;
+            let node = usize::from(rt.node());
+            let log = rt.drain(log.capture())?;
+            assert_eq!(log.last(), Some(&vec![node]));
+            Ok(log)
+        });
+        let logs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        assert_eq!(runs.load(Relaxed), 1);
+        let parts = logs.iter().flat_map(|log| log[log.len() - 2].clone());
+        assert_eq!(parts.collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+        assert_eq!(logs.last().unwrap()[0], [100]);
+    }
 }
 
 #[test]
 fn effects_keep_their_orders_on_each_node() {
-    ends(|| {
-        for result in local_nodes(3).threads(3).run(|rt| {
-            let sum = rt.host_object(0_u64);
-            for i in 0..40 {
-                rt.task("add").collective().effect(&sum, exclusive()).host(move |_, (sum,)| *sum += i)?;
-            }
-            rt.barrier().wait()?;
-            rt.task("double").collective().effect(&sum, sequential()).host(|_, (sum,)| *sum *= 2)?;
-            rt.drain(sum.capture())
-        }) {
-            assert_eq!(result.unwrap(), 2 * (0..40).sum::<u64>());
+    let _deadline = deadline();
+    for result in local_nodes(3).threads(3).run(|rt| {
+        let sum = rt.host_object(0_u64);
+        for i in 0..40 {
+            rt.task("add").collective().effect(&sum, exclusive()).host(move |_, (sum,)| *sum += i)?;
         }
-    });
+        rt.barrier().wait()?;
+        rt.task("double").collective().effect(&sum, sequential()).host(|_, (sum,)| *sum *= 2)?;
+        rt.drain(sum.capture())
+    }) {
+        assert_eq!(result.unwrap(), 2 * (0..40).sum::<u64>());
+    }
 }
 
 #[test]
 fn a_long_program_with_few_waits() {
+    let _deadline = deadline();
     // More submissions than a node may be ahead of its neighbours.
     same_on(&[1, 3], &[2], |rt| {
         let mut u = rt.buffer_from(&(0..40_u64).collect::<Vec<_>>())?;
@@ -292,155 +292,147 @@ fn fails_on(rt: &Runtime, odd: u16) -> Result<(), Error> {
 
 #[test]
 fn a_failure_on_one_node_is_an_error_on_all() {
-    ends(|| {
-        for count in [2, 3, 7] {
-            for odd in 0..count {
-                let results = nodes(count).run(|rt| {
-                    let first = fails_on(&rt, odd).unwrap_err();
-                    // The run is over for good. If a submission has found that first, the next `wait` has the failure.
-                    assert!(rt.wait().is_err());
-                    assert!(matches!(rt.wait(), Err(Error::Nodes(_))));
-                    assert!(rt.task("late").once().host(|()| ()).is_err());
-                    Err::<(), _>(first)
-                });
-                for (node, result) in results.into_iter().enumerate() {
-                    let text = result.unwrap_err().to_string();
-                    assert!(text.contains("task \"may fail\"") && text.contains("no luck"), "{text}");
-                    let names_node = text.contains(&format!("node {odd} has failed"));
-                    assert_eq!(names_node, node != usize::from(odd), "{text}");
-                }
+    let _deadline = deadline();
+    for count in [2, 3, 7] {
+        for odd in 0..count {
+            let results = nodes(count).run(|rt| {
+                let first = fails_on(&rt, odd).unwrap_err();
+                // The run is over for good. If a submission has found that first, the next `wait` has the failure.
+                assert!(rt.wait().is_err());
+                assert!(matches!(rt.wait(), Err(Error::Nodes(_))));
+                assert!(rt.task("late").once().host(|()| ()).is_err());
+                Err::<(), _>(first)
+            });
+            for (node, result) in results.into_iter().enumerate() {
+                let text = result.unwrap_err().to_string();
+                assert!(text.contains("task \"may fail\"") && text.contains("no luck"), "{text}");
+                let names_node = text.contains(&format!("node {odd} has failed"));
+                assert_eq!(names_node, node != usize::from(odd), "{text}");
             }
         }
-    });
+    }
 }
 
 #[test]
 fn different_programs_are_an_error_that_names_the_first_difference() {
-    ends(|| {
-        for count in [2, 3, 7] {
-            for odd in 0..count {
-                let results = nodes(count).run(|rt| {
-                    let u = rt.buffer_from(&[1_u64; 64])?;
-                    let odd = rt.node() == odd;
-                    rt.wait()?;
-                    for step in 0..5 {
-                        let name = if odd && step == 3 { "odd" } else { "even" };
-                        let space = if odd && step == 3 { 63 } else { 64 };
-                        rt.task(name).over([space]).update(&u, one_to_one()).kernel(|_, _| ())?;
-                        rt.task("read").over([64]).read(&u, all()).kernel(|_, _| ())?;
-                    }
-                    rt.drain(u.capture()).map(drop)
-                });
-                for result in results {
-                    let error = result.unwrap_err();
-                    assert!(matches!(error, Error::Nodes(_) | Error::Failed(_)), "{error}");
-                    let text = error.to_string();
-                    // One call of `wait`, six tasks, and then the first that differs.
-                    assert!(text.contains("submission 8 of the program is task"), "{text}");
-                    assert!(text.contains("\"even\"") || text.contains("\"odd\""), "{text}");
+    let _deadline = deadline();
+    for count in [2, 3, 7] {
+        for odd in 0..count {
+            let results = nodes(count).run(|rt| {
+                let u = rt.buffer_from(&[1_u64; 64])?;
+                let odd = rt.node() == odd;
+                rt.wait()?;
+                for step in 0..5 {
+                    let name = if odd && step == 3 { "odd" } else { "even" };
+                    let space = if odd && step == 3 { 63 } else { 64 };
+                    rt.task(name).over([space]).update(&u, one_to_one()).kernel(|_, _| ())?;
+                    rt.task("read").over([64]).read(&u, all()).kernel(|_, _| ())?;
                 }
+                rt.drain(u.capture()).map(drop)
+            });
+            for result in results {
+                let error = result.unwrap_err();
+                assert!(matches!(error, Error::Nodes(_) | Error::Failed(_)), "{error}");
+                let text = error.to_string();
+                // One call of `wait`, six tasks, and then the first that differs.
+                assert!(text.contains("submission 8 of the program is task"), "{text}");
+                assert!(text.contains("\"even\"") || text.contains("\"odd\""), "{text}");
             }
         }
-    });
+    }
 }
 
 #[test]
 fn a_node_that_waits_alone_or_ends_early_is_noticed() {
-    ends(|| {
-        let results = nodes(3).run(|rt| {
-            if rt.node() == 1 {
-                rt.wait()?;
-            }
-            rt.task("task").collective().host(|_, ()| ())?;
-            rt.wait()
-        });
-        assert!(results.into_iter().all(|result| {
-            matches!(result.unwrap_err(), Error::Nodes(why)
-                if matches!(*why, NodeError::Different { number: 1, .. } | NodeError::Other { .. }))
-        }));
-        let results = nodes(4).run(|rt| {
-            let u = rt.buffer_from(&[0_u8; 8])?;
-            if rt.node() == 2 {
-                return Ok(());
-            }
-            rt.task("task").over([8]).update(&u, one_to_one()).kernel(|_, _| ())?;
-            rt.drain(u.capture()).map(drop)
-        });
-        for (node, result) in results.into_iter().enumerate() {
-            assert_eq!(result.is_ok(), node == 2);
+    let _deadline = deadline();
+    let results = nodes(3).run(|rt| {
+        if rt.node() == 1 {
+            rt.wait()?;
         }
+        rt.task("task").collective().host(|_, ()| ())?;
+        rt.wait()
     });
+    assert!(results.into_iter().all(|result| {
+        matches!(result.unwrap_err(), Error::Nodes(why)
+            if matches!(*why, NodeError::Different { number: 1, .. } | NodeError::Other { .. }))
+    }));
+    let results = nodes(4).run(|rt| {
+        let u = rt.buffer_from(&[0_u8; 8])?;
+        if rt.node() == 2 {
+            return Ok(());
+        }
+        rt.task("task").over([8]).update(&u, one_to_one()).kernel(|_, _| ())?;
+        rt.drain(u.capture()).map(drop)
+    });
+    for (node, result) in results.into_iter().enumerate() {
+        assert_eq!(result.is_ok(), node == 2);
+    }
 }
 
 #[test]
 fn a_panic_on_one_node_ends_the_others() {
-    ends(|| {
-        let others = AtomicUsize::new(0);
-        let run = || {
-            nodes(3).run(|rt| {
-                let u = rt.buffer_from(&[0_u8; 9])?;
-                rt.task("task").over([9]).update(&u, one_to_one()).kernel(|_, _| ())?;
-                assert!(rt.node() != 1, "node 1 panics");
-                let error = rt.drain(u.capture()).unwrap_err().to_string();
-                assert!(error.contains("node 1") && error.contains("panicked"), "{error}");
-                others.fetch_add(1, Relaxed);
-                Ok(())
-            })
-        };
-        assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
-        assert_eq!(others.load(Relaxed), 2);
-    });
+    let _deadline = deadline();
+    let others = AtomicUsize::new(0);
+    let run = || {
+        nodes(3).run(|rt| {
+            let u = rt.buffer_from(&[0_u8; 9])?;
+            rt.task("task").over([9]).update(&u, one_to_one()).kernel(|_, _| ())?;
+            assert!(rt.node() != 1, "node 1 panics");
+            let error = rt.drain(u.capture()).unwrap_err().to_string();
+            assert!(error.contains("node 1") && error.contains("panicked"), "{error}");
+            others.fetch_add(1, Relaxed);
+            Ok(())
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+    assert_eq!(others.load(Relaxed), 2);
 }
 
 #[test]
 fn another_thread_and_a_task_cannot_submit() {
-    ends(|| {
-        let results = nodes(2).run(|rt| {
-            let rt = Arc::new(rt);
-            rt.wait()?;
-            let other = Arc::clone(&rt);
-            let submit = move || other.task("elsewhere").collective().host(|_, ()| ()).unwrap_err();
-            let error = std::thread::spawn(submit.clone()).join().unwrap();
-            assert!(error.to_string().contains("on another thread"), "{error}");
-            let inside = rt.task("inside").collective().host(move |_, ()| {
-                let error = submit();
-                assert!(error.to_string().contains("inside a task"), "{error}");
-            })?;
-            inside.wait()?;
-            rt.wait()
-        });
-        results.into_iter().for_each(|result| result.unwrap());
+    let _deadline = deadline();
+    let results = nodes(2).run(|rt| {
+        let rt = Arc::new(rt);
+        rt.wait()?;
+        let other = Arc::clone(&rt);
+        let submit = move || other.task("elsewhere").collective().host(|_, ()| ()).unwrap_err();
+        let error = std::thread::spawn(submit.clone()).join().unwrap();
+        assert!(error.to_string().contains("on another thread"), "{error}");
+        let inside = rt.task("inside").collective().host(move |_, ()| {
+            let error = submit();
+            assert!(error.to_string().contains("inside a task"), "{error}");
+        })?;
+        inside.wait()?;
+        rt.wait()
     });
+    results.into_iter().for_each(|result| result.unwrap());
 }
 
 #[test]
 fn what_several_nodes_cannot_do_yet_is_an_error() {
-    ends(|| {
-        for result in nodes(2).run(|rt| {
-            let sum = rt.buffer::<u64, 0>([]);
-            let error =
-                rt.task("sum").over([4]).reduce(&sum, anabranch::sum()).kernel(|_, _| ()).unwrap_err();
-            assert!(error.to_string().contains("not possible with several nodes yet"), "{error}");
-            Ok(())
-        }) {
-            result.unwrap();
-        }
-        let seeded = nodes(2).builder(Runtime::builder().seeded(1));
-        assert!(seeded.run(|_| Ok(())).iter().all(|result| matches!(result, Err(Error::OneNodeOnly { .. }))));
-    });
+    let _deadline = deadline();
+    for result in nodes(2).run(|rt| {
+        let sum = rt.buffer::<u64, 0>([]);
+        let error = rt.task("sum").over([4]).reduce(&sum, anabranch::sum()).kernel(|_, _| ()).unwrap_err();
+        assert!(error.to_string().contains("not possible with several nodes yet"), "{error}");
+        Ok(())
+    }) {
+        result.unwrap();
+    }
+    let seeded = nodes(2).builder(Runtime::builder().seeded(1));
+    assert!(seeded.run(|_| Ok(())).iter().all(|result| matches!(result, Err(Error::OneNodeOnly { .. }))));
 }
 
 #[test]
 fn a_wrong_declaration_is_an_error_on_all_nodes() {
-    ends(|| {
-        let results = nodes(3).run(|rt| {
-            let u = rt.buffer::<u64, 1>([30]).named("u");
-            rt.task("all write all").over([30]).write(&u, all()).kernel(|_, _| ())?;
-            rt.wait()
-        });
-        for result in results {
-            let text = result.unwrap_err().to_string();
-            assert!(text.contains("all write all") && text.contains("\"u\""), "{text}");
-        }
+    let _deadline = deadline();
+    let results = nodes(3).run(|rt| {
+        let u = rt.buffer::<u64, 1>([30]).named("u");
+        rt.task("all write all").over([30]).write(&u, all()).kernel(|_, _| ())?;
+        rt.wait()
     });
+    for result in results {
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains("all write all") && text.contains("\"u\""), "{text}");
+    }
 }

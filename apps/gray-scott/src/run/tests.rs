@@ -7,10 +7,7 @@ use crate::{
     report::{progress::Mode, statistics::RunStats},
 };
 use anabranch_store::{FileOptions, Reader, Stamp, Stats, StoreError, SyncLevel};
-use std::{
-    path::Path,
-    sync::{atomic::AtomicU64, mpsc},
-};
+use std::{path::Path, sync::atomic::AtomicU64};
 
 /// A small run.
 fn parameters() -> Parameters {
