@@ -7,7 +7,7 @@ use testing::deadline;
 /// Set in a child. Without it, the tests that hang do nothing.
 const CHILD: &str = "ANABRANCH_TEST_CHILD";
 
-/// Runs the ignored test `name` in a child process, with a deadline of so many seconds. Returns whether the child was aborted,
+/// Runs the ignored test `name` in a child process, with a deadline of `seconds`. Returns whether the child was aborted,
 /// and what it prints to standard error.
 fn child(name: &str, seconds: &str) -> (bool, String) {
     let mut child = Command::new(env::current_exe().unwrap());

@@ -83,7 +83,7 @@ enum Contents {
 type Offer = Arc<Mutex<Option<Memory>>>;
 
 impl Network {
-    /// A network of so many nodes, at least one. Everything arrives at once and in order.
+    /// A network of this number of nodes, at least one. Everything arrives at once and in order.
     pub fn new(nodes: u16) -> Self {
         let nodes = nodes.max(1);
         let mailboxes = (0..nodes).map(|_| Mailbox::default()).collect();

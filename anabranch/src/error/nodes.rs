@@ -55,7 +55,7 @@ impl NodeError {
         }
     }
 
-    /// What the other nodes are told, unless they know it.
+    /// The message for the other nodes, unless they know it.
     pub(crate) fn to_others(&self) -> Option<String> {
         match self {
             Self::Here { why } => Some(why.clone()),

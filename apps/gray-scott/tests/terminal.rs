@@ -11,7 +11,7 @@ use rustix::{
 };
 use std::{ffi::OsStr, fs::File, io::Read, os::unix::ffi::OsStrExt, path::Path, process::Stdio};
 
-/// Runs the program on a terminal of so many columns, and returns all that it writes there.
+/// Runs the program on a terminal of this width, and returns all that it writes there.
 fn on_terminal(folder: &Path, args: &str, columns: u16, no_color: bool) -> String {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();

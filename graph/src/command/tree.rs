@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The largest number of leaves of a reduction over a small index space.
 const LEAVES: usize = 64;
 
-/// The number of points of an index space for which it gets one more leaf. The work for so many points takes much longer than
+/// The number of points of an index space for which it gets one more leaf. The work for them takes much longer than
 /// beginning a partial result and combining it.
 const POINTS: usize = 1 << 15;
 

@@ -21,7 +21,7 @@ impl Credit {
         Self { used: zeros.clone(), owed: zeros }
     }
 
-    /// Whether messages of so many bytes may be sent.
+    /// Whether messages of this size in bytes may be sent.
     pub fn permits(&self, to: u16, bytes: usize) -> bool {
         self.used[usize::from(to)] as usize + bytes <= WINDOW as usize
     }

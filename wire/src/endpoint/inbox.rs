@@ -46,7 +46,7 @@ impl Inbox {
         self.expected.is_empty()
     }
 
-    /// Expects so many bytes and tokens. The answer says whether all are there.
+    /// Expects these numbers of bytes and tokens. The answer says whether all are there.
     pub fn expect(
         &mut self,
         link: &mut Link,

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 /// Boxes whose rows are shorter are packed …
 const SHORT_ROW: usize = 256;
-/// … if all of them together have at most so many bytes.
+/// … if all of them together have at most this number of bytes.
 const PACKED: usize = 128 * 1024;
 
 /// Something to send to one node.
@@ -98,7 +98,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// So many consecutive numbers that are free, if there are some.
+    /// This number of consecutive numbers that are free, if there are some.
     fn numbers(&mut self, link: &Link, count: usize) -> Option<u32> {
         let (all, count) = (link.transport.numbers(), count as u32);
         let mut tried = 0;

@@ -22,7 +22,7 @@ pub(super) enum Slot {
 
 static SLOT: Mutex<Slot> = Mutex::new(Slot::Empty);
 
-/// Takes the connection, or the right to make one. Whoever does not make one puts the right back.
+/// Takes the connection, or the right to make one. A caller that does not make one puts the right back.
 pub(super) fn take() -> Slot {
     mem::replace(&mut *SLOT.lock(), Slot::Taken)
 }

@@ -73,7 +73,7 @@ mod tests {
         time::Duration,
     };
 
-    /// Gives its completion away, and returns when it is told to.
+    /// Gives its completion away, and returns when the test says so.
     struct Gives {
         to: Option<mpsc::Sender<Completion>>,
         returns: mpsc::Receiver<Result<(), Cause>>,
