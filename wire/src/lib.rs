@@ -3,8 +3,8 @@
 //! A program that runs on several nodes, each with memory of its own, needs four things of the network between them, and this
 //! crate has them in [`Endpoint`]:
 //!
-//! - **transfers**: a node [sends](Endpoint::send) boxes of its memory, and another one [expects](Endpoint::expect) so many
-//!   bytes, and has them written into place. A transfer is named by a [`Tag`]; the receiver need not know the sender, and either side
+//! - **transfers**: a node [sends](Endpoint::send) boxes of its memory, and another one [expects](Endpoint::expect) this
+//!   number of bytes, and has them written into place. A transfer is named by a [`Tag`]; the receiver need not know the sender, and either side
 //!   may come first;
 //! - **posts**: [small messages](Endpoint::post), in order;
 //! - **patterns** of all nodes: [`gather`](Endpoint::gather) (which is also a barrier) and [`broadcast`](Endpoint::broadcast), each with
