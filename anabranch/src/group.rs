@@ -147,7 +147,8 @@ impl TaskGroup {
     /// The callback counts as a part of a task of every runtime: it may submit tasks and [`check`](Self::check) the group, but
     /// waiting there, for whichever runtime, is [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
     ///
-    /// A [`wait`](Self::wait) for the group may return before the callback is called; a wait for the runtime does not.
+    /// Whatever waits for the group goes on after its callbacks have returned. A callback that another callback adds is called
+    /// after that one.
     ///
     /// # Panics
     /// A panic in the callback is a failure of this group: [`Cause::Callback`](crate::Cause::Callback). If the group is idle

@@ -253,7 +253,8 @@ fn a_drain_is_a_future() {
     assert_eq!(ran.load(Relaxed), 1);
 }
 
-/// A panic in a callback of a group is a failure of that group: not of the group or the runtime of its last task.
+/// A panic in a callback of a group is a failure of that group: not of the group or the runtime of its last task. A wait for the
+/// group waits for the callback, too, and so gets the failure.
 #[test]
 fn a_panic_in_a_callback_of_a_group_is_reported_by_that_group() {
     let _deadline = deadline();
@@ -266,14 +267,47 @@ fn a_panic_in_a_callback_of_a_group_is_reported_by_that_group() {
         let object = rt.host_object(());
         let held = rt.task("held").once().effect(&object, sequential()).host(move |_| pass.pass()).unwrap();
         inner.task("last").once().effect(&object, sequential()).host(|_| ()).unwrap();
-        let passed_on = catch_unwind(AssertUnwindSafe(|| outer.on_done(|_| panic!("of the outer group"))));
+        let passed_on = catch_unwind(AssertUnwindSafe(|| {
+            outer.on_done(|_| {
+                // Long enough for the thread that waits to go on if it does not wait for callbacks.
+                std::thread::sleep(Duration::from_millis(20));
+                panic!("of the outer group");
+            });
+        }));
         held.wait().unwrap();
-        rt.wait().unwrap();
-        inner.wait().unwrap();
         if passed_on.is_ok() {
             let message = outer.wait().unwrap_err().to_string();
             assert!(message.contains("group outer") && message.contains("of the outer group"), "{message}");
         }
         outer.wait().unwrap();
+        rt.wait().unwrap();
+        inner.wait().unwrap();
+    }
+}
+
+/// A callback adds the next one while a task of the group runs, or while none does. A wait for the group waits for all of them.
+#[test]
+fn a_wait_for_a_group_waits_for_callbacks_that_callbacks_add() {
+    let _deadline = deadline();
+    fn add(group: &TaskGroup, left: usize, called: &Arc<AtomicUsize>) {
+        let (again, called) = (group.clone(), Arc::clone(called));
+        group.on_done(move |_| {
+            if left > 0 {
+                add(&again, left - 1, &called);
+            }
+            std::thread::yield_now();
+            called.fetch_add(1, Relaxed);
+        });
+    }
+    for rt in runtimes() {
+        for _ in 0..20 {
+            let (outer, called) = (rt.group("outer"), Arc::new(AtomicUsize::new(0)));
+            let inner = outer.group("inner");
+            inner.task("task").once().host(|()| ()).unwrap();
+            add(&inner, 5, &called);
+            add(&outer, 5, &called);
+            outer.wait().unwrap();
+            assert_eq!(called.load(Relaxed), 12);
+        }
     }
 }

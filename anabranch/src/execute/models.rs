@@ -10,6 +10,7 @@
 use super::{
     current_task::RuntimeId,
     events::{event::Event, latch::Latches},
+    groups::group::{Callback, Due, Group},
     task::{
         node::{Body, Completed, Head, Needs, Node, Properties, Successor},
         place::Place,
@@ -294,6 +295,80 @@ fn a_callback_is_called_once() {
         }
         runner.join().unwrap();
         assert_eq!(calls.load(Relaxed), 1);
+    });
+}
+
+/// Completes a task of a group, and calls callbacks whose turn has come.
+fn complete(group: &Group) {
+    let mut latches = Vec::new();
+    let mut due = group.complete(&mut latches);
+    while let Some(Due { group, callbacks }) = due {
+        callbacks.into_iter().for_each(|callback| (callback.call)(group));
+        due = group.complete(&mut latches);
+    }
+    latches.into_iter().for_each(|latch| latch.release());
+}
+
+/// Tasks of a group and of a group in it complete, while a thread adds a callback and waits. The callback is called once, by either
+/// thread, and sees what both tasks have written. The thread that waits goes on after it.
+#[test]
+fn a_wait_for_a_group_waits_for_its_callbacks() {
+    model(|| {
+        let outer = Group::new("outer".into(), None);
+        let inner = Group::new("inner".into(), Some(&outer));
+        let (first, second, called) = (Contents::new(), Contents::new(), Contents::new());
+        inner.submit();
+        outer.submit();
+        let runners =
+            [(inner, first.clone()), (Arc::clone(&outer), second.clone())].map(|(group, contents)| {
+                thread::spawn(move || {
+                    contents.add();
+                    complete(&group);
+                })
+            });
+        let calls = called.clone();
+        let call = Box::new(move |_: &Group| {
+            assert_eq!((first.get(), second.get()), (1, 1));
+            calls.add();
+        });
+        if let Err(callback) = outer.add_callback(Callback { call, label: label() }) {
+            (callback.call)(&outer);
+        }
+        outer.latch().event.wait(|| false, Duration::MAX, || ());
+        assert!(outer.is_idle());
+        assert_eq!(called.get(), 1);
+        runners.into_iter().for_each(|runner| runner.join().unwrap());
+    });
+}
+
+/// A group gets another task while its callbacks come due. They are called once, when both tasks have completed.
+#[test]
+fn a_callback_of_a_group_is_called_once() {
+    model(|| {
+        let group = Group::new("group".into(), None);
+        let (first, second) = (Contents::new(), Contents::new());
+        let calls = Arc::new(AtomicUsize::new(0));
+        group.submit();
+        let call = {
+            let (first, calls) = (first.clone(), Arc::clone(&calls));
+            Box::new(move |_: &Group| {
+                assert_eq!(first.get(), 1);
+                calls.fetch_add(1, Relaxed);
+            })
+        };
+        assert!(group.add_callback(Callback { call, label: label() }).is_ok());
+        let runner = {
+            let group = Arc::clone(&group);
+            thread::spawn(move || {
+                first.add();
+                complete(&group);
+            })
+        };
+        group.submit();
+        second.add();
+        complete(&group);
+        runner.join().unwrap();
+        assert_eq!((calls.load(Relaxed), group.is_idle()), (1, true));
     });
 }
 

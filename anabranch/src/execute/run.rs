@@ -3,7 +3,7 @@
 use super::{
     core::Core,
     events::latch::Latches,
-    groups::group::{Callback as GroupCallback, Group, Waited},
+    groups::group::{Callback as GroupCallback, Due, Group},
     shutdown::LastReference,
     task::{
         later::Later,
@@ -174,25 +174,25 @@ impl Node {
     fn complete_in(
         &self,
         group: &Group,
-        next: Option<Self>,
+        mut next: Option<Self>,
         latches: &mut Option<Latches>,
         core: &Core,
     ) -> Option<Self> {
-        let mut waited = Waited::default();
+        let mut released = Vec::new();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
-        self.runtime.inside_task(|| group.complete(&mut waited));
-        Latches::extend(latches, waited.latches);
-        if waited.callbacks.is_empty() {
-            return next;
-        }
-        // A callback may take long.
-        next.into_iter().for_each(|node| node.give_back(core));
-        for (group, GroupCallback { call: callback, label }) in waited.callbacks {
-            if let Some(cause) = call(|| callback(group), core) {
-                group.add_late_failure(&Arc::new(Failure::new(self.id, label, cause)));
+        let mut due = self.runtime.inside_task(|| group.complete(&mut released));
+        while let Some(Due { group, callbacks }) = due {
+            // A callback may take long.
+            next.take().into_iter().for_each(|node| node.give_back(core));
+            for GroupCallback { call: callback, label } in callbacks {
+                if let Some(cause) = call(|| callback(group), core) {
+                    group.failures.add(&Arc::new(Failure::new(self.id, label, cause)));
+                }
             }
+            due = self.runtime.inside_task(|| group.complete(&mut released));
         }
-        None
+        Latches::extend(latches, released);
+        next
     }
 
     /// Calls a function that the program has given for the end of this task.

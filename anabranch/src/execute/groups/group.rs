@@ -1,43 +1,48 @@
 //! The state of a task group: which of its tasks are in flight, what cancels them, and their failures.
 //!
 //! # Protocol
-//! One atomic field counts the tasks of the group that are in flight and has two flags.
+//! One atomic field counts the tasks of the group that are in flight and has three flags.
 //!
 //! 1. A submission adds one, under the lock of the runtime's state ([`Group::submit`]). The thread that ran or skipped the task
 //!    subtracts one ([`Group::complete`]), before it counts the task as completed for the runtime.
 //! 2. A group with tasks in flight counts as one such task of the group that it is nested in. So the change from no task to one
 //!    task also adds one to the parent, and the change back subtracts it, after the group itself has changed. The count of a
 //!    parent may thus be too high for a moment. It is never too low once a submission has returned.
-//! 3. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock ([`Group::latch`]); so does
-//!    a thread that adds a callback. The thread that completes the last task sees the flag in what it subtracts from. It takes
-//!    `waiting` under the lock, if the group is still idle then; otherwise the next thread that completes a last task does so.
-//! 4. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a failure. That
-//!    thread prints the failures if the group is idle, and otherwise the thread that completes the last task does. Callbacks of
-//!    the group come after that; their failures are printed by the thread that calls them ([`Group::add_late_failure`]).
+//! 3. The callbacks of a group with tasks in flight count as one more task, so that the group is idle only after they were called.
+//!    A thread that adds the first callback adds one and sets `CALLBACKS`, under the lock ([`Group::add_callback`]). A thread whose
+//!    subtraction leaves one with this flag takes the lock. If the callbacks are still the only ones in flight, it clears
+//!    the flag and takes them. It calls them without the lock and then subtracts the one, as for a task. Callbacks that they add
+//!    begin this step again.
+//! 4. A thread or future that waits adds its latch to `waiting` and sets `AWAITED`, both under the lock ([`Group::latch`]).
+//!    The thread that subtracts the last one sees the flag in what it subtracts from. It takes the latches under the lock, if the
+//!    group is still idle then; otherwise the next thread that subtracts the last one does so.
+//! 5. The last handle of the program sets `ABANDONED` ([`Group::abandon`]). From then on no call can report a failure. That
+//!    thread prints the failures if the group is idle, and otherwise the thread that subtracts the last one does.
 //!
 //! A task keeps its group as long as its node stays in memory. By the time the group is freed, nothing of the program's own is
 //! left in it: its failures are reported or printed, and no latch waits.
 
 use crate::{
-    error::Failure,
     execute::events::latch::Latch,
     label::TaskLabel,
     observe::UnreportedFailures,
     sync::{
         Mutex,
-        atomic::{AtomicU64, Ordering::*, fence},
+        atomic::{AtomicU64, Ordering::*},
     },
 };
 use anabranch_graph::TaskId;
 use anabranch_par::CancellationToken;
 use std::{borrow::Cow, fmt, mem, sync::Arc};
 
-/// There may be something in `waiting`.
+/// There may be latches in `waiting`.
 const AWAITED: u64 = 1;
 /// The program has no handle any more.
 const ABANDONED: u64 = 2;
+/// There are callbacks in `waiting`, which count as one task.
+const CALLBACKS: u64 = 4;
 /// One task in flight.
-const TASK: u64 = 4;
+const TASK: u64 = 8;
 
 pub(crate) struct Group {
     name: Cow<'static, str>,
@@ -66,11 +71,10 @@ pub(crate) struct Callback {
     pub(crate) label: TaskLabel,
 }
 
-/// What has waited for a group and for the groups that it is nested in.
-#[derive(Default)]
-pub(crate) struct Waited<'g> {
-    pub(crate) latches: Vec<Arc<Latch>>,
-    pub(crate) callbacks: Vec<(&'g Group, Callback)>,
+/// Callbacks of a group. The thread that has them calls them, and then [completes](Group::complete) the group once more.
+pub(crate) struct Due<'g> {
+    pub(crate) group: &'g Group,
+    pub(crate) callbacks: Vec<Callback>,
 }
 
 impl Group {
@@ -124,53 +128,69 @@ impl Group {
         }
     }
 
-    /// Counts a completed task. Adds what waited for it to `waited`; the caller calls the callbacks and releases the latches.
-    pub(crate) fn complete<'g>(&'g self, waited: &mut Waited<'g>) {
+    /// Counts a completed task, or callbacks that were called. Adds the latches that waited for it to `latches`, which the caller
+    /// releases. Returns callbacks whose turn has come.
+    pub(crate) fn complete(&self, latches: &mut Vec<Arc<Latch>>) -> Option<Due<'_>> {
         let mut group = self;
         loop {
             // AcqRel: the effects of all tasks are visible to a thread that finds the group idle.
             let before = group.state.fetch_sub(TASK, AcqRel);
             if before >= 2 * TASK {
-                return;
+                let are_due = before & CALLBACKS != 0 && before < 3 * TASK;
+                return are_due.then(|| group.take_callbacks()).flatten();
             }
             if before & AWAITED != 0 {
-                let Waiting { latches, callbacks } = group.take_waiting();
-                waited.latches.extend(latches);
-                waited.callbacks.extend(callbacks.into_iter().map(|callback| (group, callback)));
+                latches.extend(group.take_latches());
             }
             if before & ABANDONED != 0 {
                 group.print_failures();
             }
-            let Some(parent) = &group.parent else { return };
-            group = parent;
+            group = group.parent.as_deref()?;
         }
     }
 
-    /// Takes what waits, unless there is a task in flight again.
+    /// Takes the callbacks, unless there is a task in flight again, or another thread was faster.
     #[cold]
-    fn take_waiting(&self) -> Waiting {
+    fn take_callbacks(&self) -> Option<Due<'_>> {
+        let mut waiting = self.waiting.lock();
+        // Acquire: the effects of tasks that were submitted and completed meanwhile are visible to the callbacks.
+        let state = self.state.load(Acquire);
+        if state & CALLBACKS == 0 || state >= 2 * TASK {
+            return None;
+        }
+        self.state.fetch_and(!CALLBACKS, Relaxed);
+        Some(Due { group: self, callbacks: mem::take(&mut waiting.callbacks) })
+    }
+
+    /// Takes the latches, unless there is a task in flight again.
+    #[cold]
+    fn take_latches(&self) -> Vec<Arc<Latch>> {
         let mut waiting = self.waiting.lock();
         if !self.is_idle() {
-            return Waiting::default();
+            return Vec::new();
         }
         self.state.fetch_and(!AWAITED, Relaxed);
-        mem::take(&mut *waiting)
+        mem::take(&mut waiting.latches)
     }
 
     /// A latch that is released as soon as no task of this group is in flight.
     pub(crate) fn latch(&self) -> Arc<Latch> {
         let latch = Latch::new(TaskId(u64::MAX));
         let mut forgotten = Vec::new();
-        let is_idle = self
-            .add_waiting(|waiting| {
-                let latches = &mut waiting.latches;
-                // Latches for which nothing waits any more must not pile up beside a task that runs for long.
-                if latches.len() >= 16 && latches.len().is_power_of_two() {
-                    forgotten.extend(latches.extract_if(.., |latch| Arc::strong_count(latch) == 1));
-                }
-                latches.push(Arc::clone(&latch));
-            })
-            .is_err();
+        let mut waiting = self.waiting.lock();
+        self.state.fetch_or(AWAITED, AcqRel);
+        // Under the lock, and after the flag: either this thread finds the group idle, or the thread that completes the last task
+        // finds the flag and then what was added.
+        let is_idle = self.is_idle();
+        if !is_idle {
+            let latches = &mut waiting.latches;
+            // Latches for which nothing waits any more must not pile up beside a task that runs for long.
+            if latches.len() >= 16 && latches.len().is_power_of_two() {
+                forgotten.extend(latches.extract_if(.., |latch| Arc::strong_count(latch) == 1));
+            }
+            latches.push(Arc::clone(&latch));
+        }
+        drop(waiting);
         // Outside the lock: they may have wakers, which are the program's code.
         drop(forgotten);
         if is_idle {
@@ -181,40 +201,23 @@ impl Group {
 
     /// Adds a callback, which is called as soon as no task of this group is in flight. Returns it if the group is idle.
     pub(crate) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
-        let mut callback = Some(callback);
-        let added = self.add_waiting(|waiting| waiting.callbacks.extend(callback.take()));
-        added.or_else(|()| callback.map_or(Ok(()), Err))
-    }
-
-    /// Calls `add` under the lock, unless the group is idle.
-    fn add_waiting(&self, add: impl FnOnce(&mut Waiting)) -> Result<(), ()> {
         let mut waiting = self.waiting.lock();
-        self.state.fetch_or(AWAITED, AcqRel);
-        // Under the lock, and after the flag: either this thread finds the group idle, or the thread that completes the last task
-        // finds the flag and then what was added.
-        if self.is_idle() {
-            return Err(());
+        let add = |state| match state {
+            idle if idle < TASK => None,
+            first if first & CALLBACKS == 0 => Some((first | CALLBACKS) + TASK),
+            more => Some(more),
+        };
+        // Acquire: if the group is idle, the caller calls the callback, and the effects of all tasks are visible to it.
+        if self.state.fetch_update(AcqRel, Acquire, add).is_err() {
+            return Err(callback);
         }
-        add(&mut waiting);
+        waiting.callbacks.push(callback);
         Ok(())
     }
 
     /// The program drops its last handle.
     pub(crate) fn abandon(&self) {
         if self.state.fetch_or(ABANDONED, AcqRel) < TASK {
-            fence(SeqCst);
-            self.print_failures();
-        }
-    }
-
-    /// Adds the failure of a callback, which was called when no task was in flight any more. If the program has dropped its last
-    /// handle by now, no other thread prints the failure.
-    #[cold]
-    pub(crate) fn add_late_failure(&self, failure: &Arc<Failure>) {
-        self.failures.add(failure);
-        // With the fence in `abandon`: either this thread sees the flag, or the one that drops the handle sees the failure.
-        fence(SeqCst);
-        if self.state.load(Relaxed) & ABANDONED != 0 {
             self.print_failures();
         }
     }
@@ -249,9 +252,9 @@ mod tests {
     use super::*;
 
     fn complete(group: &Group) -> Vec<Arc<Latch>> {
-        let mut waited = Waited::default();
-        group.complete(&mut waited);
-        waited.latches
+        let mut latches = Vec::new();
+        assert!(group.complete(&mut latches).is_none(), "there are no callbacks");
+        latches
     }
 
     #[test]
