@@ -341,22 +341,24 @@ fn a_wait_for_a_group_waits_for_its_callbacks() {
     });
 }
 
-/// A group gets another task while its callbacks come due. They are called once, when both tasks have completed.
+/// A group gets another task and another callback while its first callback comes due. Each is called once, when the tasks before
+/// it have completed.
 #[test]
 fn a_callback_of_a_group_is_called_once() {
     model(|| {
         let group = Group::new("group".into(), None);
-        let (first, second) = (Contents::new(), Contents::new());
         let calls = Arc::new(AtomicUsize::new(0));
-        group.submit();
-        let call = {
-            let (first, calls) = (first.clone(), Arc::clone(&calls));
-            Box::new(move |_: &Group| {
-                assert_eq!(first.get(), 1);
+        let callback = |contents: &Contents| {
+            let (contents, calls) = (contents.clone(), Arc::clone(&calls));
+            let call = Box::new(move |_: &Group| {
+                assert_eq!(contents.get(), 1);
                 calls.fetch_add(1, Relaxed);
-            })
+            });
+            Callback { call, label: label() }
         };
-        assert!(group.add_callback(Callback { call, label: label() }).is_ok());
+        let (first, second) = (Contents::new(), Contents::new());
+        group.submit();
+        assert!(group.add_callback(callback(&first)).is_ok());
         let runner = {
             let group = Arc::clone(&group);
             thread::spawn(move || {
@@ -365,10 +367,11 @@ fn a_callback_of_a_group_is_called_once() {
             })
         };
         group.submit();
+        assert!(group.add_callback(callback(&second)).is_ok());
         second.add();
         complete(&group);
         runner.join().unwrap();
-        assert_eq!((calls.load(Relaxed), group.is_idle()), (1, true));
+        assert_eq!((calls.load(Relaxed), group.is_idle()), (2, true));
     });
 }
 
