@@ -106,7 +106,7 @@ impl TaskGroup {
     /// tasks. Waiting for it reports the failures of this group.
     #[track_caller]
     pub fn barrier(&self) -> Barrier<()> {
-        self.barrier_with(()).expect("a barrier without captures is never refused")
+        self.barrier_with(()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Submits an epoch like [`barrier`](Self::barrier), with captures right before it: see [`Runtime::barrier_with`].

@@ -222,7 +222,8 @@ impl Runtime {
 
     /// Waits for all tasks submitted so far, like [`wait`](Self::wait), as a `Future` for asynchronous code.
     pub fn idle(&self) -> Idle {
-        let latch = (!self.core.is_idle()).then(|| self.core.latch());
+        let is_busy = !self.core.is_idle() && self.core.id().is_in_this_process();
+        let latch = is_busy.then(|| self.core.latch());
         Idle { core: Arc::clone(&self.core), group: None, latch }
     }
 
@@ -294,7 +295,8 @@ pub struct Idle {
 
 impl Idle {
     pub(crate) fn of_group(group: &GroupHandle) -> Self {
-        let latch = (!group.is_idle()).then(|| group.latch());
+        let is_busy = !group.is_idle() && group.core().id().is_in_this_process();
+        let latch = is_busy.then(|| group.latch());
         Self { core: Arc::clone(group.core()), group: Some(group.clone()), latch }
     }
 

@@ -14,10 +14,41 @@ use std::{
 /// Relaxed everywhere, because it changes only while its process has a single thread.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
+/// A process, for code that must know whether it was forked since: only the thread that called `fork` lives on in the child.
+///
+/// ```
+/// use anabranch_par::Process;
+///
+/// let process = Process::current()?;
+/// assert!(process.is_current());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    generation: u32,
+}
+
+impl Process {
+    /// The process that the calling thread is in.
+    ///
+    /// # Errors
+    /// If the system refuses to report forks.
+    pub fn current() -> io::Result<Self> {
+        count_forks()?;
+        Ok(Self { generation: GENERATION.load(Relaxed) })
+    }
+
+    /// Whether the calling thread is in this process, and not in one that was forked from it. Costs one load.
+    #[inline]
+    pub fn is_current(self) -> bool {
+        GENERATION.load(Relaxed) == self.generation
+    }
+}
+
 /// The process in which a pool or a set of lanes was built: its threads are there.
 #[derive(Debug)]
 pub(crate) struct BuildProcess {
-    generation: u32,
+    process: Process,
     /// The beginning of the threads' names, for error messages.
     name: Box<str>,
 }
@@ -25,8 +56,7 @@ pub(crate) struct BuildProcess {
 impl BuildProcess {
     /// This process. Fails if the system refuses to report forks.
     pub(crate) fn this(name: &str) -> io::Result<Self> {
-        count_forks()?;
-        Ok(Self { generation: GENERATION.load(Relaxed), name: name.into() })
+        Ok(Self { process: Process::current()?, name: name.into() })
     }
 
     /// Whether this process is the one. Costs two loads.
@@ -35,7 +65,7 @@ impl BuildProcess {
     /// [`Forked`].
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Forked> {
-        if GENERATION.load(Relaxed) == self.generation { Ok(()) } else { Err(self.forked()) }
+        if self.process.is_current() { Ok(()) } else { Err(self.forked()) }
     }
 
     /// Panics with [`Forked`] unless this process is the one.

@@ -20,8 +20,8 @@ mod forks {
             atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
         },
         thread,
-        time::{Duration, Instant},
     };
+    use testing::fork::{expect_success, in_child};
 
     pub(super) fn all() {
         let tests: [(&str, fn()); 13] = [
@@ -53,41 +53,6 @@ mod forks {
             println!("test {name} ... ok");
         }
         println!("\ntest result: ok. {} passed; 0 failed; 0 ignored", tests.len());
-    }
-
-    /// Forks. The child runs `f` and ends, with status 0 if `f` does not panic.
-    fn fork(f: impl FnOnce()) -> libc::pid_t {
-        // SAFETY: the child runs code that may allocate, which the C library allows after a fork. The child ends without
-        // returning from this function.
-        match unsafe { libc::fork() } {
-            0 => {
-                let code = i32::from(catch_unwind(AssertUnwindSafe(f)).is_err());
-                // SAFETY: ends the process without running the parent's destructors.
-                unsafe { libc::_exit(code) }
-            }
-            child => child,
-        }
-    }
-
-    /// Waits for the child, which must end with status 0 within a minute.
-    fn expect_success(child: libc::pid_t) {
-        assert!(child > 0, "the system refuses to fork");
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let mut status = 0;
-        // SAFETY: waits for our own child; `status` is a local variable.
-        while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
-            if Instant::now() > deadline {
-                // SAFETY: our own child, which has not been waited for yet.
-                unsafe { libc::kill(child, libc::SIGKILL) };
-                panic!("the child hangs");
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "the child failed: {status}");
-    }
-
-    fn in_child(f: impl FnOnce()) {
-        expect_success(fork(f));
     }
 
     /// Runs `f`, which must panic. Returns the message, and prints nothing.
@@ -232,7 +197,7 @@ mod forks {
             (0..2).par().on(&pool).schedule(Schedule::Dynamic).chunk_size(1).for_each(|_| {
                 both.wait();
                 if participant().unwrap().index() == 0 {
-                    // SAFETY: as in `fork`; the child ends below.
+                    // SAFETY: the child runs code that may allocate, which the C library allows; the child ends below.
                     let pid = unsafe { libc::fork() };
                     if pid == 0 {
                         is_child.store(true, Relaxed);
@@ -281,7 +246,7 @@ mod forks {
         let (child, is_child) = (AtomicUsize::new(0), AtomicBool::new(false));
         let panic = catch_unwind(AssertUnwindSafe(|| {
             f(&|| {
-                // SAFETY: as in `fork`; the child ends below.
+                // SAFETY: the child runs code that may allocate, which the C library allows; the child ends below.
                 let pid = unsafe { libc::fork() };
                 if pid == 0 {
                     is_child.store(true, Relaxed);
@@ -369,7 +334,7 @@ mod forks {
             pool.team(2, |member| {
                 member.barrier();
                 if thread::current().id() == main {
-                    // SAFETY: as in `fork`; the child ends below.
+                    // SAFETY: the child runs code that may allocate, which the C library allows; the child ends below.
                     let pid = unsafe { libc::fork() };
                     if pid == 0 {
                         std::panic::set_hook(Box::new(|_| ()));
@@ -392,7 +357,7 @@ mod forks {
     /// The worker is the only thread of the child. It does not run more jobs of its parent there.
     fn a_child_of_a_worker_runs_no_more_jobs() {
         let pool = ThreadPool::new(2).unwrap();
-        // SAFETY: as in `fork`; the child does nothing.
+        // SAFETY: the child runs code that may allocate, which the C library allows; the child does nothing.
         let child = pool.spawn_on(0, || unsafe { libc::fork() }).unwrap();
         let other_jobs: Vec<_> = (0..10).map(|i| pool.spawn(move || i)).collect();
         expect_success(child.join().unwrap());

@@ -1,6 +1,9 @@
 //! What the tests of all crates share: a [`deadline`] for each test that waits for another thread or for a child process.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+#[cfg(unix)]
+pub mod fork;
 
 use std::{
     env, fs,

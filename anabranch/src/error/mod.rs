@@ -85,6 +85,16 @@ pub enum Error {
         call: &'static str,
     },
 
+    /// The runtime was used in a process that was forked after the runtime had started.
+    #[error(
+        "{call} was called in a process that was forked after the runtime had started, but the threads of the runtime are in \
+         the parent process: start another runtime in this process"
+    )]
+    Forked {
+        /// The function that was called.
+        call: &'static str,
+    },
+
     /// A fence ended without a result, because a `Clone` of the program panicked.
     #[error(
         "the fence has no result: the `Clone` of the value panicked, and the panic was printed; capture the value with `drain`, \

@@ -24,6 +24,7 @@ use crate::{
 };
 use anabranch_graph::{BufferId, ObjectId};
 use anabranch_grid::Extent;
+use anabranch_par::PoolError;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
@@ -69,7 +70,7 @@ impl Core {
         let record = &settings.record;
         let recorder = record.is_recording().then(|| Arc::new(Recorder::new(record.clone())));
         let state = State { graphs: Graphs::new(recorder.clone(), cluster.is_some()), ..State::default() };
-        let id = RuntimeId::new();
+        let id = RuntimeId::new().map_err(|source| PoolError::Spawn { started: 0, source })?;
         Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: Weak::clone(this),
             id,
@@ -96,7 +97,7 @@ impl Core {
         Weak::<Self>::clone(&self.this)
     }
 
-    pub(super) fn id(&self) -> RuntimeId {
+    pub(crate) fn id(&self) -> RuntimeId {
         self.id
     }
 
@@ -136,6 +137,13 @@ impl Core {
         }
     }
 
+    /// Panics in a forked process: for calls that return no error.
+    fn expect_process(&self, call: &'static str) {
+        if let Err(error) = self.id.check_process(call) {
+            panic!("{error}");
+        }
+    }
+
     /// Changes the graphs, and then applies the change to the recorded graphs.
     fn change_graphs<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let result = change(&mut self.state.lock());
@@ -150,6 +158,7 @@ impl Core {
         initialised: bool,
         bytes: usize,
     ) -> (BufferId, u64) {
+        self.expect_process("Runtime::buffer");
         let created = self.change_graphs(|state| state.graphs.create_buffer(extent, initialised, bytes));
         if let Some(nodes) = &self.several {
             self.create_on_nodes("Runtime::buffer");
@@ -160,6 +169,7 @@ impl Core {
 
     /// Adds a host object; returns its id, and its number for messages.
     pub(crate) fn create_object(&self) -> (ObjectId, u64) {
+        self.expect_process("Runtime::host_object");
         let created = self.change_graphs(|state| state.graphs.create_object());
         if let Some(nodes) = &self.several {
             self.create_on_nodes("Runtime::host_object");
@@ -220,33 +230,42 @@ impl Core {
         group.map_or(&self.failures, |group| &group.failures)
     }
 
-    /// An error if the calling thread works inside a task of this runtime: waiting there would be waiting for itself.
+    /// See [`RuntimeId::check_outside`].
     #[inline]
     pub(crate) fn check_outside(&self, call: &'static str) -> Result<(), Error> {
-        if self.id.is_inside_task() { Err(Error::WaitInsideTask { call }) } else { Ok(()) }
+        self.id.check_outside(call)
     }
 }
 
+/// In a forked process these calls do nothing: nothing will use the graphs again.
 impl Owner for Core {
     fn set_versions(&self, buffer: BufferId, versions: usize) {
         // With several nodes, a buffer has one allocation on each.
-        if self.several.is_none() {
+        if self.several.is_none() && self.id.is_in_this_process() {
             self.change_graphs(|state| state.graphs.set_versions(buffer, versions));
         }
     }
 
     fn discard(&self, buffer: BufferId) {
-        self.change_graphs(|State { graphs, tasks, .. }| {
-            graphs.discard(buffer, &|task| tasks.is_forgettable(task));
-        });
+        if self.id.is_in_this_process() {
+            self.change_graphs(|State { graphs, tasks, .. }| {
+                graphs.discard(buffer, &|task| tasks.is_forgettable(task));
+            });
+        }
     }
 
     fn remove_buffer(&self, buffer: BufferId) {
+        if !self.id.is_in_this_process() {
+            return;
+        }
         self.change_graphs(|state| state.graphs.remove_buffer(buffer));
         self.several.iter().for_each(|nodes| nodes.remove_buffer(buffer));
     }
 
     fn remove_object(&self, object: ObjectId) {
+        if !self.id.is_in_this_process() {
+            return;
+        }
         self.change_graphs(|state| state.graphs.remove_object(object));
         self.several.iter().for_each(|nodes| nodes.remove_object(object));
     }

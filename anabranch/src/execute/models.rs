@@ -61,7 +61,7 @@ fn node(id: u64) -> Node {
     let (place, observes) = (Place::Compute, false);
     let properties = Properties { label: label(), place, observes, group: None, contention: None };
     // The models never ask a node for its runtime.
-    let head = Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new());
+    let head = Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new().unwrap());
     Node::new(head, NoBody)
 }
 

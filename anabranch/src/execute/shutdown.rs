@@ -55,7 +55,7 @@ impl Running {
         &self.0
     }
 
-    /// Waits for all tasks, unless the calling thread runs one of them.
+    /// Waits for all tasks, unless the calling thread runs one of them or is in a forked process.
     pub(crate) fn wait_for_tasks(&self) {
         let core = &self.0;
         if core.check_outside("drop").is_err() {
@@ -73,7 +73,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.0.check_outside("drop").is_err() {
+        if !self.0.id().is_in_this_process() {
+            // The threads are in the parent process, which ends the runtime and prints its failures.
+            std::mem::forget(Arc::clone(&self.0));
+        } else if self.0.check_outside("drop").is_err() {
             self.0.shut_down_later();
         } else {
             self.wait_for_tasks();

@@ -40,6 +40,7 @@ impl<R: Send + 'static> Barrier<R> {
         location: &'static Location<'static>,
         captures: C,
     ) -> Result<Self, Error> {
+        core.id().check_process("barrier")?;
         let captured = fence::submit::<Copies, _>(core, group, "barrier", true, location, captures)?;
         let label = TaskLabel { name: "barrier".into(), location };
         let task = match core.several_nodes() {

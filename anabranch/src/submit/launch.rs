@@ -19,6 +19,7 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     observes: bool,
     body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
 ) -> Result<Node, Error> {
+    declaration.core.id().check_process("submit")?;
     if declaration.core.several_nodes().is_some() {
         return launch_on_nodes::<K, L, B>(declaration, bound, place, observes, body);
     }

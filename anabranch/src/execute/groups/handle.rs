@@ -43,6 +43,9 @@ impl Deref for GroupHandle {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.group.abandon();
+        // A forked process leaves the failures to its parent.
+        if self.running.core().id().is_in_this_process() {
+            self.group.abandon();
+        }
     }
 }

@@ -89,10 +89,7 @@ impl TaskHandle {
 
     /// Also for a task that is done: whether a wait is an error must not depend on the schedule.
     fn check_outside(&self, call: &'static str) -> Result<(), Error> {
-        if self.node.runtime.is_inside_task() {
-            return Err(Error::WaitInsideTask { call });
-        }
-        Ok(())
+        self.node.runtime.check_outside(call)
     }
 
     /// Cancels the task. Returns `false` if it has begun or is done. Tasks that need its results are skipped.
