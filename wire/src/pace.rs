@@ -5,8 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The pace of a thread that polls until something has happened: for 50 µs it polls again at once, then it sleeps for longer and
-/// longer, up to 1 ms. So a thread that waits for a second takes about a hundredth of a second of processor time.
+/// The pace of a thread that polls until something has happened: for 200 µs it polls again at once, then it sleeps between two
+/// polls for an eighth of the time that it has waited, up to 1 ms. So a thread that waits for a second takes about a hundredth of
+/// a second of processor time. A thread that polls again at once offers its processor to other threads.
+///
+/// Two nodes that wait for each other in turn do not stay slow: each is late by an eighth of the time for which the other was, until
+/// neither sleeps. That is why the first 200 µs are longer than the shortest sleep, which takes about 110 µs on Linux.
 ///
 /// ```
 /// let (mut pace, mut rounds) = (anabranch_wire::Pace::new(), 0);
@@ -21,25 +25,34 @@ pub struct Pace {
     /// Since when nothing has happened.
     quiet: Option<Instant>,
     rounds: u32,
-    sleep: Duration,
+    /// Rounds in which something has happened, since the last call of the system.
+    busy: u32,
 }
 
 /// How long a thread polls without a sleep.
-const SPIN: Duration = Duration::from_micros(50);
+const SPIN: Duration = Duration::from_micros(200);
+const SHORTEST: Duration = Duration::from_micros(50);
 /// Rounds without a call of the system.
 const ROUNDS: u32 = 64;
-const LONGEST: Duration = Duration::from_millis(1);
 
 impl Pace {
+    /// The longest rest.
+    pub(crate) const LONGEST: Duration = Duration::from_millis(1);
+
     /// The pace of a thread that begins to poll.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// To be called after each poll: returns at once if something has happened, or rests otherwise.
+    /// To be called after each poll, with its answer: returns at once if something has happened, or rests otherwise.
     pub fn after(&mut self, something_happened: bool) {
         if something_happened {
-            *self = Self::default();
+            let busy = (self.busy + 1) % ROUNDS;
+            *self = Self { busy, ..Self::default() };
+            if busy == 0 {
+                // The process at the other end may need this processor.
+                thread::yield_now();
+            }
             return;
         }
         self.rounds = self.rounds.saturating_add(1);
@@ -48,11 +61,11 @@ impl Pace {
             return;
         }
         let quiet = *self.quiet.get_or_insert_with(Instant::now);
-        if quiet.elapsed() < SPIN {
+        let waited = quiet.elapsed();
+        if waited < SPIN {
             thread::yield_now();
-            return;
+        } else {
+            thread::sleep((waited / 8).clamp(SHORTEST, Self::LONGEST));
         }
-        self.sleep = (2 * self.sleep).clamp(SPIN, LONGEST);
-        thread::sleep(self.sleep);
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Data,
     /// A layout for each of the transfers in place that follow, with consecutive numbers.
     Announcement,
+    /// The sender takes the transfers in place that the receiver has announced. The payload is the number of their bytes.
+    Taking,
     /// A message of the program.
     Post,
     /// The sender has freed memory of messages.
@@ -36,9 +38,10 @@ pub(super) enum Kind {
     Lost,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::Data,
     Kind::Announcement,
+    Kind::Taking,
     Kind::Post,
     Kind::Credit,
     Kind::Beat,

@@ -37,6 +37,11 @@ impl Expected {
 }
 
 impl Inbox {
+    /// Whether a transfer in place is under way.
+    pub fn is_taking(&self) -> bool {
+        !self.coming.is_empty()
+    }
+
     pub fn expects(&self, key: &Key) -> bool {
         self.expected.contains_key(key)
     }
@@ -122,7 +127,10 @@ impl Inbox {
         }
         let missing = expected.missing.checked_sub(bytes);
         expected.missing = missing.ok_or_else(|| wrong("more bytes than were expected"))?;
-        if header.kind == Kind::Data { link.placed(from, header.len()) } else { Ok(()) }
+        match header.kind {
+            Kind::Data => link.placed(from, header.len()),
+            _ => link.taking(from, bytes),
+        }
     }
 
     /// A transfer in place is over. The answer is as for [`arrived`](Self::arrived).

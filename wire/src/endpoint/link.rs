@@ -3,19 +3,22 @@
 use super::{
     credit::Credit,
     header::{Header, Kind},
+    moving::Moving,
 };
 use crate::{Layout, Place, Transport, WireError, tag::Key};
+use std::time::Instant;
 
 pub(super) struct Link {
     pub transport: Box<dyn Transport>,
     pub place: Place,
     pub credit: Credit,
+    pub moving: Moving,
 }
 
 impl Link {
     pub fn new(transport: Box<dyn Transport>) -> Self {
         let place = transport.place();
-        Self { transport, place, credit: Credit::new(place.nodes) }
+        Self { transport, place, credit: Credit::new(place.nodes), moving: Moving::default() }
     }
 
     /// Sends a message; `payload` appends its bytes, as many as the header says.
@@ -45,6 +48,12 @@ impl Link {
     /// Notes that a data message has been placed, and says so to its sender from time to time.
     pub fn placed(&mut self, from: u16, bytes: usize) -> Result<(), WireError> {
         if self.credit.placed(from, bytes) { self.control(from, Kind::Credit, 0, &[]) } else { Ok(()) }
+    }
+
+    /// Notes that announced transfers move from now on, and says so to their sender.
+    pub fn taking(&mut self, from: u16, bytes: usize) -> Result<(), WireError> {
+        self.moving.begin(bytes as u64, Instant::now());
+        self.control(from, Kind::Taking, 0, &(bytes as u64).to_le_bytes())
     }
 
     pub fn header(&self, kind: Kind, key: Key) -> Header {

@@ -49,6 +49,11 @@ impl Outbox {
         self.parcels.is_empty()
     }
 
+    /// Whether a transfer in place is under way.
+    pub fn is_offering(&self) -> bool {
+        !self.puts.is_empty()
+    }
+
     /// Sends the bytes of the layouts. The answer says whether the memory is free at once.
     pub fn send(&mut self, link: &mut Link, parcel: Parcel, layouts: &[Layout]) -> Result<bool, WireError> {
         let bytes: usize = layouts.iter().map(Layout::bytes).sum();
