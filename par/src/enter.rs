@@ -65,9 +65,9 @@ impl Marks {
     }
 }
 
-/// Calls `f` with no mark set: for work that is handed over from inside other work and does not belong to it.
+/// Calls `f` inside of nothing: for work that does not belong to the work which the calling thread is in the middle of.
 #[inline]
-pub fn outside_of_marks<R>(f: impl FnOnce() -> R) -> R {
+pub(crate) fn outside_of_marks<R>(f: impl FnOnce() -> R) -> R {
     if Chain::current().is_empty() { f() } else { set(Chain::NONE, f) }
 }
 

@@ -139,8 +139,23 @@ impl<J: Job + ?Sized> Lanes<J> {
     /// If this process was forked after the lanes were built.
     #[inline]
     pub fn submit(&self, job: Arc<J>) {
+        self.submit_with(job, Marks::current());
+    }
+
+    /// Hands over a job like [`submit`](Self::submit), but without the [marks](Marks) that are set for the calling thread: for a
+    /// job that does not belong to the work which the thread is in the middle of.
+    ///
+    /// # Panics
+    /// See [`submit`](Self::submit).
+    #[inline]
+    pub fn submit_unmarked(&self, job: Arc<J>) {
+        self.submit_with(job, Marks::default());
+    }
+
+    #[inline]
+    fn submit_with(&self, job: Arc<J>, marks: Marks) {
         self.state.process.expect();
-        self.state.jobs.push(LaneJob { job, marks: Marks::current() });
+        self.state.jobs.push(LaneJob { job, marks });
         self.state.find_lane();
     }
 

@@ -64,8 +64,6 @@ pub use cancel::CancellationToken;
 pub use context::{Mark, Marks};
 pub use current::{Participant, participant};
 pub use denormals::{flush_denormals, keep_denormals};
-#[doc(hidden)]
-pub use enter::outside_of_marks;
 pub use fork::{Forked, Process};
 pub use jobs::{Job, JobHandle, Scope, ScopedHandle, SpawnError, scope, spawn};
 pub use join::join;

@@ -101,9 +101,9 @@ fn everywhere(outer: &[(&str, Construct)], f: impl Fn(&ThreadPool, &str, &dyn Fn
 }
 
 /// Calls `f` on another thread, and waits until it has returned.
-fn answer<R: Send + 'static>(start: impl FnOnce(Box<dyn Fn(R) + Send + Sync>)) -> R {
+fn answer<R: Send + 'static>(start: impl FnOnce(Arc<dyn Fn(R) + Send + Sync>)) -> R {
     let (sender, receiver) = mpsc::channel();
-    start(Box::new(move |answer| sender.send(answer).unwrap()));
+    start(Arc::new(move |answer| sender.send(answer).unwrap()));
     receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap()
 }
 
@@ -148,6 +148,20 @@ fn a_mark_goes_with_jobs_that_outlive_the_call() {
             assert_eq!(submitted, [true, false]);
             let on_lane = answer(|tell| marks[1].enter(|| lanes.submit(Arc::new(Call(move || tell(set()))))));
             assert_eq!(on_lane, [false, true]);
+            let unmarked = answer(|tell| {
+                within(&|| {
+                    let tell = tell.clone();
+                    pool.submit_unmarked(Arc::new(Call(move || tell(set()))));
+                });
+            });
+            assert_eq!(unmarked, [false; 2]);
+            let unmarked = answer(|tell| {
+                within(&|| {
+                    let tell = tell.clone();
+                    lanes.submit_unmarked(Arc::new(Call(move || tell(set()))));
+                });
+            });
+            assert_eq!(unmarked, [false; 2]);
         }
         if pool.workers() > 0 {
             let job = marks[0].enter(|| pool.spawn_on(0, set)).unwrap();

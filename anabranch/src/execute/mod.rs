@@ -42,7 +42,7 @@ pub(crate) use self::{
     core::Core,
     events::{event::Event, latch::Latch},
     groups::handle::GroupHandle,
-    nodes::Refused,
+    nodes::{Nodes, Refused},
     shutdown::Running,
     submission::Submission,
     task::{

@@ -12,6 +12,7 @@ use std::{iter, mem, sync::Arc};
 ///
 /// # Errors
 /// If the graph refuses the accesses. Nothing is submitted then.
+#[inline]
 pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     declaration: &mut Declaration<'_, K>,
     mut bound: L::Bound,
@@ -51,6 +52,7 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
 }
 
 /// Submits a task with several nodes: see [`launch`].
+#[cold]
 fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
     declaration: &mut Declaration<'_, K>,
     mut bound: L::Bound,

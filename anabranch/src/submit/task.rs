@@ -17,7 +17,7 @@ use super::{
 use crate::{
     data::{buffer::Buffer, element::Element, host_object::HostObject},
     error::Error,
-    execute::{Core, GroupHandle, Place, TaskHandle},
+    execute::{Core, GroupHandle, Nodes, Place, TaskHandle},
     label::TaskLabel,
 };
 use anabranch_graph::command::Work;
@@ -275,11 +275,16 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
 
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
     /// With several nodes: the chunks of this one.
-    fn part(&self, work: &Work) -> Option<Chunks<K>> {
-        let nodes = self.core.several_nodes()?;
+    #[inline]
+    fn part(&self, work: impl FnOnce() -> Work) -> Option<Chunks<K>> {
+        self.core.several_nodes().map(|nodes| self.part_on_nodes(nodes, &work()))
+    }
+
+    #[cold]
+    fn part_on_nodes(&self, nodes: &Nodes, work: &Work) -> Chunks<K> {
         let part = nodes.part(work, &self.hints.for_nodes(), None);
         let chunk = |range: GridBox<3>| Chunk { range: range.cast(), global: self.space };
-        Some(part.chunk.into_iter().map(chunk).collect())
+        part.chunk.into_iter().map(chunk).collect()
     }
 
     fn submit_host<F>(self, work: Work, function: F) -> Result<TaskHandle, Error>
@@ -287,7 +292,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
         let whole = Chunk::whole(self.space);
-        let part = self.part(&work);
+        let part = self.part(|| work.clone());
         let chunks = part.as_deref().unwrap_or(slice::from_ref(&whole));
         let mut declaration = Declaration::new(self.core, self.group, &self.label, whole, chunks);
         declaration.priority = self.hints.priority;
@@ -415,12 +420,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             1 => 1,
             threads => threads * CHUNKS_PER_THREAD,
         });
-        if let Some(part) = self.part(&Work::Kernel { space: self.space.cast() }) {
-            let count =
-                count.div_ceil(if self.hints.chunks.is_some() { self.core.nodes().into() } else { 1 });
-            let split = |chunk: Chunk<K>| (self.hints.split)(&chunk.range, count, self.hints.granularity);
-            let ranges = part.into_iter().flat_map(split);
-            return ranges.map(|range| Chunk { range, global: self.space }).collect();
+        if let Some(part) = self.part(|| Work::Kernel { space: self.space.cast() }) {
+            return self.split_on_nodes(part, count);
         }
         // The leaves of a reduction are bands of rows, here as on many nodes.
         let ranges = match L::REDUCES {
@@ -428,6 +429,15 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             false => (self.hints.split)(&self.space, count, self.hints.granularity),
         };
         ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
+    }
+
+    /// Splits this node's part of a kernel.
+    #[cold]
+    fn split_on_nodes(&self, part: Chunks<K>, count: usize) -> Chunks<K> {
+        let count = count.div_ceil(if self.hints.chunks.is_some() { self.core.nodes().into() } else { 1 });
+        let split = |chunk: Chunk<K>| (self.hints.split)(&chunk.range, count, self.hints.granularity);
+        let ranges = part.into_iter().flat_map(split);
+        ranges.map(|range| Chunk { range, global: self.space }).collect()
     }
 }
 

@@ -44,6 +44,7 @@ pub use scope::{Scope, ScopedHandle};
 
 use crate::{
     current,
+    enter::outside_of_marks,
     thread_pool::{ThreadPool, state::PoolState, with_pool},
 };
 use cell::JobCell;
@@ -64,6 +65,18 @@ impl ThreadPool {
     pub fn submit(&self, job: Arc<dyn Job>) {
         self.state().expect_not_forked();
         publish(self.state(), QueuedJob::Submitted(marked::with_current_marks(job)));
+    }
+
+    /// Hands a job to the workers like [`submit`](Self::submit), but without the [marks](crate::Marks) that are set for the calling
+    /// thread: for a job that does not belong to the work which the thread is in the middle of.
+    ///
+    /// # Panics
+    /// See [`submit`](Self::submit).
+    pub fn submit_unmarked(&self, job: Arc<dyn Job>) {
+        self.state().expect_not_forked();
+        let publish = || publish(self.state(), QueuedJob::Submitted(job));
+        // In a pool without workers, this thread may run the job.
+        if self.state().workers() == 0 { outside_of_marks(publish) } else { publish() }
     }
 
     /// Spawns a job: a worker runs it some time later, or the thread that joins it does so first. Jobs begin in about the

@@ -17,7 +17,7 @@ use crate::{
     },
     settings::Settings,
 };
-use anabranch_par::{Lanes, PoolError, ThreadPool, outside_of_marks};
+use anabranch_par::{Lanes, PoolError, ThreadPool};
 use std::{
     any::Any,
     sync::{Arc, Weak},
@@ -106,10 +106,10 @@ impl Executor {
         match &self.mode {
             Mode::Seeded(seeded) => seeded.push(node),
             // A node has its own marks. Those of the thread that happens to queue it are not the task's.
-            Mode::Threaded(lanes) => outside_of_marks(|| match node.place {
-                Place::Host | Place::Blocking => lanes.submit(node.into_job()),
-                Place::Compute | Place::Inline => self.compute.pool().submit(node.into_job()),
-            }),
+            Mode::Threaded(lanes) => match node.place {
+                Place::Host | Place::Blocking => lanes.submit_unmarked(node.into_job()),
+                Place::Compute | Place::Inline => self.compute.pool().submit_unmarked(node.into_job()),
+            },
         }
     }
 
