@@ -292,7 +292,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
         let whole = Chunk::whole(self.space);
-        let part = self.part(|| work.clone());
+        let part = self.part(|| work);
         let chunks = part.as_deref().unwrap_or(slice::from_ref(&whole));
         let mut declaration = Declaration::new(self.core, self.group, &self.label, whole, chunks);
         declaration.priority = self.hints.priority;
