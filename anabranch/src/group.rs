@@ -121,7 +121,8 @@ impl TaskGroup {
     /// Waits until no task of this group, or of a group in it, is in flight: for the tasks submitted so far, and also for those that
     /// are submitted meanwhile, by tasks of the group for example.
     ///
-    /// The calling thread helps with host tasks of the group. If no task is in flight, this costs a few loads.
+    /// The calling thread may run host tasks of the group on its own stack: see [`Runtime::wait`]. If no task is in flight, this
+    /// costs a few loads.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures of this group since the last synchronisation. [`Error::WaitInsideTask`].

@@ -227,7 +227,7 @@ impl Runtime {
         Idle { core: Arc::clone(&self.core), group: None, latch }
     }
 
-    /// Waits for all tasks, takes the captured values out of the runtime, and ends it.
+    /// Waits for all tasks like [`wait`](Self::wait), takes the captured values out of the runtime, and ends it.
     ///
     /// ```
     /// use anabranch::prelude::*;

@@ -53,6 +53,8 @@ impl<R: Send + 'static> Barrier<R> {
 
     /// Waits until everything before the barrier is done.
     ///
+    /// The calling thread may run host tasks that it waits for on its own stack: see [`Runtime::wait`](crate::Runtime::wait).
+    ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation, of the group or of the runtime that has submitted the
     /// barrier. [`Error::WaitInsideTask`].

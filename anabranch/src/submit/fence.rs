@@ -98,6 +98,8 @@ impl<R> Drop for Promise<R> {
 impl<R> Fence<R> {
     /// Waits for the contents.
     ///
+    /// The calling thread may run host tasks that it waits for on its own stack: see [`Runtime::wait`](crate::Runtime::wait).
+    ///
     /// # Errors
     /// [`Error::Failed`] if a task whose results the fence needs has failed. [`Error::WaitInsideTask`].
     /// [`Error::FenceLost`] if a `Clone` panicked.

@@ -231,6 +231,9 @@ impl<L> TaskBuilder<'_, 1, Collective, L> {
     /// Submits the task. `function` is called once on every node, with the point of that node in the index space, on a host
     /// lane, where it may block. It may return a `Result`. An error or a panic fails the task.
     ///
+    /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
+    /// [`blocking`](Self::blocking).
+    ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
     /// # Errors
@@ -246,8 +249,8 @@ impl<L> TaskBuilder<'_, 1, Collective, L> {
 }
 
 impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
-    /// Sets the node that executes all of the index space. By default all nodes share it. So far there is one node; a
-    /// [dry run](crate::Builder::dry_run) has as many as the program asks for.
+    /// Sets the node that executes all of the index space. By default all nodes share it. In a
+    /// [dry run](crate::Builder::dry_run) these are the nodes that the program asks for.
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.
@@ -257,6 +260,9 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
 
     /// Submits the task as a host task. `function` is called once on each node for the part of the index space that belongs to
     /// that node, on a host lane, where it may block. It may return a `Result`. An error or a panic fails the task.
+    ///
+    /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
+    /// [`blocking`](Self::blocking).
     ///
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
