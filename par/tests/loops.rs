@@ -398,22 +398,7 @@ fn sleeping_workers_are_woken_for_a_loop() {
 #[cfg(target_os = "linux")]
 fn an_idle_pool_uses_no_processor_time() {
     let _deadline = testing::deadline();
-    /// User and system time of this process's threads named `idle-test…`, in clock ticks.
-    fn ticks() -> u64 {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        tasks
-            .filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("stat")).ok())
-            .filter(|stat| stat.contains("(idle-test"))
-            .map(|stat| {
-                let fields: Vec<_> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-                fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
-            })
-            .sum()
-    }
     let pool = ThreadPool::builder().workers(8).name("idle-test").build().unwrap();
     (0..100).par().on(&pool).for_each(|_| linger());
-    std::thread::sleep(Duration::from_millis(50));
-    let before = ticks();
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(ticks(), before);
+    testing::threads::wait_until_asleep("idle-test");
 }

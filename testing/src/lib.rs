@@ -4,6 +4,8 @@
 
 #[cfg(unix)]
 pub mod fork;
+#[cfg(target_os = "linux")]
+pub mod threads;
 
 use std::{
     env, fs,

@@ -1,0 +1,77 @@
+//! What the threads of a test do.
+
+use std::{fs, thread, time::Duration};
+
+/// How many looks in a row must find the threads asleep.
+const LOOKS: usize = 20;
+
+/// Waits until all threads of this process whose names begin with `name` are asleep, in each of several looks in a row. A thread
+/// that spins or yields is never asleep, on however busy a machine: a test that waits for it ends with its deadline.
+///
+/// # Panics
+/// If there is no such thread.
+pub fn wait_until_asleep(name: &str) {
+    let mut asleep = 0;
+    while asleep < LOOKS {
+        thread::sleep(Duration::from_millis(1));
+        asleep = if are_asleep(name) { asleep + 1 } else { 0 };
+    }
+}
+
+fn are_asleep(name: &str) -> bool {
+    let tasks = fs::read_dir("/proc/self/task").expect("a list of the threads");
+    // A thread may end before its file is read.
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    // The number of the thread, its name in parentheses, its state.
+    let named: Vec<_> = stats.filter(|stat| stat.contains(&format!("({name}"))).collect();
+    assert!(!named.is_empty(), "no thread is called {name}…");
+    named.iter().all(|stat| stat.rsplit(')').next().is_some_and(|state| state.starts_with(" S")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    };
+
+    /// Calls `look` while a thread with this name calls `wait` again and again.
+    fn beside(name: &str, wait: fn(), look: impl FnOnce()) {
+        let (end, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(Barrier::new(2)));
+        let (ends, begins) = (Arc::clone(&end), Arc::clone(&begun));
+        let run = move || {
+            begins.wait();
+            while !ends.load(Relaxed) {
+                wait();
+            }
+        };
+        let thread = thread::Builder::new().name(name.into()).spawn(run).unwrap();
+        begun.wait();
+        look();
+        end.store(true, Relaxed);
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_yields_is_not_asleep() {
+        let _deadline = crate::deadline();
+        beside("yields", thread::yield_now, || {
+            // Until it has left the barrier it may be asleep there.
+            while are_asleep("yields") {
+                thread::yield_now();
+            }
+            for _ in 0..50 {
+                thread::sleep(Duration::from_millis(1));
+                assert!(!are_asleep("yields"));
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_that_is_parked_is_asleep() {
+        let _deadline = crate::deadline();
+        beside("parks", thread::park, || wait_until_asleep("parks"));
+    }
+}
