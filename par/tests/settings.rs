@@ -176,12 +176,6 @@ mod idle {
         let pool = ThreadPool::builder().workers(4).name("passive").wait_policy(WaitPolicy::Passive);
         let pool = pool.spin(Duration::from_secs(1000)).build().unwrap();
         (0..100).par().on(&pool).for_each(|_| ());
-        // On a busy machine the workers may not have begun yet, so they fall asleep later.
-        let quiet = || {
-            let before = ticks("passive");
-            std::thread::sleep(Duration::from_millis(100));
-            ticks("passive") == before
-        };
-        assert!((0..50).any(|_| quiet()));
+        testing::threads::wait_until_asleep("passive");
     }
 }
