@@ -6,7 +6,7 @@ use crate::{
     runtime::Runtime,
     settings::Settings,
 };
-use anabranch_wire::Endpoint;
+use anabranch_wire::{Endpoint, Options, connect};
 use std::{sync::Arc, time::Duration};
 
 /// Settings of a [`Runtime`]: see [`Runtime::builder`].
@@ -17,7 +17,8 @@ pub struct Builder {
 }
 
 impl Runtime {
-    /// Starts a runtime on all processors that this process may use.
+    /// Starts a runtime on all processors that this process may use. If `mpirun` or `srun` has started this process, it is one of
+    /// [several nodes](crate::guide::nodes).
     ///
     /// # Errors
     /// See [`Builder::build`].
@@ -167,34 +168,74 @@ impl Builder {
         self
     }
 
+    /// Sets after which time a node that does not answer ends the others: a process that was stopped, or whose machine or network
+    /// is down. The default is the value of the environment variable `ANABRANCH_NODE_TIMEOUT` (seconds, or `none` for never), or
+    /// else 60 s. A node answers while its runtime exists, whatever its tasks do.
+    ///
+    /// ```
+    /// use anabranch::{local_nodes, prelude::*};
+    /// use std::time::Duration;
+    ///
+    /// let patient = Runtime::builder().node_timeout(Duration::from_secs(600));
+    /// let nodes = local_nodes(2).builder(patient).run(|rt| Ok(rt.nodes()));
+    /// assert!(nodes.iter().all(|nodes| matches!(nodes, Ok(2))));
+    /// ```
+    pub fn node_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.settings.node_timeout = Some(timeout.into());
+        self
+    }
+
     /// Starts the runtime.
+    ///
+    /// If a launcher (`mpirun`, `srun`) has started this process as one of several, the runtime is one of
+    /// [several nodes](crate::guide::nodes), and all processes must build it. The environment variables `ANABRANCH_TRANSPORT` and `ANABRANCH_MPI_LIBRARY` override
+    /// what is found there.
     ///
     /// # Errors
     /// [`Error::Setting`] for a setting or an environment variable that is out of range. [`Error::Pool`] if the system
-    /// refuses the threads or an environment variable of theirs is out of range.
+    /// refuses the threads or an environment variable of theirs is out of range. With several nodes, [`Error::Connect`] if
+    /// there is no usable MPI, and [`Error::SecondRuntime`]: a process has one such runtime at a time.
     pub fn build(self) -> Result<Runtime, Error> {
-        let settings = self.settings.with_environment()?;
-        let threads = settings.check()?;
-        Runtime::start(threads, &settings, None)
+        let (settings, threads) = self.checked_settings()?;
+        match connect(&settings.transport())? {
+            Some(endpoint) => start_on(endpoint, threads, settings),
+            None => Runtime::start(threads, &settings, None),
+        }
     }
 
     /// Starts the runtime of one of several nodes.
     pub(crate) fn build_on(self, endpoint: Endpoint) -> Result<Runtime, Error> {
+        let (settings, threads) = self.checked_settings()?;
+        start_on(endpoint, threads, settings)
+    }
+
+    /// The settings of the transport between nodes.
+    pub(crate) fn transport(&self) -> Result<Options, Error> {
+        Ok(self.settings.clone().with_environment()?.transport())
+    }
+
+    /// The settings, together with those of the environment, and the number of threads.
+    fn checked_settings(self) -> Result<(Settings, usize), Error> {
         let settings = self.settings.with_environment()?;
         let threads = settings.check()?;
-        if settings.seed.is_some() {
-            return Err(Error::OneNodeOnly { what: "`seeded`".into() });
-        }
-        let place = endpoint.place();
-        let name = format!("{}{}-", settings.name, place.node);
-        let cluster = Cluster::new(endpoint, &name)
-            .map_err(|source| anabranch_par::PoolError::Spawn { started: 0, source })?;
-        let settings = Settings { name, ..settings };
-        let runtime = Runtime::start(threads, &settings, Some(Arc::clone(&cluster)));
-        if let Err(error) = &runtime {
-            cluster.stop(NodeError::Here { why: error.to_string() });
-            cluster.end();
-        }
-        runtime
+        Ok((settings, threads))
     }
+}
+
+fn start_on(endpoint: Endpoint, threads: usize, mut settings: Settings) -> Result<Runtime, Error> {
+    if settings.seed.is_some() {
+        return Err(Error::OneNodeOnly { what: "`seeded`".into() });
+    }
+    let place = endpoint.place();
+    settings.record.is_quiet = place.node != 0;
+    let name = format!("{}{}-", settings.name, place.node);
+    let cluster = Cluster::new(endpoint, &name)
+        .map_err(|source| anabranch_par::PoolError::Spawn { started: 0, source })?;
+    settings.name = name;
+    let runtime = Runtime::start(threads, &settings, Some(Arc::clone(&cluster)));
+    if let Err(error) = &runtime {
+        cluster.stop(NodeError::Here { why: error.to_string() });
+        cluster.end();
+    }
+    runtime
 }

@@ -132,6 +132,7 @@ pub use self::{
 pub use anabranch_graph as graph;
 pub use anabranch_grid as grid;
 pub use anabranch_par::{self as par, CancellationToken};
+pub use anabranch_wire::WireError;
 pub use bytemuck;
 pub use ndarray;
 #[cfg(feature = "num-complex")]

@@ -1,8 +1,8 @@
 //! Several nodes in one process, each with memory and threads of its own: to try and to test a program as it runs on a cluster.
 
 use crate::{builder::Builder, error::Error, runtime::Runtime};
-use anabranch_wire::{Endpoint, Options, local::Network};
-use std::{panic::resume_unwind, thread, time::Duration};
+use anabranch_wire::{Endpoint, local::Network};
+use std::{panic::resume_unwind, thread};
 
 /// Nodes in this process: see [`local_nodes`].
 #[derive(Clone, Debug)]
@@ -12,7 +12,6 @@ pub struct LocalNodes {
     builder: Builder,
     seed: u64,
     delays: u32,
-    timeout: Option<Duration>,
 }
 
 /// Runs a program on several nodes in this process, each with memory and threads of its own.
@@ -34,13 +33,7 @@ pub struct LocalNodes {
 /// assert!(results.into_iter().all(|result| result.unwrap() == 49 + 51));
 /// ```
 pub fn local_nodes(nodes: u16) -> LocalNodes {
-    LocalNodes {
-        nodes,
-        builder: Runtime::builder(),
-        seed: 0,
-        delays: 0,
-        timeout: Some(Duration::from_secs(60)),
-    }
+    LocalNodes { nodes, builder: Runtime::builder(), seed: 0, delays: 0 }
 }
 
 impl LocalNodes {
@@ -62,12 +55,6 @@ impl LocalNodes {
         self
     }
 
-    /// Sets after which time a node that does not answer ends the others (60 s by default, `None` for never).
-    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.timeout = timeout.into();
-        self
-    }
-
     /// Runs `program` on each node, on a thread of its own, and returns the results in the order of the nodes.
     ///
     /// # Panics
@@ -77,7 +64,10 @@ impl LocalNodes {
         program: impl Fn(Runtime) -> Result<R, Error> + Sync,
     ) -> Vec<Result<R, Error>> {
         assert!((1..=4096).contains(&self.nodes), "{} nodes: there must be 1 to 4096", self.nodes);
-        let options = Options::new().timeout(self.timeout);
+        let options = match self.builder.transport() {
+            Ok(options) => options,
+            Err(error) => return (0..self.nodes).map(|_| Err(error.clone())).collect(),
+        };
         let network = Network::new(self.nodes).seed(self.seed).delays(self.delays).options(options);
         let run = |endpoint: Endpoint| program(self.builder.clone().build_on(endpoint)?);
         thread::scope(|scope| {

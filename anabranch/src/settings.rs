@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use anabranch_graph::command::CommandGraph;
+use anabranch_wire::Options;
 use std::{
     env,
     path::{Path, PathBuf},
@@ -20,8 +21,14 @@ const CHECKED: &str = "ANABRANCH_CHECKED";
 /// Whether threads that wait run tasks.
 const HELP_WHILE_WAITING: &str = "ANABRANCH_HELP_WHILE_WAITING";
 
+/// After how many seconds a node that does not answer ends the others.
+const NODE_TIMEOUT: &str = "ANABRANCH_NODE_TIMEOUT";
+
 /// The range of the number of nodes, in words.
 const NODES: &str = "a number from 1 to 4096";
+
+/// The range of the timeout of nodes, in words.
+const TIMEOUT: &str = "a number of seconds above 0, or none";
 
 /// The settings of a runtime. `None` means: as the environment says, or the default.
 #[derive(Clone, Debug)]
@@ -35,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) seed: Option<u64>,
     pub(crate) patience: Duration,
     pub(crate) checked: Option<bool>,
+    /// `Some(None)`: a node is never lost.
+    pub(crate) node_timeout: Option<Option<Duration>>,
     pub(crate) record: RecordSettings,
 }
 
@@ -47,6 +56,8 @@ pub(crate) struct RecordSettings {
     pub(crate) path: Option<PathBuf>,
     /// Generate the commands of a dry run for this many nodes.
     pub(crate) nodes: Option<u16>,
+    /// Print and write nothing: another node does.
+    pub(crate) is_quiet: bool,
 }
 
 impl RecordSettings {
@@ -68,6 +79,7 @@ impl Default for Settings {
             seed: None,
             patience: Duration::from_secs(10),
             checked: None,
+            node_timeout: None,
             record: RecordSettings::default(),
         }
     }
@@ -87,6 +99,12 @@ impl Settings {
             let number = nodes.to_str().and_then(|nodes| nodes.parse().ok());
             let wrong = || out_of_range(DRY_RUN_NODES, nodes.display(), NODES);
             self.record.nodes = Some(number.ok_or_else(wrong)?);
+        }
+        if self.node_timeout.is_none()
+            && let Some(seconds) = variable(NODE_TIMEOUT)
+        {
+            let wrong = || out_of_range(NODE_TIMEOUT, seconds.display(), TIMEOUT);
+            self.node_timeout = Some(seconds.to_str().and_then(parse_timeout).ok_or_else(wrong)?);
         }
         for (name, setting) in
             [(HELP_WHILE_WAITING, &mut self.help_while_waiting), (CHECKED, &mut self.checked)]
@@ -111,6 +129,11 @@ impl Settings {
         self.help_while_waiting.unwrap_or(true)
     }
 
+    /// The settings of the transport between nodes.
+    pub(crate) fn transport(&self) -> Options {
+        self.node_timeout.map_or_else(Options::new, |timeout| Options::new().timeout(timeout))
+    }
+
     /// Checks the settings and returns the number of compute threads.
     pub(crate) fn check(&self) -> Result<usize, Error> {
         if let Some(nodes) = self.record.nodes
@@ -122,6 +145,9 @@ impl Settings {
             && let Err(range) = check_path(path)
         {
             return Err(out_of_range(PRINT_GRAPHS, path.display(), range));
+        }
+        if self.node_timeout == Some(Some(Duration::ZERO)) {
+            return Err(out_of_range("node_timeout", "0 s", TIMEOUT));
         }
         let threads = self.threads.map_or_else(anabranch_par::default_threads, Ok)?;
         let at_least_one =
@@ -141,6 +167,14 @@ fn parse_bool(text: &str) -> Option<bool> {
         "0" | "false" => Some(false),
         _ => None,
     }
+}
+
+fn parse_timeout(text: &str) -> Option<Option<Duration>> {
+    if text == "none" {
+        return Some(None);
+    }
+    let timeout = Duration::try_from_secs_f64(text.parse().ok()?).ok()?;
+    (!timeout.is_zero()).then_some(Some(timeout))
 }
 
 fn out_of_range(setting: &'static str, value: impl ToString, range: &'static str) -> Error {

@@ -26,6 +26,7 @@ fn probe() {
     let mut builder = Runtime::builder();
     if std::env::var_os("EXPLICIT").is_some() {
         builder = builder.threads(3).pin(false).checked(true).help_while_waiting(true).dry_run(2);
+        builder = builder.node_timeout(None);
     }
     match builder.build() {
         Ok(rt) => {
@@ -65,9 +66,15 @@ fn a_wrong_value_is_an_error_that_names_the_variable() {
         let named = answer.contains(&format!("{variable} is ")) && answer.contains("some");
         assert!(named, "{answer}");
     }
-    for variable in ["ANABRANCH_HELP_WHILE_WAITING", "ANABRANCH_DRY_RUN_NODES"] {
+    for variable in ["ANABRANCH_HELP_WHILE_WAITING", "ANABRANCH_DRY_RUN_NODES", "ANABRANCH_NODE_TIMEOUT"] {
         let answer = probe_with(&[(variable, "some")]);
         assert!(answer.contains(&format!("{variable} is some; choose ")), "{answer}");
+    }
+    for timeout in ["0", "-1", "nan", "1e300"] {
+        let answer = probe_with(&[("ANABRANCH_NODE_TIMEOUT", timeout)]);
+        let expected =
+            format!("ANABRANCH_NODE_TIMEOUT is {timeout}; choose a number of seconds above 0, or none");
+        assert_eq!(answer, expected);
     }
 }
 
@@ -81,6 +88,7 @@ fn the_program_overrides_the_environment() {
         ("ANABRANCH_CHECKED", "0"),
         ("ANABRANCH_HELP_WHILE_WAITING", "maybe"),
         ("ANABRANCH_DRY_RUN_NODES", "5"),
+        ("ANABRANCH_NODE_TIMEOUT", "maybe"),
     ];
     assert_eq!(probe_with(&variables), "3 checked threads, dry run for 2");
     assert_eq!(probe_with(&[("ANABRANCH_DRY_RUN_NODES", "5")]).split(", ").last(), Some("dry run for 5"));

@@ -4,6 +4,7 @@
 
 #[cfg(unix)]
 pub mod fork;
+pub mod mpi;
 #[cfg(target_os = "linux")]
 pub mod threads;
 

@@ -60,10 +60,14 @@ pub enum WireError {
     },
 
     /// This process has already connected to the other nodes.
-    #[error(
-        "this process has an endpoint already, or had one that failed: finish it first, or start the program again"
-    )]
+    #[error("this process has an endpoint already: finish it first")]
     Connected,
+
+    /// This process was connected to the other nodes when the communication failed.
+    #[error(
+        "the communication of this process with the other nodes has failed before: start the program again"
+    )]
+    Disconnected,
 
     /// An environment variable has a wrong value.
     #[error("{variable} is \"{value}\": use {allowed}")]

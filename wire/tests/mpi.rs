@@ -12,85 +12,39 @@ use std::{
     thread,
     time::Duration,
 };
+use testing::mpi::{MPICH, Mpi, OPEN_MPI, text};
 
 /// What the processes run; set by the tests below.
 const TASK: &str = "ANABRANCH_WIRE_TASK";
 /// A folder in which each process notes that it has come to the end.
 const FOLDER: &str = "ANABRANCH_WIRE_FOLDER";
 
-/// An MPI that may be installed.
-struct Mpi {
-    mpirun: &'static str,
-    arguments: &'static [&'static str],
-    package: &'static str,
+/// Runs a task on the processes of an MPI program; `None` if this MPI is not installed.
+fn run(mpi: &Mpi, nodes: u16, task: &str, folder: &Path, variables: &[(&str, &str)]) -> Option<Output> {
+    mpi.run_test(nodes, "one_process", |command| {
+        command.env(TASK, task).env(FOLDER, folder).envs(variables.iter().copied());
+    })
 }
 
-const OPEN_MPI: Mpi = Mpi {
-    mpirun: "mpirun.openmpi",
-    arguments: &["--oversubscribe", "--bind-to", "none"],
-    package: "openmpi-bin",
-};
-const MPICH: Mpi = Mpi { mpirun: "mpirun.mpich", arguments: &[], package: "mpich" };
-
-impl Mpi {
-    /// Starts this program `nodes` times; `None` if this MPI is not installed.
-    fn run(&self, nodes: u16, task: &str, folder: &Path, variables: &[(&str, &str)]) -> Option<Output> {
-        let program = env::current_exe().unwrap();
-        let output = Command::new(self.mpirun)
-            .args(self.arguments)
-            .args(["-n", &nodes.to_string()])
-            .arg(program)
-            .args(["one_process", "--exact", "--nocapture", "--test-threads=1"])
-            .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
-            .env(TASK, task)
-            .env(FOLDER, folder)
-            .envs(variables.iter().copied())
-            .output();
-        match output {
-            Ok(output) => Some(output),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Past the capture of the test harness.
-                let _ = writeln!(
-                    io::stderr(),
-                    "skipped: tests with {} (needs the package {})",
-                    self.mpirun,
-                    self.package
-                );
-                None
-            }
-            Err(error) => panic!("{} cannot be started: {error}", self.mpirun),
-        }
-    }
-
-    /// Runs a task, and expects that all processes come to its end.
-    fn complete(&self, nodes: u16, task: &str, with_success: bool) {
-        let folder = tempfile::tempdir().unwrap();
-        let Some(output) = self.run(nodes, task, folder.path(), &[]) else { return };
-        let text = text(&output);
-        // A node whose memory MPI still reads ends all processes, itself included.
-        let ends_all = usize::from(task == "a_node_leaves_with_transfers_under_way");
-        assert_eq!(
-            ends_all == 1,
-            text.contains("node 1 of") && text.contains("ends all processes"),
-            "{text}"
-        );
-        assert_eq!(
-            notes(folder.path()),
-            usize::from(nodes) - ends_all,
-            "{task} with {nodes} nodes of {}:\n{text}",
-            self.mpirun
-        );
-        assert!(
-            output.status.success() || !with_success,
-            "{task} with {nodes} nodes of {}:\n{text}",
-            self.mpirun
-        );
-    }
-}
-
-fn text(output: &Output) -> String {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    lossy(&output.stdout) + &lossy(&output.stderr)
+/// Runs a task, and expects that all processes come to its end.
+fn complete(mpi: &Mpi, nodes: u16, task: &str, with_success: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(output) = run(mpi, nodes, task, folder.path(), &[]) else { return };
+    let text = text(&output);
+    // A node whose memory MPI still reads ends all processes, itself included.
+    let ends_all = usize::from(task == "a_node_leaves_with_transfers_under_way");
+    assert_eq!(ends_all == 1, text.contains("node 1 of") && text.contains("ends all processes"), "{text}");
+    assert_eq!(
+        notes(folder.path()),
+        usize::from(nodes) - ends_all,
+        "{task} with {nodes} nodes of {}:\n{text}",
+        mpi.mpirun()
+    );
+    assert!(
+        output.status.success() || !with_success,
+        "{task} with {nodes} nodes of {}:\n{text}",
+        mpi.mpirun()
+    );
 }
 
 fn notes(folder: &Path) -> usize {
@@ -129,6 +83,7 @@ fn one_process() {
             let wire = connect(&Options::new()).unwrap().unwrap();
             let place = wire.place();
             (scenario.run)(wire);
+            assert_eq!(connect(&Options::new()).err(), Some(WireError::Disconnected));
             done(place.node);
             // The launcher ends all processes when the first one has ended like this.
             while notes(Path::new(&folder)) < place.nodes.into() {
@@ -168,7 +123,7 @@ fn stopped() {
 fn all_scenarios_with_open_mpi() {
     for nodes in [2, 3, 4] {
         let _deadline = testing::deadline();
-        OPEN_MPI.complete(nodes, "all", true);
+        complete(&OPEN_MPI, nodes, "all", true);
     }
 }
 
@@ -176,7 +131,7 @@ fn all_scenarios_with_open_mpi() {
 fn all_scenarios_with_mpich() {
     for nodes in [2, 3] {
         let _deadline = testing::deadline();
-        MPICH.complete(nodes, "all", true);
+        complete(&MPICH, nodes, "all", true);
     }
 }
 
@@ -184,7 +139,7 @@ fn all_scenarios_with_mpich() {
 fn all_ends_with_open_mpi() {
     for end in ENDS {
         let _deadline = testing::deadline();
-        OPEN_MPI.complete(3, end.name, false);
+        complete(&OPEN_MPI, 3, end.name, false);
     }
 }
 
@@ -192,7 +147,7 @@ fn all_ends_with_open_mpi() {
 fn all_ends_with_mpich() {
     for end in ENDS {
         let _deadline = testing::deadline();
-        MPICH.complete(2, end.name, false);
+        complete(&MPICH, 2, end.name, false);
     }
 }
 
@@ -200,7 +155,7 @@ fn all_ends_with_mpich() {
 fn a_stopped_process_is_named_by_all_others() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
-    let Some(output) = OPEN_MPI.run(3, "stopped", folder.path(), &[]) else { return };
+    let Some(output) = run(&OPEN_MPI, 3, "stopped", folder.path(), &[]) else { return };
     let text = text(&output);
     assert!(!output.status.success());
     for node in ["0", "2"] {
@@ -214,10 +169,10 @@ fn a_stopped_process_is_named_by_all_others() {
 fn one_process_of_mpirun_runs_alone() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
-    let Some(output) = OPEN_MPI.run(1, "connect", folder.path(), &[]) else { return };
+    let Some(output) = run(&OPEN_MPI, 1, "connect", folder.path(), &[]) else { return };
     assert!(text(&output).contains("alone"), "{}", text(&output));
     let variables = [("ANABRANCH_TRANSPORT", "mpi")];
-    let output = OPEN_MPI.run(1, "connect", folder.path(), &variables).unwrap();
+    let output = run(&OPEN_MPI, 1, "connect", folder.path(), &variables).unwrap();
     assert!(text(&output).contains("node 0 of 1"), "{}", text(&output));
 }
 
@@ -226,7 +181,7 @@ fn processes_without_a_usable_library_are_an_error_and_never_alone() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
     let variables = [("ANABRANCH_MPI_LIBRARY", "libno-such-mpi.so")];
-    let Some(output) = OPEN_MPI.run(2, "connect", folder.path(), &variables) else { return };
+    let Some(output) = run(&OPEN_MPI, 2, "connect", folder.path(), &variables) else { return };
     let text_of = text(&output);
     assert_eq!(
         text_of.matches("started this program as one of 2 processes, but no MPI library was found").count(),
@@ -235,11 +190,11 @@ fn processes_without_a_usable_library_are_an_error_and_never_alone() {
     );
     // A library of another kind.
     let variables = [("ANABRANCH_MPI_LIBRARY", "libc.so.6")];
-    let output = OPEN_MPI.run(2, "connect", folder.path(), &variables).unwrap();
+    let output = run(&OPEN_MPI, 2, "connect", folder.path(), &variables).unwrap();
     assert_eq!(text(&output).matches("it has no MPI_Get_library_version").count(), 2, "{}", text(&output));
     // MPICH under the launcher of Open MPI.
     let variables = [("ANABRANCH_MPI_LIBRARY", "libmpich.so.12")];
-    let output = OPEN_MPI.run(2, "connect", folder.path(), &variables).unwrap();
+    let output = run(&OPEN_MPI, 2, "connect", folder.path(), &variables).unwrap();
     let text_of = text(&output);
     let other = "started 2 processes, but libmpich.so.12 sees 1";
     assert!(text_of.matches(other).count() == 2 || text_of.contains("no MPI library was found"), "{text_of}");

@@ -12,6 +12,7 @@ pub use self::{
 };
 
 use crate::label::{Label, TaskLabel};
+use anabranch_wire::WireError;
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 /// The error type of the runtime.
@@ -129,6 +130,19 @@ pub enum Error {
         what: String,
     },
 
+    /// The runtime could not join the other nodes.
+    ///
+    /// A launcher such as `mpirun` has started this process as one of several, but there is no usable MPI library, or its MPI has
+    /// failed. The processes do not run each alone: they would do the same work and write the same files.
+    #[error("the runtime cannot join the other nodes: {0}")]
+    Connect(#[source] Arc<WireError>),
+
+    /// The process has a runtime on several nodes already.
+    #[error(
+        "this process has a runtime on several nodes already: end it first (drop it and all of its groups, or call `drain`)"
+    )]
+    SecondRuntime,
+
     /// The worker threads could not be started.
     #[error("the runtime could not start: {0}")]
     Pool(#[source] Arc<anabranch_par::PoolError>),
@@ -175,6 +189,15 @@ debug_as_message!(Error, DeclarationError, Failures, Failure, Cause);
 impl From<anabranch_par::PoolError> for Error {
     fn from(error: anabranch_par::PoolError) -> Self {
         Self::Pool(Arc::new(error))
+    }
+}
+
+impl From<WireError> for Error {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Connected => Self::SecondRuntime,
+            other => Self::Connect(Arc::new(other)),
+        }
     }
 }
 

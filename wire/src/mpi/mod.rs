@@ -23,6 +23,10 @@ use transport::Connection;
 pub(crate) fn connect(launch: &Launch, options: &Options) -> Result<Endpoint, WireError> {
     let connection = match slot::take() {
         Slot::Taken => return Err(WireError::Connected),
+        Slot::Failed => {
+            slot::put(Slot::Failed);
+            return Err(WireError::Disconnected);
+        }
         Slot::Idle(connection) => connection,
         Slot::Empty => load(launch).inspect_err(|_| slot::put(Slot::Empty))?,
     };

@@ -16,8 +16,10 @@ pub(super) trait Idle: Send {
 pub(super) enum Slot {
     Empty,
     Idle(Box<dyn Idle>),
-    /// An endpoint has the connection, or had it when the communication failed.
+    /// An endpoint has the connection, or a thread makes it.
     Taken,
+    /// An endpoint had the connection when the communication failed.
+    Failed,
 }
 
 static SLOT: Mutex<Slot> = Mutex::new(Slot::Empty);

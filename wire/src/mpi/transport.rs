@@ -317,5 +317,6 @@ impl<H: Handle> Transport for Mpi<H> {
         }
         // MPI keeps what it has, and the process cannot connect again.
         mem::forget(connection);
+        slot::put(Slot::Failed);
     }
 }

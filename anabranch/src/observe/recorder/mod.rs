@@ -126,6 +126,9 @@ impl Recorder {
 
     fn write(&self) {
         self.catch_up();
+        if self.settings.is_quiet {
+            return;
+        }
         if let Some(summary) = self.summary() {
             eprintln!("anabranch: {summary}");
         }

@@ -1,0 +1,384 @@
+//! Programs on several nodes under a real `mpirun`: this test program starts itself as the processes of an MPI program.
+
+use anabranch::{NodeError, WireError, local_nodes, prelude::*};
+use std::{
+    env, fs, mem,
+    path::Path,
+    process::{self, Command, Output},
+    thread,
+    time::Duration,
+};
+use testing::{
+    deadline,
+    mpi::{MPICH, Mpi, OPEN_MPI, text},
+};
+
+/// What the processes run; set by the tests below.
+const TASK: &str = "ANABRANCH_MPI_TASK";
+/// A folder in which each process leaves its result.
+const FOLDER: &str = "ANABRANCH_MPI_FOLDER";
+
+/// Runs a task on the nodes of an MPI program; `None` if this MPI is not installed.
+fn run(mpi: &Mpi, nodes: u16, task: &str, folder: &Path, variables: &[(&str, &str)]) -> Option<Output> {
+    mpi.run_test(nodes, "one_process", |command| {
+        let variables = variables.iter().copied().chain([("ANABRANCH_NUM_THREADS", "2")]);
+        command.env(TASK, task).env(FOLDER, folder).envs(variables);
+    })
+}
+
+/// What the nodes have left, in the order of the nodes.
+fn results(folder: &Path) -> Vec<(u16, Vec<u8>)> {
+    let read = |entry: fs::DirEntry| {
+        let node = entry.file_name().into_string().unwrap().parse().ok()?;
+        Some((node, fs::read(entry.path()).unwrap()))
+    };
+    let mut results: Vec<_> =
+        fs::read_dir(folder).unwrap().filter_map(|entry| read(entry.unwrap())).collect();
+    results.sort_unstable();
+    results
+}
+
+fn leave(node: u16, result: impl AsRef<[u8]>) {
+    let folder = env::var_os(FOLDER).unwrap();
+    // The file is complete when it has its name.
+    let (part, whole) = (format!("part of {node}"), node.to_string());
+    let [part, whole] = [part, whole].map(|name| Path::new(&folder).join(name));
+    fs::write(&part, result).unwrap();
+    fs::rename(part, whole).unwrap();
+}
+
+/// Leaves the error of a run that has failed on all nodes, and ends the process like a `main` that returns it.
+fn leave_error(node: u16, nodes: u16, error: &Error) -> ! {
+    leave(node, error.to_string());
+    let folder = env::var_os(FOLDER).unwrap();
+    // The launcher ends all processes when the first one has ended like this.
+    while results(Path::new(&folder)).len() < nodes.into() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    process::exit(1);
+}
+
+/// What each process of an MPI program runs; no test otherwise.
+#[test]
+fn one_process() {
+    let Ok(task) = env::var(TASK) else { return };
+    let _deadline = deadline();
+    if task == "refused" {
+        // The program ends before it computes anything.
+        let rt = Runtime::new().unwrap_or_else(|error| {
+            eprintln!("{error}");
+            process::exit(1);
+        });
+        return leave(rt.node(), "has run");
+    }
+    if task == "alone" {
+        let rt = Runtime::new().unwrap();
+        return leave(process::id() as u16, [rt.node(), rt.nodes()].map(|n| n as u8));
+    }
+    let rt = Runtime::new().unwrap();
+    let (node, nodes) = (rt.node(), rt.nodes());
+    let error = match task.as_str() {
+        "everything" => return everything(rt),
+        "graphs" => return drop(heat(rt).unwrap()),
+        "a task fails" => a_task_fails(&rt),
+        "a task panics" => a_task_panics(&rt),
+        "programs differ" => programs_differ(&rt),
+        "a node stops" => a_node_stops(&rt),
+        other => panic!("no task {other}"),
+    };
+    assert!(rt.wait().is_err(), "the run is over");
+    drop(rt);
+    let again = Runtime::new().unwrap_err();
+    let Error::Connect(why) = &again else { panic!("{again}") };
+    assert_eq!(**why, WireError::Disconnected);
+    leave_error(node, nodes, &error);
+}
+
+/// Several programs one after the other, and what a process cannot do meanwhile.
+fn everything(rt: Runtime) {
+    let (node, nodes) = (rt.node(), rt.nodes());
+    assert!(matches!(Runtime::new(), Err(Error::SecondRuntime)));
+    let mut result = heat(rt).unwrap();
+    result.extend(turned(Runtime::new().unwrap()).unwrap());
+    // Nodes in this process have nothing to do with the others.
+    for here in local_nodes(2).threads(1).run(|rt| Ok(rt.nodes())) {
+        assert_eq!(here.unwrap(), 2);
+    }
+    let rt = Runtime::builder().threads(1).build().unwrap();
+    assert_eq!((rt.node(), rt.nodes()), (node, nodes));
+    result.extend(waves(rt).unwrap());
+    leave(node, result);
+}
+
+/// What `everything` computes, by a process alone.
+fn everything_alone() -> Vec<u8> {
+    let alone = || Runtime::new().unwrap();
+    [heat(alone()), turned(alone()), waves(alone())].map(Result::unwrap).concat()
+}
+
+fn bits(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_bits().to_le_bytes()).collect()
+}
+
+/// A stencil whose frames a host task keeps on one node, which the others get in the end.
+fn heat(rt: Runtime) -> Result<Vec<u8>, Error> {
+    const N: usize = 30;
+    let hot = ndarray(N, |y, x| if x == 0 { 1.0 } else { y as f64 * 1e-3 });
+    let mut plate = rt.buffer_from(&hot)?.named("plate");
+    let mut next = rt.buffer::<f64, 2>([N, N]).named("next");
+    let frames = rt.buffer::<f64, 1>([N]).named("frames");
+    let log = rt.host_object(Vec::new());
+    for step in 0..40 {
+        rt.task("spread").over([N, N]).read(&plate, neighborhood([1, 1])).write(&next, one_to_one()).kernel(
+            |tile, (old, new)| {
+                for [y, x] in tile.points() {
+                    let inside = y > 0 && y < N - 1 && x > 0 && x < N - 1;
+                    let around = || old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]];
+                    let change = if inside { 0.2 * (around() - 4.0 * old[[y, x]]) } else { 0.0 };
+                    new.set([y, x], old[[y, x]] + change);
+                }
+            },
+        )?;
+        if step % 10 == 0 {
+            rt.task("keep").once().read(&next, all()).write(&frames, all()).effect(&log, sequential()).host(
+                move |(plate, frames, log)| {
+                    frames.fill_with(|[y]| plate[[y, N / 2]]);
+                    log.push(step);
+                },
+            )?;
+        }
+        mem::swap(&mut plate, &mut next);
+    }
+    let expected: &[i32] = if rt.node() == 0 { &[0, 10, 20, 30] } else { &[] };
+    let (plate, frames, log) = rt.drain((plate.capture(), frames.capture(), log.capture()))?;
+    assert_eq!(log, expected, "the host task runs on node 0");
+    Ok([bits(plate.as_slice()), bits(frames.as_slice())].concat())
+}
+
+/// Each node needs columns of all others, in large boxes and in many short rows.
+fn turned(rt: Runtime) -> Result<Vec<u8>, Error> {
+    const N: usize = 300;
+    let u = rt.buffer_from(&ndarray(N, |y, x| (y * N + x) as f64))?;
+    let v = rt.buffer::<f64, 2>([N, N]);
+    for _ in 0..3 {
+        for (from, to) in [(&u, &v), (&v, &u)] {
+            rt.task("turn").over([N, N]).read(from, transposed()).write(to, one_to_one()).kernel(
+                |tile, (from, to)| tile.points().for_each(|[y, x]| to.set([y, x], from[[x, y]] + 1.0)),
+            )?;
+        }
+    }
+    let column = rt.fence(&u.part(GridBox::new([0, 7], [N, 8])))?.wait()?;
+    Ok([bits(column.as_slice()), bits(rt.drain(u.capture())?.as_slice())].concat())
+}
+
+/// The program decides by a value that all nodes have.
+fn waves(rt: Runtime) -> Result<Vec<u8>, Error> {
+    const N: usize = 200;
+    let start: Vec<f64> = (0..N).map(|i| (i as f64 * 0.1).sin()).collect();
+    let mut now = rt.buffer_from(&start)?;
+    let mut old = rt.buffer_from(&start)?;
+    for step in 0.. {
+        rt.task("wave").over([N]).read(&now, neighborhood([1])).update(&old, one_to_one()).kernel(
+            |tile, (now, old)| {
+                for [i] in tile.points() {
+                    let around = now[[i.max(1) - 1]] - 2.0 * now[[i]] + now[[(i + 1).min(N - 1)]];
+                    old[[i]] = 2.0 * now[[i]] - old[[i]] + 0.2 * around;
+                }
+            },
+        )?;
+        mem::swap(&mut now, &mut old);
+        if step % 7 == 0 && rt.fence(&now.part(GridBox::new(10, 11)))?.wait()?[[10]] < 0.5 {
+            break;
+        }
+    }
+    rt.wait()?;
+    Ok(bits(rt.drain(now.capture())?.as_slice()))
+}
+
+fn ndarray(n: usize, value: impl Fn(usize, usize) -> f64) -> anabranch::ndarray::Array2<f64> {
+    anabranch::ndarray::Array2::from_shape_fn((n, n), |(y, x)| value(y, x))
+}
+
+/// Node 1 fails; the others have work that needs its data.
+fn a_task_fails(rt: &Runtime) -> Error {
+    let node = rt.node();
+    fails(rt, move || if node == 1 { Err("no luck") } else { Ok(()) })
+}
+
+fn a_task_panics(rt: &Runtime) -> Error {
+    let node = rt.node();
+    fails(rt, move || {
+        assert!(node != 1, "no luck");
+        Ok(())
+    })
+}
+
+fn fails(rt: &Runtime, work: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) -> Error {
+    let program = || {
+        let u = rt.buffer_from(&[1_u64; 64])?;
+        rt.task("may fail").collective().host(move |_, ()| work())?;
+        for _ in 0..10 {
+            rt.task("after").over([64]).read(&u, all()).kernel(|_, _| ())?;
+            rt.task("next").over([64]).update(&u, one_to_one()).kernel(|_, _| ())?;
+        }
+        rt.wait()
+    };
+    program().unwrap_err()
+}
+
+/// Node 1 leaves a task out.
+fn programs_differ(rt: &Runtime) -> Error {
+    let program = || {
+        let u = rt.buffer_from(&[1_u64; 64])?;
+        for step in 0..5 {
+            if rt.node() != 1 || step != 3 {
+                let name = format!("step {step}");
+                rt.task(name).over([64]).update(&u, one_to_one()).kernel(|_, _| ())?;
+            }
+            rt.task("read").over([64]).read(&u, all()).kernel(|_, _| ())?;
+        }
+        rt.wait()
+    };
+    program().unwrap_err()
+}
+
+/// Node 1 is stopped while the others wait for it.
+fn a_node_stops(rt: &Runtime) -> Error {
+    rt.wait().unwrap();
+    if rt.node() == 1 {
+        Command::new("kill").args(["-STOP", &process::id().to_string()]).status().unwrap();
+        // Another thread of this process may get the signal and be late with it. The launcher ends this process when the others
+        // have ended.
+        loop {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let error = rt.wait().unwrap_err();
+    let Error::Nodes(why) = &error else { panic!("{error}") };
+    let NodeError::Transport(WireError::Lost { node: 1, .. }) = &**why else { panic!("{error}") };
+    // It leaves nothing.
+    leave(1, "");
+    error
+}
+
+fn same_bits(mpi: &Mpi, counts: &[u16]) {
+    let expected = everything_alone();
+    for &nodes in counts {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(output) = run(mpi, nodes, "everything", folder.path(), &[]) else { return };
+        let text = text(&output);
+        assert!(output.status.success(), "{nodes} nodes: {text}");
+        let results = results(folder.path());
+        assert_eq!(results.len(), usize::from(nodes), "{text}");
+        for (node, result) in results {
+            assert!(result == expected, "node {node} of {nodes} has other bits: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_same_bits_with_open_mpi() {
+    let _deadline = deadline();
+    same_bits(&OPEN_MPI, &[2, 3, 4]);
+}
+
+#[test]
+fn the_same_bits_with_mpich() {
+    let _deadline = deadline();
+    same_bits(&MPICH, &[2]);
+}
+
+/// Runs a task that ends with an error on all nodes, and returns the errors.
+fn errors(mpi: &Mpi, nodes: u16, task: &str, variables: &[(&str, &str)]) -> Option<Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(mpi, nodes, task, folder.path(), variables)?;
+    let text = text(&output);
+    assert!(!output.status.success(), "{task}: {text}");
+    let errors = results(folder.path());
+    assert_eq!(errors.len(), usize::from(nodes), "{task}: {text}");
+    Some(errors.into_iter().map(|(_, error)| String::from_utf8(error).unwrap()).collect())
+}
+
+#[test]
+fn a_failure_on_one_node_is_an_error_on_all() {
+    let _deadline = deadline();
+    for (mpi, nodes) in [(&OPEN_MPI, 3), (&MPICH, 2)] {
+        for task in ["a task fails", "a task panics"] {
+            let Some(errors) = errors(mpi, nodes, task, &[]) else { continue };
+            for (node, error) in errors.iter().enumerate() {
+                assert!(error.contains("task \"may fail\"") && error.contains("no luck"), "{error}");
+                assert_eq!(error.contains("node 1 has failed"), node != 1, "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn different_programs_are_an_error_on_all_nodes() {
+    let _deadline = deadline();
+    for (mpi, nodes) in [(&OPEN_MPI, 3), (&MPICH, 2)] {
+        for error in errors(mpi, nodes, "programs differ", &[]).into_iter().flatten() {
+            assert!(error.contains("submission 7 of the program is task"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_node_is_named_after_the_timeout_of_the_environment() {
+    let _deadline = deadline();
+    let variables = [("ANABRANCH_NODE_TIMEOUT", "2")];
+    let Some(errors) = errors(&OPEN_MPI, 3, "a node stops", &variables) else { return };
+    for node in [0, 2] {
+        assert!(errors[node].contains("node 1 has not answered for "), "{}", errors[node]);
+    }
+}
+
+#[test]
+fn processes_without_a_usable_mpi_do_not_run() {
+    let _deadline = deadline();
+    for (variable, value, why) in [
+        ("ANABRANCH_MPI_LIBRARY", "libno-such-mpi.so", "no MPI library was found"),
+        ("ANABRANCH_MPI_LIBRARY", "libc.so.6", "cannot be used as an MPI library"),
+        ("ANABRANCH_TRANSPORT", "pigeons", "ANABRANCH_TRANSPORT is \"pigeons\""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(output) = run(&OPEN_MPI, 2, "refused", folder.path(), &[(variable, value)]) else { return };
+        let text = text(&output);
+        assert!(!output.status.success() && results(folder.path()).is_empty(), "{text}");
+        assert!(text.contains("the runtime cannot join the other nodes: "), "{text}");
+        assert!(text.contains(why), "{text}");
+        if why.starts_with("no") {
+            for way in ["apt install openmpi-bin", "ANABRANCH_MPI_LIBRARY", "ANABRANCH_TRANSPORT=none"] {
+                assert!(text.contains(way), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn processes_run_alone_if_there_is_one_or_if_the_user_says_so() {
+    let _deadline = deadline();
+    for (nodes, transport) in [(1, ""), (2, "none")] {
+        let folder = tempfile::tempdir().unwrap();
+        let variables = [("ANABRANCH_TRANSPORT", transport)];
+        let Some(output) = run(&OPEN_MPI, nodes, "alone", folder.path(), &variables) else { return };
+        assert!(output.status.success(), "{}", text(&output));
+        let results = results(folder.path());
+        assert_eq!(results.len(), usize::from(nodes));
+        assert!(results.iter().all(|(_, place)| place == &[0, 1]), "{results:?}");
+    }
+}
+
+#[cfg(feature = "print")]
+#[test]
+fn node_0_alone_writes_the_graphs() {
+    let _deadline = deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let graphs = folder.path().join("graphs.dot");
+    let variables = [("ANABRANCH_PRINT_GRAPHS", graphs.to_str().unwrap()), ("ANABRANCH_DRY_RUN_NODES", "5")];
+    let Some(output) = run(&OPEN_MPI, 2, "graphs", folder.path(), &variables) else { return };
+    let text = text(&output);
+    assert!(output.status.success(), "{text}");
+    assert_eq!(text.matches("dry run for 5 nodes").count(), 1, "{text}");
+    assert!(fs::read_to_string(graphs).unwrap().contains("spread"));
+}

@@ -1,0 +1,78 @@
+//! Starting a program as the processes of an MPI program.
+
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    process::{Command, Output},
+};
+
+/// An MPI that may be installed.
+#[derive(Debug)]
+pub struct Mpi {
+    mpirun: &'static str,
+    arguments: &'static [&'static str],
+    package: &'static str,
+}
+
+/// Open MPI. The processes may be more than the processors, and may be those of root.
+pub const OPEN_MPI: Mpi = Mpi {
+    mpirun: "mpirun.openmpi",
+    arguments: &["--oversubscribe", "--bind-to", "none"],
+    package: "openmpi-bin",
+};
+
+/// MPICH.
+pub const MPICH: Mpi = Mpi { mpirun: "mpirun.mpich", arguments: &[], package: "mpich" };
+
+impl Mpi {
+    /// The name of its launcher.
+    pub fn mpirun(&self) -> &'static str {
+        self.mpirun
+    }
+
+    /// Starts a program `nodes` times, with what `more` adds to the command, and waits for its end. Returns `None` if this MPI is
+    /// not installed, and says so.
+    ///
+    /// # Panics
+    /// If it is installed and cannot be started.
+    pub fn run(&self, nodes: u16, program: &Path, more: impl FnOnce(&mut Command)) -> Option<Output> {
+        let mut command = Command::new(self.mpirun);
+        command
+            .args(self.arguments)
+            .args(["-n", &nodes.to_string()])
+            .arg(program)
+            .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+        more(&mut command);
+        match command.output() {
+            Ok(output) => Some(output),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Past the capture of the test harness.
+                let _ = writeln!(
+                    io::stderr(),
+                    "skipped: tests with {} (needs the package {})",
+                    self.mpirun,
+                    self.package
+                );
+                None
+            }
+            Err(error) => panic!("{} cannot be started: {error}", self.mpirun),
+        }
+    }
+
+    /// Starts the test `test` of this test program `nodes` times: see [`run`](Self::run).
+    ///
+    /// # Panics
+    /// As `run`.
+    pub fn run_test(&self, nodes: u16, test: &str, more: impl FnOnce(&mut Command)) -> Option<Output> {
+        let program = std::env::current_exe().expect("a test program has a path");
+        self.run(nodes, &program, |command| {
+            more(command.args([test, "--exact", "--nocapture", "--test-threads=1"]));
+        })
+    }
+}
+
+/// What a program has printed, to both of its outputs.
+pub fn text(output: &Output) -> String {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    lossy(&output.stdout) + &lossy(&output.stderr)
+}
