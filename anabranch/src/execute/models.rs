@@ -12,7 +12,7 @@ use super::{
     events::{event::Event, latch::Latches},
     groups::group::{Callback, Due, Group},
     task::{
-        node::{Body, Completed, Head, Needs, Node, Properties, Successor},
+        node::{Body, Completed, Head, Needs, Node, Properties},
         place::Place,
     },
     threads::compute::Compute,
@@ -97,20 +97,10 @@ impl Contents {
     }
 }
 
-/// Completes a claimed task, as `Node::retire` does: hands its poison on, and calls `start` with each successor that becomes ready.
+/// Completes a claimed task like `Node::retire`, which needs a runtime. Calls `start` with each successor that becomes ready.
 fn retire(node: &Node, mut start: impl FnMut(&Node)) {
-    let Completed { mut successors, latches, poison } = node.complete(|callback| callback(node));
-    let mut ready = Vec::new();
-    for Successor { node, needs } in successors.drain(..) {
-        if let Some(failure) = poison.as_ref().filter(|failure| needs.is_broken_by(failure)) {
-            drop(node.poison_with(failure));
-        }
-        if node.release() {
-            ready.push(node);
-        }
-    }
-    node.keep_memory(successors);
-    ready.iter().for_each(&mut start);
+    let Completed { successors, latches, poison } = node.complete(|callback| callback(node));
+    node.release_successors(successors, poison, |node| start(&node));
     latches.into_iter().for_each(Latches::release);
 }
 

@@ -144,7 +144,10 @@ impl Node {
         let head: &Head = &self;
         let completed = head.complete(|callback| self.call(callback, core));
         let Completed { successors, mut latches, poison } = completed;
-        let mut next = head.release_successors(successors, poison, core, runner);
+        let mut next = None;
+        head.release_successors(successors, poison, |node| {
+            next = node.become_ready(next.take(), core, runner);
+        });
         if head.contends() {
             for node in core.conflicts.finished(&self) {
                 next = node.start(next, core, runner);
@@ -251,23 +254,22 @@ impl Node {
 }
 
 impl Head {
-    /// Hands the poison on to the successors that need the results of this task, and releases all successors. Tasks that become
-    /// ready are queued, except for one that may follow on this thread, which is returned.
-    fn release_successors(
+    /// Hands the poison on to the successors that need the results of this task, and releases all successors. Calls `ready` with
+    /// each task whose dependencies are all done.
+    #[inline]
+    pub(super) fn release_successors(
         &self,
         mut successors: Successors,
         poison: Option<Arc<Failure>>,
-        core: &Core,
-        runner: Runner,
-    ) -> Option<Node> {
-        let mut next = None;
+        mut ready: impl FnMut(Node),
+    ) {
         let mut replaced = Vec::new();
         for Successor { node, needs } in successors.drain(..) {
             if let Some(failure) = poison.as_ref().filter(|failure| needs.is_broken_by(failure)) {
                 replaced.extend(node.poison_with(failure));
             }
             if node.release() {
-                next = node.become_ready(next, core, runner);
+                ready(node);
             }
         }
         self.keep_memory(successors);
@@ -275,7 +277,6 @@ impl Head {
         if !replaced.is_empty() {
             self.runtime.inside_task(|| drop(replaced));
         }
-        next
     }
 }
 
