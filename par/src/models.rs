@@ -23,9 +23,20 @@ use crate::{
 };
 use loom::{cell::UnsafeCell, sync::Arc};
 
+/// The number of preemptions, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+const PREEMPTIONS: usize = 3;
+
 pub(crate) fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.check(f);
+}
+
+/// A model whose interleavings with more preemptions take hours, whatever `LOOM_MAX_PREEMPTIONS` says.
+pub(crate) fn large_model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound =
+        builder.preemption_bound.map_or(Some(PREEMPTIONS), |asked| Some(asked.min(PREEMPTIONS)));
     builder.check(f);
 }
 

@@ -3,7 +3,7 @@
 use super::{half::Head, latch::Outcome, offers::Offers, wait::wait};
 use crate::{
     context::Context,
-    models::model,
+    models::{large_model, model},
     patience::Patience,
     sync::{
         UnsafeCell,
@@ -122,7 +122,7 @@ fn a_half_is_run_once() {
 
 #[test]
 fn two_thieves_and_two_halves() {
-    model(|| {
+    large_model(|| {
         let offers = Arc::new(Offers::new(3));
         let (one, two) = (thief(&offers, 0), thief(&offers, 1));
         let owner = move || {
