@@ -1,6 +1,9 @@
 //! Programs on several nodes in one process: the same bits as on one node, and the same end on all nodes.
 
+mod common;
+
 use anabranch::{LocalNodes, NodeError, local_nodes, prelude::*};
+use common::same_on;
 use std::{
     mem::swap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,25 +21,6 @@ fn same_everywhere<R: PartialEq + std::fmt::Debug + Send + 'static>(
     program: impl Fn(Runtime) -> Result<R, Error> + Send + Sync + 'static,
 ) {
     same_on(&NODES, &[1, 2, 3], program);
-}
-
-/// The same, on these numbers of nodes and of threads for each node.
-fn same_on<R: PartialEq + std::fmt::Debug + Send + 'static>(
-    nodes: &'static [u16],
-    threads: &'static [usize],
-    program: impl Fn(Runtime) -> Result<R, Error> + Send + Sync + 'static,
-) {
-    let expected = program(Runtime::builder().threads(2).build().unwrap()).unwrap();
-    for &nodes in nodes {
-        for &threads in threads {
-            let seed = u64::from(nodes) * 10 + threads as u64;
-            let local = local_nodes(nodes).threads(threads).delays(threads as u32 * 3, seed);
-            for (node, result) in local.run(&program).into_iter().enumerate() {
-                let result = result.unwrap_or_else(|error| panic!("node {node} of {nodes}: {error}"));
-                assert_eq!(result, expected, "node {node} of {nodes}, {threads} threads");
-            }
-        }
-    }
 }
 
 fn bits(values: Vec<f64>) -> Vec<u64> {
@@ -411,14 +395,6 @@ fn another_thread_and_a_task_cannot_submit() {
 #[test]
 fn what_several_nodes_cannot_do_yet_is_an_error() {
     let _deadline = deadline();
-    for result in nodes(2).run(|rt| {
-        let sum = rt.buffer::<u64, 0>([]);
-        let error = rt.task("sum").over([4]).reduce(&sum, anabranch::sum()).kernel(|_, _| ()).unwrap_err();
-        assert!(error.to_string().contains("not possible with several nodes yet"), "{error}");
-        Ok(())
-    }) {
-        result.unwrap();
-    }
     let seeded = nodes(2).builder(Runtime::builder().seeded(1));
     assert!(seeded.run(|_| Ok(())).iter().all(|result| matches!(result, Err(Error::OneNodeOnly { .. }))));
 }

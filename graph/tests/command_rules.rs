@@ -149,14 +149,31 @@ fn reading_unwritten_points_is_an_error() {
 }
 
 #[test]
-fn snapshots_must_not_write_and_reductions_need_points() {
+fn snapshots_must_not_write() {
     let mut program = Program::new(0, 2, 8, true);
     let error = program.launch(Work::Fence, &[access(U, Mode::Update, everything(8))]).unwrap_err();
     assert!(matches!(error, CommandError::WritingSnapshot { .. }), "{error}");
-    let reductions = [Reduction { buffer: U, include_current: false }];
-    let launch = Launch { reductions: &reductions, ..Launch::new(TaskId(9), kernel(0)) };
-    let error = program.graph.launch(&launch).unwrap_err();
-    assert!(matches!(error, CommandError::EmptyReduction { .. }), "{error}");
+}
+
+#[test]
+fn a_reduction_over_no_points_is_combined_from_no_leaves() {
+    for node in 0..2 {
+        let mut program = Program::new(node, 2, 8, true);
+        let mut reduce = |include_current| {
+            let reductions = [Reduction { buffer: U, include_current }];
+            let launch = Launch { reductions: &reductions, ..Launch::new(TaskId(9), kernel(0)) };
+            assert_eq!(program.graph.launch(&launch).unwrap(), []);
+            program.graph.pending(U)
+        };
+        assert!(reduce(true).is_empty(), "the contents stay");
+        assert_eq!(reduce(false), GridBox::full([8, 1, 1]).into());
+        let commands = program.launch(Work::Fence, &[access(U, Mode::Read, everything(8))]).unwrap();
+        let kinds: Vec<_> = commands.iter().map(|command| &command.kind).collect();
+        assert!(
+            matches!(kinds[..], [CommandKind::Reduce { leaves: 0, .. }, CommandKind::Fence]),
+            "{kinds:?}"
+        );
+    }
 }
 
 #[test]

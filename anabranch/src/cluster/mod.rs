@@ -59,6 +59,8 @@ use std::{
 pub(crate) mod kind {
     /// Elements of a buffer.
     pub(crate) const DATA: u16 = 0;
+    /// Partial results of a reduction to a buffer.
+    pub(crate) const PARTIALS: u16 = 1;
     /// A meeting of all nodes.
     pub(super) const AGREEMENT: u16 = 2;
 }

@@ -9,6 +9,7 @@ pub(crate) mod element;
 pub(crate) mod host_object;
 pub(crate) mod initial;
 pub(crate) mod owner;
+pub(crate) mod partials;
 pub(crate) mod pattern;
 pub(crate) mod snapshot;
 pub(crate) mod stored;

@@ -1,9 +1,20 @@
 //! Buffers without their types, as transfers between nodes see them.
 
-use super::buffer::BufferInner;
+use super::{buffer::BufferInner, partials::Partials};
 use anabranch_graph::BufferId;
 use anabranch_grid::Extent;
-use std::{fmt, sync::atomic::Ordering::Relaxed};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+/// With several nodes: what a task accesses, of which parts are sent and received.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) buffers: Vec<Arc<dyn Stored>>,
+    /// The partial results of the reductions of the task.
+    pub(crate) partials: Vec<(BufferId, Arc<dyn Partials>)>,
+}
 
 /// A buffer, whatever its elements and its rank are.
 pub(crate) trait Stored: Send + Sync {

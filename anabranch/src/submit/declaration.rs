@@ -22,6 +22,7 @@ use crate::{
         element::Element,
         host_object::ObjectInner,
         owner::{self, Owner},
+        partials::{Partials, Shares},
     },
     error::{DeclarationError, Error, Mistake},
     execute::{Core, GroupHandle},
@@ -29,7 +30,7 @@ use crate::{
     observe::TaskRecord,
 };
 use anabranch_graph::{
-    Access, Effect, GraphError, Mode, Order,
+    Access, BufferId, Effect, GraphError, Mode, Order,
     command::{BufferAccess, CommandError, Reduction, erase},
 };
 use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
@@ -86,8 +87,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
             record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
             record.buffers.push(buffer.inner.label().to_string());
             if self.core.several_nodes().is_some() {
-                let stored: Arc<BufferInner<D>> = Arc::clone(&buffer.inner);
-                record.stored.push(stored);
+                let buffer: Arc<BufferInner<D>> = Arc::clone(&buffer.inner);
+                record.shared.buffers.push(buffer);
             }
         }
         Ok(BoundBuffer::new(buffer, regions))
@@ -143,24 +144,32 @@ impl<'a, const K: usize> Declaration<'a, K> {
         Ok(regions)
     }
 
-    /// Declares a reduction to a whole buffer.
+    /// Declares a reduction to a whole buffer. With several nodes, returns which node has which partial results, and whether
+    /// the kernel and the combination flush denormal numbers.
     pub(super) fn reduction<T: Element, const D: usize>(
         &mut self,
         buffer: &Buffer<T, D>,
         mode: Mode,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<(Shares, bool)>, Error> {
         let inner = &*buffer.inner;
-        if self.core.several_nodes().is_some() {
-            return Err(Error::OneNodeOnly { what: format!("{} has a reduction", self.task) });
-        }
         self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
         let region = Region::from(GridBox::full(inner.extent)).cast();
         self.accesses.push(Access { buffer: inner.id, region, mode });
+        let Some(record) = &mut self.record else { return Ok(None) };
+        record.reductions.push(Reduction { buffer: inner.id, include_current: mode.reads() });
+        record.buffers.push(inner.label().to_string());
+        let Some(nodes) = self.core.several_nodes() else { return Ok(None) };
+        let buffer: Arc<BufferInner<D>> = Arc::clone(&buffer.inner);
+        record.shared.buffers.push(buffer);
+        let shares = nodes.shares(&record.work, &record.hints);
+        Ok(Some((shares, record.flush_denormals)))
+    }
+
+    /// With several nodes: adds the partial results of a reduction.
+    pub(super) fn partials(&mut self, buffer: BufferId, partials: Arc<dyn Partials>) {
         if let Some(record) = &mut self.record {
-            record.reductions.push(Reduction { buffer: inner.id, include_current: mode.reads() });
-            record.buffers.push(inner.label().to_string());
+            record.shared.partials.push((buffer, partials));
         }
-        Ok(())
     }
 
     /// Checks that the region of the whole index space contains the regions of all chunks.

@@ -44,6 +44,7 @@ impl<const K: usize> Hints<K> {
         let Some(record) = &mut declaration.record else { return };
         record.work = work;
         record.hints = self.for_nodes();
+        record.flush_denormals = self.flush_denormals;
     }
 
     /// How the task is distributed over nodes.

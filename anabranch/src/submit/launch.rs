@@ -62,7 +62,7 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
 ) -> Result<Node, Error> {
     let core = declaration.core;
     let mut record = declaration.record.take().expect("with several nodes, every task has a record");
-    let buffers = mem::take(&mut record.stored);
+    let shared = mem::take(&mut record.shared);
     let record = Arc::from(record);
     let task = Submission {
         label: declaration.task,
@@ -81,5 +81,5 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
         Refused::Command(error) => core.refuse(declaration.explain_command(&error, &L::labels(&bound))),
         Refused::Other(error) => error,
     })?;
-    Ok(planned.insert(&buffers, body(Ok(bound))))
+    Ok(planned.insert(&shared, body(Ok(bound))))
 }

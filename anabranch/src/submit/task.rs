@@ -20,7 +20,7 @@ use crate::{
     execute::{Core, GroupHandle, Nodes, Place, TaskHandle},
     label::TaskLabel,
 };
-use anabranch_graph::command::Work;
+use anabranch_graph::command::{Part, Work};
 use anabranch_grid::{Chunk, GridBox, RangeMapper, split_1d, split_2d};
 use std::{borrow::Cow, marker::PhantomData, panic::Location, slice, sync::Arc};
 
@@ -267,13 +267,18 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     /// Blocks while the [limit of tasks in flight](crate::Builder::max_in_flight) is reached.
     ///
     /// # Errors
-    /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
+    /// If the declaration is wrong: see [`Error`]. Only kernels have reductions. Nothing is submitted then.
     pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<K>,
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
+        if L::REDUCES {
+            let (value, range) =
+                ("a host task with a reduction".into(), "`kernel`: its chunks are the leaves of the tree");
+            return Err(Error::Setting { setting: "the task", value, range });
+        }
         let work = Work::HostChunks { space: self.space.cast() };
         self.submit_host(work, |tile, views| function(tile, views).into_result())
     }
@@ -288,7 +293,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
 
     #[cold]
     fn part_on_nodes(&self, nodes: &Nodes, work: &Work) -> Chunks<K> {
-        let part = nodes.part(work, &self.hints.for_nodes(), None);
+        let part = nodes.part(work, &self.hints.for_nodes(), false);
         let chunk = |range: GridBox<3>| Chunk { range: range.cast(), global: self.space };
         part.chunk.into_iter().map(chunk).collect()
     }
@@ -324,7 +329,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// Declares that the kernel combines values into the elements of `buffer`. The results overwrite all elements; to include
     /// the current contents, see [`reduce_into`](Self::reduce_into).
     ///
-    /// The results have the same bits on any number of threads. The chunks of the kernel are the leaves of the tree in which
+    /// The results have the same bits on any number of threads and nodes. The chunks of the kernel are the leaves of the tree in which
     /// partial results are combined; there are at most 64 chunks unless [`chunks`](Self::chunks) says otherwise.
     ///
     /// ```
@@ -426,8 +431,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             1 => 1,
             threads => threads * CHUNKS_PER_THREAD,
         });
-        if let Some(part) = self.part(|| Work::Kernel { space: self.space.cast() }) {
-            return self.split_on_nodes(part, count);
+        if let Some(nodes) = self.core.several_nodes() {
+            return self.split_on_nodes(nodes, count);
         }
         // The leaves of a reduction are bands of rows, here as on many nodes.
         let ranges = match L::REDUCES {
@@ -437,13 +442,25 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
     }
 
-    /// Splits this node's part of a kernel.
+    /// The chunks of this node. `count` is the number of chunks on one node.
     #[cold]
-    fn split_on_nodes(&self, part: Chunks<K>, count: usize) -> Chunks<K> {
-        let count = count.div_ceil(if self.hints.chunks.is_some() { self.core.nodes().into() } else { 1 });
-        let split = |chunk: Chunk<K>| (self.hints.split)(&chunk.range, count, self.hints.granularity);
-        let ranges = part.into_iter().flat_map(split);
-        ranges.map(|range| Chunk { range, global: self.space }).collect()
+    fn split_on_nodes(&self, nodes: &Nodes, count: usize) -> Chunks<K>
+    where
+        L: AccessList<K>,
+    {
+        let Hints { chunks, granularity, split, .. } = self.hints;
+        let work = Work::Kernel { space: self.space.cast() };
+        let Part { chunk, leaves } = nodes.part(&work, &self.hints.for_nodes(), L::REDUCES);
+        let Some(range) = chunk.map(|chunk| chunk.cast()) else { return Chunks::new() };
+        let ranges = match L::REDUCES {
+            // The leaves of this node: of leaves of two sizes, the larger ones come first, here as in the whole index space.
+            true => split_1d(&range, leaves.len(), granularity[0]),
+            false => {
+                let nodes = if chunks.is_some() { self.core.nodes() } else { 1 };
+                split(&range, count.div_ceil(nodes.into()), granularity)
+            }
+        };
+        ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()
     }
 }
 

@@ -65,12 +65,6 @@ pub enum CommandError {
         /// The points.
         missing: Box<Region<3>>,
     },
-    /// A reduction over no points has no partial results.
-    #[error("{task} reduces over an empty index space; it needs at least one point")]
-    EmptyReduction {
-        /// The task.
-        task: TaskId,
-    },
     /// A fence or an epoch writes or reduces.
     #[error(
         "{task} is a fence or an epoch and can only read; write or reduce in a task of its own before it"

@@ -38,6 +38,30 @@ pub fn part_of_node(work: &Work, hints: &Hints, node: NodeId, nodes: u16, reduce
     Part { chunk, leaves: split.leaves_of(own) }
 }
 
+/// The leaves of the reduction tree that each node computes, for the nodes that compute any, ascending. `reduced` is the number
+/// of elements that the task reduces to.
+///
+/// ```
+/// use anabranch_graph::command::{Hints, NodeId, Work, leaves_by_node};
+/// use anabranch_grid::GridBox;
+///
+/// let work = Work::Kernel { space: GridBox::full([5, 8, 1]) };
+/// let leaves = leaves_by_node(&work, &Hints::default(), 3, 1);
+/// assert_eq!(Vec::from_iter(leaves), [(NodeId(0), 0..2), (NodeId(1), 2..4), (NodeId(2), 4..5)]);
+/// ```
+///
+/// # Panics
+/// See [`part_of_node`].
+pub fn leaves_by_node(
+    work: &Work,
+    hints: &Hints,
+    nodes: u16,
+    reduced: usize,
+) -> impl Iterator<Item = (NodeId, Range<u32>)> + use<> {
+    let split = Split::new(work, hints, nodes, Some(reduced));
+    (0..split.chunks()).map(move |chunk| (split.node_of(chunk), split.leaves_of(chunk..chunk + 1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +85,23 @@ mod tests {
                     .collect();
                 let part = part_of_node(&work, &Hints::default(), node, nodes, None);
                 assert_eq!(Vec::from_iter(part.chunk), executed, "{work:?} on {node} of {nodes}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_leaves_of_all_nodes_are_those_of_each() {
+        let hints = |node| Hints { node, leaves: Some(9), ..Hints::default() };
+        for rows in [0, 1, 5, 9, 40] {
+            let work = Work::Kernel { space: GridBox::full([rows, 5, 1]) };
+            for (nodes, on) in [(1, None), (2, None), (4, Some(NodeId(2))), (7, None), (16, None)] {
+                let all: Vec<_> = leaves_by_node(&work, &hints(on), nodes, 1).collect();
+                let each = (0..nodes).map(NodeId).filter_map(|node| {
+                    let leaves = part_of_node(&work, &hints(on), node, nodes, Some(1)).leaves;
+                    (!leaves.is_empty()).then_some((node, leaves))
+                });
+                assert_eq!(all, Vec::from_iter(each), "{rows} rows on {nodes} nodes");
+                assert_eq!(all.last().map_or(0, |(_, last)| last.end), rows.min(9) as u32);
             }
         }
     }

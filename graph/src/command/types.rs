@@ -148,6 +148,9 @@ pub enum CommandKind {
         leaves: Range<u32>,
         /// The receivers, ascending.
         targets: Arc<[NodeId]>,
+        /// Whether every node wants the partial results: then all nodes can exchange them together, in few messages. Each
+        /// node has the same answer.
+        everywhere: bool,
     },
     /// Waits for the partial results of all leaves that this node did not compute itself.
     AwaitPartials {
@@ -161,6 +164,8 @@ pub enum CommandKind {
         present: Range<u32>,
         /// The total number of leaves.
         leaves: u32,
+        /// Whether every node wants the partial results, as in [`PushPartials`](Self::PushPartials).
+        everywhere: bool,
     },
     /// Combines all partial results, as [`combine`](crate::command::combine) does, and writes them to the buffer.
     Reduce {
@@ -170,7 +175,7 @@ pub enum CommandKind {
         region: Region<3>,
         /// The task that computed the partial results.
         reduction: TaskId,
-        /// The total number of leaves.
+        /// The total number of leaves; 0 if the index space is empty, and the result is the identity.
         leaves: u32,
     },
     /// Takes a snapshot of what the task reads.

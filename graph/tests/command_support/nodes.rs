@@ -60,12 +60,33 @@ pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) ->
         check_memory(&graphs[number], node, last);
     }
     check_owners(&graphs, last);
+    check_everywhere(&machine);
     let mut kinds = BTreeMap::new();
     for command in machine.iter().flat_map(|node| &node.commands) {
         let words = format!("{:?}", command.kind);
         *kinds.entry(words.split([' ', '{']).next().unwrap().to_string()).or_default() += 1;
     }
     kinds
+}
+
+/// Checks that transfers of partial results say on every node whether every node combines them.
+fn check_everywhere(machine: &[Node]) {
+    let of = |command: &Command| match command.kind {
+        CommandKind::Reduce { buffer, .. } => (command.task, buffer),
+        _ => command.transfer().map(|name| (name.task, name.buffer)).expect("a transfer"),
+    };
+    let all = || machine.iter().flat_map(|node| &node.commands);
+    let mut combined: HashMap<_, usize> = HashMap::new();
+    for command in all().filter(|command| matches!(command.kind, CommandKind::Reduce { .. })) {
+        *combined.entry(of(command)).or_default() += 1;
+    }
+    for command in all() {
+        if let CommandKind::PushPartials { everywhere, .. } | CommandKind::AwaitPartials { everywhere, .. } =
+            command.kind
+        {
+            assert_eq!(everywhere, combined[&of(command)] == machine.len(), "{command:?}");
+        }
+    }
 }
 
 /// Executes one command of some node. Returns whether there was one to execute.
@@ -127,7 +148,7 @@ fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<Ta
                 }
             }
         }
-        CommandKind::PushPartials { buffer, region, reduction, leaves, targets } => {
+        CommandKind::PushPartials { buffer, region, reduction, leaves, targets, .. } => {
             let all = task_leaves(tasks, *reduction);
             let mine = &machine[number].partials[&(*reduction, *buffer)];
             let mut message = Partials::new();

@@ -5,13 +5,15 @@
 //!    the task and gives it an id; the command graph derives this node's commands.
 //! 2. Each command becomes a node of the executor, whose id is that of the command ([`submission`]). The node of a command that executes
 //!    the task has the body that the task has on one node, for this node's part of the index space. The nodes of pushes and awaits have bodies of
-//!    their own ([`transfer`]), which end [later](super::task::later) than they return, when the transport says so.
+//!    their own ([`transfer`], [`partials`]), which end [later](super::task::later) than they return, when the transport says so.
 //! 3. The nodes are linked by the dependencies of their commands. From there on the executor does not distinguish them from the tasks of a
 //!    program on one node.
 
+mod partials;
 pub(super) mod plan;
 mod step;
 mod submission;
+mod together;
 mod transfer;
 
 pub(crate) use self::{plan::Nodes, submission::Refused};

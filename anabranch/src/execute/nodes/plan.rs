@@ -1,17 +1,18 @@
 //! The plan of a program on several nodes: what this node does, and what is known of the others.
 
-use super::super::core::Core;
+use super::{super::core::Core, partials::Reductions};
 use crate::{
     cluster::Cluster,
+    data::partials::Shares,
     error::{Error, NodeError},
 };
 use anabranch_graph::{
     BufferId, ObjectId,
-    command::{CommandGraph, Hints, NodeId, Part, Work, part_of_node},
+    command::{CommandGraph, Hints, NodeId, Part, Work, leaves_by_node, part_of_node},
 };
 use anabranch_grid::Extent;
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 /// What a runtime has only with several nodes.
 pub(crate) struct Nodes {
@@ -20,7 +21,12 @@ pub(crate) struct Nodes {
     plan: Mutex<Option<Box<CommandGraph>>>,
     /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on another node.
     gone: Mutex<Vec<Gone>>,
+    /// The reductions that no task has read yet.
+    pub(super) reductions: Reductions,
 }
+
+/// A number of elements that a task reduces to. It does not matter, because the hints say how many leaves there are.
+const REDUCED: usize = 1;
 
 enum Gone {
     Buffer(BufferId),
@@ -30,12 +36,24 @@ enum Gone {
 impl Nodes {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
         let graph = CommandGraph::new(NodeId(cluster.node()), cluster.nodes());
-        Self { cluster, plan: Mutex::new(Some(Box::new(graph))), gone: Mutex::default() }
+        Self {
+            cluster,
+            plan: Mutex::new(Some(Box::new(graph))),
+            gone: Mutex::default(),
+            reductions: Reductions::default(),
+        }
     }
 
     /// The part of a task that this node executes.
-    pub(crate) fn part(&self, work: &Work, hints: &Hints, reduced: Option<usize>) -> Part {
+    pub(crate) fn part(&self, work: &Work, hints: &Hints, reduces: bool) -> Part {
+        let reduced = reduces.then_some(REDUCED);
         part_of_node(work, hints, NodeId(self.cluster.node()), self.cluster.nodes(), reduced)
+    }
+
+    /// Which node has which partial results of a task with reductions.
+    pub(crate) fn shares(&self, work: &Work, hints: &Hints) -> Shares {
+        let me = NodeId(self.cluster.node());
+        Shares::new(me, leaves_by_node(work, hints, self.cluster.nodes(), REDUCED))
     }
 
     pub(in crate::execute) fn create_buffer(&self, id: BufferId, extent: Extent<3>, initialised: bool) {
@@ -71,9 +89,13 @@ impl Nodes {
         let Some(mut graph) = self.plan.lock().take() else {
             return Err(Error::SubmitterOnly { call: call(), place: "inside a range mapper" });
         };
-        for gone in self.gone.lock().drain(..) {
+        let all_gone = mem::take(&mut *self.gone.lock());
+        for gone in all_gone {
             match gone {
-                Gone::Buffer(id) => graph.remove_buffer(id),
+                Gone::Buffer(id) => {
+                    graph.remove_buffer(id);
+                    self.reductions.remove(id);
+                }
                 Gone::Object(id) => graph.remove_object(id),
             }
         }

@@ -10,11 +10,17 @@ use super::{
             place::Place,
         },
     },
+    partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
     plan::Turn,
     step::{Nothing, Step},
     transfer::{Arrival, AwaitPush, Departure, Push},
 };
-use crate::{cluster::Cluster, data::stored::Stored, error::Error, label::TaskLabel};
+use crate::{
+    cluster::Cluster,
+    data::stored::{Shared, Stored},
+    error::Error,
+    label::TaskLabel,
+};
 use anabranch_graph::{
     BufferId, Dependency, GraphError, Kind, Origin, TaskId,
     command::{Command, CommandError, CommandKind, Launch, Work},
@@ -22,6 +28,9 @@ use anabranch_graph::{
 use anabranch_grid::Region;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// The largest number of calls of an operator that may delay the thread which finds the partial results complete.
+const INLINE_CALLS: usize = 1 << 12;
 
 /// Why a task is refused.
 pub(crate) enum Refused {
@@ -96,42 +105,19 @@ fn derive(
 impl Planned<'_> {
     /// Makes nodes of the commands, links them to their dependencies and lets them go. `body` is that of the task, for this
     /// node's part of it. Returns the node of the task, which is done already if this node has no part in it.
-    pub(crate) fn insert<B: Body>(self, buffers: &[Arc<dyn Stored>], body: B) -> Node {
+    pub(crate) fn insert<B: Body>(self, shared: &Shared, body: B) -> Node {
         let Self { core, cluster, task, commands } = &self;
         let mut body = Some(body);
         let mut nodes = Vec::with_capacity(commands.len());
         let mut own = None;
-        let mut arrivals: SmallVec<[Arc<Arrival>; 2]> = SmallVec::new();
+        let mut steps = Steps::new(&self, &shared.buffers);
         for command in commands {
-            let id = TaskId(command.id.0);
-            let make = Make { core, cluster, label: task.label, id };
-            let buffer = |wanted: &BufferId| {
-                let buffer = buffers.iter().find(|buffer| buffer.id() == *wanted);
-                Arc::clone(buffer.expect("a task moves buffers that it accesses"))
-            };
             let node = match &command.kind {
                 CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
                     let body = body.take().expect("a node has one part of a task");
-                    own.insert(make.part(task, body)).clone()
+                    own.insert(self.make(command).part(task, body)).clone()
                 }
-                CommandKind::Push { buffer: id, targets } => make.transfer(Push(Some(Departure {
-                    cluster: Arc::clone(cluster),
-                    task: command.task,
-                    buffer: buffer(id),
-                    targets: Arc::clone(targets),
-                }))),
-                CommandKind::AwaitPush { buffer: id, .. } => {
-                    let known = arrivals.iter().find(|arrival| arrival.is_of(command.task, *id));
-                    let arrival = known.map(Arc::clone).unwrap_or_else(|| {
-                        Arrival::new(cluster, command.task, buffer(id), awaited(commands, command.task, *id))
-                    });
-                    arrivals.push(Arc::clone(&arrival));
-                    make.transfer(AwaitPush(Some(arrival)))
-                }
-                CommandKind::Horizon => make.transfer(Nothing),
-                CommandKind::PushPartials { .. }
-                | CommandKind::AwaitPartials { .. }
-                | CommandKind::Reduce { .. } => unreachable!("reductions are refused"),
+                _ => steps.make(command),
             };
             nodes.push((node, Some(command)));
         }
@@ -144,8 +130,94 @@ impl Planned<'_> {
         });
         // A body that no command needs is dropped outside the lock: it is the program's own.
         drop(body);
+        self.reductions().add(task.label, &shared.partials);
         link(core, &nodes);
         own
+    }
+
+    fn make(&self, command: &Command) -> Make<'_> {
+        Make { core: self.core, cluster: self.cluster, label: self.task.label, id: TaskId(command.id.0) }
+    }
+
+    fn reductions(&self) -> &Reductions {
+        &self.core.several_nodes().expect("a runtime with several nodes").reductions
+    }
+}
+
+/// The steps of a task that are no part of the program, while they are made. Several of them may share a transfer.
+struct Steps<'a> {
+    planned: &'a Planned<'a>,
+    buffers: &'a [Arc<dyn Stored>],
+    arrivals: SmallVec<[Arc<Arrival>; 2]>,
+    resolutions: SmallVec<[Arc<Resolution>; 2]>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(planned: &'a Planned<'a>, buffers: &'a [Arc<dyn Stored>]) -> Self {
+        Self { planned, buffers, arrivals: SmallVec::new(), resolutions: SmallVec::new() }
+    }
+
+    fn make(&mut self, command: &Command) -> Node {
+        let make = self.planned.make(command);
+        match &command.kind {
+            CommandKind::Push { buffer, targets } => make.transfer(Push(Some(Departure {
+                cluster: Arc::clone(self.planned.cluster),
+                task: command.task,
+                buffer: self.buffer(*buffer),
+                targets: Arc::clone(targets),
+            }))),
+            CommandKind::AwaitPush { buffer, .. } => {
+                make.transfer(AwaitPush(Some(self.arrival(command.task, *buffer))))
+            }
+            CommandKind::PushPartials { buffer, everywhere: true, .. }
+            | CommandKind::AwaitPartials { buffer, everywhere: true, .. } => {
+                make.transfer(Gather(Some(self.resolution(command.task, *buffer))))
+            }
+            CommandKind::PushPartials { buffer, targets, .. } => {
+                let resolution = Some(self.resolution(command.task, *buffer));
+                make.transfer(Send { resolution, targets: Arc::clone(targets) })
+            }
+            CommandKind::AwaitPartials { buffer, .. } => {
+                make.transfer(Await(Some(self.resolution(command.task, *buffer))))
+            }
+            CommandKind::Reduce { buffer, region, .. } => {
+                let resolution = self.resolution(command.task, *buffer);
+                make.reduce(resolution, self.buffer(*buffer), region.clone())
+            }
+            CommandKind::Horizon => make.transfer(Nothing),
+            CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
+                unreachable!("a part of the task")
+            }
+        }
+    }
+
+    fn buffer(&self, wanted: BufferId) -> Arc<dyn Stored> {
+        let buffer = self.buffers.iter().find(|buffer| buffer.id() == wanted);
+        Arc::clone(buffer.expect("a task moves buffers that it accesses"))
+    }
+
+    /// What arrives for the task in a buffer.
+    fn arrival(&mut self, task: TaskId, buffer: BufferId) -> Arc<Arrival> {
+        if let Some(known) = self.arrivals.iter().find(|arrival| arrival.is_of(task, buffer)) {
+            return Arc::clone(known);
+        }
+        let Planned { cluster, commands, .. } = self.planned;
+        let arrival = Arrival::new(cluster, task, self.buffer(buffer), awaited(commands, task, buffer));
+        self.arrivals.push(Arc::clone(&arrival));
+        arrival
+    }
+
+    /// The resolution of the reduction to a buffer, which the task reads.
+    fn resolution(&mut self, task: TaskId, buffer: BufferId) -> Arc<Resolution> {
+        if let Some(known) = self.resolutions.iter().find(|resolution| resolution.is_of(buffer)) {
+            return Arc::clone(known);
+        }
+        let Planned { cluster, commands, .. } = self.planned;
+        let reduction = self.planned.reductions().remove(buffer);
+        let reduction = reduction.expect("a reduction is kept until a task reads it");
+        let resolution = Resolution::new(cluster, reduction, task, buffer, commands);
+        self.resolutions.push(Arc::clone(&resolution));
+        resolution
     }
 }
 
@@ -212,6 +284,14 @@ impl Make<'_> {
         self.node(self.inline(None), body)
     }
 
+    /// The step that combines the partial results of a reduction, in the name of the task that reduces.
+    fn reduce(&self, resolution: Arc<Resolution>, buffer: Arc<dyn Stored>, region: Region<3>) -> Node {
+        let Reduction { label, partials } = &resolution.reduction;
+        let place = if partials.calls() <= INLINE_CALLS { Place::Inline } else { Place::Compute };
+        let make = Make { label: &label.clone(), ..*self };
+        make.node(make.step(place, None), Reduce(Some((resolution, buffer, region))))
+    }
+
     /// No part of the task.
     fn empty(&self, group: Option<&Arc<Group>>) -> Node {
         self.node(self.inline(group.cloned()), Nothing)
@@ -219,13 +299,13 @@ impl Make<'_> {
 
     /// The head of a step that takes only a moment, and that no cancellation concerns.
     fn inline(&self, group: Option<Arc<Group>>) -> Head {
-        let properties = Properties {
-            label: self.label.clone(),
-            place: Place::Inline,
-            observes: true,
-            group,
-            contention: None,
-        };
+        self.step(Place::Inline, group)
+    }
+
+    /// The head of a step that no cancellation concerns.
+    fn step(&self, place: Place, group: Option<Arc<Group>>) -> Head {
+        let properties =
+            Properties { label: self.label.clone(), place, observes: true, group, contention: None };
         Head::new(self.id, properties, self.core)
     }
 }

@@ -3,6 +3,7 @@
 //! Like all bodies, they let go of what they hold when they begin or are skipped: the last handle of a buffer must not be dropped
 //! with the node, under the lock of the runtime's state.
 
+use super::together::Together;
 use crate::{
     cluster::{Cluster, Then, kind},
     data::stored::Stored,
@@ -15,8 +16,7 @@ use crate::{
 use anabranch_graph::{BufferId, TaskId, command::Target};
 use anabranch_grid::{GridBox, Region};
 use anabranch_wire::{Layout, Memory, MemoryMut, Tag};
-use parking_lot::Mutex;
-use std::{mem, sync::Arc};
+use std::sync::Arc;
 
 /// Sends parts of a buffer, from its memory.
 pub(super) struct Push(pub(super) Option<Departure>);
@@ -34,22 +34,13 @@ pub(super) struct Departure {
 pub(super) struct AwaitPush(pub(super) Option<Arc<Arrival>>);
 
 /// All parts of a buffer that a task lacks on this node. They may be awaited by several steps, and one message may have parts
-/// for several: so the transfer begins with the last of these steps, when all of the memory is free, and ends all of them.
+/// for several: so these steps transfer [`Together`], when all of the memory is free.
 pub(super) struct Arrival {
     cluster: Arc<Cluster>,
     tag: Tag,
     buffer: Arc<dyn Stored>,
     bytes: usize,
-    steps: usize,
-    begun: Mutex<Begun>,
-}
-
-#[derive(Default)]
-struct Begun {
-    /// Of the steps that have begun.
-    completions: Vec<Completion>,
-    /// Why one of the steps was skipped. Then nothing arrives.
-    skipped: Option<Cause>,
+    steps: Together,
 }
 
 impl Arrival {
@@ -70,8 +61,7 @@ impl Arrival {
             tag: tag(task, &*buffer),
             bytes: points * buffer.element(),
             buffer,
-            steps,
-            begun: Mutex::default(),
+            steps: Together::new(steps),
         })
     }
 
@@ -82,20 +72,20 @@ impl Arrival {
 }
 
 /// Says that the executor begins or skips a step once.
-const ONCE: &str = "a step is begun once";
+pub(super) const ONCE: &str = "a step is begun once";
 
 fn tag(task: TaskId, buffer: &dyn Stored) -> Tag {
     Tag::new(task.0, buffer.id().0, kind::DATA)
 }
 
-fn layouts(buffer: &dyn Stored, region: &Region<3>) -> Vec<Layout> {
+pub(super) fn layouts(buffer: &dyn Stored, region: &Region<3>) -> Vec<Layout> {
     let (extent, element) = (buffer.extent().0, buffer.element());
     let of_box = |range: &GridBox<3>| Layout::of_box(extent, element, range.min().0, range.max().0);
     region.boxes().iter().map(of_box).collect()
 }
 
 /// Ends a step with its transfers.
-fn ends(completion: Completion) -> Then {
+pub(super) fn ends(completion: Completion) -> Then {
     Box::new(|result| completion.finish(result.map_err(Cause::Nodes)))
 }
 
@@ -134,26 +124,11 @@ impl Body for AwaitPush {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let arrival = self.0.take().expect(ONCE);
-        let Arrival { cluster, tag, buffer, bytes, steps, begun } = &*arrival;
-        let completions = {
-            let mut begun = begun.lock();
-            if let Some(cause) = &begun.skipped {
-                return Err(cause.clone());
-            }
-            begun.completions.push(later.completion());
-            if begun.completions.len() < *steps {
-                return Ok(());
-            }
-            mem::take(&mut begun.completions)
-        };
+        let Arrival { cluster, tag, buffer, bytes, steps } = &*arrival;
+        let Some(ends) = steps.begin(later)? else { return Ok(()) };
         // SAFETY: as in `Push`. Until these steps end, the graph lets no other step of this node use their regions, and the nodes send
         // exactly these regions, because their graphs derive them from the same launch.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
-        let ends: Then = Box::new(move |result| {
-            completions
-                .into_iter()
-                .for_each(|completion| completion.finish(result.clone().map_err(Cause::Nodes)));
-        });
         cluster.transfer(Arc::new(Arc::clone(buffer)), ends, |endpoint, begun| {
             begun.push(endpoint.expect(*tag, memory, *bytes)?);
             Ok(())
@@ -162,12 +137,8 @@ impl Body for AwaitPush {
     }
 
     fn skip(&mut self, why: &Arc<Failure>) {
-        let completions = {
-            let Some(arrival) = self.0.take() else { return };
-            let mut begun = arrival.begun.lock();
-            begun.skipped = Some(why.cause.clone());
-            mem::take(&mut begun.completions)
-        };
-        completions.into_iter().for_each(|completion| completion.finish(Err(why.cause.clone())));
+        if let Some(arrival) = self.0.take() {
+            arrival.steps.skip(why);
+        }
     }
 }

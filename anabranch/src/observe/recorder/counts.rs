@@ -38,8 +38,13 @@ impl Counts {
                 targets.iter().for_each(|target| send(*buffer, &target.region, 1));
                 self.pushes += 1;
             }
-            CommandKind::PushPartials { buffer, region, targets, .. } => {
+            CommandKind::PushPartials { buffer, region, targets, everywhere, .. } => {
                 send(*buffer, region, targets.len());
+                if *everywhere {
+                    // The nodes pass the partial results on.
+                    let passed_on = usize::BITS - targets.len().leading_zeros();
+                    self.messages -= targets.len() as u64 - u64::from(passed_on);
+                }
                 self.pushes += 1;
             }
             _ => {}

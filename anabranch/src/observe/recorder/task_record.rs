@@ -1,8 +1,7 @@
 //! The facts about a task that only the recorder needs.
 
-use crate::data::stored::Stored;
+use crate::data::stored::Shared;
 use anabranch_graph::command::{BufferAccess, Hints, Reduction, Work};
-use std::sync::Arc;
 
 /// Facts about a task beyond its regions and effects. They are gathered only in a recorded runtime.
 #[derive(Debug)]
@@ -15,8 +14,8 @@ pub(crate) struct TaskRecord {
     pub(crate) buffers: Vec<String>,
     /// The labels of the host objects, one for each effect.
     pub(crate) objects: Vec<String>,
-    /// With several nodes, the buffers, of which parts are sent and received.
-    pub(crate) stored: Vec<Arc<dyn Stored>>,
+    pub(crate) flush_denormals: bool,
+    pub(crate) shared: Shared,
 }
 
 impl Default for TaskRecord {
@@ -28,7 +27,8 @@ impl Default for TaskRecord {
             reductions: Vec::new(),
             buffers: Vec::new(),
             objects: Vec::new(),
-            stored: Vec::new(),
+            flush_denormals: false,
+            shared: Shared::default(),
         }
     }
 }

@@ -44,15 +44,16 @@ impl Derivation<'_> {
         let takes_part = !pending.mine.is_empty();
         let is_owner = is_mine && !precedes;
         let mut others = SmallVec::<[NodeId; 4]>::new();
-        if takes_part || is_owner {
+        if takes_part || is_mine {
             let parts = shape.other_readers(rank, operand, &pending.region);
             others.extend(parts.into_iter().map(|(node, _)| node));
         }
+        let everywhere = is_mine && others.len() + 1 == usize::from(rank.nodes);
         if takes_part && !others.is_empty() {
-            self.push_partials(operand, &pending, &others);
+            self.push_partials(operand, &pending, &others, everywhere);
         }
         if is_mine {
-            let by = self.reduce(operand, &pending);
+            let by = self.reduce(operand, &pending, everywhere);
             let location = if is_owner { Location::Owned } else { Location::Copied };
             let state = self.state(operand);
             state.note_write(&pending.region, by, applied, location);
@@ -63,20 +64,27 @@ impl Derivation<'_> {
         }
     }
 
-    fn push_partials(&mut self, operand: usize, pending: &PendingReduction, targets: &[NodeId]) {
+    fn push_partials(
+        &mut self,
+        operand: usize,
+        pending: &PendingReduction,
+        targets: &[NodeId],
+        everywhere: bool,
+    ) {
         let mut push = self.command(CommandKind::PushPartials {
             buffer: self.buffer(operand),
             region: pending.region.clone(),
             reduction: pending.reduction,
             leaves: pending.mine.clone(),
             targets: targets.into(),
+            everywhere,
         });
         pending.writers.iter().for_each(|&writer| push.after(writer, Kind::True));
         self.out.push(push);
     }
 
     /// Waits for the partial results of other nodes and combines all of them. Returns the command that writes the result.
-    fn reduce(&mut self, operand: usize, pending: &PendingReduction) -> CommandId {
+    fn reduce(&mut self, operand: usize, pending: &PendingReduction, everywhere: bool) -> CommandId {
         let (buffer, region, reduction) = (self.buffer(operand), pending.region.clone(), pending.reduction);
         let mut arrival = None;
         if pending.mine != (0..pending.leaves) {
@@ -86,6 +94,7 @@ impl Derivation<'_> {
                 reduction,
                 present: pending.mine.clone(),
                 leaves: pending.leaves,
+                everywhere,
             });
             arrival = Some(await_partials.id);
             self.out.push(await_partials);

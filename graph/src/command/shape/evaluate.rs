@@ -50,15 +50,16 @@ impl Shape {
         }
         let reduced = launch.reductions.iter().map(|reduction| extent(reduction.buffer).len()).max();
         self.split = Split::new(&launch.work, &launch.hints, rank.nodes, reduced);
-        if !launch.reductions.is_empty() && self.split.chunks() == 0 {
-            return Err(CommandError::EmptyReduction { task: launch.task });
-        }
         self.own = self.split.of_node(rank.me);
         for access in launch.accesses {
             let operand = self.operand(access.buffer);
             self.add(operand, access.mode, AccessMap::User(access.mapper.clone()));
         }
         for reduction in launch.reductions {
+            if self.split.chunks() == 0 && reduction.include_current {
+                // The contents stay as they are.
+                continue;
+            }
             let operand = self.operand(reduction.buffer);
             self.reductions.push(operand);
             if reduction.include_current {

@@ -5,7 +5,14 @@
 //! the first chunk begins as the current contents, if they are included.) When all chunks are done, the partial results are
 //! combined pairwise, neighbours first, in a tree whose shape depends only on the number of chunks. That number depends on
 //! the index space and on [`chunks`](super::task::TaskBuilder::chunks), never on the threads.
+//!
+//! With several nodes, each node executes consecutive chunks and combines those that form whole subtrees. These partial results are
+//! kept ([`exchange`]) until a task reads the buffer: then every node that reads it gets those of the other nodes, and combines
+//! all of them in the same tree. Elements are plain bytes, so those of any type can be sent; an operator stays on its node.
 
+mod exchange;
+
+use self::exchange::{Exchange, combine_into};
 use super::{
     access::{Access, KernelAccess},
     declaration::Declaration,
@@ -13,14 +20,14 @@ use super::{
     sealed::Sealed,
 };
 use crate::{
-    data::{allocation::Start, buffer::Buffer, element::Element},
+    data::{allocation::Start, buffer::Buffer, element::Element, partials::Partials},
     error::{Error, OutsideRegion},
     label::Label,
 };
 use anabranch_graph::Mode;
 use anabranch_grid::{Extent, GridBox, Point};
 use parking_lot::{Mutex, MutexGuard};
-use std::{fmt, ops::Index};
+use std::{fmt, ops::Index, sync::Arc};
 
 /// The largest number of chunks into which the index space of a reduction is split, unless the program chooses another.
 pub(crate) const CHUNKS: usize = 64;
@@ -35,23 +42,38 @@ pub struct Reduce<T, const D: usize, O> {
 
 /// A reduction with its partial results and its memory.
 pub struct BoundReduction<T, const D: usize, O> {
-    reduce: Reduce<T, D, O>,
+    buffer: Buffer<T, D>,
+    operation: Operation<T, O>,
+    /// Whether the first chunk, here, begins with the current contents.
+    include_current: bool,
     start: Start<T>,
     /// One for each chunk, as long as the buffer; empty until the kernel is called for the chunk.
     partials: Box<[Mutex<Vec<T>>]>,
 }
 
+/// The operator, and with several nodes the partial results that this one has when its chunks are done.
+enum Operation<T, O> {
+    OneNode(O),
+    Nodes(Arc<Exchange<T, O>>),
+}
+
 impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
+    fn operator(&self) -> &O {
+        match &self.operation {
+            Operation::OneNode(operator) => operator,
+            Operation::Nodes(exchange) => exchange.operator(),
+        }
+    }
+
     /// Combines all partial results into the first: neighbours, then neighbours of those, and so on.
-    fn combine(&self) {
-        let operator = &self.reduce.operator;
+    fn combine(&self, operator: &O) {
         let count = self.partials.len();
         let mut distance = 1;
         while distance < count {
             for left in (0..count - distance).step_by(2 * distance) {
                 let right = std::mem::take(&mut *self.partials[left + distance].lock());
                 let mut left = self.partials[left].lock();
-                left.iter_mut().zip(right).for_each(|(a, b)| *a = operator.combine(*a, b));
+                combine_into(operator, &mut left, &right);
             }
             distance *= 2;
         }
@@ -71,28 +93,41 @@ where
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         let mode = if self.include_current { Mode::Update } else { Mode::Write };
-        declaration.reduction(&self.buffer, mode)?;
+        let Self { buffer, operator, include_current } = self;
+        let shares = declaration.reduction(&buffer, mode)?;
         let partials = declaration.chunks.iter().map(|_| Mutex::default()).collect();
-        Ok(BoundReduction { reduce: self, start: Start::NONE, partials })
+        let start = Start::NONE;
+        let Some((shares, flush_denormals)) = shares else {
+            let operation = Operation::OneNode(operator);
+            return Ok(BoundReduction { buffer, operation, include_current, start, partials });
+        };
+        let exchange = Arc::new(Exchange::new(operator, buffer.extent().len(), shares, flush_denormals));
+        // Over an empty index space the contents stay, and there is nothing to combine.
+        if !(include_current && exchange.shares().leaves() == 0) {
+            declaration.partials(buffer.inner.id, Arc::<Exchange<T, O>>::clone(&exchange));
+        }
+        let include_current = include_current && exchange.has_first_leaf();
+        let operation = Operation::Nodes(exchange);
+        Ok(BoundReduction { buffer, operation, include_current, start, partials })
     }
 
     fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
         let version = versions.next().expect("the graph gives a version for every access");
-        // The memory stays at this address as long as the handle in `reduce` lives.
-        bound.start = bound.reduce.buffer.memory(version)?;
+        // The memory stays at this address as long as this handle lives.
+        bound.start = bound.buffer.memory(version)?;
         Ok(())
     }
 
     fn label(bound: &Self::Bound) -> Option<(Label, usize)> {
-        Some((bound.reduce.buffer.inner.label(), D))
+        Some((bound.buffer.inner.label(), D))
     }
 
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         let mut partial = bound.partials[chunk].lock();
-        let Reduce { buffer, operator, include_current } = &bound.reduce;
+        let (buffer, operator) = (&bound.buffer, bound.operator());
         let extent = buffer.inner.extent;
         let len = GridBox::full(extent).len();
-        if *include_current && chunk == 0 {
+        if bound.include_current && chunk == 0 {
             // SAFETY: no other task uses the buffer while this one runs, as it has declared, and all chunks only read it.
             partial.extend_from_slice(unsafe { std::slice::from_raw_parts(bound.start.get(), len) });
         } else {
@@ -106,15 +141,18 @@ where
     }
 
     unsafe fn finish(bound: &Self::Bound) {
-        bound.combine();
-        let Reduce { buffer, operator, include_current } = &bound.reduce;
-        let len = GridBox::full(buffer.inner.extent).len();
+        let operator = match &bound.operation {
+            Operation::OneNode(operator) => operator,
+            Operation::Nodes(exchange) => return exchange.finish(&bound.partials),
+        };
+        bound.combine(operator);
+        let len = GridBox::full(bound.buffer.inner.extent).len();
         // SAFETY: no other task uses the buffer while this one runs, as it has declared; the buffer has `len` elements.
         let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
         match bound.partials.first() {
             Some(first) => target.copy_from_slice(&first.lock()),
             // The index space is empty.
-            None if *include_current => {}
+            None if bound.include_current => {}
             None => target.fill(operator.identity()),
         }
     }
