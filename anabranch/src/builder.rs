@@ -6,7 +6,7 @@ use crate::{
     runtime::Runtime,
     settings::Settings,
 };
-use anabranch_wire::{Endpoint, Options, connect};
+use anabranch_wire::{Endpoint, Options, connect, is_launched};
 use std::{sync::Arc, time::Duration};
 
 /// Settings of a [`Runtime`]: see [`Runtime::builder`].
@@ -24,6 +24,16 @@ impl Runtime {
     /// See [`Builder::build`].
     pub fn new() -> Result<Self, Error> {
         Self::builder().build()
+    }
+
+    /// Whether a launcher (`mpirun`, `srun`) has started this process as one of several, by its environment: a runtime is then one
+    /// of [several nodes](crate::guide::nodes). For programs that ask before they build one, such as a command that is for one
+    /// process only.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] if an environment variable has a wrong value.
+    pub fn is_launched() -> Result<bool, Error> {
+        Ok(is_launched()?)
     }
 
     /// The settings of a runtime, with their defaults.

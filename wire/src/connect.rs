@@ -31,6 +31,18 @@ use crate::{Endpoint, Options, WireError, launch::Launch, mpi};
 /// A launcher started this process as one of several, but there is no usable MPI library: the error says what to install. The
 /// processes never run as if each was alone.
 pub fn connect(options: &Options) -> Result<Option<Endpoint>, WireError> {
-    let Some(launch) = Launch::from(|name| std::env::var(name).ok())? else { return Ok(None) };
+    let Some(launch) = launch()? else { return Ok(None) };
     mpi::connect(&launch, options).map(Some)
+}
+
+/// Whether [`connect`] would connect this process with others. Nothing is loaded.
+///
+/// # Errors
+/// [`WireError::Environment`] if a variable has a wrong value.
+pub fn is_launched() -> Result<bool, WireError> {
+    launch().map(|launch| launch.is_some())
+}
+
+fn launch() -> Result<Option<Launch>, WireError> {
+    Launch::from(|name| std::env::var(name).ok())
 }

@@ -55,7 +55,7 @@ mod raw;
 mod tag;
 mod transport;
 
-pub use connect::connect;
+pub use connect::{connect, is_launched};
 pub use endpoint::{Endpoint, Options, POST};
 pub use error::WireError;
 pub use layout::Layout;

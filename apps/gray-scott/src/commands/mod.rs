@@ -8,6 +8,7 @@ pub(crate) mod room;
 pub mod simulate;
 
 use crate::{Outcome, error::Error};
+use anabranch::Runtime;
 use clap::{Parser, Subcommand};
 
 /// Gray-Scott reaction-diffusion: simulate it, store every frame, render the frames.
@@ -40,11 +41,21 @@ impl Cli {
     pub fn run(&self) -> Result<Outcome, Error> {
         match &self.command {
             Command::Simulate(args) => simulate::run(args),
-            Command::Render(args) => render::run(args).map(|()| Outcome::Done),
+            Command::Render(args) => alone("render").and_then(|()| render::run(args)).map(|()| Outcome::Done),
             Command::Info(args) => info::run(args).map(|()| Outcome::Done),
-            Command::Bench(args) => bench::run(args).map(|()| Outcome::Done),
+            Command::Bench(args) => alone("bench").and_then(|()| bench::run(args)).map(|()| Outcome::Done),
         }
     }
+}
+
+/// Refuses a command that several processes would all run, and write the same files.
+fn alone(command: &str) -> Result<(), Error> {
+    if !Runtime::is_launched()? {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{command} runs in one process, on all of its threads: start it without mpirun"
+    )))
 }
 
 #[cfg(test)]

@@ -30,10 +30,20 @@ impl Findings {
 
     /// The finding at the lowest position, U before V: the cell, and whether it is V.
     pub(super) fn first(&self) -> Option<(u64, bool)> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.lowest() {
             u64::MAX => None,
             found => Some((found >> 1, found & 1 == 1)),
         }
+    }
+
+    /// The finding at the lowest position as a number, for other nodes.
+    pub(super) fn lowest(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The findings of several nodes, of each its lowest.
+    pub(super) fn of_all(lowest: impl IntoIterator<Item = u64>) -> Self {
+        Self(Arc::new(AtomicU64::new(lowest.into_iter().min().unwrap_or(u64::MAX))))
     }
 }
 

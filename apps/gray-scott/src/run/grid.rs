@@ -1,6 +1,6 @@
 //! The state of the grid in buffers, and the tasks that advance and store it.
 
-use super::{finite::Findings, storage::Storage, times::Accounts};
+use super::{finite::Findings, nodes::Nodes, storage::Storage, times::Accounts};
 use crate::{
     error::Error,
     kernel::{Output, Simd, Stepper},
@@ -21,16 +21,17 @@ const ROWS_PER_ROW_AROUND: usize = 10;
 const WHOLE: &str = "all of a buffer is one slice";
 
 /// The number of bands of rows. A single thread never waits for another, so one band is enough.
-fn bands(rows: usize, stepper: &Stepper, threads: usize) -> usize {
+fn bands(rows: usize, steps: usize, threads: usize) -> usize {
     if threads == 1 {
         return 1;
     }
-    (rows / (ROWS_PER_ROW_AROUND * stepper.preferred_steps())).clamp(threads, BANDS_PER_THREAD * threads)
+    (rows / (ROWS_PER_ROW_AROUND * steps)).clamp(threads, BANDS_PER_THREAD * threads)
 }
 
 /// The buffers of the state, and those that the next sweeps write.
 pub(super) struct Grid<'rt> {
     rt: &'rt Runtime,
+    nodes: Nodes,
     stepper: Stepper,
     edges: Edges,
     cols: u64,
@@ -41,12 +42,20 @@ pub(super) struct Grid<'rt> {
     /// V between frames. The two take turns.
     next_v: [Buffer<f32, 2>; 2],
     /// V as frames. They take turns, and their versions are the output queue (see [`frame_buffers`]).
-    frames: Vec<Buffer<f32, 2>>,
+    frames: Vec<Frame>,
     accounts: Accounts,
     /// Whether frames are checked for values that are not finite.
     check_finite: bool,
     /// The findings in the state as it is now; `None` if it was not checked.
     findings: Option<Findings>,
+}
+
+/// V as a frame.
+#[derive(Clone)]
+struct Frame {
+    v: Buffer<f32, 2>,
+    /// With several nodes: what each band finds in it.
+    found: Option<Buffer<u64, 1>>,
 }
 
 /// The number of buffers that frames take turns in, and of each one's versions. Together they hold one frame that is
@@ -82,18 +91,27 @@ impl<'rt> Grid<'rt> {
         let filled =
             |field: &[f32]| rt.buffer_from(&ArrayView2::from_shape(shape, field).expect("a field is a grid"));
         let empty = |name: String| rt.buffer(shape).named(name);
-        let (buffers, versions) = frame_buffers(queue);
+        let nodes = Nodes::new(rt, &stepper)?;
+        // With several nodes a buffer has no versions yet.
+        let (buffers, versions) = if nodes.are_several() { (queue + 2, 1) } else { frame_buffers(queue) };
+        let bands = split_1d(&GridBox::full(shape), bands(p.rows, nodes.steps, nodes.threads), 1);
+        let frame = |i| Frame {
+            v: empty(format!("frames {i}")).with_versions(versions),
+            found: (nodes.are_several() && check_finite)
+                .then(|| rt.buffer([bands.len()]).named(format!("found {i}"))),
+        };
         Ok(Self {
             rt,
+            nodes,
             stepper,
             edges: p.edges,
             cols: p.cols as u64,
-            bands: split_1d(&GridBox::full(shape), bands(p.rows, &stepper, rt.threads()), 1),
+            frames: (1..=buffers).map(frame).collect(),
+            bands,
             u: filled(&start.u)?.named("u"),
             v: filled(&start.v)?.named("v"),
             next_u: empty("next u".into()),
             next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
-            frames: (1..=buffers).map(|i| empty(format!("frames {i}")).with_versions(versions)).collect(),
             accounts: accounts.clone(),
             check_finite,
             findings: None,
@@ -102,53 +120,80 @@ impl<'rt> Grid<'rt> {
 
     /// The largest number of steps that a sweep should have.
     pub(super) fn preferred_steps(&self) -> u64 {
-        self.stepper.preferred_steps() as u64
+        self.nodes.steps as u64
     }
 
     /// Submits a sweep of `steps` steps: a task for each band. The state after it is a frame if `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
+        let mut found = None;
         let next_v = if to_frame {
             self.frames.rotate_left(1);
             // All bands together overwrite the buffer. While its last frame is still being stored, they write
             // another version.
-            self.frames[0].discard();
-            self.frames[0].clone()
+            let frame = &self.frames[0];
+            frame.v.discard();
+            found.clone_from(&frame.found);
+            frame.v.clone()
         } else {
             self.next_v.swap(0, 1);
             self.next_v[0].clone()
         };
         self.findings = (to_frame && self.check_finite).then(Findings::default);
-        self.bands(steps as usize, next_v)
+        self.bands(steps as usize, next_v, found.as_ref())
     }
 
-    /// Submits the tasks of a sweep, which write V to `next_v`.
-    fn bands(&mut self, steps: usize, next_v: Buffer<f32, 2>) -> Result<(), Error> {
+    /// Submits the tasks of a sweep, which write V to `next_v` and what each band finds to `found`.
+    fn bands(
+        &mut self,
+        steps: usize,
+        next_v: Buffer<f32, 2>,
+        found: Option<&Buffer<u64, 1>>,
+    ) -> Result<(), Error> {
         let around = match self.edges {
             Edges::Periodic => neighborhood([steps, 0]).periodic(),
             Edges::Absorbing | Edges::Clamped => neighborhood([steps, 0]),
         };
-        for &band in &self.bands {
-            let (stepper, accounts, findings) = (self.stepper, self.accounts.clone(), self.findings.clone());
-            self.rt
-                .task("advance")
-                .over(band)
+        for (number, &band) in self.bands.iter().enumerate() {
+            let (stepper, accounts) = (self.stepper, self.accounts.clone());
+            let advance = move |tile: &Tile<2>, fields: Fields<'_>, findings: Option<&Findings>| {
+                let _computing = accounts.computing(band.len() as u64 * steps as u64);
+                let Fields { u, v, next_u, next_v } = fields;
+                tile.scratch(|scope| {
+                    let scratch = scope.slice(stepper.scratch_len(steps));
+                    let input = |row: usize| (u.row(row), v.row(row));
+                    let checking = findings.map(|findings| (&stepper, findings));
+                    let mut output = Band { u: next_u, v: next_v, written: None, checking };
+                    stepper.advance(tile.rows(), steps, input, &mut output, scratch);
+                    output.check();
+                });
+            };
+            let mut task = self.rt.task("advance").over(band);
+            if self.nodes.are_several() {
+                task = task.on_node(self.nodes.of_band(number, self.bands.len()))?;
+            }
+            let task = task
                 .chunks(1)
                 .flush_denormals()
                 .read(&self.u, around)
                 .read(&self.v, around)
                 .write(&self.next_u, one_to_one())
-                .write(&next_v, one_to_one())
-                .kernel(move |tile, (u, v, next_u, next_v)| {
-                    let _computing = accounts.computing(band.len() as u64 * steps as u64);
-                    tile.scratch(|scope| {
-                        let scratch = scope.slice(stepper.scratch_len(steps));
-                        let input = |row: usize| (u.row(row), v.row(row));
-                        let checking = findings.as_ref().map(|findings| (&stepper, findings));
-                        let mut output = Band { u: next_u, v: next_v, written: None, checking };
-                        stepper.advance(tile.rows(), steps, input, &mut output, scratch);
-                        output.check();
-                    });
-                })?;
+                .write(&next_v, one_to_one());
+            match found {
+                None => {
+                    let findings = self.findings.clone();
+                    task.kernel(move |tile, (u, v, next_u, next_v)| {
+                        advance(tile, Fields { u, v, next_u, next_v }, findings.as_ref());
+                    })?;
+                }
+                Some(found) => {
+                    let own = fixed(GridBox::new(number, number + 1));
+                    task.write(found, own).kernel(move |tile, (u, v, next_u, next_v, found)| {
+                        let findings = Findings::default();
+                        advance(tile, Fields { u, v, next_u, next_v }, Some(&findings));
+                        found.set([number], findings.lowest());
+                    })?;
+                }
+            }
         }
         std::mem::swap(&mut self.u, &mut self.next_u);
         self.v = next_v;
@@ -162,9 +207,8 @@ impl<'rt> Grid<'rt> {
         frame: u64,
         step: u64,
     ) -> Result<(), Error> {
-        let (findings, cols) = (self.findings.clone(), self.cols);
-        let task = self.rt.task("store frame").once().read(&self.v, all()).effect(storage, sequential());
-        task.host(move |(v, storage)| {
+        let cols = self.cols;
+        let store = move |storage: &mut Storage, v: &ReadView<f32, 2>, findings: Option<Findings>| {
             let not_finite = findings.and_then(|findings| findings.first()).map(|(cell, in_v)| NotFinite {
                 frame,
                 step,
@@ -173,8 +217,33 @@ impl<'rt> Grid<'rt> {
                 col: (cell % cols) as usize,
             });
             storage.frame(frame, v.as_slice().expect(WHOLE), not_finite)
-        })?;
+        };
+        let task = self.rt.task("store frame").once().read(&self.v, all()).effect(storage, sequential());
+        match &self.frames[0].found {
+            None => {
+                let findings = self.findings.clone();
+                task.host(move |(v, storage)| store(storage, v, findings))?;
+            }
+            Some(found) => {
+                task.read(found, all()).host(move |(v, storage, found)| {
+                    let lowest = found.as_slice().expect(WHOLE);
+                    store(storage, v, Some(Findings::of_all(lowest.iter().copied())))
+                })?;
+            }
+        }
         Ok(())
+    }
+
+    /// Submits the last task, on node 0. Other nodes have parts of the final state, which is not saved.
+    pub(super) fn finish_on_nodes(&self, storage: &HostObject<Storage>, step: u64) -> Result<(), Error> {
+        let task = self.rt.task("finish").once().effect(storage, sequential());
+        task.host(move |(storage,)| storage.finish(step, &[], &[]))?;
+        Ok(())
+    }
+
+    /// Whether the bands are on several nodes.
+    pub(super) fn is_on_several_nodes(&self) -> bool {
+        self.nodes.are_several()
     }
 
     /// Submits a host task that passes the storage, and U and V as they are now, to `act`.
@@ -189,6 +258,14 @@ impl<'rt> Grid<'rt> {
         Ok(task
             .host(|(u, v, storage)| act(storage, u.as_slice().expect(WHOLE), v.as_slice().expect(WHOLE)))?)
     }
+}
+
+/// The views of a task that advances a band.
+struct Fields<'a> {
+    u: &'a ReadView<f32, 2>,
+    v: &'a ReadView<f32, 2>,
+    next_u: &'a mut WriteView<'a, f32, 2>,
+    next_v: &'a mut WriteView<'a, f32, 2>,
 }
 
 /// The rows of the next state that one call of the kernel writes.

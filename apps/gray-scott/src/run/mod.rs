@@ -17,10 +17,17 @@
 //! The main thread submits a few sweeps ahead of their execution and no further (`pace.rs`), so it sees an
 //! interruption soon, also within a long frame. It then stops submitting, and the last host task completes the
 //! file and saves a checkpoint. The same happens, without a checkpoint, when a frame is not finite.
+//!
+//! # Several nodes
+//!
+//! Each band is on one node, and neighbouring bands mostly are on the same. Node 0 stores the frames. Nothing that
+//! the nodes submit depends on time, so sweeps are not cut, and there are neither interruptions nor checkpoints. The
+//! first frame that is not finite fails its task, which ends the run on all nodes.
 
 mod finite;
 mod grid;
 mod interrupt;
+mod nodes;
 mod pace;
 mod storage;
 mod times;
@@ -119,7 +126,7 @@ impl Run<'_> {
             self.progress.clone(),
             accounts.clone(),
             self.check_finite,
-            Arc::clone(&stop),
+            (!grid.is_on_several_nodes()).then(|| Arc::clone(&stop)),
         ));
 
         accounts.begin();
@@ -179,8 +186,11 @@ impl Submission<'_> {
         self.rt.check()?;
         self.progress.steps(self.first + self.pace.done());
         let left = self.steps_per_frame - self.step % self.steps_per_frame;
-        let steps = self.pace.steps(left, self.grid.preferred_steps());
-        if !self.pace.allows(steps) {
+        let most = self.grid.preferred_steps();
+        let several_nodes = self.grid.is_on_several_nodes();
+        let steps = if several_nodes { pace::equal(left, most) } else { self.pace.steps(left, most) };
+        // With several nodes, the limit of tasks in flight is the only one.
+        if !several_nodes && !self.pace.allows(steps) {
             return Ok(false);
         }
         self.grid.sweep(steps, steps == left)?;
@@ -220,6 +230,10 @@ impl Submission<'_> {
     /// Submits the last task, and returns the steps to the final state.
     fn finish(self) -> Result<u64, Error> {
         let step = self.step;
+        if self.grid.is_on_several_nodes() {
+            self.grid.finish_on_nodes(self.storage, step)?;
+            return Ok(step);
+        }
         self.grid.with_state("finish", self.storage, move |storage, u, v| storage.finish(step, u, v))?;
         Ok(step)
     }

@@ -31,12 +31,11 @@ impl Pace {
         Self { accounts: accounts.clone(), cells, before: accounts.updates(), submitted: 0 }
     }
 
-    /// The number of steps of the next sweep: at most `most`, of `left` to the next frame.
-    ///
-    /// The sweeps to a frame have nearly equal length: 17 steps are 9 and 8, not 16 and 1.
+    /// The number of steps of the next sweep: at most `most`, of `left` to the next frame, and no more than are done in
+    /// a moment.
     pub(super) fn steps(&self, left: u64, most: u64) -> u64 {
         let in_time = (SWEEP.as_secs_f64() / self.seconds_per_step()) as u64;
-        left.div_ceil(left.div_ceil(most.min(in_time).max(1)))
+        equal(left, most.min(in_time).max(1))
     }
 
     /// Counts a sweep as submitted.
@@ -60,6 +59,13 @@ impl Pace {
         let per_update = if updates > 0 { time.as_secs_f64() / updates as f64 } else { EXPECTED };
         (per_update * self.cells as f64).max(1e-12)
     }
+}
+
+/// The number of steps of the next sweep: at most `most`, of `left` to the next frame.
+///
+/// The sweeps to a frame have nearly equal length: 17 steps are 9 and 8, not 16 and 1.
+pub(super) fn equal(left: u64, most: u64) -> u64 {
+    left.div_ceil(left.div_ceil(most))
 }
 
 #[cfg(test)]

@@ -82,8 +82,8 @@ pub(super) struct Storage {
     accounts: Accounts,
     /// Whether states that are not finite are refused.
     check_finite: bool,
-    /// Set with `not_finite`: the run submits nothing more.
-    stop: Arc<AtomicBool>,
+    /// Set with `not_finite`: the run submits nothing more. `None` with several nodes, where the task fails.
+    stop: Option<Arc<AtomicBool>>,
     /// The first value that is not finite. From then on nothing is stored.
     pub(super) not_finite: Option<NotFinite>,
     /// Frames that are complete.
@@ -101,7 +101,7 @@ impl Storage {
         progress: Progress,
         accounts: Accounts,
         check_finite: bool,
-        stop: Arc<AtomicBool>,
+        stop: Option<Arc<AtomicBool>>,
     ) -> Self {
         Self {
             parameters,
@@ -126,9 +126,8 @@ impl Storage {
         not_finite: Option<NotFinite>,
     ) -> Result<(), Error> {
         self.not_finite = self.not_finite.or(not_finite);
-        if self.not_finite.is_some() {
-            self.stop.store(true, Ordering::Relaxed);
-            return Ok(());
+        if let Some(place) = self.not_finite {
+            return self.stop(place);
         }
         if let Some(writer) = self.writer.as_mut().filter(|writer| writer.next_frame() == frame) {
             let _storing = self.accounts.storing(Stored::Frames);
@@ -137,6 +136,19 @@ impl Storage {
         self.frames += 1;
         self.progress.done(frame + 1);
         Ok(())
+    }
+
+    /// Ends the run at a value that is not finite.
+    fn stop(&mut self, place: NotFinite) -> Result<(), Error> {
+        if let Some(stop) = &self.stop {
+            stop.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        if let Some(writer) = self.writer.take() {
+            self.summary = Some(writer.finish()?);
+        }
+        let saved = (place.frame > 0).then(|| format!(", with {} frames stored", place.frame));
+        Err(Error::NotFinite { place, saved })
     }
 
     /// Saves the state after `step` steps. All frames before it are stored. A state that is not finite does not replace

@@ -144,13 +144,13 @@ pub struct OutputArgs {
     #[arg(long, value_name = "LEVEL", value_parser = whole(1u8, 9), allow_negative_numbers = true)]
     pub compress: Option<u8>,
 
-    /// Frames between two checkpoints, each about as large as two frames; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole(0, MAX_COUNT), allow_negative_numbers = true)]
-    pub checkpoint_every: u64,
+    /// Frames between two checkpoints, each about as large as two frames; 0 for none [default: 50]
+    #[arg(long, value_name = "N", value_parser = whole(0, MAX_COUNT), allow_negative_numbers = true)]
+    pub checkpoint_every: Option<u64>,
 
-    /// Seconds between two checkpoints, also within a frame; 0 for none. Ctrl-C writes one in any case
-    #[arg(long, value_name = "X", default_value_t = 300.0, value_parser = real(0.0, 1e9), allow_negative_numbers = true)]
-    pub checkpoint_seconds: f32,
+    /// Seconds between two checkpoints, also within a frame; 0 for none. Ctrl-C writes one in any case [default: 300]
+    #[arg(long, value_name = "X", value_parser = real(0.0, 1e9), allow_negative_numbers = true)]
+    pub checkpoint_seconds: Option<f32>,
 }
 
 /// The moment at which frames are made safe against a power failure.
@@ -178,10 +178,10 @@ impl From<SyncArg> for SyncLevel {
 impl OutputArgs {
     /// The checkpoints of the run; `None` with `--no-output`.
     pub fn checkpoints(&self) -> Option<Checkpoints> {
-        let seconds = Some(self.checkpoint_seconds).filter(|&seconds| seconds > 0.0);
+        let seconds = Some(self.checkpoint_seconds.unwrap_or(300.0)).filter(|&seconds| seconds > 0.0);
         Some(Checkpoints {
             path: checkpoint::path_of(self.path()?),
-            every: self.checkpoint_every,
+            every: self.checkpoint_every.unwrap_or(50),
             interval: seconds.map(Duration::from_secs_f32),
         })
     }

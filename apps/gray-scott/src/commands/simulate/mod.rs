@@ -4,6 +4,7 @@
 
 mod arguments;
 mod end;
+mod nodes;
 mod output;
 mod plan;
 mod room;
@@ -20,11 +21,13 @@ use crate::{
     kernel::Simd,
     model::presets,
     report::{console, progress::Progress},
-    run::{Accounts, FrameSink, Interrupt, Run},
+    run::{Accounts, Checkpoints, FrameSink, Interrupt, Run},
 };
+use anabranch::Runtime;
 use anabranch_store::Writer;
 use end::End;
 use show::{Processor, say, show_progress};
+use start::Choice;
 use std::sync::{Arc, OnceLock};
 
 /// Runs a simulation, new or resumed.
@@ -37,6 +40,9 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     if args.list_presets {
         return console::print(&presets::table()).map(|()| Outcome::Done);
     }
+    if Runtime::is_launched()? {
+        return nodes::run(args);
+    }
     if let Some(path) = &args.stats_json {
         // A run should not end with the discovery that its statistics cannot be written.
         drop(WholeFile::create(path).map_err(Error::io("write", path))?);
@@ -48,7 +54,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     if let Some(note) = choice.note.take() {
         say(args, &note);
     }
-    let processor = Processor { threads: threads(args.threads)?, simd: Simd::detect() };
+    let processor = Processor { nodes: 1, threads: threads(args.threads)?, simd: Simd::detect() };
     say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
 
     // The progress is shown from the start of the run on.
@@ -62,14 +68,30 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
         return Ok(Outcome::Interrupted);
     }
     let writer = args.output.path().map(|_| output::open(&args.output, &choice)).transpose()?;
+    let checkpoints = args.output.checkpoints();
+    compute(args, choice, processor, writer, checkpoints, &interrupt, &accounts, &shown)
+}
+
+/// Computes the run, and reports on it.
+#[expect(clippy::too_many_arguments, reason = "all that a run consists of")]
+fn compute(
+    args: &SimulateArgs,
+    choice: Choice,
+    processor: Processor,
+    writer: Option<Writer<f32>>,
+    checkpoints: Option<Checkpoints>,
+    interrupt: &Interrupt,
+    accounts: &Accounts,
+    shown: &OnceLock<Progress>,
+) -> Result<Outcome, Error> {
     let parameters = choice.start.parameters.clone();
     let progress = shown.get_or_init(|| show_progress(args, &choice.start, parameters.frames));
     let end = End {
         args,
         parameters: &parameters,
         processor,
-        interrupt: &interrupt,
-        accounts: &accounts,
+        interrupt,
+        accounts,
         first: choice.start.step,
         monitor: writer.as_ref().map(Writer::monitor),
     };
@@ -81,10 +103,10 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
         queue: args.output.queue(),
         check_finite: args.check_finite,
         writer: writer.map(|writer| Box::new(writer) as Box<dyn FrameSink>),
-        checkpoints: args.output.checkpoints(),
+        checkpoints,
         progress,
-        interrupt: &interrupt,
-        accounts: &accounts,
+        interrupt,
+        accounts,
     }
     .run();
     progress.finish();

@@ -11,6 +11,8 @@ use std::fmt;
 /// What computes.
 #[derive(Clone, Copy)]
 pub(super) struct Processor {
+    pub(super) nodes: u16,
+    /// Of each node.
     pub(super) threads: usize,
     pub(super) simd: Simd,
 }
@@ -18,6 +20,9 @@ pub(super) struct Processor {
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.threads == 1 { "" } else { "s" };
+        if self.nodes > 1 {
+            write!(f, "{} nodes of ", self.nodes)?;
+        }
         write!(f, "{} thread{s} with {}", self.threads, self.simd)
     }
 }
