@@ -4,6 +4,7 @@ use super::{access_list::AccessList, declaration::Declaration};
 use crate::{
     error::Error,
     execute::{Body, Node, Place, Refused, Submission},
+    observe::TaskRecord,
 };
 use std::{iter, mem, sync::Arc};
 
@@ -25,16 +26,7 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
         return launch_on_nodes::<K, L, B>(declaration, bound, place, observes, body);
     }
     let record = declaration.record.take().map(Arc::from);
-    let task = Submission {
-        label: declaration.task,
-        group: declaration.group.map(|group| &**group),
-        accesses: &declaration.accesses,
-        effects: &declaration.effects,
-        priority: declaration.priority,
-        place,
-        observes,
-        record: record.as_ref(),
-    };
+    let task = submission(declaration, place, observes, record.as_ref());
     // Refused accesses are dropped outside the lock that `accepted` holds: they may have the last handle to a buffer.
     let _refused;
     let accepted = declaration.core.accept(&task);
@@ -51,6 +43,26 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     Ok(accepted.insert(node))
 }
 
+/// The task without its types.
+#[inline]
+fn submission<'a, const K: usize>(
+    declaration: &'a Declaration<'_, K>,
+    place: Place,
+    observes: bool,
+    record: Option<&'a Arc<TaskRecord>>,
+) -> Submission<'a> {
+    Submission {
+        label: declaration.task,
+        group: declaration.group.map(|group| &**group),
+        accesses: &declaration.accesses,
+        effects: &declaration.effects,
+        priority: declaration.priority,
+        place,
+        observes,
+        record,
+    }
+}
+
 /// Submits a task with several nodes: see [`launch`].
 #[cold]
 fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
@@ -64,16 +76,7 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
     let mut record = declaration.record.take().expect("with several nodes, every task has a record");
     let shared = mem::take(&mut record.shared);
     let record = Arc::from(record);
-    let task = Submission {
-        label: declaration.task,
-        group: declaration.group.map(|group| &**group),
-        accesses: &declaration.accesses,
-        effects: &declaration.effects,
-        priority: declaration.priority,
-        place,
-        observes,
-        record: Some(&record),
-    };
+    let task = submission(declaration, place, observes, Some(&record));
     // Every buffer has one allocation.
     L::attach(&mut bound, &mut iter::repeat(0)).map_err(|error| core.refuse(error))?;
     let planned = core.plan(&task).map_err(|refused| match refused {
