@@ -13,7 +13,6 @@ fn run(scenarios: &[Scenario], nodes: &[u16], delays: &[u32]) {
     for &nodes in nodes {
         for &delays in delays {
             for Scenario { name, run } in scenarios {
-                let _deadline = testing::deadline();
                 let network = Network::new(nodes).seed(u64::from(nodes)).delays(delays);
                 let result = catch_unwind(AssertUnwindSafe(|| network.run(run)));
                 assert!(result.is_ok(), "{name} failed with {nodes} nodes and delays up to {delays}");
@@ -24,16 +23,19 @@ fn run(scenarios: &[Scenario], nodes: &[u16], delays: &[u32]) {
 
 #[test]
 fn all_scenarios_without_delays() {
+    let _deadline = testing::deadline();
     run(SCENARIOS, &[1, 2, 3, 4, 7, 16], &[0]);
 }
 
 #[test]
 fn all_scenarios_with_messages_that_overtake_each_other() {
+    let _deadline = testing::deadline();
     run(SCENARIOS, &[2, 3, 4, 7], &[6]);
 }
 
 #[test]
 fn all_ends() {
+    let _deadline = testing::deadline();
     run(ENDS, &[2, 3, 7], &[0]);
     run(ENDS, &[3], &[5]);
 }

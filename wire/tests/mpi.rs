@@ -54,8 +54,8 @@ fn notes(folder: &Path) -> usize {
 /// What each process of an MPI program runs; no test otherwise.
 #[test]
 fn one_process() {
-    let Ok(task) = env::var(TASK) else { return };
     let _deadline = testing::deadline();
+    let Ok(task) = env::var(TASK) else { return };
     let folder = env::var(FOLDER).unwrap();
     let done = |node: u16| fs::write(Path::new(&folder).join(node.to_string()), "").unwrap();
     match task.as_str() {
@@ -125,32 +125,32 @@ fn stopped() {
 
 #[test]
 fn all_scenarios_with_open_mpi() {
+    let _deadline = testing::deadline();
     for nodes in [2, 3, 4] {
-        let _deadline = testing::deadline();
         complete(&OPEN_MPI, nodes, "all", true);
     }
 }
 
 #[test]
 fn all_scenarios_with_mpich() {
+    let _deadline = testing::deadline();
     for nodes in [2, 3] {
-        let _deadline = testing::deadline();
         complete(&MPICH, nodes, "all", true);
     }
 }
 
 #[test]
 fn all_ends_with_open_mpi() {
+    let _deadline = testing::deadline();
     for end in ENDS {
-        let _deadline = testing::deadline();
         complete(&OPEN_MPI, 3, end.name, false);
     }
 }
 
 #[test]
 fn all_ends_with_mpich() {
+    let _deadline = testing::deadline();
     for end in ENDS {
-        let _deadline = testing::deadline();
         complete(&MPICH, 2, end.name, false);
     }
 }
