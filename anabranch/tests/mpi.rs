@@ -107,13 +107,14 @@ fn everything(rt: Runtime) {
     let rt = Runtime::builder().threads(1).build().unwrap();
     assert_eq!((rt.node(), rt.nodes()), (node, nodes));
     result.extend(waves(rt).unwrap());
+    result.extend(sums(Runtime::new().unwrap()).unwrap());
     leave(node, result);
 }
 
 /// What `everything` computes, by a process alone.
 fn everything_alone() -> Vec<u8> {
     let alone = || Runtime::new().unwrap();
-    [heat(alone()), turned(alone()), waves(alone())].map(Result::unwrap).concat()
+    [heat(alone()), turned(alone()), waves(alone()), sums(alone())].map(Result::unwrap).concat()
 }
 
 fn bits(values: &[f64]) -> Vec<u8> {
@@ -193,6 +194,26 @@ fn waves(rt: Runtime) -> Result<Vec<u8>, Error> {
     }
     rt.wait()?;
     Ok(bits(rt.drain(now.capture())?.as_slice()))
+}
+
+/// Sums whose bits depend on the order of the additions.
+fn sums(rt: Runtime) -> Result<Vec<u8>, Error> {
+    const N: usize = 5_000;
+    let u = rt.buffer_from(&(1..=N).map(|i| 1.0 / i as f64).collect::<Vec<_>>())?;
+    let total = rt.buffer::<f64, 0>([]);
+    for _ in 0..5 {
+        rt.task("sum")
+            .over([N])
+            .read(&u, one_to_one())
+            .reduce(&total, sum())
+            .kernel(|tile, (u, total)| tile.points().for_each(|i| total.combine([], u[i])))?;
+        rt.task("scale")
+            .over([N])
+            .read(&total, all())
+            .update(&u, one_to_one())
+            .kernel(|tile, (total, u)| tile.points().for_each(|i| u[i] /= 0.3 * total[[]]))?;
+    }
+    Ok([bits(rt.fence(&total)?.wait()?.as_slice()), bits(rt.drain(u.capture())?.as_slice())].concat())
 }
 
 fn ndarray(n: usize, value: impl Fn(usize, usize) -> f64) -> anabranch::ndarray::Array2<f64> {
