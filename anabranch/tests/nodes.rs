@@ -10,6 +10,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc::channel,
     },
 };
 use testing::deadline;
@@ -411,4 +412,67 @@ fn a_wrong_declaration_is_an_error_on_all_nodes() {
         let text = result.unwrap_err().to_string();
         assert!(text.contains("all write all") && text.contains("\"u\""), "{text}");
     }
+}
+
+#[test]
+fn an_overwrite_does_not_wait_for_slow_readers_of_another_version() {
+    let _deadline = deadline();
+    const N: usize = 64;
+    for nodes in NODES {
+        for by_parts in [false, true] {
+            let seen = local_nodes(nodes).threads(2).delays(3, nodes.into()).run(|rt| {
+                let u = rt.buffer::<u64, 1>([N]).named("u").with_versions(2);
+                let fill = |value: u64| -> Result<(), Error> {
+                    let parts = if by_parts { 2 } else { 1 };
+                    u.discard();
+                    for part in 0..parts {
+                        let range = GridBox::new([part * N / parts], [(part + 1) * N / parts]);
+                        let task = rt.task("fill").over(range).write(&u, one_to_one());
+                        task.kernel(move |_, (u,)| u.fill_with(|[i]| value * i as u64))?;
+                    }
+                    Ok(())
+                };
+                let (open, gate) = channel::<()>();
+                let seen = rt.host_object(Vec::new());
+                fill(1)?;
+                let slow = rt.task("slow").collective().read(&u, all()).effect(&seen, sequential());
+                slow.blocking().host(move |_, (u, seen)| {
+                    gate.recv().map_err(std::io::Error::other)?;
+                    seen.extend_from_slice(u.as_slice().expect("all of it"));
+                    Ok::<_, std::io::Error>(())
+                })?;
+                fill(2)?;
+                let overwritten = rt.fence(&u)?.wait()?;
+                open.send(()).expect("the slow task waits");
+                let seen = rt.drain(seen.capture())?;
+                Ok((seen, overwritten.into_vec()))
+            });
+            let times = |factor: u64| (0..N as u64).map(|i| factor * i).collect::<Vec<_>>();
+            for seen in seen {
+                assert_eq!(seen.unwrap(), (times(1), times(2)), "{nodes} nodes, by parts: {by_parts}");
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn a_buffer_may_be_larger_than_the_memory_of_a_node() {
+    let _deadline = deadline();
+    const BYTES: usize = 1 << 38;
+    let parts = [0, BYTES / 2, BYTES - 1000].map(|begin| GridBox::new([begin], [begin + 1000]));
+    let sums = local_nodes(3).threads(1).run(|rt| {
+        let u = rt.buffer::<u8, 1>([BYTES]).named("u");
+        for (node, part) in parts.iter().enumerate() {
+            let task = rt.task("fill").over(*part).on_node(node as u16)?.write(&u, one_to_one());
+            task.kernel(move |_, (u,)| u.fill(node as u8 + 1))?;
+        }
+        let mut sums = Vec::new();
+        for part in parts {
+            let part = rt.fence(&u.part(part))?.wait()?;
+            sums.push(part.as_slice().iter().map(|&byte| u64::from(byte)).sum::<u64>());
+        }
+        Ok(sums)
+    });
+    sums.into_iter().for_each(|sums| assert_eq!(sums.unwrap(), [1000, 2000, 3000]));
 }

@@ -2,8 +2,13 @@
 //!
 //! A version is allocated, zeroed, when a task that uses it is first submitted. It is freed when the last handle of the buffer
 //! is dropped and the last task that uses the buffer has ended.
+//!
+//! On one node, memory that the system does not have is refused. With several nodes, each node has addresses for all of a buffer, and
+//! memory for the parts that it touches: see [`Allocation::reserved`].
 
 use super::element::Element;
+#[cfg(target_os = "linux")]
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
     fmt,
@@ -12,6 +17,10 @@ use std::{
 
 /// Every allocation begins at a multiple of this: a cache line.
 const ALIGN: usize = 64;
+
+/// Fewer bytes than this are no mapping of their own.
+#[cfg(target_os = "linux")]
+const SMALL: usize = 1 << 20;
 
 /// A block of zeroed memory, shared by the tasks that use it.
 ///
@@ -23,6 +32,8 @@ pub(crate) struct Allocation {
     layout: Layout,
     /// The first aligned address in the block.
     start: NonNull<u8>,
+    /// Whether the block is a mapping of its own, not of the allocator.
+    is_mapped: bool,
 }
 
 // SAFETY: a block of plain bytes, which tasks on several threads access under the rules in `view`.
@@ -42,7 +53,30 @@ impl Allocation {
         let offset = block.as_ptr().align_offset(ALIGN);
         // SAFETY: the offset is less than ALIGN, and the block is larger than the values by that much.
         let start = unsafe { block.add(offset) };
-        Some(Self { block, layout, start })
+        Some(Self { block, layout, start, is_mapped: false })
+    }
+
+    /// Addresses for `len` values, all bytes zero. The system gives memory for them, page by page, when they are first touched, and
+    /// does not check before whether it has enough. Where it cannot do so, this is [`zeroed`](Self::zeroed).
+    #[cfg(target_os = "linux")]
+    pub(crate) fn reserved<T: Element>(len: usize) -> Option<Self> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        if bytes < SMALL {
+            return Self::zeroed::<T>(len);
+        }
+        let layout = Layout::from_size_align(bytes.checked_add(ALIGN)?, ALIGN).ok()?;
+        let bytes = layout.size();
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: the system chooses addresses that nothing else uses.
+        let block = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }.ok()?;
+        // A mapping begins with a page.
+        let block = NonNull::new(block.cast())?;
+        Some(Self { block, layout, start: block, is_mapped: true })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn reserved<T: Element>(len: usize) -> Option<Self> {
+        Self::zeroed::<T>(len)
     }
 
     /// The first `len` values, for the only owner of the allocation.
@@ -65,6 +99,14 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        if self.is_mapped {
+            // SAFETY: mapped in `reserved` with this size, and unmapped only here.
+            let unmapped = unsafe { munmap(self.block.as_ptr().cast(), self.layout.size()) };
+            debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+            return;
+        }
+        debug_assert!(!self.is_mapped);
         // SAFETY: allocated in `zeroed` with this layout, and freed only here.
         unsafe { dealloc(self.block.as_ptr(), self.layout) }
     }
@@ -114,17 +156,22 @@ mod tests {
     #[test]
     fn allocations_are_aligned_and_zeroed() {
         for len in [0, 1, 3, 1000, 1 << 20] {
-            let mut allocation = Allocation::zeroed::<f64>(len).unwrap();
-            assert_eq!(allocation.start::<f64>().addr() % ALIGN, 0);
-            let values = allocation.values_mut::<f64>(len);
-            assert!(values.iter().all(|v| v.to_bits() == 0));
-            values.fill(1.0);
+            for allocate in [Allocation::zeroed::<f64>, Allocation::reserved::<f64>] {
+                let mut allocation = allocate(len).unwrap();
+                assert_eq!(allocation.start::<f64>().addr() % ALIGN, 0);
+                let values = allocation.values_mut::<f64>(len);
+                assert!(values.iter().all(|v| v.to_bits() == 0));
+                values.fill(1.0);
+            }
         }
     }
 
     #[test]
     fn impossible_sizes_are_refused() {
-        assert!(Allocation::zeroed::<f64>(usize::MAX).is_none());
-        assert!(Allocation::zeroed::<u8>(isize::MAX as usize).is_none());
+        for allocate in [Allocation::zeroed::<f64>, Allocation::reserved::<f64>] {
+            assert!(allocate(usize::MAX).is_none());
+            assert!(allocate(isize::MAX as usize).is_none());
+            assert!(allocate(isize::MAX as usize / 8).is_none());
+        }
     }
 }

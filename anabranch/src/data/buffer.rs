@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use std::{
     fmt,
     marker::PhantomData,
+    ptr,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicPtr, Ordering::Relaxed},
@@ -69,13 +70,23 @@ pub(crate) struct BufferInner<const D: usize> {
     /// The memory of each version. It is allocated when a task that uses it is first submitted, and freed with the buffer.
     versions: Mutex<Vec<Option<Allocation>>>,
     /// The address of version 0, once it is allocated, to be read without the lock: most buffers have no other version.
-    pub(super) first: AtomicPtr<u8>,
+    first: AtomicPtr<u8>,
 }
 
 impl<const D: usize> BufferInner<D> {
     /// The name of the buffer in messages.
     pub(crate) fn label(&self) -> Label {
         self.label.get_or_init(|| Label::numbered(self.number)).clone()
+    }
+
+    /// The address of the memory of a version, or null if it is not allocated yet. It stays there as long as the buffer.
+    pub(super) fn start_of(&self, version: u32) -> *mut u8 {
+        if version == 0 {
+            return self.first.load(Relaxed);
+        }
+        let versions = self.versions.lock();
+        let memory = versions.get(version as usize).and_then(Option::as_ref);
+        memory.map_or(ptr::null_mut(), Allocation::start::<u8>)
     }
 }
 
@@ -119,8 +130,9 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         }
         let slot = &mut versions[version];
         if slot.is_none() {
-            let len = self.inner.extent.checked_len();
-            *slot = len.and_then(Allocation::zeroed::<T>);
+            let has_part = self.inner.owner.upgrade().is_some_and(|owner| owner.has_several_nodes());
+            let allocate = if has_part { Allocation::reserved::<T> } else { Allocation::zeroed::<T> };
+            *slot = self.inner.extent.checked_len().and_then(allocate);
         }
         let start: Start<T> = slot.as_ref().map(Start::of).ok_or_else(|| self.out_of_memory())?;
         if version == 0 {

@@ -3,10 +3,7 @@
 use super::{buffer::BufferInner, partials::Partials};
 use anabranch_graph::BufferId;
 use anabranch_grid::Extent;
-use std::{
-    fmt,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::{fmt, ops::Deref, sync::Arc};
 
 /// With several nodes: what a task accesses, of which parts are sent and received.
 #[derive(Debug, Default)]
@@ -26,12 +23,35 @@ pub(crate) trait Stored: Send + Sync {
     /// The extent, padded to three dimensions.
     fn extent(&self) -> Extent<3>;
 
-    /// The address of the first element, or null if no task has attached the memory yet. It stays there as long as the buffer.
-    fn start(&self) -> *mut u8;
+    /// The address of the first element of a version, or null if no task has attached the memory yet. It stays there as long as the
+    /// buffer.
+    fn start(&self, version: u32) -> *mut u8;
 
     /// The number of bytes of the whole buffer, whose memory exists.
     fn bytes(&self) -> usize {
         self.extent().0.into_iter().product::<usize>() * self.element()
+    }
+}
+
+/// One version of a buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Version {
+    pub(crate) buffer: Arc<dyn Stored>,
+    pub(crate) number: u32,
+}
+
+impl Version {
+    /// The address of the first element: see [`Stored::start`].
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.buffer.start(self.number)
+    }
+}
+
+impl Deref for Version {
+    type Target = dyn Stored;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.buffer
     }
 }
 
@@ -54,7 +74,7 @@ impl<const D: usize> Stored for BufferInner<D> {
         self.extent.cast()
     }
 
-    fn start(&self) -> *mut u8 {
-        self.first.load(Relaxed)
+    fn start(&self, version: u32) -> *mut u8 {
+        self.start_of(version)
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     observe::{Recorder, UnreportedFailures, Watchdog},
     settings::Settings,
 };
-use anabranch_graph::{BufferId, ObjectId};
+use anabranch_graph::{BufferId, ObjectId, TaskId, command::CommandId};
 use anabranch_grid::Extent;
 use anabranch_par::PoolError;
 use crossbeam_utils::CachePadded;
@@ -161,7 +161,7 @@ impl Core {
         self.expect_process("Runtime::buffer");
         let created = self.change_graphs(|state| state.graphs.create_buffer(extent, initialised, bytes));
         if let Some(nodes) = &self.several {
-            self.create_on_nodes("Runtime::buffer");
+            self.check_change_on_nodes("Runtime::buffer");
             nodes.create_buffer(created.0, extent, initialised);
         }
         created
@@ -172,14 +172,14 @@ impl Core {
         self.expect_process("Runtime::host_object");
         let created = self.change_graphs(|state| state.graphs.create_object());
         if let Some(nodes) = &self.several {
-            self.create_on_nodes("Runtime::host_object");
+            self.check_change_on_nodes("Runtime::host_object");
             nodes.create_object(created.0);
         }
         created
     }
 
-    /// With several nodes: ends the run if the calling thread may not create a buffer or a host object.
-    fn create_on_nodes(&self, call: &'static str) {
+    /// With several nodes: ends the run if the calling thread may not create or change a buffer or a host object.
+    fn check_change_on_nodes(&self, call: &'static str) {
         if let Err(error) = self.check_submitter(|| call.into())
             && let Some(cluster) = self.cluster()
         {
@@ -219,6 +219,11 @@ impl Core {
         Ok(cluster.agree(call)?)
     }
 
+    /// With several nodes: whether a command of this node is done.
+    pub(super) fn is_command_done(&self, command: CommandId) -> bool {
+        self.state.lock().tasks.is_forgettable(TaskId(command.0))
+    }
+
     /// Counts a submitted task, under the lock of the state.
     pub(super) fn count_submitted(&self, node: &Node) {
         self.in_flight.submit();
@@ -239,19 +244,34 @@ impl Core {
 
 /// In a forked process these calls do nothing: nothing will use the graphs again.
 impl Owner for Core {
+    fn has_several_nodes(&self) -> bool {
+        self.several.is_some()
+    }
+
     fn set_versions(&self, buffer: BufferId, versions: usize) {
-        // With several nodes, a buffer has one allocation on each.
-        if self.several.is_none() && self.id.is_in_this_process() {
-            self.change_graphs(|state| state.graphs.set_versions(buffer, versions));
+        if !self.id.is_in_this_process() {
+            return;
+        }
+        self.change_graphs(|state| state.graphs.set_versions(buffer, versions));
+        if let Some(nodes) = &self.several {
+            self.check_change_on_nodes("Buffer::with_versions");
+            nodes.set_versions(buffer, versions);
         }
     }
 
     fn discard(&self, buffer: BufferId) {
-        if self.id.is_in_this_process() {
-            self.change_graphs(|State { graphs, tasks, .. }| {
-                graphs.discard(buffer, &|task| tasks.is_forgettable(task));
-            });
+        if !self.id.is_in_this_process() {
+            return;
         }
+        if let Some(nodes) = &self.several {
+            self.check_change_on_nodes("Buffer::discard");
+            // What is done differs among the nodes, and the task graph must not.
+            self.change_graphs(|state| state.graphs.discard(buffer, &|_| false));
+            return nodes.discard(buffer, &|command| self.is_command_done(command));
+        }
+        self.change_graphs(|State { graphs, tasks, .. }| {
+            graphs.discard(buffer, &|task| tasks.is_forgettable(task));
+        });
     }
 
     fn remove_buffer(&self, buffer: BufferId) {

@@ -6,7 +6,7 @@ use crate::{
     execute::{Body, Node, Place, Refused, Submission},
     observe::TaskRecord,
 };
-use std::{iter, mem, sync::Arc};
+use std::{mem, sync::Arc};
 
 /// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory attached, or from the
 /// error of an access that gets no memory. `observes` is explained at [`Submission::observes`].
@@ -77,12 +77,12 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
     let shared = mem::take(&mut record.shared);
     let record = Arc::from(record);
     let task = submission(declaration, place, observes, Some(&record));
-    // Every buffer has one allocation.
-    L::attach(&mut bound, &mut iter::repeat(0)).map_err(|error| core.refuse(error))?;
     let planned = core.plan(&task).map_err(|refused| match refused {
         Refused::Graph(error) => core.refuse(declaration.explain(*error, &L::labels(&bound))),
         Refused::Command(error) => core.refuse(declaration.explain_command(&error, &L::labels(&bound))),
         Refused::Other(error) => error,
     })?;
+    let attached = L::attach(&mut bound, &mut planned.versions().iter().copied());
+    attached.map_err(|error| core.refuse(error))?;
     Ok(planned.insert(&shared, body(Ok(bound))))
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, kind},
-    data::{partials::Partials, stored::Stored},
+    data::{partials::Partials, stored::Version},
     error::{Cause, Failure},
     execute::{Body, Compute, task::later::Later},
     label::TaskLabel,
@@ -209,7 +209,7 @@ impl Body for Gather {
 }
 
 /// Combines all partial results, and writes a region of the buffer.
-pub(super) struct Reduce(pub(super) Option<(Arc<Resolution>, Arc<dyn Stored>, Region<3>)>);
+pub(super) struct Reduce(pub(super) Option<(Arc<Resolution>, Version, Region<3>)>);
 
 impl Body for Reduce {
     fn run(&mut self, _: &Compute) -> Result<(), Cause> {

@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_graph::{
     BufferId, ObjectId,
-    command::{CommandGraph, Hints, NodeId, Part, Work, leaves_by_node, part_of_node},
+    command::{CommandGraph, CommandId, Hints, NodeId, Part, Work, leaves_by_node, part_of_node},
 };
 use anabranch_grid::Extent;
 use parking_lot::Mutex;
@@ -64,6 +64,15 @@ impl Nodes {
         self.change(|graph| graph.create_object(id));
     }
 
+    pub(in crate::execute) fn set_versions(&self, id: BufferId, versions: usize) {
+        self.change(|graph| graph.set_versions(id, versions));
+    }
+
+    /// Discards the contents of a buffer. `done` says which commands are.
+    pub(in crate::execute) fn discard(&self, id: BufferId, done: &dyn Fn(CommandId) -> bool) {
+        self.change(|graph| graph.discard(id, done));
+    }
+
     pub(in crate::execute) fn remove_buffer(&self, id: BufferId) {
         self.gone.lock().push(Gone::Buffer(id));
     }
@@ -77,7 +86,7 @@ impl Nodes {
         if let Some(graph) = &mut *self.plan.lock() {
             return change(graph);
         }
-        let why = "a range mapper has created a buffer or a host object".into();
+        let why = "a range mapper has created or changed a buffer or a host object".into();
         self.cluster.stop(NodeError::Here { why });
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cluster::Cluster,
-    data::stored::{Shared, Stored},
+    data::stored::{Shared, Stored, Version},
     error::Error,
     label::TaskLabel,
 };
@@ -48,6 +48,8 @@ pub(crate) struct Planned<'a> {
     cluster: &'a Arc<Cluster>,
     task: &'a Submission<'a>,
     commands: Vec<Command>,
+    /// The version of each accessed buffer whose memory all of the commands use.
+    versions: SmallVec<[u32; 4]>,
 }
 
 impl Core {
@@ -70,43 +72,51 @@ impl Core {
             let submitted = graphs.submitted();
             (submitted.id, submitted.horizon.as_ref().map(|horizon| horizon.id))
         };
-        let commands = derive(&mut turn, task, id, horizon).map_err(Refused::Command)?;
+        let commands = self.derive(&mut turn, task, id, horizon).map_err(Refused::Command)?;
+        let versions = task.accesses.iter().map(|access| turn.graph().version(access.buffer)).collect();
         let hash = turn.graph().program_hash();
         drop(turn);
         let cluster = &nodes.cluster;
         cluster.submitted(task.label, hash).map_err(|why| Refused::Other(why.into()))?;
-        Ok(Planned { core: self, cluster, task, commands })
+        Ok(Planned { core: self, cluster, task, commands, versions })
     }
-}
 
-/// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and no lock is held.
-fn derive(
-    turn: &mut Turn<'_>,
-    task: &Submission<'_>,
-    id: TaskId,
-    horizon: Option<TaskId>,
-) -> Result<Vec<Command>, CommandError> {
-    let record = task.record.expect("with several nodes, every task has a record");
-    let launch = Launch {
-        task: id,
-        work: record.work,
-        hints: record.hints,
-        accesses: &record.accesses,
-        reductions: &record.reductions,
-        effects: task.effects,
-    };
-    let mut commands = turn.graph().launch(&launch)?.to_vec();
-    if let Some(horizon) = horizon {
-        commands.extend_from_slice(turn.graph().launch(&Launch::new(horizon, Work::Horizon))?);
+    /// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and no lock is held.
+    fn derive(
+        &self,
+        turn: &mut Turn<'_>,
+        task: &Submission<'_>,
+        id: TaskId,
+        horizon: Option<TaskId>,
+    ) -> Result<Vec<Command>, CommandError> {
+        let record = task.record.expect("with several nodes, every task has a record");
+        let launch = Launch {
+            task: id,
+            work: record.work,
+            hints: record.hints,
+            accesses: &record.accesses,
+            reductions: &record.reductions,
+            effects: task.effects,
+        };
+        let done = |command| self.is_command_done(command);
+        let mut commands = turn.graph().launch_after(&launch, &done)?.to_vec();
+        if let Some(horizon) = horizon {
+            commands.extend_from_slice(turn.graph().launch(&Launch::new(horizon, Work::Horizon))?);
+        }
+        Ok(commands)
     }
-    Ok(commands)
 }
 
 impl Planned<'_> {
+    /// The versions of the accessed buffers, whose memory the task is to use.
+    pub(crate) fn versions(&self) -> &[u32] {
+        &self.versions
+    }
+
     /// Makes nodes of the commands, links them to their dependencies and lets them go. `body` is that of the task, for this
     /// node's part of it. Returns the node of the task, which is done already if this node has no part in it.
     pub(crate) fn insert<B: Body>(self, shared: &Shared, body: B) -> Node {
-        let Self { core, cluster, task, commands } = &self;
+        let Self { core, cluster, task, commands, .. } = &self;
         let mut body = Some(body);
         let mut nodes = Vec::with_capacity(commands.len());
         let mut own = None;
@@ -191,9 +201,15 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn buffer(&self, wanted: BufferId) -> Arc<dyn Stored> {
+    /// The version of a buffer that the task uses.
+    fn buffer(&self, wanted: BufferId) -> Version {
+        let Planned { task, versions, .. } = self.planned;
         let buffer = self.buffers.iter().find(|buffer| buffer.id() == wanted);
-        Arc::clone(buffer.expect("a task moves buffers that it accesses"))
+        let number = task.accesses.iter().zip(versions).find(|(access, _)| access.buffer == wanted);
+        match (buffer, number) {
+            (Some(buffer), Some((_, &number))) => Version { buffer: Arc::clone(buffer), number },
+            _ => unreachable!("a task moves buffers that it accesses"),
+        }
     }
 
     /// What arrives for the task in a buffer.
@@ -285,7 +301,7 @@ impl Make<'_> {
     }
 
     /// The step that combines the partial results of a reduction, in the name of the task that reduces.
-    fn reduce(&self, resolution: Arc<Resolution>, buffer: Arc<dyn Stored>, region: Region<3>) -> Node {
+    fn reduce(&self, resolution: Arc<Resolution>, buffer: Version, region: Region<3>) -> Node {
         let Reduction { label, partials } = &resolution.reduction;
         let place = if partials.calls() <= INLINE_CALLS { Place::Inline } else { Place::Compute };
         let make = Make { label: &label.clone(), ..*self };

@@ -6,7 +6,7 @@
 use super::together::Together;
 use crate::{
     cluster::{Cluster, Then, kind},
-    data::stored::Stored,
+    data::stored::{Stored, Version},
     error::{Cause, Failure},
     execute::{
         Body, Compute,
@@ -26,7 +26,7 @@ pub(super) struct Departure {
     pub(super) cluster: Arc<Cluster>,
     /// The task that needs the data.
     pub(super) task: TaskId,
-    pub(super) buffer: Arc<dyn Stored>,
+    pub(super) buffer: Version,
     pub(super) targets: Arc<[Target]>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct AwaitPush(pub(super) Option<Arc<Arrival>>);
 pub(super) struct Arrival {
     cluster: Arc<Cluster>,
     tag: Tag,
-    buffer: Arc<dyn Stored>,
+    buffer: Version,
     bytes: usize,
     steps: Together,
 }
@@ -48,7 +48,7 @@ impl Arrival {
     pub(super) fn new<'r>(
         cluster: &Arc<Cluster>,
         task: TaskId,
-        buffer: Arc<dyn Stored>,
+        buffer: Version,
         regions: impl Iterator<Item = &'r Region<3>>,
     ) -> Arc<Self> {
         let (mut points, mut steps) = (0, 0);
@@ -103,7 +103,7 @@ impl Body for Push {
         let memory = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
         let sends: Vec<_> =
             targets.iter().map(|target| (target.node.0, layouts(&*buffer, &target.region))).collect();
-        cluster.transfer(Arc::new(buffer), ends(later.completion()), |endpoint, begun| {
+        cluster.transfer(Arc::new(buffer.buffer), ends(later.completion()), |endpoint, begun| {
             for (node, layouts) in &sends {
                 begun.push(endpoint.send(*node, tag, memory, layouts)?);
             }
@@ -129,7 +129,7 @@ impl Body for AwaitPush {
         // SAFETY: as in `Push`. Until these steps end, the graph lets no other step of this node use their regions, and the nodes send
         // exactly these regions, because their graphs derive them from the same launch.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
-        cluster.transfer(Arc::new(Arc::clone(buffer)), ends, |endpoint, begun| {
+        cluster.transfer(Arc::new(Arc::clone(&buffer.buffer)), ends, |endpoint, begun| {
             begun.push(endpoint.expect(*tag, memory, *bytes)?);
             Ok(())
         });
