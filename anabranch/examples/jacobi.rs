@@ -20,6 +20,8 @@ const THRESHOLD: f64 = 1e-6;
 const STEPS_AT_MOST: usize = 20_000;
 
 struct Solution {
+    /// The node that has it: all nodes of a program have the same solution, and the first one prints.
+    node: u16,
     /// The first step whose residual is below the threshold.
     converged: usize,
     residual: f64,
@@ -33,13 +35,15 @@ fn main() -> Result<(), Error> {
     for window in [1, 8] {
         let begin = Instant::now();
         let solution = solve(window)?;
-        println!(
-            "window {window}: step {} has residual {:.2e}; {} ran beyond; {:.0?}",
-            solution.converged,
-            solution.residual,
-            solution.submitted - solution.converged,
-            begin.elapsed()
-        );
+        if solution.node == 0 {
+            println!(
+                "window {window}: step {} has residual {:.2e}; {} ran beyond; {:.0?}",
+                solution.converged,
+                solution.residual,
+                solution.submitted - solution.converged,
+                begin.elapsed()
+            );
+        }
         let error = error(&solution.field);
         assert!(solution.residual < THRESHOLD, "not converged");
         assert!(error < 1e-3, "the solution is wrong by {error}");
@@ -48,7 +52,9 @@ fn main() -> Result<(), Error> {
     }
     let [stalled, flowing] = [0, 1].map(|i| (solutions[i].converged, solutions[i].residual));
     assert_eq!(stalled, flowing, "the window changes nothing about the result");
-    println!("largest error {:.2e} and {:.2e}", error(&solutions[0].field), error(&solutions[1].field));
+    if solutions[0].node == 0 {
+        println!("largest error {:.2e} and {:.2e}", error(&solutions[0].field), error(&solutions[1].field));
+    }
     Ok(())
 }
 
@@ -73,6 +79,7 @@ fn solve(window: usize) -> Result<Solution, Error> {
             let residual = fence.wait()?[[]]; // the other steps of the window run meanwhile
             if residual < THRESHOLD {
                 return Ok(Solution {
+                    node: rt.node(),
                     converged,
                     residual,
                     submitted: step,

@@ -55,6 +55,7 @@ impl Diary {
 
 fn main() -> Result<(), Error> {
     let rt = Runtime::new()?;
+    let node = rt.node();
     let spans = Mutex::new([None; TASKS.len()]);
     let diary = rt.host_object(Diary { start: Instant::now(), spans }).named("diary");
     for (i, (name, order)) in TASKS.into_iter().enumerate() {
@@ -66,6 +67,9 @@ fn main() -> Result<(), Error> {
         };
     }
     let diary = rt.drain(diary.capture())?;
+    if node != 0 {
+        return Ok(()); // the tasks have run on node 0
+    }
     let spans = diary.spans.into_inner().expect("no task panics").map(|span| span.expect("every task ran"));
     draw(&spans);
     check_pairs(&spans);

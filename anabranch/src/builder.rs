@@ -163,7 +163,8 @@ impl Builder {
     ///
     /// The environment does the same without a change to the program: if the variable `ANABRANCH_PRINT_GRAPHS` is a path
     /// (`graphs.svg`; also `.dot`, `.mmd` and `.json`), the runtime writes the task graph there when it ends. In a
-    /// [dry run](Self::dry_run) it writes the command graph beside it (`graphs-commands.svg`).
+    /// [dry run](Self::dry_run) it writes the command graph beside it (`graphs-commands.svg`). With several nodes, node 0 writes
+    /// the files, and the command graph is that of node 0 unless there is a dry run.
     pub fn record_graphs(mut self, record: bool) -> Self {
         self.settings.record.graphs = record;
         self
@@ -237,7 +238,7 @@ fn start_on(endpoint: Endpoint, threads: usize, mut settings: Settings) -> Resul
         return Err(Error::OneNodeOnly { what: "`seeded`".into() });
     }
     let place = endpoint.place();
-    settings.record.is_quiet = place.node != 0;
+    settings.record.node = Some(place.node);
     let name = format!("{}{}-", settings.name, place.node);
     let cluster = Cluster::new(endpoint, &name)
         .map_err(|source| anabranch_par::PoolError::Spawn { started: 0, source })?;

@@ -20,7 +20,9 @@ impl Runtime {
         self.core.recorder().map(Recorder::tasks)
     }
 
-    /// The command graphs of all nodes so far, in a [dry run](crate::Builder::dry_run).
+    /// The command graphs of all nodes so far, in a [dry run](crate::Builder::dry_run). Without one, but on
+    /// [several nodes](crate::guide::nodes): the commands that this node executes, if graphs are
+    /// [recorded](crate::Builder::record_graphs). They are those of the dry run for as many nodes.
     pub fn command_graph(&self) -> Option<Drawing> {
         self.core.recorder().and_then(Recorder::commands)
     }

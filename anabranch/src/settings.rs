@@ -56,14 +56,25 @@ pub(crate) struct RecordSettings {
     pub(crate) path: Option<PathBuf>,
     /// Generate the commands of a dry run for this many nodes.
     pub(crate) nodes: Option<u16>,
-    /// Print and write nothing: another node does.
-    pub(crate) is_quiet: bool,
+    /// This node, if there are several.
+    pub(crate) node: Option<u16>,
 }
 
 impl RecordSettings {
     /// Whether there is anything to record.
     pub(crate) fn is_recording(&self) -> bool {
         self.graphs || self.path.is_some() || self.nodes.is_some()
+    }
+
+    /// Whether there are commands to draw.
+    #[cfg(feature = "print")]
+    pub(crate) fn has_commands(&self) -> bool {
+        self.nodes.is_some() || self.node.is_some()
+    }
+
+    /// Whether this node prints and writes nothing, because the first one does.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.node.is_some_and(|node| node != 0)
     }
 }
 

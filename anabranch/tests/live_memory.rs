@@ -3,13 +3,16 @@
 
 mod common;
 
-use anabranch::prelude::*;
+use anabranch::{local_nodes, prelude::*};
 use common::Gate;
 use parking_lot::Mutex;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     panic::resume_unwind,
-    sync::atomic::{AtomicIsize, Ordering::*},
+    sync::{
+        Arc,
+        atomic::{AtomicIsize, AtomicUsize, Ordering::*},
+    },
 };
 use testing::deadline;
 
@@ -204,4 +207,52 @@ fn groups_that_come_and_go() {
             }
         },
     );
+}
+
+/// Node 0 only sends, as fast as it can. Node 1 only receives, and is slow: it does not begin before node 0 stands still.
+#[test]
+fn a_fast_sender_does_not_fill_the_memory_of_a_slow_receiver() {
+    let _deadline = deadline();
+    let _alone = ALONE.lock();
+    /// Tasks in flight on a node.
+    const IN_FLIGHT: usize = 64;
+    /// Submissions, of which each round has two, by which a node may be ahead of another: 512, and those of a post.
+    const AHEAD: usize = 512 + 64;
+    /// The rounds whose data may be under way.
+    const UNDER_WAY: usize = (AHEAD + 2 * IN_FLIGHT) / 2 + 1;
+    const BYTES: usize = 8192;
+    const ROUNDS: usize = 12_000;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicIsize::new(0));
+    let nodes = local_nodes(2).builder(Runtime::builder().threads(1).max_in_flight(IN_FLIGHT).checked(false));
+    let results = nodes.run(|rt| {
+        let begin = LIVE.load(Relaxed);
+        for round in 0..ROUNDS {
+            let u = rt.buffer::<u8, 1>([BYTES]);
+            let sends = Arc::clone(&sent);
+            let fast = rt.task("send").once().write(&u, all());
+            fast.host(move |(u,)| {
+                u.fill(round as u8);
+                sends.fetch_add(1, Relaxed);
+            })?;
+            let (sent, most) = (Arc::clone(&sent), Arc::clone(&most));
+            let slow = rt.task("receive").once().on_node(1)?.read(&u, all());
+            slow.host(move |(u,)| {
+                assert_eq!(u.as_slice().expect("all of it")[BYTES - 1], round as u8);
+                if round % 1000 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                let ahead = sent.load(Relaxed).saturating_sub(round);
+                assert!(ahead <= UNDER_WAY, "the sender is {ahead} rounds ahead");
+                most.fetch_max(LIVE.load(Relaxed) - begin, Relaxed);
+            })?;
+        }
+        rt.wait()
+    });
+    results.into_iter().for_each(|result| result.unwrap());
+    let most = most.load(Relaxed) as usize;
+    // Each buffer is there twice, and its data perhaps in a message; tasks need some kilobytes.
+    let bound = UNDER_WAY * 3 * (BYTES + 8192);
+    assert!(most < bound, "{most} bytes");
+    assert!(bound < ROUNDS * BYTES / 4, "the bound shows something");
 }

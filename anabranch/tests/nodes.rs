@@ -374,6 +374,26 @@ fn a_panic_on_one_node_ends_the_others() {
 }
 
 #[test]
+fn callbacks_of_barriers_and_fences_get_the_last_status() {
+    let _deadline = deadline();
+    let results = nodes(3).run(|rt| {
+        let u = rt.buffer_from(&[1_u64; 9])?;
+        let (send, statuses) = channel();
+        let called = || {
+            let send = send.clone();
+            move |status| send.send(status).unwrap()
+        };
+        rt.task("task").over([9]).update(&u, one_to_one()).kernel(|_, _| ())?;
+        rt.fence(&u)?.on_done(called());
+        rt.barrier_with(u.capture())?.on_done(called());
+        rt.barrier().on_done(called());
+        rt.wait()?;
+        Ok([(); 3].map(|()| statuses.recv().unwrap()))
+    });
+    results.into_iter().for_each(|result| assert_eq!(result.unwrap(), [Status::Done; 3]));
+}
+
+#[test]
 fn another_thread_and_a_task_cannot_submit() {
     let _deadline = deadline();
     let results = nodes(2).run(|rt| {

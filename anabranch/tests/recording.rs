@@ -1,6 +1,10 @@
 //! A recorded program and a dry run compute the same results as a plain run, and their graphs show names, regions and messages.
 
-use anabranch::{graph::print::Format, prelude::*};
+use anabranch::{
+    graph::print::{Drawing, Format},
+    local_nodes,
+    prelude::*,
+};
 use testing::deadline;
 
 /// A program with some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
@@ -154,4 +158,83 @@ fn a_kernel_on_one_node_gets_all_that_it_reads() {
     let summary = rt.dry_run_summary().unwrap();
     assert!(summary.contains(" 3 pushes in 3 messages"), "{summary}");
     assert!(rt.task("nowhere").over([64]).on_node(4).is_err());
+}
+
+/// A program with borders, a transposition, reductions, fences, an epoch, effects, and buffers that are dropped and discarded.
+fn distributed(rt: &Runtime) -> Result<f64, Error> {
+    const N: usize = 12;
+    let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((N, N), |(y, x)| (y * N + x) as f64))?.named("u");
+    let total = rt.buffer::<f64, 0>([]).named("total");
+    let log = rt.host_object(0_u64).named("log");
+    for step in 0..2 {
+        let next = rt.buffer::<f64, 2>([N, N]).named(format!("next {step}"));
+        rt.task("smooth").over([N, N]).read(&u, neighborhood([1, 1])).write(&next, one_to_one()).kernel(
+            |tile, (u, next)| {
+                tile.points().for_each(|p| next.set(p, 0.5 * u[p] + u[[p[0].max(1) - 1, p[1]]]))
+            },
+        )?;
+        let turn = rt.task("turn").over([N, N]).read(&next, transposed()).write(&u, one_to_one());
+        turn.kernel(|tile, (next, u)| tile.points().for_each(|[y, x]| u.set([y, x], next[[x, y]])))?;
+        // The tasks may still use it.
+        drop(next);
+        let sum = rt.task("sum").over([N, N]).chunks(9).read(&u, one_to_one()).reduce(&total, sum());
+        sum.kernel(|tile, (u, total)| tile.points().for_each(|p| total.combine([], u[p])))?;
+        let log = rt.task("log").once().read(&total, all()).effect(&log, sequential());
+        log.host(|(_, log)| *log += 1)?;
+    }
+    drop(rt.fence(&u.part(GridBox::new([3, 0], [9, 2])))?);
+    drop(rt.barrier_with((total.capture(), log.capture()))?);
+    let v = rt.buffer::<f64, 2>([N, N]).named("v");
+    rt.task("copy")
+        .over([N, N])
+        .tiles(2, 2)
+        .read(&u, one_to_one())
+        .write(&v, one_to_one())
+        .kernel(|tile, (u, v)| tile.points().for_each(|p| v.set(p, u[p])))?;
+    u.discard();
+    let rows = mapper(|chunk, _| GridBox::new([chunk.range.min()[0], 0], [chunk.range.max()[0], N]));
+    rt.task("refill").over([N]).read(&v, fixed(GridBox::full([N, N]))).write(&u, rows).kernel(
+        |tile, (v, u)| {
+            for y in tile.along(0) {
+                (0..N).for_each(|x| u.set([y, x], v[[N - 1 - y, x]]));
+            }
+        },
+    )?;
+    let sum = rt.task("sum").over([N, N]).read(&u, one_to_one()).reduce_into(&total, sum());
+    sum.kernel(|tile, (u, total)| tile.points().for_each(|p| total.combine([], u[p])))?;
+    Ok(rt.fence(&total)?.wait()?[[]])
+}
+
+/// The commands of a node and the edges between them, in the order in which they were drawn.
+fn commands_of(node: u16, graph: &Drawing) -> Vec<String> {
+    let json = graph.render(Format::Json);
+    assert!(json.contains(r#""note": null"#), "the drawing is complete");
+    let begins = [format!(r#"{{"id": "N{node}."#), format!(r#"{{"from": "N{node}."#)];
+    let is_of_node = |line: &&str| {
+        begins.iter().any(|begin| line.starts_with(begin)) && !line.contains(r#""kind": "message""#)
+    };
+    json.lines().map(|line| line.trim().trim_end_matches(',')).filter(is_of_node).map(str::to_owned).collect()
+}
+
+#[test]
+fn nodes_execute_the_commands_of_a_dry_run() {
+    let _deadline = deadline();
+    for nodes in [1, 2, 3, 4, 7] {
+        let dry = Runtime::builder().threads(2).dry_run(nodes).build().unwrap();
+        let expected = distributed(&dry).unwrap();
+        let dry = dry.command_graph().unwrap();
+        for threads in [1, 3] {
+            let real = local_nodes(nodes).builder(Runtime::builder().threads(threads).record_graphs(true));
+            let results = real.delays(7, threads as u64).run(|rt| {
+                let total = distributed(&rt)?;
+                Ok((total.to_bits(), commands_of(rt.node(), &rt.command_graph().unwrap())))
+            });
+            for (node, result) in (0..).zip(results) {
+                let (total, commands) = result.unwrap();
+                assert_eq!(total, expected.to_bits());
+                assert!(commands.len() > 10, "{commands:#?}");
+                assert_eq!(commands, commands_of(node, &dry), "node {node} of {nodes}");
+            }
+        }
+    }
 }

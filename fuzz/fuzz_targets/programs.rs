@@ -31,7 +31,7 @@ fuzz_target!(|input: Input<'_>| {
     let program = Program::from_bytes(bytes, setup);
     let rt = setup.builder(1 + input.seed as usize % 8).build().expect("threads");
     let seen = run::run(&program, Arc::new(rt), None).unwrap_or_else(|error| panic!("{error}: {program:#?}"));
-    let expected = model::Model::expected(&program, &seen);
+    let expected = model::Model::expected(&program, &seen, 0);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         assert_eq!(seen, expected, "step {i}: {:?} of {program:#?}", program.steps[i]);
     }

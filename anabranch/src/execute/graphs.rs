@@ -137,6 +137,11 @@ impl Graphs {
         }
     }
 
+    /// The recorder, if there is one.
+    pub(super) fn recorder(&self) -> Option<&Arc<Recorder>> {
+        self.recorder.as_ref()
+    }
+
     /// The live graph's answer to the last task.
     pub(super) fn submitted(&self) -> &Submitted {
         &self.submitted

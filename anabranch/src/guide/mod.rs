@@ -5,6 +5,7 @@
 //! | [Orders, epochs and captures](orders) | When may tasks on one object run at the same time? How does a program get results without stopping? |
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
+//! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
 //!
 //! Whole programs are in the `examples` folder: `cargo run --release -p anabranch --example heat`.
 //!
@@ -45,3 +46,6 @@ pub mod reductions {}
 
 #[doc = include_str!("nodes.md")]
 pub mod nodes {}
+
+#[doc = include_str!("cluster.md")]
+pub mod cluster {}

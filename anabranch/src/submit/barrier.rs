@@ -27,7 +27,8 @@ use std::{
 pub struct Barrier<R> {
     captured: Fence<R>,
     epoch: Arc<Latch>,
-    task: Node,
+    /// The task behind the captures. With several nodes the captures are an epoch of the command graph, and there is no other task.
+    behind: Option<Node>,
     core: Arc<Core>,
     /// The group whose failures it reports.
     group: Option<GroupHandle>,
@@ -43,12 +44,12 @@ impl<R: Send + 'static> Barrier<R> {
         core.id().check_process("barrier")?;
         let captured = fence::submit::<Copies, _>(core, group, "barrier", true, location, captures)?;
         let label = TaskLabel { name: "barrier".into(), location };
-        let task = match core.several_nodes() {
-            None => core.submit_barrier(label, group.map(|group| &**group)),
-            // The captures are an epoch of the command graph.
-            Some(_) => captured.task().clone(),
+        let behind = match core.several_nodes() {
+            None => Some(core.submit_barrier(label, group.map(|group| &**group))),
+            Some(_) => None,
         };
-        Ok(Self { captured, epoch: task.latch(), task, core: Arc::clone(core), group: group.cloned() })
+        let epoch = behind.as_ref().unwrap_or(captured.task()).latch();
+        Ok(Self { captured, epoch, behind, core: Arc::clone(core), group: group.cloned() })
     }
 
     /// Waits until everything before the barrier is done.
@@ -69,8 +70,9 @@ impl<R: Send + 'static> Barrier<R> {
     /// Calls `callback` once when everything before the barrier is done, with the status of its captures ([`Status::Done`] if
     /// there are none): see [`TaskHandle::on_done`](crate::TaskHandle::on_done).
     pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        let Some(behind) = &self.behind else { return self.captured.on_done(callback) };
         let status = self.captured.last_status();
-        self.task.on_done(move |_| callback(status()));
+        behind.on_done(move |_| callback(status()));
     }
 
     /// Whether everything before the barrier is done.

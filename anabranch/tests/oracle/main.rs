@@ -1,6 +1,6 @@
 //! The oracle: results are those of serial execution, and failures follow the data. The runtime runs random programs on 1 to 8
 //! threads and in orders drawn from seeds; a plain model runs the same programs. The observations of every step must agree, bit
-//! for bit.
+//! for bit. So they do on several nodes, in this process and under `mpirun`.
 //!
 //! Each seed always makes the same program. `PROPTEST_CASES=n` runs `n` programs. `ANABRANCH_SEED=n` begins with seed `n`, and
 //! runs only that program unless `PROPTEST_CASES` is set, too. Each test prints how many programs of which seeds it has run. A
@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod model;
+mod nodes;
 mod program;
 mod run;
 mod watch;
@@ -57,10 +58,11 @@ fn bytes(seed: u64) -> Vec<u8> {
 /// Runs the program, in a group if there is one, and compares what the runtime did with the model. The error describes the first
 /// difference.
 fn check(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
+    let node = rt.node();
     // A panic must not hide the seed of the program.
     let run = catch_unwind(AssertUnwindSafe(|| run::run(program, rt, group)));
     let seen = run.unwrap_or_else(|payload| Err(message(&*payload)))?;
-    let expected = Model::expected(program, &seen);
+    let expected = Model::expected(program, &seen, node);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         if seen != expected {
             return Err(format!("step {i}: {:?}\n    is: {seen:?}\nshould: {expected:?}", program.steps[i]));
@@ -104,7 +106,10 @@ fn shrunk(mut bytes: Vec<u8>, fails: impl Fn(&[u8]) -> Option<String>) -> (Vec<u
 
 fn report(test: &str, seed: u64, setup: Setup, error: &str, fails: impl Fn(&[u8]) -> Option<String>) -> ! {
     let (bytes, why) = shrunk(bytes(seed), fails);
-    let program = Program::from_bytes(&bytes, setup);
+    let program = match setup.nodes {
+        None => Program::from_bytes(&bytes, setup),
+        Some(_) => nodes::program(&bytes, setup),
+    };
     panic!("{error}\n\nshrunk: {why}\n{program:#?}\n\nTo run it again: {}", replay(test, seed));
 }
 
@@ -112,10 +117,10 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// The seeds of this run.
-fn seeds() -> std::ops::Range<u64> {
+/// The seeds of this run, of which there are `usual` in an ordinary one.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
     let first = number("ANABRANCH_SEED");
-    let count = number("PROPTEST_CASES").unwrap_or(if first.is_some() { 1 } else { PROGRAMS });
+    let count = number("PROPTEST_CASES").unwrap_or(if first.is_some() { 1 } else { usual });
     let first = first.unwrap_or(1);
     first..first + count
 }
@@ -138,7 +143,7 @@ fn print_count(what: &str, programs: u64, seeds: &std::ops::Range<u64>, begin: I
 #[test]
 fn in_orders_drawn_from_seeds() {
     const TEST: &str = "in_orders_drawn_from_seeds";
-    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin(TEST));
+    let (seeds, begin, watch) = (seeds(PROGRAMS), Instant::now(), Watch::begin(TEST));
     for seed in seeds.clone() {
         for order in [seed, !seed] {
             let fails = |bytes: &[u8]| {
@@ -157,7 +162,7 @@ fn in_orders_drawn_from_seeds() {
 #[test]
 fn on_threads() {
     const TEST: &str = "on_threads";
-    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin(TEST));
+    let (seeds, begin, watch) = (seeds(PROGRAMS), Instant::now(), Watch::begin(TEST));
     let single = seeds.end - seeds.start == 1;
     let mut programs = 0;
     for (at, threads) in (0..).zip(THREADS) {
@@ -184,7 +189,7 @@ fn on_threads() {
 #[test]
 fn from_several_threads() {
     const TEST: &str = "from_several_threads";
-    let (seeds, begin, watch) = (seeds(), Instant::now(), Watch::begin(TEST));
+    let (seeds, begin, watch) = (seeds(PROGRAMS), Instant::now(), Watch::begin(TEST));
     let single = seeds.end - seeds.start == 1;
     let mut programs = 0;
     for (at, threads) in (0..).zip(THREADS) {

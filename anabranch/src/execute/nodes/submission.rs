@@ -64,15 +64,17 @@ impl Core {
         self.check_submitter(call).map_err(Refused::Other)?;
         self.wait_for_room();
         let mut turn = nodes.begin_turn(call).map_err(Refused::Other)?;
-        let (id, horizon) = {
+        let (id, horizon, recorder) = {
             let State { graphs, .. } = &mut *self.state.lock();
             let record = task.record.expect("with several nodes, every task has a record");
             let accepted = graphs.submit_on_nodes(task.label, task.accesses, task.effects, record);
             accepted.map_err(|error| Refused::Graph(error.into()))?;
             let submitted = graphs.submitted();
-            (submitted.id, submitted.horizon.as_ref().map(|horizon| horizon.id))
+            let horizon = submitted.horizon.as_ref().map(|horizon| horizon.id);
+            (submitted.id, horizon, graphs.recorder().cloned())
         };
         let commands = self.derive(&mut turn, task, id, horizon).map_err(Refused::Command)?;
+        recorder.into_iter().for_each(|recorder| recorder.execute(task.label, &commands));
         let versions = task.accesses.iter().map(|access| turn.graph().version(access.buffer)).collect();
         let hash = turn.graph().program_hash();
         drop(turn);

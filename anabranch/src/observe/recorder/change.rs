@@ -2,19 +2,30 @@
 
 use super::task_record::TaskRecord;
 use crate::label::TaskLabel;
-use anabranch_graph::{Access, BufferId, Effect, ObjectId};
+use anabranch_graph::{Access, BufferId, Effect, ObjectId, command::Command};
 use anabranch_grid::Extent;
 use std::sync::Arc;
 
 /// What the program did to its graphs.
 pub(super) enum Change {
-    CreateBuffer { extent: Extent<3>, initialised: bool, id: BufferId, bytes: usize },
+    CreateBuffer {
+        extent: Extent<3>,
+        initialised: bool,
+        id: BufferId,
+        bytes: usize,
+    },
     RemoveBuffer(BufferId),
     CreateObject(ObjectId),
     RemoveObject(ObjectId),
     SetVersions(BufferId, usize),
     Discard(BufferId),
     Submit(RecordedTask),
+    /// With several nodes: the commands of this node for the task that was submitted last, and for the horizon behind it.
+    Execute {
+        node: u16,
+        label: TaskLabel,
+        commands: Vec<Command>,
+    },
 }
 
 /// A task that the live graph has accepted.

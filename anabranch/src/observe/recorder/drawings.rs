@@ -23,11 +23,16 @@ pub(super) struct Drawings {
 }
 
 impl Drawings {
-    pub(super) fn new(nodes: u16) -> Self {
+    /// Drawings of the commands of all nodes of a dry run, or, without a dry run, of this node.
+    pub(super) fn new(nodes: u16, node: Option<u16>) -> Self {
         let mut tasks = Drawing::new("Tasks");
         tasks.push_node(Node::new("T0", NodeKind::Epoch, "start"));
-        let mut commands = Drawing::new(format!("Commands of {nodes} nodes"));
-        for node in 0..nodes {
+        let (title, drawn) = match node {
+            Some(node) if nodes == 0 => (format!("Commands of node {node}"), node..node + 1),
+            _ => (format!("Commands of {nodes} nodes"), 0..nodes),
+        };
+        let mut commands = Drawing::new(title);
+        for node in drawn {
             let start = Node::new(format!("N{node}.C0"), NodeKind::Epoch, "start");
             commands.push_node(start.cluster(format!("node {node}")));
         }

@@ -3,7 +3,8 @@
 //! A recorded program runs as it always does. The recorder repeats everything that it submits in a second task graph. That
 //! graph has horizons and conflict edges, and forgets tasks by horizons instead of by their completion, so it is the same in
 //! every run. In a dry run the recorder also submits everything to the command graphs of as many nodes as the program asks
-//! for; none of these nodes exists. Drawings of both are bounded: what they leave out, they count.
+//! for; none of these nodes exists. With several real nodes and without a dry run, the recorder draws the commands that this
+//! node executes. Drawings of both are bounded: what they leave out, they count.
 //!
 //! # No lock around mappers
 //! A dry run calls the range mappers of the program for chunks of nodes that do not exist. A mapper is the program's code: it
@@ -25,8 +26,8 @@ mod task_record;
 pub(crate) use self::{change::RecordedTask, task_record::TaskRecord};
 
 use self::{change::Change, queue::Queue, recording::Recording};
-use crate::settings::RecordSettings;
-use anabranch_graph::{BufferId, ObjectId};
+use crate::{label::TaskLabel, settings::RecordSettings};
+use anabranch_graph::{BufferId, ObjectId, command::Command};
 use anabranch_grid::Extent;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -46,9 +47,9 @@ impl Recorder {
     pub(crate) fn new(settings: RecordSettings) -> Self {
         let nodes = settings.nodes.unwrap_or(0);
         Self {
-            settings,
             queue: Queue::new(nodes),
-            recording: Mutex::new(Recording::new(nodes)),
+            recording: Mutex::new(Recording::new(nodes, settings.node)),
+            settings,
             finishes_later: AtomicBool::new(false),
         }
     }
@@ -81,6 +82,13 @@ impl Recorder {
     /// Queues a task that the live graph has accepted.
     pub(crate) fn submit(&self, task: RecordedTask) {
         self.queue.push(Change::Submit(task));
+    }
+
+    /// Queues the commands of this node, of several, for the task that was submitted last. A dry run has commands of its own.
+    pub(crate) fn execute(&self, label: &TaskLabel, commands: &[Command]) {
+        if let (None, Some(node)) = (self.settings.nodes, self.settings.node) {
+            self.queue.push(Change::Execute { node, label: label.clone(), commands: commands.to_vec() });
+        }
     }
 
     /// Applies the queued changes. If another thread is doing that and is far behind, the calling thread waits. The caller holds
@@ -126,7 +134,7 @@ impl Recorder {
 
     fn write(&self) {
         self.catch_up();
-        if self.settings.is_quiet {
+        if self.settings.is_quiet() {
             return;
         }
         if let Some(summary) = self.summary() {
@@ -134,7 +142,7 @@ impl Recorder {
         }
         #[cfg(feature = "print")]
         if let Some(path) = &self.settings.path
-            && let Err(error) = self.read(|r| r.drawings.write(path, self.settings.nodes.is_some()))
+            && let Err(error) = self.read(|r| r.drawings.write(path, self.settings.has_commands()))
         {
             eprintln!("anabranch: the graphs could not be written to {}: {error}", path.display());
         }
@@ -148,8 +156,8 @@ impl Recorder {
         self.read(|recording| recording.drawings.tasks().clone())
     }
 
-    /// The command graphs so far, in a dry run.
+    /// The command graphs so far, in a dry run or with several nodes.
     pub(crate) fn commands(&self) -> Option<anabranch_graph::print::Drawing> {
-        self.settings.nodes.map(|_| self.read(|recording| recording.drawings.commands().clone()))
+        self.settings.has_commands().then(|| self.read(|recording| recording.drawings.commands().clone()))
     }
 }

@@ -32,7 +32,7 @@ impl Nodes {
             Change::RemoveBuffer(id) => self.0.iter_mut().for_each(|node| node.remove_buffer(*id)),
             Change::CreateObject(id) => self.0.iter_mut().for_each(|node| node.create_object(*id)),
             Change::RemoveObject(id) => self.0.iter_mut().for_each(|node| node.remove_object(*id)),
-            Change::SetVersions(..) | Change::Discard(_) => {}
+            Change::SetVersions(..) | Change::Discard(_) | Change::Execute { .. } => {}
             Change::Submit(task) => {
                 let launches = launches.expect("a submitted task is launched");
                 self.submit(task, &launches, recording);

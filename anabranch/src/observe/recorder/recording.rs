@@ -7,6 +7,8 @@ use super::{
     counts::Counts,
     names::Names,
 };
+#[cfg(feature = "print")]
+use anabranch_graph::command::CommandKind;
 use anabranch_graph::{
     Settings, TaskGraph, TaskId,
     command::{Command, Launch, Work},
@@ -30,14 +32,17 @@ pub(super) struct Launches {
 }
 
 impl Recording {
-    pub(super) fn new(nodes: u16) -> Self {
+    /// A recording of the command graphs of all nodes of a dry run, or of this node.
+    pub(super) fn new(nodes: u16, node: Option<u16>) -> Self {
+        #[cfg(not(feature = "print"))]
+        let _ = node;
         Self {
             graph: TaskGraph::with(Settings { horizons: Some(Default::default()), conflicts: true }),
             names: Names::default(),
             counts: Counts::new(nodes),
             refused: None,
             #[cfg(feature = "print")]
-            drawings: Drawings::new(nodes),
+            drawings: Drawings::new(nodes, node),
         }
     }
 
@@ -64,6 +69,7 @@ impl Recording {
             Change::SetVersions(id, versions) => self.graph.set_versions(*id, *versions),
             Change::Discard(id) => self.graph.discard(*id, &|_| false),
             Change::Submit(task) => return Some(self.submit(task)),
+            Change::Execute { node, label, commands } => self.add_executed(*node, label.name(), commands),
         }
         None
     }
@@ -88,6 +94,21 @@ impl Recording {
         #[cfg(not(feature = "print"))]
         let _ = label;
         Launches { task: submitted.id, horizon: submitted.horizon.map(|horizon| horizon.id) }
+    }
+
+    /// Adds the commands of a real node for a task, and for the horizon behind it.
+    fn add_executed(&mut self, node: u16, task: &str, commands: &[Command]) {
+        #[cfg(feature = "print")]
+        {
+            for command in commands {
+                let name = if matches!(command.kind, CommandKind::Horizon) { "horizon" } else { task };
+                self.drawings.add_command(node.into(), name, command, &self.names);
+            }
+            // No node is at the other end of these messages.
+            self.drawings.connect_messages();
+        }
+        #[cfg(not(feature = "print"))]
+        let _ = (node, task, commands);
     }
 
     /// Adds the commands of all nodes for a launch.

@@ -1,6 +1,6 @@
 //! The buffers and host objects of the model.
 
-use crate::program::{Shape, initial};
+use crate::program::{Order, Shape, initial, mix};
 use anabranch::grid::Region;
 
 #[derive(Clone, Copy)]
@@ -50,6 +50,18 @@ pub(super) struct Object {
 impl Object {
     pub(super) fn numbers(&self) -> [u64; 3] {
         [self.hash, self.sum, self.relaxed]
+    }
+
+    /// What a task does to the object, and to its hash if the order permits that.
+    pub(super) fn touch(&mut self, order: Order, hash: &mut u64) {
+        match order {
+            Order::Sequential => {
+                self.hash = mix(mix(self.hash, *hash), mix(self.sum, self.relaxed));
+                *hash = self.hash;
+            }
+            Order::Exclusive => self.sum = self.sum.wrapping_add(mix(*hash, 1)),
+            Order::Relaxed => self.relaxed = self.relaxed.wrapping_add(mix(*hash, 2)),
+        }
     }
 
     /// The failed steps that poison the object for a task that comes after all earlier ones (`all`, for a sequential effect), or

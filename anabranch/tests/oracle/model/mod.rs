@@ -30,6 +30,8 @@ use anabranch::{
 
 /// The declarations of a task.
 struct Task<'p> {
+    /// The node whose objects it touches.
+    node: usize,
     reads: Vec<(usize, Region<3>)>,
     writes: (usize, Region<3>),
     update: bool,
@@ -37,11 +39,22 @@ struct Task<'p> {
     fails: bool,
 }
 
+/// What goes wrong in a program, whatever the schedule.
+#[derive(Debug)]
+#[allow(dead_code, reason = "the fuzz target runs programs on one node")]
+pub struct Mishaps {
+    pub refused: Vec<usize>,
+    pub failed: Vec<usize>,
+}
+
 pub struct Model<'p> {
     program: &'p Program,
     seen: &'p [Observed],
     buffers: Vec<Buffer>,
-    objects: Vec<Object>,
+    /// This node.
+    node: usize,
+    /// The objects of each node.
+    objects: Vec<[Object; OBJECTS + 1]>,
     causes: Causes,
     nest: Vec<u64>,
     groups: Groups,
@@ -49,14 +62,16 @@ pub struct Model<'p> {
 }
 
 impl<'p> Model<'p> {
-    /// The observations that the model expects; `seen` decides only what timing decides.
-    pub fn expected(program: &'p Program, seen: &'p [Observed]) -> Vec<Observed> {
+    /// The observations that the model expects on a node; `seen` decides only what timing decides.
+    pub fn expected(program: &'p Program, seen: &'p [Observed], node: u16) -> Vec<Observed> {
         let buffers = program.buffers.iter().enumerate().map(|(slot, shape)| Buffer::new(slot, *shape));
+        let nodes = program.setup.nodes.map_or(1, |nodes| nodes.count);
         let mut model = Self {
             program,
             seen,
             buffers: buffers.collect(),
-            objects: vec![Object::default(); OBJECTS + 1],
+            node: node.into(),
+            objects: (0..nodes).map(|_| Default::default()).collect(),
             causes: Causes::new(program.steps.len()),
             nest: vec![0; 4],
             groups: Groups::new(),
@@ -67,6 +82,24 @@ impl<'p> Model<'p> {
             expected[step].called = called;
         }
         expected
+    }
+
+    /// The steps of a program that the runtime refuses, and the tasks that fail in it.
+    #[allow(dead_code, reason = "the fuzz target runs programs on one node")]
+    pub fn mishaps(program: &Program) -> Mishaps {
+        let nothing = Observed { what: Observation::Nothing, called: Vec::new(), passed_on: false };
+        let expected = Model::expected(program, &vec![nothing; program.steps.len()], 0);
+        let is_refused = |observed: &Observed| match &observed.what {
+            Observation::Drained(result, _) => matches!(**result, Observation::Refused(_)),
+            what => matches!(what, Observation::Refused(_)),
+        };
+        let steps = |condition: &dyn Fn(&Observed) -> bool| {
+            (0..expected.len()).filter(|&step| condition(&expected[step])).collect()
+        };
+        Mishaps {
+            refused: steps(&is_refused),
+            failed: steps(&|observed| matches!(observed.what, Observation::Task(Status::Failed, _))),
+        }
     }
 
     fn step(&mut self, i: usize) -> Observed {
@@ -99,6 +132,7 @@ impl<'p> Model<'p> {
             Step::Compute(compute) => self.compute(i, compute),
             Step::Reduce(reduction) => self.reduce(i, reduction),
             Step::Host(host) => self.host(i, host),
+            Step::Parts(parts) => self.parts(i, parts),
             Step::Nest { children, .. } => self.nest(i, *children),
             Step::InnerWait { .. } => self.inner_wait(i),
             Step::Wait(_) => Observation::Report(self.report(self.groups.current), None),
@@ -120,7 +154,9 @@ impl<'p> Model<'p> {
     fn change(&mut self, i: usize, step: &Step) {
         match step {
             Step::Replace(slot, shape) => self.buffers[*slot] = Buffer::new(*slot, *shape),
-            Step::ReplaceObject(object) => self.objects[*object] = Object::default(),
+            Step::ReplaceObject(object) => {
+                self.objects.iter_mut().for_each(|objects| objects[*object] = Object::default());
+            }
             Step::Discard(slot) => self.buffers[*slot].discard(),
             Step::Group(slot) => self.groups.choose(*slot),
             Step::Cancel(slot) => _ = self.groups.cancel(*slot),
@@ -154,7 +190,7 @@ impl<'p> Model<'p> {
             needs.extend(self.needs(std::slice::from_ref(&task.writes)));
         }
         for &(object, order) in task.effects {
-            needs.extend(self.objects[object].needs(order == Order::Sequential));
+            needs.extend(self.objects[task.node][object].needs(order == Order::Sequential));
         }
         let not_done = self.not_done(i, &needs, task.fails);
         self.causes.set(i, not_done);
@@ -182,7 +218,7 @@ impl<'p> Model<'p> {
         // A cancelled task leaves its objects as they are.
         let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
         for &(object, order) in task.effects {
-            let object = &mut self.objects[object];
+            let object = &mut self.objects[task.node][object];
             if order == Order::Sequential {
                 (object.last, object.since) = (poison, Vec::new());
             } else {
@@ -240,12 +276,13 @@ impl<'p> Model<'p> {
         let parts: Vec<_> = set.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
         self.written(&parts)?;
         let mut needs = self.needs(&parts);
-        needs.extend(set.objects().into_iter().flat_map(|object| self.objects[object].needs(true)));
+        let objects = &self.objects[self.node];
+        needs.extend(set.objects().into_iter().flat_map(|object| objects[object].needs(true)));
         if let Some(needs) = self.causes.oldest(&needs) {
             return Ok(Captured::Failed(self.chain(needs)));
         }
         let mut values: Vec<u64> =
-            set.objects().into_iter().flat_map(|object| self.objects[object].numbers()).collect();
+            set.objects().into_iter().flat_map(|object| objects[object].numbers()).collect();
         for (slot, region) in &parts {
             values.extend(self.buffers[*slot].cells(region).map(|cell| cell.value));
         }
@@ -294,7 +331,7 @@ impl<'p> Model<'p> {
             _ => &[],
         };
         let kept = set.objects().into_iter().enumerate().filter(|_| !is_whole).map(|(at, object)| {
-            let object = &self.objects[object];
+            let object = &self.objects[self.node][object];
             match object.needs(true).is_empty() {
                 true => Some(object.numbers().to_vec()),
                 // A task that failed may have left anything there.

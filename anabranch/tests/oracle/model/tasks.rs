@@ -6,20 +6,22 @@ use super::{
     observation::{Observation, Observed},
 };
 use crate::program::{
-    Compute, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    Compute, Host, NEST, Order, Parts, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
 };
 use anabranch::{
     Operator,
-    grid::{Chunk, Extent, GridBox, RangeMapper, Region},
+    grid::{Chunk, Extent, GridBox, RangeMapper, Region, even_split, split_1d},
 };
 
 impl Model<'_> {
     pub(super) fn compute(&mut self, i: usize, step: &Compute) -> Observation {
-        let Compute { from, read_pattern, to, target, write_pattern, update, split: _, fail } = *step;
+        let Compute { from, read_pattern, to, target, write_pattern, update, split: _, node: _, fail } =
+            *step;
         let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
         let space = write_pattern.index_space(goal.rank, &target);
         let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);
         let task = Task {
+            node: 0,
             reads: vec![(from, read(space))],
             writes: (to, Region::from(target)),
             update,
@@ -42,8 +44,9 @@ impl Model<'_> {
     }
 
     pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
-        let Reduction { from, space, to, op, include, split, fail } = *step;
+        let Reduction { from, space, to, op, include, split, node: _, fail } = *step;
         let task = Task {
+            node: 0,
             reads: vec![(from, Region::from(space))],
             writes: (to, Region::from(self.buffers[to].shape.whole())),
             update: include,
@@ -96,7 +99,9 @@ impl Model<'_> {
         let Host { from, to, part: [min, max], update, ref effects, fail, .. } = *step;
         let target = step.target();
         let fails = fail.is_some_and(|fail| !fail.is_wrong_write() || !target.is_empty());
+        let node = usize::from(step.node) % self.objects.len();
         let task = Task {
+            node,
             reads: vec![(from, Region::from(self.buffers[from].shape.whole()))],
             writes: (to, Region::from(target)),
             update,
@@ -107,17 +112,7 @@ impl Model<'_> {
             return seen;
         }
         let mut hash = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
-        for &(object, order) in effects {
-            let object = &mut self.objects[object];
-            match order {
-                Order::Sequential => {
-                    object.hash = mix(mix(object.hash, hash), mix(object.sum, object.relaxed));
-                    hash = object.hash;
-                }
-                Order::Exclusive => object.sum = object.sum.wrapping_add(mix(hash, 1)),
-                Order::Relaxed => object.relaxed = object.relaxed.wrapping_add(mix(hash, 2)),
-            }
-        }
+        effects.iter().for_each(|effect| self.objects[node][effect.0].touch(effect.1, &mut hash));
         for at in min..max {
             let cell = &mut self.buffers[to].cells[at];
             cell.value = mix(hash, if update { cell.value } else { at as u64 });
@@ -125,8 +120,35 @@ impl Model<'_> {
         done()
     }
 
+    /// A host task with a part for each node.
+    pub(super) fn parts(&mut self, i: usize, step: &Parts) -> Observation {
+        let Parts { from, to, rows, update, ref effect, slow: _ } = *step;
+        let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
+        let (reads, writes) = (vec![whole(from)], whole(to));
+        let task = Task { node: 0, reads, writes, update, effects: effect.as_slice(), fails: false };
+        if let Some(seen) = self.begin(i, &task) {
+            return seen;
+        }
+        let nodes = self.objects.len();
+        let space = step.space(nodes);
+        let chunks = split_1d(&space, rows.map_or(nodes, |rows| rows.min(nodes)), 1);
+        let before = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
+        for (node, range) in chunks.into_iter().enumerate() {
+            let mut hash = before;
+            effect.iter().for_each(|effect| self.objects[node][effect.0].touch(effect.1, &mut hash));
+            let chunk = Chunk { range, global: space };
+            let part: Region<1> = even_split().map(&chunk, Extent([self.buffers[to].cells.len()]));
+            for [at] in part.boxes().iter().flat_map(|part| part.points()).map(|p| p.0) {
+                let cell = &mut self.buffers[to].cells[at];
+                cell.value = mix(hash, if update { cell.value } else { at as u64 });
+            }
+        }
+        done()
+    }
+
     pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
+            node: 0,
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,
@@ -145,8 +167,14 @@ impl Model<'_> {
 
     /// Every answer is an error, so the task ends well.
     pub(super) fn inner_wait(&mut self, i: usize) -> Observation {
-        let task =
-            Task { reads: vec![], writes: (0, Region::empty()), update: false, effects: &[], fails: false };
+        let task = Task {
+            node: 0,
+            reads: vec![],
+            writes: (0, Region::empty()),
+            update: false,
+            effects: &[],
+            fails: false,
+        };
         self.begin(i, &task).unwrap_or_else(done)
     }
 }

@@ -1,7 +1,7 @@
 //! Decoding: which steps the bytes of a record stand for.
 
 use super::{
-    Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, Op, Order, RANKS, ReadPattern,
+    Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, Op, Order, Parts, RANKS, ReadPattern,
     Reduction, Shape, Split, Step, WaitFor, When, WritePattern,
 };
 use anabranch::grid::GridBox;
@@ -124,11 +124,12 @@ impl Choices<'_> {
 
     /// The steps of the record.
     pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
-        match self.below(40) {
+        match self.below(42) {
             0..14 => vec![Step::Compute(self.compute(shapes))],
             14..17 => vec![Step::Reduce(self.reduction(shapes))],
             17..24 => vec![Step::Host(self.host(shapes))],
             24 => self.overwrites(shapes),
+            40.. => vec![Step::Parts(self.parts())],
             kind => vec![self.other(kind, shapes)],
         }
     }
@@ -185,14 +186,21 @@ impl Choices<'_> {
         let target = self.part(&shapes[to]);
         let (update, split) = (self.flag(), self.split());
         let fail = self.fail(16, &[Fail::Panic], !update);
-        Compute { from, read_pattern, to, target, write_pattern, update, split, fail }
+        let node = self.node();
+        Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail }
     }
 
     fn reduction(&mut self, shapes: &[Shape]) -> Reduction {
         let (to, from) = self.two_different(shapes.len());
         let op = self.one_of(&[Op::Tree, Op::Sum, Op::FloatSum]);
         let space = self.part(&shapes[from]);
-        Reduction { from, space, to, op, include: self.flag(), split: self.split(), fail: self.rare(16) }
+        let (include, split, fail) = (self.flag(), self.split(), self.rare(16));
+        Reduction { from, space, to, op, include, split, node: self.node(), fail }
+    }
+
+    /// The node of a kernel that does not run on all of them.
+    fn node(&mut self) -> Option<u16> {
+        self.rare(6).then(|| self.below(16) as u16)
     }
 
     fn host(&mut self, shapes: &[Shape]) -> Host {
@@ -211,7 +219,17 @@ impl Choices<'_> {
             blocking: self.rare(3),
             priority: self.below(3) as i32 - 1,
             callback_panics: self.rare(16),
+            node: self.below(16) as u16,
         }
+    }
+
+    fn parts(&mut self) -> Parts {
+        let to = 1 + self.below(2);
+        let rows = self.flag().then(|| 1 + self.below(20));
+        let update = self.flag();
+        let order = self.one_of(&[Order::Sequential, Order::Exclusive, Order::Relaxed]);
+        let effect = (!self.rare(4)).then(|| (self.below(OBJECTS), order));
+        Parts { from: 3 - to, to, rows, update, effect, slow: self.rare(4) }
     }
 
     /// A slow reader of a buffer, and tasks that overwrite the whole buffer meanwhile.
@@ -222,7 +240,7 @@ impl Choices<'_> {
             0 => {
                 let to = if slot == 1 { 2 } else { 1 };
                 let part = [0, shapes[to].extent[0]];
-                let (effects, fail, priority) = (Vec::new(), None, 0);
+                let (effects, fail, priority, node) = (Vec::new(), None, 0, self.below(16) as u16);
                 let (slow, blocking, callback_panics) = (true, self.flag(), false);
                 let from = slot;
                 Step::Host(Host {
@@ -236,6 +254,7 @@ impl Choices<'_> {
                     blocking,
                     priority,
                     callback_panics,
+                    node,
                 })
             }
             _ => Step::Fence { set: CaptureSet::Both(self.below(OBJECTS), slot, target), when: When::Later },
@@ -248,6 +267,7 @@ impl Choices<'_> {
             write_pattern: WritePattern::Same,
             update: false,
             split: self.split(),
+            node: None,
             fail: None,
         };
         let times = 1 + self.below(3);

@@ -3,15 +3,20 @@
 
 mod choices;
 mod patterns;
+mod profile;
+mod setup;
 mod values;
 
+#[allow(unused_imports, reason = "the fuzz target runs programs on one node")]
+pub use self::setup::Nodes;
 pub use self::{
     patterns::{ReadPattern, Split, WritePattern},
+    setup::Setup,
     values::{Op, computed, initial, mix, padded, reduced_into},
 };
 
 use self::choices::Choices;
-use anabranch::{Builder, prelude::*};
+use anabranch::prelude::*;
 
 /// The number of bytes of a record. The first record describes the initial buffers.
 pub const RECORD: usize = 20;
@@ -26,40 +31,6 @@ pub const GROUPS: [Option<usize>; 4] = [None, Some(0), Some(1), None];
 /// Whether the group in this slot is nested in the group in the other one, directly or not, or is that group.
 pub fn is_within(group: usize, other: usize) -> bool {
     std::iter::successors(Some(group), |group| GROUPS[*group]).any(|group| group == other)
-}
-
-/// The runtime of a program.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setup {
-    /// Whether tasks are checked for elements that they declared to write and did not.
-    pub checked: bool,
-    /// Whether threads that wait run tasks.
-    pub helps: bool,
-    /// The order in which the threads of the program run the tasks. A runtime with a seed has no other program, and a drain
-    /// ends it.
-    pub seed: Option<u64>,
-}
-
-impl Setup {
-    /// The setup with this number, modulo four.
-    pub fn number(number: u64) -> Self {
-        Self { checked: number.is_multiple_of(2), helps: (number / 2).is_multiple_of(2), seed: None }
-    }
-
-    /// A setup with this seed, from which the other settings follow, too.
-    pub fn seeded(seed: u64) -> Self {
-        Self { seed: Some(seed), ..Self::number(seed) }
-    }
-
-    pub fn builder(&self, threads: usize) -> Builder {
-        let Self { checked, helps, seed } = *self;
-        let builder =
-            Runtime::builder().threads(threads).max_in_flight(20).checked(checked).help_while_waiting(helps);
-        match seed {
-            Some(seed) => builder.seeded(seed),
-            None => builder,
-        }
-    }
 }
 
 /// The arguments with which a buffer is created.
@@ -148,6 +119,8 @@ pub struct Compute {
     pub write_pattern: WritePattern,
     pub update: bool,
     pub split: Split,
+    /// The node that executes all of it, modulo the number of nodes. Without it, all nodes share the index space.
+    pub node: Option<u16>,
     pub fail: Option<Fail>,
 }
 
@@ -160,6 +133,8 @@ pub struct Reduction {
     pub op: Op,
     pub include: bool,
     pub split: Split,
+    /// As in [`Compute`].
+    pub node: Option<u16>,
     pub fail: bool,
 }
 
@@ -177,12 +152,34 @@ pub struct Host {
     pub priority: i32,
     /// Whether it has one more callback, which panics.
     pub callback_panics: bool,
+    /// The node that runs it, modulo the number of nodes.
+    pub node: u16,
 }
 
 impl Host {
     pub fn target(&self) -> GridBox<3> {
         let [min, max] = self.part;
         GridBox::new([min, 0, 0], [max, 1, 1])
+    }
+}
+
+/// A host task with a part for each node. It reads a one-dimensional buffer and writes another one, whose elements are divided
+/// over the index space, and touches this node's part of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub from: usize,
+    pub to: usize,
+    /// The size of the index space; `None` for a collective task, which has a point for each node.
+    pub rows: Option<usize>,
+    pub update: bool,
+    pub effect: Option<(usize, Order)>,
+    pub slow: bool,
+}
+
+impl Parts {
+    /// The index space, with this number of nodes.
+    pub fn space(&self, nodes: usize) -> GridBox<1> {
+        GridBox::full([self.rows.unwrap_or(nodes)])
     }
 }
 
@@ -241,6 +238,7 @@ pub enum Step {
     Compute(Compute),
     Reduce(Reduction),
     Host(Host),
+    Parts(Parts),
     /// A host task that submits tasks, itself or in a callback at its end.
     Nest {
         children: usize,
@@ -312,7 +310,8 @@ impl Program {
         let mut shapes = buffers;
         let mut steps = Vec::new();
         for record in records {
-            for step in Choices(record).steps(&mut shapes) {
+            let drawn = Choices(record).steps(&mut shapes);
+            for step in drawn.into_iter().filter_map(|step| profile::allowed(&setup, step)) {
                 let again = if setup.checked { None } else { corrected(&step) };
                 steps.push(step);
                 steps.extend(again);
@@ -320,14 +319,15 @@ impl Program {
         }
         // The last byte of the first record is not used for the buffers.
         let bits = first.get(RECORD - 1).copied().unwrap_or_default();
-        let at_once = setup.seed.is_some() && bits & 1 == 1;
+        let at_once = setup.is_alone() && bits & 1 == 1;
         steps.push(Step::Group(None));
         if !at_once {
             steps.extend(ending(&shapes));
         }
-        if setup.seed.is_some() {
+        if setup.is_alone() && !setup.nodes.is_some_and(|nodes| nodes.fails) {
             let set = Choices(&[bits >> 4, bits >> 3, bits]).capture_set(&shapes);
-            steps.extend([Step::Drain { set, awaited: bits & 2 == 2 }, Step::GroupReports]);
+            let awaited = bits & 2 == 2 && setup.nodes.is_none();
+            steps.extend([Step::Drain { set, awaited }, Step::GroupReports]);
         }
         Self { setup, buffers, steps }
     }

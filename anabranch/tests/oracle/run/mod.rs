@@ -139,7 +139,7 @@ impl<'p> Run<'p> {
 
     fn step(&mut self, i: usize, step: &Step) -> Result<Observation, Error> {
         match *step {
-            Step::Compute(_) | Step::Reduce(_) | Step::Host(_) | Step::Nest { .. } => {
+            Step::Compute(_) | Step::Reduce(_) | Step::Host(_) | Step::Parts(_) | Step::Nest { .. } => {
                 let task = self.submit(i, step);
                 Ok(self.submitted(i, step, task))
             }
@@ -229,6 +229,14 @@ impl<'p> Run<'p> {
                 with_rank!(&self.buffers[from], from => {
                     tasks::host(scope, i, from, to, &self.objects, step, &self.witness)
                 })
+            }
+            Step::Parts(ref step) => {
+                let (AnyBuffer::R1(from), AnyBuffer::R1(to)) =
+                    (&self.buffers[step.from], &self.buffers[step.to])
+                else {
+                    unreachable!("parts have one dimension")
+                };
+                tasks::parts(scope, i, [from, to], &self.objects, step, &self.witness)
             }
             Step::Nest { children, in_callback } => self.nest(i, children, in_callback),
             _ => unreachable!("{step:?} is no task"),
@@ -463,6 +471,13 @@ impl<'p> Run<'p> {
         let observed =
             |(i, what)| Observed { what, called: calls(i), passed_on: self.passed_on.contains(&i) };
         seen.into_iter().enumerate().map(observed).collect()
+    }
+}
+
+impl Drop for Run<'_> {
+    /// A program that has ended early leaves failures in its groups, which they would print.
+    fn drop(&mut self) {
+        self.made.iter().for_each(|(group, _)| _ = group.check());
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
 use anabranch::{Cause, Error, Failure, Failures, Mistake, prelude::*};
 use std::{
     future::Future,
+    panic::resume_unwind,
     pin::pin,
     task::{Context, Waker},
 };
@@ -65,12 +66,17 @@ pub fn chain(failures: &Failures) -> Vec<String> {
     first.chain().map(described).collect()
 }
 
+/// Ends the program because of an error that no program may get. Prints nothing: the oracle does.
+fn unexpected(error: Error) -> ! {
+    resume_unwind(Box::new(error.to_string()))
+}
+
 pub fn captured(result: Result<Vec<u64>, Error>) -> Captured {
     match result {
         Ok(values) => Captured::Values(values),
         // The error of a fence is the failure of the task that it needed.
         Err(Error::Failed(failures)) => Captured::Failed(chain(&failures)),
-        Err(error) => panic!("{error}"),
+        Err(error) => unexpected(error),
     }
 }
 
@@ -78,7 +84,7 @@ pub fn report(result: Result<(), Error>) -> Option<Report> {
     let failures = match result {
         Ok(()) => return None,
         Err(Error::Failed(failures)) => failures,
-        Err(error) => panic!("{error}"),
+        Err(error) => unexpected(error),
     };
     Some(Report(failures.iter().map(described).collect(), failures.skipped()))
 }
@@ -98,8 +104,8 @@ pub fn refusal(error: Error) -> Observation {
         Error::Declaration(error) => match error.mistake {
             Mistake::NeverWritten { .. } => Observation::Refused(Refusal::NeverWritten),
             Mistake::OutsideBuffer { .. } => Observation::Refused(Refusal::Outside),
-            _ => panic!("{error}"),
+            _ => unexpected(error.into()),
         },
-        error => panic!("{error}"),
+        error => unexpected(error),
     }
 }

@@ -8,7 +8,8 @@ use super::{
 use crate::{
     model::name,
     program::{
-        Compute, Fail, Host, Order, Reduction, Split, computed, mix, padded, reduced_into, wrong_element,
+        Compute, Fail, Host, Order, Parts, Reduction, Split, computed, mix, padded, reduced_into,
+        wrong_element,
     },
 };
 use anabranch::{
@@ -44,13 +45,18 @@ fn kernel<const K: usize>(
     i: usize,
     space: GridBox<3>,
     split: Split,
-) -> TaskBuilder<'_, K, Over, ()>
+    node: Option<u16>,
+) -> Result<TaskBuilder<'_, K, Over, ()>, Error>
 where
     for<'a> TaskBuilder<'a, K, Over, ()>: Tiled,
 {
     let task = scope.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
     let task = split.chunks.into_iter().fold(task, TaskBuilder::chunks);
-    split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols))
+    let task = split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols));
+    match node {
+        None => Ok(task),
+        Some(node) => task.on_node(node % scope.rt.nodes()),
+    }
 }
 
 /// Panics without printing a message.
@@ -69,8 +75,9 @@ pub fn compute<const A: usize, const B: usize>(
 where
     for<'a> TaskBuilder<'a, B, Over, ()>: Tiled,
 {
-    let Compute { read_pattern, target, write_pattern, update, split, fail, .. } = step;
-    let task = kernel::<B>(scope, i, write_pattern.index_space(B, &target), split).read(from, read_pattern);
+    let Compute { read_pattern, target, write_pattern, update, split, node, fail, .. } = step;
+    let space = write_pattern.index_space(B, &target);
+    let task = kernel::<B>(scope, i, space, split, node)?.read(from, read_pattern);
     // The new value at a point of the index space, whose element is `before`.
     let value = move |tile: &Tile<B>, from: &ReadView<u64, A>, p: [usize; B], before: u64| {
         let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
@@ -127,9 +134,9 @@ pub fn reduce<const A: usize, const B: usize>(
 where
     for<'a> TaskBuilder<'a, A, Over, ()>: Tiled,
 {
-    let Reduction { space, op, include, split, fail, .. } = step;
+    let Reduction { space, op, include, split, node, fail, .. } = step;
     let targets: Vec<[usize; B]> = GridBox::full(to.extent()).points().map(|p| p.0).collect();
-    let task = kernel::<A>(scope, i, space, split).read(from, one_to_one());
+    let task = kernel::<A>(scope, i, space, split, node)?.read(from, one_to_one());
     let task = if include { task.reduce_into(to, op) } else { task.reduce(to, op) };
     task.kernel(move |tile, (from, to)| {
         for p in tile.points().filter(|_| !targets.is_empty()) {
@@ -153,6 +160,10 @@ pub fn host<const A: usize>(
     let Host { part: [min, max], update, ref effects, fail, slow, blocking, priority, .. } = *step;
     let part = fixed(GridBox::new(min, max));
     let task: TaskBuilder<'_, 0, Once, ()> = scope.task(name(i)).once().priority(priority);
+    let task = match step.node % scope.rt.nodes() {
+        0 => task,
+        node => task.on_node(node)?,
+    };
     let task = if blocking { task.blocking() } else { task };
     let task = task.read(from, all());
     let witness = Arc::clone(witness);
@@ -212,5 +223,67 @@ pub fn host<const A: usize>(
         [Relaxed, Exclusive] => touching!(a relaxed Relaxed, b exclusive Exclusive),
         [Relaxed, Relaxed] => touching!(a relaxed Relaxed, b relaxed Relaxed),
         _ => unreachable!("two effects at most"),
+    }
+}
+
+/// Submits a host task with a part for each node. `buffers` are the one that it reads and the one that it writes.
+pub fn parts(
+    scope: Scope<'_>,
+    i: usize,
+    [from, to]: [&Buffer<u64, 1>; 2],
+    objects: &[HostObject<State>],
+    step: &Parts,
+    witness: &Arc<Witness>,
+) -> Result<TaskHandle, Error> {
+    let Parts { rows, update, effect, slow, .. } = *step;
+    let witness = Arc::clone(witness);
+    let hash = move |from: &ReadView<u64, 1>, object: Option<ObjectRef<'_>>| {
+        witness.check_thread("a part of a host task", false);
+        let all = from.as_slice().expect("all of it");
+        let mut hash = all.iter().fold(i as u64, |hash, x| mix(hash, *x));
+        object.into_iter().for_each(|mut object| object.touch(&mut hash, slow));
+        hash
+    };
+    let extent = to.extent();
+    // The elements of a part.
+    let part = move |tile: &Tile<1>| {
+        let chunk = Chunk { range: tile.range(), global: tile.global() };
+        let part = RangeMapper::<1, 1>::map(&even_split(), &chunk, extent);
+        part.boxes().iter().flat_map(|part| part.points()).map(|p| p.0[0]).collect::<Vec<_>>()
+    };
+    macro_rules! touching {
+        ($task:expr $(, $object:ident $order:ident $variant:ident)?) => {
+            if update {
+                $task.update(to, even_split())$(.effect($object, $order()))?
+                    .host(move |tile, (from, to $(, $object)?)| {
+                        let object = None$(.or(Some(ObjectRef::$variant($object))))?;
+                        let hash = hash(from, object);
+                        part(tile).into_iter().for_each(|at| to[[at]] = mix(hash, to[[at]]));
+                    })
+            } else {
+                $task.write(to, even_split())$(.effect($object, $order()))?
+                    .host(move |tile, (from, to $(, $object)?)| {
+                        let object = None$(.or(Some(ObjectRef::$variant($object))))?;
+                        let hash = hash(from, object);
+                        part(tile).into_iter().for_each(|at| to.set([at], mix(hash, at as u64)));
+                    })
+            }
+        };
+    }
+    macro_rules! submit {
+        ($task:expr) => {{
+            let task = $task.read(from, all());
+            match effect.map(|(object, order)| (&objects[object], order)) {
+                None => touching!(task),
+                Some((object, Order::Sequential)) => touching!(task, object sequential Sequential),
+                Some((object, Order::Exclusive)) => touching!(task, object exclusive Exclusive),
+                Some((object, Order::Relaxed)) => touching!(task, object relaxed Relaxed),
+            }
+        }};
+    }
+    let task = scope.task(name(i));
+    match rows {
+        None => submit!(task.collective()),
+        Some(rows) => submit!(task.over([rows])),
     }
 }

@@ -1,0 +1,168 @@
+//! Programs on several nodes: in this process, with messages that are late and overtake each other, and as processes that `mpirun`
+//! has started. Each node compares what it observes with the model.
+
+use crate::{
+    bytes, check,
+    model::{Mishaps, Model},
+    print_count,
+    program::{Nodes, Program, Setup, Step},
+    report, run, seeds,
+    watch::{Watch, replay},
+};
+use anabranch::local_nodes;
+use std::{
+    env,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
+};
+use testing::{
+    deadline,
+    mpi::{MPICH, Mpi, OPEN_MPI, text},
+};
+
+/// The number of programs on local nodes in an ordinary run.
+const PROGRAMS: u64 = 400;
+/// The number of programs with failing tasks.
+const FAILING: u64 = 150;
+/// One program runs under `mpirun`, for each number of processes, for this many programs of an ordinary run elsewhere.
+const SHARE_OF_MPI: u64 = 20;
+/// The number of processes, set for the processes of `under_mpirun`.
+const TASK: &str = "ANABRANCH_MPI_TASK";
+
+/// The program of these bytes on nodes. Without the steps that the runtime refuses, unless its tasks may fail: the first refusal
+/// ends the run.
+pub fn program(bytes: &[u8], setup: Setup) -> Program {
+    let mut program = Program::from_bytes(bytes, setup);
+    if !setup.nodes.is_some_and(|nodes| nodes.fails) {
+        let refused = Model::mishaps(&program).refused;
+        let mut steps = 0..;
+        program.steps.retain(|_| steps.next().is_some_and(|step| !refused.contains(&step)));
+    }
+    program
+}
+
+/// Runs the function on local nodes, and returns the errors of all nodes as one.
+fn on_each_node(
+    setup: &Setup,
+    run: impl Fn(anabranch::Runtime) -> Result<(), String> + Sync,
+) -> Result<(), String> {
+    let Nodes { count, threads, delays, seed, .. } = setup.nodes.expect("a setup on nodes");
+    let local = local_nodes(count).builder(setup.builder(threads)).delays(delays, seed);
+    let results = local.run(|rt| Ok(run(rt)));
+    let error = |(node, result): (usize, _)| match result {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(format!("node {node} of {count}: {error}")),
+        Err(error) => Some(format!("node {node} of {count} has no runtime: {error}")),
+    };
+    let errors: Vec<String> = results.into_iter().enumerate().filter_map(error).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
+}
+
+fn check_local(bytes: &[u8], setup: Setup) -> Result<(), String> {
+    let program = program(bytes, setup);
+    on_each_node(&setup, |rt| check(&program, Arc::new(rt), None))
+}
+
+/// Checks that a program in which tasks fail or are refused ends on all nodes with an error that names one of them.
+fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
+    let program = program(bytes, setup);
+    let Mishaps { refused, failed } = Model::mishaps(&program);
+    let name = |&step: &usize| match program.steps[step] {
+        Step::Fence { .. } => "\"fence\"".to_string(),
+        Step::Barrier { .. } => "\"barrier\"".to_string(),
+        _ => format!("\"step {step}\""),
+    };
+    let names: Vec<String> = [refused, failed].concat().iter().map(name).collect();
+    on_each_node(&setup, |rt| {
+        let rt = Arc::new(rt);
+        // The program may go on or panic after the end of the run.
+        let _ = catch_unwind(AssertUnwindSafe(|| run::run(&program, Arc::clone(&rt), None)));
+        match rt.wait().map_err(|error| error.to_string()) {
+            Ok(()) if names.is_empty() => Ok(()),
+            Err(error) if names.iter().any(|name| error.contains(name)) => Ok(()),
+            other => Err(format!("the run ended with {other:?}, but {names:?} fail")),
+        }
+    })
+}
+
+/// Runs programs with these seeds until one fails.
+fn run_all(
+    test: &'static str,
+    what: &str,
+    usual: u64,
+    setup: fn(u64) -> Setup,
+    check: fn(&[u8], Setup) -> Result<(), String>,
+) {
+    let (seeds, begin, watch) = (seeds(usual), Instant::now(), Watch::begin(test));
+    for seed in seeds.clone() {
+        let setup = setup(seed);
+        let fails = |bytes: &[u8]| {
+            watch.program(seed);
+            check(bytes, setup).err()
+        };
+        if let Some(error) = fails(&bytes(seed)) {
+            // Threads may take another order the next time, so each shrunk program is tried several times.
+            report(test, seed, setup, &error, |bytes| (0..8).find_map(|_| fails(bytes)));
+        }
+    }
+    print_count(what, seeds.end - seeds.start, &seeds, begin);
+}
+
+#[test]
+fn on_local_nodes() {
+    run_all("on_local_nodes", "on local nodes", PROGRAMS, |seed| Setup::on_nodes(seed, None), check_local);
+}
+
+#[test]
+fn failures_end_all_local_nodes() {
+    let setup = |seed| Setup::on_nodes(seed, None).failing();
+    run_all("failures_end_all_local_nodes", "with failures on local nodes", FAILING, setup, check_failing);
+}
+
+/// Fewer seeds, because `mpirun` and MPI take their time.
+fn seeds_of_mpi() -> Range<u64> {
+    let seeds = seeds(PROGRAMS);
+    seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(SHARE_OF_MPI)
+}
+
+/// What each process of `under_mpirun` runs; no test otherwise.
+#[test]
+fn one_process() {
+    const TEST: &str = "under_mpirun";
+    let Ok(count) = env::var(TASK) else { return };
+    let watch = Watch::begin(TEST);
+    for seed in seeds_of_mpi() {
+        watch.program(seed);
+        let setup = Setup::on_nodes(seed, Some(count.parse().unwrap()));
+        let threads = setup.nodes.map_or(1, |nodes| nodes.threads);
+        let rt = setup.builder(threads).build().unwrap();
+        assert_eq!(rt.nodes().to_string(), count);
+        let node = rt.node();
+        if let Err(error) = check(&program(&bytes(seed), setup), Arc::new(rt), None) {
+            panic!("node {node} of {count}, seed {seed}: {error}\n\nTo run it again: {}", replay(TEST, seed));
+        }
+    }
+}
+
+/// Runs the programs of fixed seeds as processes that `mpirun` has started.
+fn run_under(mpi: &Mpi, counts: &[u16]) {
+    for &count in counts {
+        let (seeds, begin) = (seeds_of_mpi(), Instant::now());
+        let test = "nodes::one_process";
+        let Some(output) = mpi.run_test(count, test, |command| _ = command.env(TASK, count.to_string()))
+        else {
+            return;
+        };
+        assert!(output.status.success(), "{} nodes of {}: {}", count, mpi.mpirun(), text(&output));
+        print_count(&format!("on {count} nodes of {}", mpi.mpirun()), seeds.end - seeds.start, &seeds, begin);
+    }
+}
+
+#[test]
+fn under_mpirun() {
+    let _deadline = deadline();
+    run_under(&OPEN_MPI, &[2, 3, 4]);
+    run_under(&MPICH, &[2]);
+}
