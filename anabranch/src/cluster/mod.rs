@@ -28,9 +28,10 @@
 //! | ended | finished by all nodes together | all done | |
 //!
 //! # Who makes progress
-//! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Threads that wait for tasks do it before they rest. One thread for each node,
-//! the [`pacemaker`], does it while transfers are under way, at a pace that slows down to once in a millisecond; otherwise it
-//! sleeps, and wakes up only to tell the other nodes that this one is alive.
+//! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Workers without other work do it while transfers are under way, and
+//! threads that wait for tasks before they rest. One thread for each node, the [`pacemaker`], looks at intervals from 100 µs to a
+//! millisecond whether they have, and polls if not. If no transfer is under way, it sleeps, and wakes up only to tell the other nodes that
+//! this one is alive.
 
 mod history;
 mod link;
@@ -50,7 +51,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering::*},
+        atomic::{AtomicBool, AtomicU64, Ordering::*},
     },
     thread::{self, ThreadId},
 };
@@ -74,6 +75,10 @@ pub(crate) struct Cluster {
     stopped: OnceLock<Arc<NodeError>>,
     /// The thread that submits: the first that does.
     submitter: OnceLock<ThreadId>,
+    /// Is called when transfers are under way.
+    when_busy: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// How often threads have polled, the pacemaker not counted.
+    polls: AtomicU64,
     pacemaker: Pacemaker,
 }
 
@@ -90,6 +95,8 @@ impl Cluster {
             history: Mutex::new(History::new(place)),
             stopped: OnceLock::new(),
             submitter: OnceLock::new(),
+            when_busy: OnceLock::new(),
+            polls: AtomicU64::new(0),
             pacemaker: Pacemaker::default(),
         });
         pacemaker::start(&cluster, interval, format!("{name}transport"))?;
@@ -133,7 +140,10 @@ impl Cluster {
     ) {
         let begun = self.link.lock().begin(Over { then, memory }, begin);
         match begun {
-            Ok(None) => self.pacemaker.wake(),
+            Ok(None) => {
+                self.pacemaker.wake();
+                self.when_busy.get().into_iter().for_each(|call| call());
+            }
             Ok(Some(over)) => (over.then)(Ok(())),
             Err(failed) => {
                 let (over, error) = *failed;
@@ -147,8 +157,19 @@ impl Cluster {
         }
     }
 
+    /// Sets the function that is called when transfers are under way, so that threads poll.
+    pub(crate) fn when_busy(&self, call: impl Fn() + Send + Sync + 'static) {
+        let set = self.when_busy.set(Box::new(call));
+        debug_assert!(set.is_ok(), "a cluster has one runtime");
+    }
+
     /// Makes progress. Returns whether anything has happened. The caller holds no lock: this may end steps.
     pub(crate) fn poll(&self) -> bool {
+        self.polls.fetch_add(1, Relaxed);
+        self.poll_uncounted()
+    }
+
+    fn poll_uncounted(&self) -> bool {
         let (polled, heard) = {
             let mut link = self.link.lock();
             let mut posts = Vec::new();
@@ -170,7 +191,7 @@ impl Cluster {
     }
 
     /// Whether transfers are under way.
-    fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.link.lock().is_busy()
     }
 

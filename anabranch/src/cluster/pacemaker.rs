@@ -1,7 +1,6 @@
-//! The thread of a node that polls the transport while transfers are under way, and sleeps otherwise.
+//! The thread of a node that sees to it that some thread polls the transport while transfers are under way. It sleeps otherwise.
 
 use super::Cluster;
-use anabranch_wire::Pace;
 use parking_lot::Mutex;
 use std::{
     io,
@@ -10,8 +9,17 @@ use std::{
         atomic::{AtomicBool, Ordering::*},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+/// How long the thread rests while other threads poll, or something happens.
+const SHORTEST: Duration = Duration::from_micros(100);
+/// The longest rest while transfers are under way. A node that waits for long is late by at most this time.
+const LONGEST: Duration = Duration::from_millis(1);
+/// How long the thread goes on to poll after something has happened.
+const BURST: Duration = Duration::from_micros(50);
+/// How long after the last transfer it does not sleep yet, because waking it takes the thread that begins the next one some time.
+const LINGER: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub(super) struct Pacemaker {
@@ -31,14 +39,18 @@ pub(super) fn start(cluster: &Arc<Cluster>, interval: Option<Duration>, name: St
 
 impl Pacemaker {
     fn run(&self, cluster: &Cluster, interval: Option<Duration>) {
-        let mut pace = Pace::new();
+        // Since when nothing has happened, as far as this thread knows.
+        let mut quiet = Instant::now();
         while !self.ends.load(Acquire) {
-            if cluster.is_busy() {
-                pace.after(cluster.poll());
+            if cluster.is_busy() || quiet.elapsed() < LINGER {
+                let polls = cluster.polls.load(Relaxed);
+                thread::park_timeout((quiet.elapsed() / 8).clamp(SHORTEST, LONGEST));
+                if cluster.polls.load(Relaxed) != polls || self.burst(cluster) {
+                    quiet = Instant::now();
+                }
                 continue;
             }
-            pace = Pace::new();
-            cluster.poll();
+            cluster.poll_uncounted();
             // SeqCst, here and in `wake`: either this thread sees the transfers, or the other thread sees that this one sleeps.
             self.sleeps.store(true, SeqCst);
             if !cluster.is_busy() && !self.ends.load(SeqCst) {
@@ -48,7 +60,24 @@ impl Pacemaker {
                 }
             }
             self.sleeps.store(false, SeqCst);
+            quiet = Instant::now();
         }
+    }
+
+    /// Polls. Goes on for a while if something happens. Returns whether anything did.
+    fn burst(&self, cluster: &Cluster) -> bool {
+        if !cluster.poll_uncounted() {
+            return false;
+        }
+        let mut last = Instant::now();
+        while last.elapsed() < BURST && cluster.is_busy() {
+            match cluster.poll_uncounted() {
+                true => last = Instant::now(),
+                // A thread that goes on with what has happened may share a processor with this one.
+                false => thread::yield_now(),
+            }
+        }
+        true
     }
 
     /// Wakes the thread if it sleeps: transfers have begun.

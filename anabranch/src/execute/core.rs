@@ -10,7 +10,7 @@ use super::{
     groups::group::Group,
     in_flight::InFlight,
     live_tasks::LiveTasks,
-    nodes::Nodes,
+    nodes::{Nodes, progress::Progress},
     shutdown::DeferredShutdown,
     task::node::Node,
     threads::executor::{Executor, Threads},
@@ -71,7 +71,7 @@ impl Core {
         let recorder = record.is_recording().then(|| Arc::new(Recorder::new(record.clone())));
         let state = State { graphs: Graphs::new(recorder.clone(), cluster.is_some()), ..State::default() };
         let id = RuntimeId::new().map_err(|source| PoolError::Spawn { started: 0, source })?;
-        Ok(Arc::new_cyclic(|this: &Weak<Self>| Self {
+        let core = Arc::new_cyclic(|this: &Weak<Self>| Self {
             this: Weak::clone(this),
             id,
             executor: Executor::new(id, Weak::<Self>::clone(this), threads),
@@ -84,7 +84,9 @@ impl Core {
             several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
-        }))
+        });
+        core.cluster().into_iter().for_each(|cluster| Progress::start(cluster, Arc::downgrade(&core)));
+        Ok(core)
     }
 
     /// A strong reference, which keeps the memory of the runtime alive.

@@ -131,10 +131,14 @@ impl Node {
         if result.is_err() {
             self.fail_with(Ok(result), core);
         }
+        // A worker that polls has no other work. It goes on with kernels, too.
+        let is_free =
+            core.executor.compute().pool().worker_index().is_some() && !self.runtime.is_inside_task();
+        let runner = if is_free { Runner::Worker } else { Runner::Program };
         if self.completion_is_finished()
-            && let Some(next) = self.retire(core, Runner::Program)
+            && let Some(next) = self.retire(core, runner)
         {
-            next.run_on(Runner::Program);
+            next.run_on(runner);
         }
     }
 

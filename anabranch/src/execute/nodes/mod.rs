@@ -8,9 +8,12 @@
 //!    their own ([`transfer`], [`partials`]), which end [later](super::task::later) than they return, when the transport says so.
 //! 3. The nodes are linked by the dependencies of their commands. From there on the executor does not distinguish them from the tasks of a
 //!    program on one node.
+//! 4. While transfers are under way, a worker without other work polls the transport ([`progress`]), and goes on with the steps whose
+//!    transfers are over.
 
 mod partials;
 pub(super) mod plan;
+pub(super) mod progress;
 mod step;
 mod submission;
 mod together;
