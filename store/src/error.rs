@@ -1,7 +1,7 @@
 //! The errors of this crate, in words for the person who has to act on them.
 
 use crate::file::lock::Holder;
-use std::{fmt, io, path::PathBuf, sync::Arc};
+use std::{fmt, io, ops::Range, path::PathBuf, sync::Arc};
 
 /// The result type of this crate.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -32,6 +32,16 @@ pub enum StoreError {
         path: PathBuf,
         /// The process of that writer, if it is known. It may be this process.
         holder: Option<Holder>,
+    },
+
+    /// The file at the path is not the one whose writer has announced it to this process.
+    #[error("the file at {path} is not the one that is to be written in parts: {reason}; give all processes a path to one \
+        file on a file system that they share", path = path.display())]
+    NotAnnounced {
+        /// The path, as this process sees it.
+        path: PathBuf,
+        /// The difference.
+        reason: String,
     },
 
     /// The path is that of a directory, or of something else that is not a file.
@@ -144,6 +154,18 @@ pub enum StoreError {
         expected: usize,
         /// Elements of the slice.
         found: usize,
+    },
+
+    /// A part of a frame reaches beyond the frame.
+    #[error("elements {} to {} are not all in a frame of {path}, which has {elements} elements; write the part of each \
+        process at its place in the frame", range.start, range.end, path = path.display())]
+    OutsideFrame {
+        /// The file.
+        path: PathBuf,
+        /// Elements of a frame.
+        elements: usize,
+        /// The elements of the part.
+        range: Range<usize>,
     },
 
     /// The file has no room for another frame.

@@ -8,6 +8,9 @@
 //!   thread that writes. The queue evens out the two sides, and slows the program down when storage is the
 //!   limit, so that memory stays bounded. The statistics say which side waited ([`Stats`]).
 //!
+//! A program of several processes creates the file in one of them; each of the others writes its part of every frame with a
+//! [`PartWriter`].
+//!
 //! A [`Reader`] reads the frames back, also while they are written. The module [`checkpoint`] saves the state
 //! of a computation.
 //!
@@ -88,6 +91,8 @@ pub use file::{
 pub use options::{FileOptions, SyncLevel};
 pub use reader::Reader;
 pub use write::{
+    announcement::Announcement,
+    part::PartWriter,
     queued::{FrameBuffer, QueuedWriter},
     stats::{Monitor, QueueStats, Stats},
     writer::{Summary, Writer},

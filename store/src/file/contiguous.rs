@@ -16,9 +16,14 @@ pub(crate) struct Contiguous {
 impl Contiguous {
     pub(crate) fn write_frame(&mut self, index: u64, bytes: &[u8], stamp: Stamp) -> io::Result<Written> {
         self.ledger.device.write_all_at(bytes, self.start + index * self.frame_bytes)?;
+        self.count_frame(index, stamp)
+    }
+
+    /// Counts a frame whose bytes are in the file.
+    pub(crate) fn count_frame(&mut self, index: u64, stamp: Stamp) -> io::Result<Written> {
         self.ledger.write_stamp(index, stamp)?;
         let count = self.ledger.acknowledge(index)?;
-        Ok(Written { count, bytes: bytes.len() as u64, copied: 0 })
+        Ok(Written { count, bytes: self.frame_bytes, copied: 0 })
     }
 
     pub(crate) fn finish(&mut self) -> io::Result<()> {

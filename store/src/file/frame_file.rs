@@ -6,7 +6,7 @@ use crate::{
         compressed::Compressed,
         contiguous::Contiguous,
         device::Device,
-        head::end_of,
+        head::{Head, end_of},
         layout::{FramesAt, Layout},
         ledger::{Ledger, Stamp, Written},
     },
@@ -42,6 +42,22 @@ impl FrameFile {
         match self {
             Self::Contiguous(file) => file.write_frame(index, bytes, stamp),
             Self::Compressed(file) => file.write_frame(index, bytes, stamp),
+        }
+    }
+
+    /// Counts a frame whose parts are all written. `None` for a compressed file, which has no parts.
+    pub(crate) fn count_frame(&mut self, index: u64, stamp: Stamp) -> Option<io::Result<Written>> {
+        match self {
+            Self::Contiguous(file) => Some(file.count_frame(index, stamp)),
+            Self::Compressed(_) => None,
+        }
+    }
+
+    /// The position of frame 0, and the head of the file. `None` for a compressed file.
+    pub(crate) fn start(&self) -> Option<(u64, &Head)> {
+        match self {
+            Self::Contiguous(file) => Some((file.start, file.ledger.head())),
+            Self::Compressed(_) => None,
         }
     }
 

@@ -23,13 +23,24 @@ impl Head {
         Self::read_bytes(device, layout.first_changed().min(LIMIT) as usize)
     }
 
-    fn read_bytes(device: &dyn Device, len: usize) -> io::Result<Self> {
+    /// No bytes.
+    pub(crate) fn empty() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Reads a head of this length.
+    pub(crate) fn read_bytes(device: &dyn Device, len: usize) -> io::Result<Self> {
         let mut bytes = vec![0; len];
         device.read_exact_at(&mut bytes, 0)?;
         if let Some(end) = bytes.get_mut(END) {
             end.fill(0);
         }
         Ok(Self(bytes))
+    }
+
+    /// The length and the checksum of the head.
+    pub(crate) fn fingerprint(&self) -> [u32; 2] {
+        [self.0.len() as u32, crc32fast::hash(&self.0)]
     }
 
     /// Whether the file still has this head, and all bytes up to `end`, which its superblock states.

@@ -52,6 +52,11 @@ impl Ledger {
         Ok(Self { device, sync, count, count_at: layout.count_at, stamps_at: layout.stamps_at, head })
     }
 
+    /// The part of the file that does not change.
+    pub(crate) fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// Whether the file still begins as it did, counts the frames that were counted, and ends at `end`.
     pub(crate) fn is_intact(&self, end: u64) -> io::Result<bool> {
         Ok(self.head.is_on(&*self.device, end)? && read_u64_at(&*self.device, self.count_at)? == self.count)

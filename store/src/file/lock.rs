@@ -38,7 +38,13 @@ pub struct Holder {
 }
 
 impl Holder {
-    fn this_process() -> Self {
+    /// What the writer of the file at `path` has written into the lock file. `None` if there is no writer, or if it has
+    /// written nothing.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        Self::read(&File::open(lock_file_of(path)?).ok()?)
+    }
+
+    pub(crate) fn this_process() -> Self {
         #[cfg(unix)]
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         #[cfg(not(unix))]
@@ -127,8 +133,7 @@ impl WriteLock {
     /// [`StoreError::Busy`] when another writer, in this process or another, has the lock.
     pub(crate) fn acquire_to(action: &'static str, path: &Path) -> Result<Self> {
         let failed = |e| StoreError::io(action, path, e);
-        let name = path.file_name().ok_or_else(|| StoreError::NotAFile { path: path.into() })?;
-        let beside = folder_of(path).join(format!(".{}.lock", name.to_string_lossy()));
+        let beside = lock_file_of(path).ok_or_else(|| StoreError::NotAFile { path: path.into() })?;
         // The program may change its working directory while it holds the lock.
         let beside = std::path::absolute(beside).map_err(failed)?;
         let locked = std::path::absolute(path).map_err(failed)?;
@@ -168,6 +173,12 @@ impl Drop for WriteLock {
         // A child process that is being started may have the file open for a moment longer.
         let _ = self.file.unlock();
     }
+}
+
+/// The lock file of the file at `path`, which is no folder.
+fn lock_file_of(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    Some(folder_of(path).join(format!(".{}.lock", name.to_string_lossy())))
 }
 
 /// Whether this is the error of a file system without locks.

@@ -9,6 +9,8 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 /// The way in which a complete file gets its name.
@@ -25,6 +27,7 @@ pub(crate) struct Placing {
 pub(crate) struct Partial {
     temporary: PathBuf,
     path: PathBuf,
+    id: (u32, u64),
     placed: bool,
 }
 
@@ -32,18 +35,28 @@ impl Partial {
     /// Creates the empty temporary file, with a name of its own.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = path.file_name().ok_or_else(|| StoreError::NotAFile { path: path.into() })?;
         let folder = existing_folder(path)?;
         loop {
-            let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
-            let temporary = folder.join(format!(".{}.{process}-{number}.partial", name.to_string_lossy()));
+            let id = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
+            let temporary = folder.join(Self::name(path, id)?);
             match File::create_new(&temporary) {
-                Ok(_) => return Ok(Self { temporary, path: path.into(), placed: false }),
+                Ok(_) => return Ok(Self { temporary, path: path.into(), id, placed: false }),
                 // A process of this number was killed, or runs on another host.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(StoreError::io("create", path, error)),
             }
         }
+    }
+
+    /// The temporary name of the file at `path`, of a process and its number for it.
+    pub(crate) fn name(path: &Path, (process, number): (u32, u64)) -> Result<String> {
+        let name = path.file_name().ok_or_else(|| StoreError::NotAFile { path: path.into() })?;
+        Ok(format!(".{}.{process}-{number}.partial", name.to_string_lossy()))
+    }
+
+    /// The process that has created the file, and its number for it: they are in the temporary name.
+    pub(crate) fn id(&self) -> (u32, u64) {
+        self.id
     }
 
     /// The temporary path.
@@ -75,6 +88,30 @@ impl Drop for Partial {
     fn drop(&mut self) {
         if !self.placed {
             let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// A file that does not exist is looked for again for this long: on a network file system it may take a moment until
+/// another machine sees a new file.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The file at `path`, which another process has created, behind all symbolic links, open for reading.
+pub(crate) fn find(path: &Path) -> Result<(PathBuf, File)> {
+    let began = Instant::now();
+    loop {
+        match path.canonicalize().and_then(|real| Ok((real.clone(), File::open(real)?))) {
+            Ok(found) => return Ok(found),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(StoreError::io("open", path, error));
+            }
+            Err(_) if began.elapsed() < PATIENCE => sleep(Duration::from_millis(10)),
+            Err(_) => {
+                return Err(StoreError::NotAnnounced {
+                    path: path.into(),
+                    reason: "there is none here".into(),
+                });
+            }
         }
     }
 }

@@ -17,6 +17,38 @@ pub(crate) trait FileSystem {
 /// The operating system's files.
 pub(crate) struct System;
 
+impl System {
+    /// Opens an existing file to write parts of it, beside other machines.
+    ///
+    /// A client of NFS keeps written data for a while. It may also write back the whole page around them, and so overwrite
+    /// what another machine has written meanwhile. It does neither to a file that is open with `O_DSYNC`.
+    pub(crate) fn open_part(&self, path: &Path) -> io::Result<Box<dyn Device>> {
+        let mut options = File::options();
+        options.write(true);
+        #[cfg(unix)]
+        if is_on_network(path)? {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.custom_flags(rustix::fs::OFlags::DSYNC.bits() as i32);
+        }
+        Ok(Box::new(options.open(path)?))
+    }
+}
+
+/// Whether the file is on a file system whose clients keep data to themselves.
+#[cfg(target_os = "linux")]
+fn is_on_network(path: &Path) -> io::Result<bool> {
+    // NFS, SMB 1, SMB 2 and later, CIFS, 9p, AFS, Coda, and FUSE, behind which a network may be.
+    const NETWORK: [u32; 8] =
+        [0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x0102_1997, 0x5346_414f, 0x7375_7245, 0x6573_5546];
+    Ok(NETWORK.contains(&(rustix::fs::statfs(path)?.f_type as u32)))
+}
+
+/// Elsewhere it is not known, so that it may be.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_on_network(_: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 impl FileSystem for System {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Device>> {
         Ok(Box::new(File::options().read(true).write(true).open(path)?))

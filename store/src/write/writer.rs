@@ -7,11 +7,14 @@ use crate::{
         device::Device,
         frame_file::{FrameFile, State},
         layout::Layout,
-        ledger::Stamp,
+        ledger::{Stamp, Written},
         lock::WriteLock,
     },
     options::FileOptions,
-    write::stats::{Meter, Monitor, Stats},
+    write::{
+        announcement::Announcement,
+        stats::{Meter, Monitor, Stats},
+    },
 };
 use std::{
     fmt,
@@ -45,6 +48,7 @@ use std::{
 /// ```
 pub struct Writer<T: Element> {
     file: FrameFile,
+    announcement: Option<Announcement>,
     room: Room,
     meter: Arc<Meter>,
     /// The index of the next frame.
@@ -74,9 +78,12 @@ impl<T: Element> Writer<T> {
         let place = std::path::absolute(&room.path).map_err(|e| StoreError::io("find", &room.path, e))?;
         let file = FrameFile::new(device, layout, options.sync, stored)
             .map_err(|e| StoreError::io("read", &room.path, e))?;
+        let announcement =
+            file.start().map(|(start, head)| Announcement::new::<T>(layout, start, options.sync, head));
         let meter = Arc::new(Meter::new(stored));
         let (error, returned, completed, element) = (None, false, false, PhantomData);
-        Ok(Self { file, room, meter, next, error, returned, completed, place, _lock: None, element })
+        let _lock = None;
+        Ok(Self { file, announcement, room, meter, next, error, returned, completed, place, _lock, element })
     }
 
     /// Keeps other writers from the file as long as this one exists.
@@ -91,17 +98,54 @@ impl<T: Element> Writer<T> {
     /// When the slice has another length than a frame, the file is full, or this or an earlier
     /// frame could not be written.
     pub fn append(&mut self, data: &[T], stamp: Stamp) -> Result<()> {
-        if let Some(error) = &self.error {
-            return Err(error.clone());
-        }
+        self.check()?;
         self.room.check(self.next, data.len())?;
         let bytes: &[u8] = bytemuck::cast_slice(data);
+        self.store(bytes.len(), |file, frame| file.write_frame(frame, bytes, stamp))
+    }
+
+    /// What other processes must know to write parts of the frames, with a [`PartWriter`](crate::PartWriter). `None` for a
+    /// compressed file, whose frames are written whole, by [`append`](Self::append).
+    pub fn announce(&self) -> Option<Announcement> {
+        self.announcement
+    }
+
+    /// Counts the next frame, all of whose parts [`PartWriter`](crate::PartWriter)s have written. Returns when it is
+    /// acknowledged.
+    ///
+    /// # Errors
+    /// When the file is full or compressed, or this or an earlier frame could not be written.
+    pub fn append_parts(&mut self, stamp: Stamp) -> Result<()> {
+        self.check()?;
+        let len = self.room.frame_len();
+        self.room.check(self.next, len)?;
+        if self.announcement.is_none() {
+            return Err(StoreError::InvalidOptions(format!(
+                "{} is compressed, so its frames have no parts; append whole frames",
+                self.room.path.display()
+            )));
+        }
+        let missing = || Err(io::ErrorKind::Unsupported.into());
+        self.store(len * size_of::<T>(), |file, frame| file.count_frame(frame, stamp).unwrap_or_else(missing))
+    }
+
+    /// The error of an earlier frame.
+    fn check(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Stores the next frame, of this many bytes, by `write`.
+    fn store(
+        &mut self,
+        bytes: usize,
+        write: impl FnOnce(&mut FrameFile, u64) -> io::Result<Written>,
+    ) -> Result<()> {
         self.meter.begin_write();
-        let written = catch_unwind(AssertUnwindSafe(|| self.file.write_frame(self.next, bytes, stamp)))
+        let written = catch_unwind(AssertUnwindSafe(|| write(&mut self.file, self.next)))
             .unwrap_or_else(|_| Err(io::Error::other("the writing code panicked")));
         match written {
             Ok(written) => {
-                self.meter.end_write(Some((bytes.len() as u64, written)));
+                self.meter.end_write(Some((bytes as u64, written)));
                 self.next += 1;
                 Ok(())
             }

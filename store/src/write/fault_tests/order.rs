@@ -2,7 +2,7 @@
 
 use super::device::{Bench, Log, Logged, Op, bench, frame, stamp};
 use crate::{
-    FileOptions, SyncLevel, Writer,
+    FileOptions, PartWriter, SyncLevel, Writer,
     checkpoint::{Checkpoint, save_on},
     file::{
         chunks::END_AT,
@@ -77,7 +77,8 @@ fn a_checkpoint_is_synchronised_before_it_has_its_name_and_the_name_afterwards()
     let log = Log::default();
     let checkpoint = Checkpoint { arrays: &[("u", &[2], &[1.0, 2.0])], attributes: &[] };
     save_on(&Logged(Log::clone(&log)), &folder.path().join("checkpoint.h5"), &checkpoint).unwrap();
-    assert_eq!(taken(&log), [Op::Sync, Op::Rename, Op::SyncFolder]);
+    let log = taken(&log);
+    assert!(matches!(log[..], [Op::Small(_), Op::Sync, Op::Rename, Op::SyncFolder]), "{log:?}");
 }
 
 #[test]
@@ -161,6 +162,27 @@ fn a_frame_is_counted_after_its_bytes_and_synchronised_before_and_after() {
             assert!(position(Op::Small(stamps.time + 8 * i)) < counted);
             assert_eq!(log[counted - 1..], [Op::Sync, Op::Small(count), Op::Sync]);
         }
+    }
+}
+
+#[test]
+fn a_part_is_synchronised_before_the_frame_is_counted_or_at_the_end() {
+    let _deadline = testing::deadline();
+    for (level, each, end) in [(SyncLevel::None, 0, 0), (SyncLevel::End, 0, 1), (SyncLevel::Frame, 1, 1)] {
+        let (bench, mut writer) = bench(|o| o.sync(level), |_| Ok(()));
+        let device = Logged(Log::clone(&bench.log)).open(&bench.options.path).unwrap();
+        let mut part = PartWriter::<f32>::on(device, &writer.announce().unwrap(), &bench.options.path);
+        for i in 0..3 {
+            bench.log.lock().clear();
+            part.write(i, 100, &frame(i)[..300]).unwrap();
+            assert_eq!(taken(&bench.log), [vec![Op::Frame], vec![Op::Sync; each]].concat(), "{level:?}");
+            writer.append_parts(stamp(i)).unwrap();
+            let log = taken(&bench.log);
+            let counted = log.iter().position(|&op| op == Op::Small(bench.layout.count_at)).unwrap();
+            assert_eq!(log[counted - 1] == Op::Sync, level == SyncLevel::Frame);
+        }
+        part.finish().unwrap();
+        assert_eq!(taken(&bench.log), vec![Op::Sync; end], "{level:?}");
     }
 }
 
