@@ -6,7 +6,7 @@ use crate::{
     runtime::Runtime,
     settings::Settings,
 };
-use anabranch_wire::{Endpoint, Options, connect, is_launched};
+use anabranch_wire::{Endpoint, Launched, Options, connect, launched};
 use std::{sync::Arc, time::Duration};
 
 /// Settings of a [`Runtime`]: see [`Runtime::builder`].
@@ -26,14 +26,14 @@ impl Runtime {
         Self::builder().build()
     }
 
-    /// Whether a launcher (`mpirun`, `srun`) has started this process as one of several, by its environment: a runtime is then one
-    /// of [several nodes](crate::guide::nodes). For programs that ask before they build one, such as a command that is for one
-    /// process only.
+    /// What a launcher (`mpirun`, `srun`) has started this process as, by its environment: if it is one of several, a runtime is
+    /// one of [several nodes](crate::guide::nodes). For programs that ask before they build one, such as a command that is for one
+    /// process only, or an error that one of them should print.
     ///
     /// # Errors
     /// [`Error::Connect`] if an environment variable has a wrong value.
-    pub fn is_launched() -> Result<bool, Error> {
-        Ok(is_launched()?)
+    pub fn launched() -> Result<Option<Launched>, Error> {
+        Ok(launched()?)
     }
 
     /// The settings of a runtime, with their defaults.
@@ -44,7 +44,8 @@ impl Runtime {
 
 impl Builder {
     /// Sets the number of compute threads. The default is the value of the environment variable `ANABRANCH_NUM_THREADS` (a
-    /// number from 1 to 1024), or else the number of processors that this process may use.
+    /// number from 1 to 1024), or else the number of processors that this process may use. Processes that a launcher has started on
+    /// one machine share its processors: see [`default_threads`](crate::default_threads).
     ///
     /// The environment variable `ANABRANCH_WAIT_POLICY` (`spin`, `adaptive` or `passive`) says what idle threads do: see
     /// [`WaitPolicy`](anabranch_par::WaitPolicy).

@@ -99,6 +99,7 @@ pub mod interface;
 mod label;
 mod local_nodes;
 mod observe;
+mod processors;
 mod runtime;
 mod settings;
 mod submit;
@@ -119,6 +120,7 @@ pub use self::{
     group::TaskGroup,
     label::{Label, TaskLabel},
     local_nodes::{LocalNodes, local_nodes},
+    processors::default_threads,
     runtime::{Idle, Runtime},
     submit::{
         barrier::Barrier,
@@ -132,7 +134,7 @@ pub use self::{
 pub use anabranch_graph as graph;
 pub use anabranch_grid as grid;
 pub use anabranch_par::{self as par, CancellationToken};
-pub use anabranch_wire::WireError;
+pub use anabranch_wire::{Launched, WireError};
 pub use bytemuck;
 pub use ndarray;
 #[cfg(feature = "num-complex")]

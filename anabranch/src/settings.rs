@@ -1,6 +1,6 @@
 //! Settings of a runtime: their defaults, the environment variables that change them, and their checks.
 
-use crate::error::Error;
+use crate::{error::Error, processors::default_threads};
 use anabranch_graph::command::CommandGraph;
 use anabranch_wire::Options;
 use std::{
@@ -160,7 +160,7 @@ impl Settings {
         if self.node_timeout == Some(Some(Duration::ZERO)) {
             return Err(out_of_range("node_timeout", "0 s", TIMEOUT));
         }
-        let threads = self.threads.map_or_else(anabranch_par::default_threads, Ok)?;
+        let threads = self.threads.map_or_else(default_threads, Ok)?;
         let at_least_one =
             [("threads", threads), ("max_in_flight", self.max_in_flight), ("host_lanes", self.host_lanes)];
         for (setting, value) in at_least_one {

@@ -30,18 +30,24 @@ impl Mpi {
         self.mpirun
     }
 
-    /// Starts a program `nodes` times, with what `more` adds to the command, and waits for its end. Returns `None` if this MPI is
-    /// not installed, and says so.
-    ///
-    /// # Panics
-    /// If it is installed and cannot be started.
-    pub fn run(&self, nodes: u16, program: &Path, more: impl FnOnce(&mut Command)) -> Option<Output> {
+    /// The command that starts a program `nodes` times.
+    pub fn command(&self, nodes: u16, program: &Path) -> Command {
         let mut command = Command::new(self.mpirun);
         command
             .args(self.arguments)
             .args(["-n", &nodes.to_string()])
             .arg(program)
             .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+        command
+    }
+
+    /// Starts a program `nodes` times, with what `more` adds to the command, and waits for its end. Returns `None` if this MPI is
+    /// not installed, and says so.
+    ///
+    /// # Panics
+    /// If it is installed and cannot be started.
+    pub fn run(&self, nodes: u16, program: &Path, more: impl FnOnce(&mut Command)) -> Option<Output> {
+        let mut command = self.command(nodes, program);
         more(&mut command);
         match command.output() {
             Ok(output) => Some(output),

@@ -1,6 +1,10 @@
 //! Finding the other nodes.
 
-use crate::{Endpoint, Options, WireError, launch::Launch, mpi};
+use crate::{
+    Endpoint, Options, WireError,
+    launch::{Launch, Launched},
+    mpi,
+};
 
 /// Connects this process with the others that `mpirun` or `srun` has started; `None` if it runs alone.
 ///
@@ -35,12 +39,12 @@ pub fn connect(options: &Options) -> Result<Option<Endpoint>, WireError> {
     mpi::connect(&launch, options).map(Some)
 }
 
-/// Whether [`connect`] would connect this process with others. Nothing is loaded.
+/// What a launcher has started this process as: `None` if [`connect`] would leave it alone. Nothing is loaded.
 ///
 /// # Errors
 /// [`WireError::Environment`] if a variable has a wrong value.
-pub fn is_launched() -> Result<bool, WireError> {
-    launch().map(|launch| launch.is_some())
+pub fn launched() -> Result<Option<Launched>, WireError> {
+    Ok(launch()?.map(|launch| launch.launched()))
 }
 
 fn launch() -> Result<Option<Launch>, WireError> {

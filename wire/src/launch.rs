@@ -9,6 +9,8 @@ pub(crate) struct Launch {
     /// The number of processes, where the environment has it.
     nodes: Option<usize>,
     node: u16,
+    /// The number of processes on this machine.
+    here: usize,
     /// The library that the user has named.
     library: Option<String>,
 }
@@ -25,6 +27,15 @@ enum Launcher {
     Pmix,
     /// None that is known; the user says that it is MPI.
     Named,
+}
+
+/// A process that a launcher has started as one of several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Launched {
+    /// The number of this process, from 0.
+    pub node: u16,
+    /// The number of these processes on this machine, as far as the launcher says; at least 1.
+    pub here: usize,
 }
 
 /// Steps of SLURM from this number on are no parallel programs: the script of a batch job, an interactive shell.
@@ -67,12 +78,21 @@ impl Launch {
             return Ok(None);
         }
         let node = node.and_then(|node| u16::try_from(node).ok()).unwrap_or(0);
-        Ok(Some(Self { launcher, nodes, node, library: variable("ANABRANCH_MPI_LIBRARY") }))
+        // Open MPI, Intel MPI, MPICH. SLURM has a list, such as `4(x2),3`, and no variable for this machine.
+        let local = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"];
+        let per_machine = || variable("SLURM_STEP_TASKS_PER_NODE").and_then(|list| greatest(&list));
+        let here = local.into_iter().find_map(number).or_else(per_machine).unwrap_or(1).max(1);
+        Ok(Some(Self { launcher, nodes, node, here, library: variable("ANABRANCH_MPI_LIBRARY") }))
     }
 
     /// The number of this process, where the environment has it.
     pub fn node(&self) -> u16 {
         self.node
+    }
+
+    /// What others may know.
+    pub fn launched(&self) -> Launched {
+        Launched { node: self.node, here: self.here }
     }
 
     /// The names of the libraries that may belong to the launcher, the most likely one first.
@@ -140,6 +160,11 @@ impl Launch {
     }
 }
 
+/// The greatest number in a list of SLURM: `4(x2),3` means 4, 4 and 3.
+fn greatest(list: &str) -> Option<usize> {
+    list.split(',').filter_map(|entry| entry.split('(').next()?.trim().parse().ok()).max()
+}
+
 fn is_slurm_step(variable: &impl Fn(&str) -> Option<String>) -> bool {
     let step = variable("SLURM_STEP_ID").and_then(|step| step.parse::<u64>().ok());
     step.is_some_and(|step| step < SLURM_SPECIAL_STEPS) && variable("SLURM_PROCID").is_some()
@@ -175,6 +200,18 @@ mod tests {
         assert_eq!((srun.launcher, srun.nodes), (Launcher::Slurm { pmix: true }, Some(8)));
         assert_eq!(srun.libraries()[0], "libmpi.so.40");
         assert_eq!(found(&[("PMIX_RANK", "1")]).nodes, None);
+    }
+
+    #[test]
+    fn launchers_say_how_many_processes_are_on_this_machine() {
+        let here = |variables: &[(&str, &str)]| found(variables).launched().here;
+        assert_eq!(found(&OPEN).launched(), Launched { node: 3, here: 1 });
+        assert_eq!(here(&[OPEN.as_slice(), &[("OMPI_COMM_WORLD_LOCAL_SIZE", "2")]].concat()), 2);
+        assert_eq!(here(&[("PMI_RANK", "2"), ("PMI_SIZE", "6"), ("MPI_LOCALNRANKS", "3")]), 3);
+        for (list, expected) in [("4(x2),3", 4), ("2,5(x3)", 5), ("8", 8), ("", 1), ("many", 1)] {
+            let variables = [SRUN.as_slice(), &[("SLURM_STEP_TASKS_PER_NODE", list)]].concat();
+            assert_eq!(here(&variables), expected, "{list}");
+        }
     }
 
     #[test]

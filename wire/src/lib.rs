@@ -55,9 +55,10 @@ mod raw;
 mod tag;
 mod transport;
 
-pub use connect::{connect, is_launched};
+pub use connect::{connect, launched};
 pub use endpoint::{Endpoint, Options, POST};
 pub use error::WireError;
+pub use launch::Launched;
 pub use layout::Layout;
 pub use pace::Pace;
 pub use raw::{Memory, MemoryMut};

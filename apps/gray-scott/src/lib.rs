@@ -37,7 +37,13 @@ use std::{ffi::OsString, process::ExitCode};
 ///
 /// A command line that does not parse, `--help` and `--version` end the process.
 pub fn main<W: Into<OsString> + Clone>(command_line: impl IntoIterator<Item = W>) -> ExitCode {
-    match Cli::parse_from(command_line).run() {
+    let cli = match Cli::try_parse_from(command_line) {
+        Ok(cli) => cli,
+        // A process that fails first would end the one that reports.
+        Err(_) if commands::is_silent() => return ExitCode::SUCCESS,
+        Err(error) => error.exit(),
+    };
+    match cli.run() {
         Ok(outcome) => ExitCode::from(outcome.exit_status()),
         Err(error) => {
             eprintln!("error: {}", error::describe(&error));

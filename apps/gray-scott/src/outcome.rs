@@ -10,13 +10,15 @@ pub enum Outcome {
     Done,
     /// The user stopped the command. Its results until then are kept.
     Interrupted,
+    /// The command has ended on several nodes, and another node reports how.
+    Reported,
 }
 
 impl Outcome {
     /// The exit status of the process.
     pub fn exit_status(self) -> u8 {
         match self {
-            Self::Done => 0,
+            Self::Done | Self::Reported => 0,
             Self::Interrupted => INTERRUPTED,
         }
     }

@@ -88,7 +88,7 @@ fn a_run_goes_on_from_a_checkpoint_within_a_frame_after_a_kill_and_an_interrupti
     let state = checkpoint::load(&checkpoint::path_of(&path)).unwrap().unwrap();
     assert!(state.step > killed);
     succeed(folder.path(), &format!("simulate -q -r 64 -c 70 -n 1 -e {} --noise 5 -o whole.h5", state.step));
-    assert!(frames(folder.path().join("whole.h5"))[0] == state.v);
+    assert!(frames(folder.path().join("whole.h5"))[0] == state.whole().unwrap().1);
 }
 
 #[test]

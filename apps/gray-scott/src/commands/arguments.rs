@@ -1,7 +1,7 @@
 //! Parsers and limits that several subcommands share.
 
 use crate::error::Error;
-use anabranch::par::default_threads;
+use anabranch::default_threads;
 use std::{fmt::Display, str::FromStr};
 
 /// The most rows or columns.
@@ -12,7 +12,7 @@ pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 pub(crate) const MAX_THREADS: usize = 1024;
 
 /// The number of threads to use: the requested one, or that of the environment variable `ANABRANCH_NUM_THREADS`, or
-/// one for each processor.
+/// one for each processor. On several nodes: of each node.
 pub(crate) fn threads(requested: Option<usize>) -> Result<usize, Error> {
     Ok(requested.map_or_else(default_threads, Ok)?)
 }

@@ -39,6 +39,10 @@ impl Cli {
     /// # Errors
     /// Those of the subcommand.
     pub fn run(&self) -> Result<Outcome, Error> {
+        let together = matches!(&self.command, Command::Simulate(args) if !args.list_presets);
+        if !together && is_silent() {
+            return Ok(Outcome::Reported);
+        }
         match &self.command {
             Command::Simulate(args) => simulate::run(args),
             Command::Render(args) => alone("render").and_then(|()| render::run(args)).map(|()| Outcome::Done),
@@ -48,9 +52,15 @@ impl Cli {
     }
 }
 
+/// Whether another process of the same launcher prints what this one would print, too.
+pub(crate) fn is_silent() -> bool {
+    // A wrong variable is reported when the runtime is built.
+    Runtime::launched().is_ok_and(|launched| launched.is_some_and(|launched| launched.node > 0))
+}
+
 /// Refuses a command that several processes would all run, and write the same files.
 fn alone(command: &str) -> Result<(), Error> {
-    if !Runtime::is_launched()? {
+    if Runtime::launched()?.is_none() {
         return Ok(());
     }
     Err(Error::Usage(format!(

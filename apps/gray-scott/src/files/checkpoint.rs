@@ -7,11 +7,11 @@ use crate::{
     error::Error,
     files::attributes::{attributes, read_parameters},
     parameters::Parameters,
-    start::Start,
+    start::{Fields, Start},
 };
 use anabranch_store::{
     Attr, StoreError,
-    checkpoint::{self as file, LoadedCheckpoint},
+    checkpoint::{self as file, Draft},
 };
 use std::{
     fs,
@@ -33,11 +33,45 @@ pub fn path_of(output: &Path) -> PathBuf {
 /// When the file cannot be written. An older checkpoint still exists then.
 pub fn save(path: &Path, parameters: &Parameters, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
     let shape: &[usize] = &[parameters.rows, parameters.cols];
-    let mut attributes = attributes(parameters);
-    attributes.push(("frames", parameters.frames.into()));
-    attributes.push(("step", step.into()));
+    let attributes = of_state(parameters, step);
     let arrays: &[(&str, &[usize], &[f32])] = &[("u", shape, u), ("v", shape, v)];
     Ok(file::save(path, &file::Checkpoint { arrays, attributes: &attributes })?)
+}
+
+/// Lays a checkpoint of this state out, whose rows are written in parts.
+///
+/// # Errors
+/// When the file cannot be created. An older checkpoint still exists then.
+pub fn draft(path: &Path, parameters: &Parameters, step: u64) -> Result<Draft, Error> {
+    let shape: &[usize] = &[parameters.rows, parameters.cols];
+    let attributes = of_state(parameters, step);
+    Ok(Draft::create(
+        path,
+        &file::Outline { arrays: &[("u", shape), ("v", shape)], attributes: &attributes },
+    )?)
+}
+
+/// The attributes of a state.
+fn of_state(parameters: &Parameters, step: u64) -> Vec<(&'static str, Attr)> {
+    let mut attributes = attributes(parameters);
+    attributes.extend([("frames", parameters.frames.into()), ("step", step.into())]);
+    attributes
+}
+
+/// Opens a checkpoint, whose values are read later. `None` if there is no such file.
+///
+/// # Errors
+/// When it cannot be read, or is not a checkpoint of this program.
+pub fn open(path: &Path) -> Result<Option<Start>, Error> {
+    let saved = match file::SavedCheckpoint::open(path) {
+        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let not_ours = || Error::NotOurs { path: path.to_owned() };
+    let (Ok(shape), Ok(shape_v)) = (saved.shape("u"), saved.shape("v")) else { return Err(not_ours()) };
+    let read = interpret(&shape, saved.attributes()).filter(|_| shape == shape_v);
+    let (parameters, step) = read.ok_or_else(not_ours)?;
+    Ok(Some(Start { parameters, step, fields: Fields::Saved(path.to_owned()) }))
 }
 
 /// Reads a checkpoint. `None` if there is no such file.
@@ -45,35 +79,19 @@ pub fn save(path: &Path, parameters: &Parameters, step: u64, u: &[f32], v: &[f32
 /// # Errors
 /// When it cannot be read, is damaged, or is not a checkpoint of this program.
 pub fn load(path: &Path) -> Result<Option<Start>, Error> {
-    let loaded = match file::load(path) {
-        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other?,
-    };
-    match interpret(loaded) {
-        Some(checkpoint) => Ok(Some(checkpoint)),
-        None => Err(Error::NotOurs { path: path.to_owned() }),
-    }
+    let Some(start) = open(path)? else { return Ok(None) };
+    let loaded = file::load(path)?;
+    let [u, v] = ["u", "v"].map(|name| loaded.array(name).map(|array| array.iter().copied().collect()));
+    Ok(Some(Start { fields: Fields::Given { u: u?, v: v? }, ..start }))
 }
 
-fn interpret(mut loaded: LoadedCheckpoint) -> Option<Start> {
-    let count = |name: &str| match loaded.attribute(name) {
-        Some(&Attr::U64(value)) => Some(value),
+/// The parameters and the step in the attributes of a state of this shape.
+fn interpret(shape: &[usize], attributes: &[(String, Attr)]) -> Option<(Parameters, u64)> {
+    let count = |name: &str| match attributes.iter().find(|(other, _)| other == name)? {
+        (_, Attr::U64(value)) => Some(*value),
         _ => None,
     };
-    let (frames, step) = (count("frames")?, count("step")?);
-    let mut take = |name: &str| {
-        let at = loaded.arrays.iter().position(|(other, _)| other == name)?;
-        Some(loaded.arrays.swap_remove(at).1)
-    };
-    let (u, v) = (take("u")?, take("v")?);
-    let parameters = read_parameters(frames, u.shape(), &loaded.attributes)?;
-    let same_shape = u.shape() == v.shape();
-    same_shape.then(|| Start {
-        parameters,
-        step,
-        u: u.into_raw_vec_and_offset().0,
-        v: v.into_raw_vec_and_offset().0,
-    })
+    Some((read_parameters(count("frames")?, shape, attributes)?, count("step")?))
 }
 
 /// Removes a checkpoint that is no longer needed, if it exists.
@@ -102,9 +120,12 @@ mod tests {
         let (u, v) = (vec![0.1, -0.0, 1e-40, 3.0, 0.5, 1.0], vec![0.25; 6]);
         save(&path, &parameters, 1290, &u, &v).unwrap();
         let loaded = load(&path).unwrap().unwrap();
-        assert_eq!(loaded.u[1].to_bits(), (-0.0_f32).to_bits());
+        assert_eq!(loaded.whole().unwrap().0[1].to_bits(), (-0.0_f32).to_bits());
         assert_eq!((loaded.frames(), parameters.steps_per_frame), (40, 32));
-        assert_eq!(loaded, Start { parameters, step: 1290, u, v });
+        let opened = open(&path).unwrap().unwrap();
+        assert_eq!(opened, Start { fields: Fields::Saved(path.clone()), ..loaded.clone() });
+        assert_eq!(opened.whole().unwrap(), (u.clone(), v.clone()));
+        assert_eq!(loaded, Start { parameters, step: 1290, fields: Fields::Given { u, v } });
 
         remove(&path).unwrap();
         remove(&path).unwrap();

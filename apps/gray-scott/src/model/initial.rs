@@ -18,17 +18,31 @@ pub const NOISE_AMPLITUDE: f32 = 0.01;
 /// assert_eq!((u[115 * 256 + 120], v[115 * 256 + 120]), (0.0, 1.0));
 /// ```
 pub fn initial(rows: usize, cols: usize, noise: Option<u64>) -> (Vec<f32>, Vec<f32>) {
-    let (mut u, mut v) = (vec![1.0; rows * cols], vec![0.0; rows * cols]);
-    let (spot_rows, spot_cols) = spot(rows, cols);
-    for row in spot_rows {
-        let cells = row * cols + spot_cols.start..row * cols + spot_cols.end;
+    let (mut u, mut v) = (vec![0.0; rows * cols], vec![0.0; rows * cols]);
+    initial_rows([rows, cols], noise, 0..rows, &mut u, &mut v);
+    (u, v)
+}
+
+/// Some `rows` of the [`initial`] state of a grid of this shape.
+///
+/// # Panics
+/// If the rows are not all in the grid, or `u` and `v` do not have as many elements.
+pub fn initial_rows(shape: [usize; 2], noise: Option<u64>, rows: Range<usize>, u: &mut [f32], v: &mut [f32]) {
+    let cells = rows.len() * shape[1];
+    assert!(rows.end <= shape[0] && u.len() == cells && v.len() == cells, "{rows:?} of {shape:?}");
+    u.fill(1.0);
+    v.fill(0.0);
+    let (spot_rows, spot_cols) = spot(shape[0], shape[1]);
+    for row in spot_rows.start.max(rows.start)..spot_rows.end.min(rows.end) {
+        let start = (row - rows.start) * shape[1];
+        let cells = start + spot_cols.start..start + spot_cols.end;
         u[cells.clone()].fill(0.0);
         v[cells].fill(1.0);
     }
     if let Some(seed) = noise {
-        disturb(&mut u, &mut v, seed);
+        let before = rows.start as u64 * shape[1] as u64;
+        disturb(u, v, seed.wrapping_add(before.wrapping_mul(GAMMA)));
     }
-    (u, v)
 }
 
 /// Rows and columns of the rectangle.
@@ -56,10 +70,13 @@ fn unit(bits: u32) -> f32 {
     (bits >> 8) as f32 / (1 << 24) as f32
 }
 
+/// The difference between two states of the generator. So the state before any number is known.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// SplitMix64, the generator of Steele, Lea and Flood (<https://doi.org/10.1145/2660193.2660195>): one 64-bit
 /// number for each call, from any seed.
 fn splitmix64(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    *state = state.wrapping_add(GAMMA);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -86,6 +103,19 @@ mod tests {
         }
         assert_eq!(spot(1, 1), (0..0, 0..0));
         assert_eq!(spot(9, 16), (0..0, 7..8));
+    }
+
+    #[test]
+    fn rows_are_those_of_the_whole_state() {
+        for noise in [None, Some(7)] {
+            let (u, v) = initial(100, 33, noise);
+            for rows in [0..1, 0..100, 17..42, 41..47, 99..100, 50..50] {
+                let cells = rows.start * 33..rows.end * 33;
+                let (mut part_u, mut part_v) = (vec![9.0; cells.len()], vec![9.0; cells.len()]);
+                initial_rows([100, 33], noise, rows.clone(), &mut part_u, &mut part_v);
+                assert!(part_u == u[cells.clone()] && part_v == v[cells], "{rows:?}");
+            }
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub mod presets;
 pub mod reference;
 
 pub use edges::{Edges, ParseEdgesError};
-pub use initial::{NOISE_AMPLITUDE, initial};
+pub use initial::{NOISE_AMPLITUDE, initial, initial_rows};
 
 /// The constants of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -25,7 +25,9 @@ pub struct RunStats {
     pub steps: u64,
     /// Frames that this run completed.
     pub frames: u64,
-    /// Threads that computed.
+    /// Nodes that computed. Of several, the times are those of node 0.
+    pub nodes: u16,
+    /// Threads of each node that computed.
     pub threads: usize,
     /// The instruction set of the kernel.
     pub simd: String,
@@ -50,7 +52,7 @@ pub struct RunStats {
     pub storage: Option<StorageStats>,
 }
 
-/// Where the time went, in seconds. The total is the sum of the four parts after it.
+/// Where the time went, in seconds. The total is the sum of the five parts after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Seconds {
     /// From the start of the program to its end.
@@ -62,10 +64,13 @@ pub struct Seconds {
     /// Time in which the simulation waited for storage: something was stored and nothing computed.
     #[serde(rename = "seconds_waiting_for_storage")]
     pub waiting_for_storage: f64,
+    /// On several nodes: time after the start in which this node computed and stored nothing.
+    #[serde(rename = "seconds_waiting_for_nodes")]
+    pub waiting_for_nodes: f64,
     /// Time before the first step: threads, memory, the initial state, the file's layout.
     #[serde(rename = "seconds_start_up")]
     pub start_up: f64,
-    /// Time after that in which nothing was computed and nothing stored.
+    /// On one node: time after the start in which nothing was computed and nothing stored.
     #[serde(rename = "seconds_other")]
     pub other: f64,
 }
@@ -79,6 +84,8 @@ pub enum Limit {
     Compute,
     /// Storing.
     Storage,
+    /// Waiting for other nodes.
+    Nodes,
     /// The time before the first step.
     StartUp,
     /// The time in which nothing was computed and nothing stored.
@@ -91,13 +98,14 @@ impl Limit {
         let sides = [
             (Self::Compute, times.computing()),
             (Self::Storage, times.storing()),
+            (Self::Nodes, times.waiting_for_nodes),
             (Self::StartUp, times.start_up),
             (Self::Other, times.other),
         ];
         let first_longest = |longest: (Self, Duration), side: (Self, Duration)| {
             if side.1 > longest.1 { side } else { longest }
         };
-        sides.into_iter().reduce(first_longest).expect("there are four").0
+        sides.into_iter().reduce(first_longest).expect("there are five").0
     }
 }
 
@@ -106,6 +114,7 @@ impl fmt::Display for Limit {
         f.pad(match self {
             Self::Compute => "compute",
             Self::Storage => "storage",
+            Self::Nodes => "nodes",
             Self::StartUp => "start-up",
             Self::Other => "other",
         })
@@ -150,6 +159,7 @@ impl RunStats {
             total: times.total().as_secs_f64(),
             compute: times.computing().as_secs_f64(),
             waiting_for_storage: times.only_storing.as_secs_f64(),
+            waiting_for_nodes: times.waiting_for_nodes.as_secs_f64(),
             start_up: times.start_up.as_secs_f64(),
             other: times.other.as_secs_f64(),
         };
@@ -183,20 +193,28 @@ impl RunStats {
     }
 
     fn time_line(&self) -> String {
-        let Seconds { total, compute, waiting_for_storage, start_up, other } = self.seconds;
+        let Seconds { total, compute, waiting_for_storage, waiting_for_nodes, start_up, other } =
+            self.seconds;
         let part = |name: &str, seconds: f64| {
             let percent = 100.0 * seconds / total.max(f64::MIN_POSITIVE);
             format!("{name} {} ({percent:.0} %)", time(seconds))
         };
         let other = if other > 0.01 * total { format!(", {}", part("other", other)) } else { String::new() };
+        let several = self.nodes > 1;
         format!(
-            "{} frames in {}: {}, {}, {}{other}; {:.3} ns per cell and step on {} thread{} ({}).",
+            "{} frames in {}: {}, {}{}, {}{other}; {:.3} ns per cell and step on {}{} thread{} ({}).",
             self.frames,
             time(total),
             part("compute", compute),
             part("waiting for storage", waiting_for_storage),
+            if several {
+                format!(", {}", part("waiting for other nodes", waiting_for_nodes))
+            } else {
+                String::new()
+            },
             part("start-up", start_up),
             self.ns_per_cell_step,
+            if several { format!("{} nodes of ", self.nodes) } else { String::new() },
             self.threads,
             if self.threads == 1 { "" } else { "s" },
             self.simd,
@@ -208,6 +226,7 @@ impl RunStats {
         let limit = match self.limit {
             Limit::Compute => "Compute was the limit",
             Limit::Storage => "Storage was the limit",
+            Limit::Nodes => "Waiting for other nodes was the limit",
             Limit::StartUp => "The start-up took longest: the frames are too small or too few to tell more",
             Limit::Other => "Neither compute nor storage was the limit: the frames are too small",
         };
@@ -215,10 +234,11 @@ impl RunStats {
             return format!("{limit}; nothing was stored.");
         };
         let StorageStats { seconds_storing: storing, seconds_storing_while_computing: both, .. } = storage;
-        let compute = self.seconds.compute;
+        let (compute, nodes) = (self.seconds.compute, self.seconds.waiting_for_nodes);
         let compared = match self.limit {
             Limit::Compute => format!("; storing took {}", share(storing, compute)),
             Limit::Storage => format!("; computing took {}", share(compute, storing)),
+            Limit::Nodes => format!("; computing took {}", share(compute, nodes)),
             Limit::StartUp | Limit::Other => String::new(),
         };
         let checkpoints = match storage.seconds_checkpoints {
@@ -250,15 +270,22 @@ fn share(smaller: f64, larger: f64) -> String {
 mod tests {
     use super::*;
 
-    /// The statistics of 100 frames, from seconds of: start, computing only, both, storing only, other.
+    /// The statistics of 100 frames, from seconds of: start, computing only, both, storing only, neither.
     fn stats(parts: [f64; 5], checkpoints: f64) -> RunStats {
-        let [start_up, only_computing, computing_and_storing, only_storing, other] =
+        stats_on(1, parts, checkpoints)
+    }
+
+    fn stats_on(nodes: u16, parts: [f64; 5], checkpoints: f64) -> RunStats {
+        let [start_up, only_computing, computing_and_storing, only_storing, neither] =
             parts.map(Duration::from_secs_f64);
+        let (waiting_for_nodes, other) =
+            if nodes > 1 { (neither, Duration::ZERO) } else { (Duration::ZERO, neither) };
         let times = Times {
             start_up,
             only_computing,
             computing_and_storing,
             only_storing,
+            waiting_for_nodes,
             other,
             checkpoints: Duration::from_secs_f64(checkpoints),
         };
@@ -268,6 +295,7 @@ mod tests {
             cols: 1920,
             steps: 3200,
             frames: 100,
+            nodes,
             threads: 2,
             simd: "avx512".into(),
             stored_frames: 100,
@@ -309,6 +337,25 @@ mod tests {
     }
 
     #[test]
+    fn on_several_nodes_the_time_between_computing_and_storing_is_waiting_for_other_nodes() {
+        let verdict = stats_on(4, [0.1, 0.4, 0.1, 0.1, 1.3], 0.0).verdict(None);
+        let lines: Vec<&str> = verdict.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "100 frames in 2.00 s: compute 0.500 s (25 %), waiting for storage 0.100 s (5 %), \
+                 waiting for other nodes 1.30 s (65 %), start-up 0.100 s (5 %); 0.075 ns per cell and step on 4 nodes \
+                 of 2 threads (avx512).",
+                "Waiting for other nodes was the limit; computing took 38 % of that time. Stored for 0.200 s, 0.100 s \
+                 of it while computing; frames at 4.15 GB/s.",
+            ]
+        );
+        let busy = stats_on(2, [0.1, 1.4, 0.1, 0.1, 0.3], 0.0).verdict(None);
+        assert!(busy.contains("waiting for other nodes 0.300 s (15 %)"), "{busy}");
+        assert!(busy.contains("Compute was the limit") && !busy.contains("other 0"), "{busy}");
+    }
+
+    #[test]
     fn checkpoints_are_told_apart_from_frames() {
         let stats = stats([0.1, 0.0, 0.1, 2.0, 0.0], 1.1);
         let verdict = stats.verdict(None);
@@ -322,24 +369,27 @@ mod tests {
     #[test]
     fn the_lines_and_the_json_agree_for_every_split_of_the_time() {
         let seconds = [0.0, 0.5, 3.0];
-        for at in 0..3_usize.pow(5) {
+        for at in 0..2 * 3_usize.pow(5) {
             let parts = [1, 3, 9, 27, 81].map(|power| seconds[at / power % 3]);
-            let stats = stats(parts, 0.0);
+            let nodes = if at < 3_usize.pow(5) { 1 } else { 3 };
+            let stats = stats_on(nodes, parts, 0.0);
             let json = serde_json::to_value(&stats).unwrap();
             let of = |name: &str| json[name].as_f64().unwrap();
             let sum = of("seconds_compute")
                 + of("seconds_waiting_for_storage")
+                + of("seconds_waiting_for_nodes")
                 + of("seconds_start_up")
                 + of("seconds_other");
             assert!((of("seconds_total") - sum).abs() < 1e-9, "{json}");
             let storing = json["storage"]["seconds_storing"].as_f64().unwrap();
-            let longest =
-                of("seconds_compute").max(storing).max(of("seconds_start_up")).max(of("seconds_other"));
+            let neither = of("seconds_waiting_for_nodes") + of("seconds_other");
+            let longest = of("seconds_compute").max(storing).max(of("seconds_start_up")).max(neither);
             let side = match json["limit"].as_str().unwrap() {
                 "compute" => of("seconds_compute"),
                 "storage" => storing,
                 "start-up" => of("seconds_start_up"),
                 "other" => of("seconds_other"),
+                "nodes" => of("seconds_waiting_for_nodes"),
                 limit => panic!("unknown limit {limit}"),
             };
             assert_eq!(side, longest, "{json}");
@@ -347,9 +397,11 @@ mod tests {
             assert!(
                 line.starts_with(&stats.limit.to_string())
                     || line.contains(&format!("{} took", stats.limit))
+                    || stats.limit == Limit::Nodes && line.starts_with("waiting for other nodes")
                     || stats.limit == Limit::Other && line.starts_with("neither"),
                 "{line}"
             );
+            assert!(nodes == 1 || stats.limit != Limit::Other, "{line}");
         }
     }
 
@@ -366,8 +418,10 @@ mod tests {
             "seconds_total",
             "seconds_compute",
             "seconds_waiting_for_storage",
+            "seconds_waiting_for_nodes",
             "seconds_start_up",
             "seconds_other",
+            "nodes",
             "limit",
             "ns_per_cell_step",
             "bytes_written",

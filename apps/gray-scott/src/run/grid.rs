@@ -1,6 +1,13 @@
 //! The state of the grid in buffers, and the tasks that advance and store it.
 
-use super::{finite::Findings, nodes::Nodes, storage::Storage, times::Accounts};
+use super::{
+    fill::fill,
+    finite::Findings,
+    nodes::{Nodes, RowsOfNodes},
+    part::Part,
+    storage::Storage,
+    times::Accounts,
+};
 use crate::{
     error::Error,
     kernel::{Output, Simd, Stepper},
@@ -10,7 +17,6 @@ use crate::{
     start::Start,
 };
 use anabranch::{grid::split_1d, prelude::*};
-use ndarray::ArrayView2;
 
 /// Bands for each thread, where the grid has enough rows: a thread then finds work while a band waits.
 pub(super) const BANDS_PER_THREAD: usize = 3;
@@ -34,8 +40,9 @@ pub(super) struct Grid<'rt> {
     nodes: Nodes,
     stepper: Stepper,
     edges: Edges,
-    cols: u64,
+    cols: usize,
     bands: Vec<GridBox<2>>,
+    rows: RowsOfNodes,
     u: Buffer<f32, 2>,
     v: Buffer<f32, 2>,
     next_u: Buffer<f32, 2>,
@@ -54,8 +61,17 @@ pub(super) struct Grid<'rt> {
 #[derive(Clone)]
 struct Frame {
     v: Buffer<f32, 2>,
-    /// With several nodes: what each band finds in it.
-    found: Option<Buffer<u64, 1>>,
+    /// With several nodes: what they exchange about it.
+    exchange: Option<Exchange>,
+}
+
+/// What several nodes tell each other about a frame.
+#[derive(Clone)]
+struct Exchange {
+    /// What each band finds in it.
+    found: Buffer<u64, 1>,
+    /// Whether each node has stored its rows, in as many elements as there are nodes.
+    parts: Buffer<u64, 1>,
 }
 
 /// The number of buffers that frames take turns in, and of each one's versions. Together they hold one frame that is
@@ -79,7 +95,7 @@ impl<'rt> Grid<'rt> {
     /// The state of `start`. `queue` frames may wait for storage.
     pub(super) fn new(
         rt: &'rt Runtime,
-        start: &Start,
+        start: Start,
         simd: Simd,
         queue: usize,
         check_finite: bool,
@@ -88,28 +104,34 @@ impl<'rt> Grid<'rt> {
         let p = &start.parameters;
         let shape = [p.rows, p.cols];
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
-        let filled =
-            |field: &[f32]| rt.buffer_from(&ArrayView2::from_shape(shape, field).expect("a field is a grid"));
         let empty = |name: String| rt.buffer(shape).named(name);
         let nodes = Nodes::new(rt, &stepper)?;
-        // With several nodes a buffer has no versions yet.
+        // With several nodes each frame has a buffer, because it also has buffers for what the nodes exchange about it.
         let (buffers, versions) = if nodes.are_several() { (queue + 2, 1) } else { frame_buffers(queue) };
         let bands = split_1d(&GridBox::full(shape), bands(p.rows, nodes.steps, nodes.threads), 1);
+        let exchange = |i| Exchange {
+            found: rt.buffer([bands.len()]).named(format!("found {i}")),
+            parts: rt.buffer([nodes.count()]).named(format!("parts {i}")),
+        };
         let frame = |i| Frame {
             v: empty(format!("frames {i}")).with_versions(versions),
-            found: (nodes.are_several() && check_finite)
-                .then(|| rt.buffer([bands.len()]).named(format!("found {i}"))),
+            exchange: nodes.are_several().then(|| exchange(i)),
         };
+        let rows = nodes.rows(&bands);
+        let (edges, cols) = (p.edges, p.cols);
+        let [u, v] = ["u", "v"].map(|name| empty(name.into()));
+        fill(rt, start, &rows, &u, &v)?;
         Ok(Self {
             rt,
             nodes,
             stepper,
-            edges: p.edges,
-            cols: p.cols as u64,
+            edges,
+            cols,
+            rows,
             frames: (1..=buffers).map(frame).collect(),
             bands,
-            u: filled(&start.u)?.named("u"),
-            v: filled(&start.v)?.named("v"),
+            u,
+            v,
             next_u: empty("next u".into()),
             next_v: [1, 2].map(|i| empty(format!("next v {i}"))),
             accounts: accounts.clone(),
@@ -132,7 +154,7 @@ impl<'rt> Grid<'rt> {
             // another version.
             let frame = &self.frames[0];
             frame.v.discard();
-            found.clone_from(&frame.found);
+            found = frame.exchange.as_ref().map(|exchange| exchange.found.clone());
             frame.v.clone()
         } else {
             self.next_v.swap(0, 1);
@@ -187,9 +209,10 @@ impl<'rt> Grid<'rt> {
                 }
                 Some(found) => {
                     let own = fixed(GridBox::new(number, number + 1));
+                    let check = self.check_finite;
                     task.write(found, own).kernel(move |tile, (u, v, next_u, next_v, found)| {
                         let findings = Findings::default();
-                        advance(tile, Fields { u, v, next_u, next_v }, Some(&findings));
+                        advance(tile, Fields { u, v, next_u, next_v }, check.then_some(&findings));
                         found.set([number], findings.lowest());
                     })?;
                 }
@@ -200,45 +223,100 @@ impl<'rt> Grid<'rt> {
         Ok(())
     }
 
-    /// Submits a host task that stores V as it is now, if it is finite.
-    pub(super) fn store_frame(
-        &self,
-        storage: &HostObject<Storage>,
-        frame: u64,
-        step: u64,
-    ) -> Result<(), Error> {
-        let cols = self.cols;
-        let store = move |storage: &mut Storage, v: &ReadView<f32, 2>, findings: Option<Findings>| {
-            let not_finite = findings.and_then(|findings| findings.first()).map(|(cell, in_v)| NotFinite {
+    /// Submits the tasks that store V as it is now, if it is finite: on one node a host task.
+    pub(super) fn store_frame(&self, to: Stores<'_>, frame: u64, step: u64) -> Result<(), Error> {
+        let cols = self.cols as u64;
+        let not_finite = move |findings: Findings| {
+            findings.first().map(|(cell, in_v)| NotFinite {
                 frame,
                 step,
                 field: if in_v { 'V' } else { 'U' },
                 row: (cell / cols) as usize,
                 col: (cell % cols) as usize,
-            });
-            storage.frame(frame, v.as_slice().expect(WHOLE), not_finite)
+            })
         };
-        let task = self.rt.task("store frame").once().read(&self.v, all()).effect(storage, sequential());
-        match &self.frames[0].found {
-            None => {
-                let findings = self.findings.clone();
-                task.host(move |(v, storage)| store(storage, v, findings))?;
-            }
-            Some(found) => {
-                task.read(found, all()).host(move |(v, storage, found)| {
-                    let lowest = found.as_slice().expect(WHOLE);
-                    store(storage, v, Some(Findings::of_all(lowest.iter().copied())))
-                })?;
-            }
+        let Some(exchange) = &self.frames[0].exchange else {
+            let findings = self.findings.clone();
+            let task = self.rt.task("store frame").once().read(&self.v, all());
+            task.effect(to.storage, sequential()).host(move |(v, storage)| {
+                storage.frame(frame, Some(v.as_slice().expect(WHOLE)), findings.and_then(not_finite))
+            })?;
+            return Ok(());
+        };
+        let of_all = move |found: &ReadView<u64, 1>| {
+            not_finite(Findings::of_all(found.as_slice().expect(WHOLE).iter().copied()))
+        };
+        // Rows that no node stores are not read.
+        let rows = if to.in_parts { self.rows.clone() } else { self.rows.none() };
+        let first = rows.own().start * self.cols;
+        self.rt
+            .task("store rows")
+            .collective()
+            .read(&self.v, rows)
+            .read(&exchange.found, all())
+            .write(&exchange.parts, one_to_one())
+            .effect(to.part, sequential())
+            .host(move |_, (v, found, parts, part)| {
+                parts.fill(frame + 1);
+                part.frame(frame, first, v.as_slice().expect(WHOLE), of_all(found))
+            })?;
+        let task = self.rt.task("store frame").once().read(&exchange.found, all());
+        let task = task.effect(to.storage, sequential());
+        if to.is_whole {
+            task.read(&self.v, all()).host(move |(found, storage, v)| {
+                storage.frame(frame, Some(v.as_slice().expect(WHOLE)), of_all(found))
+            })?;
+        } else {
+            task.read(&exchange.parts, all()).host(move |(found, storage, parts)| {
+                let stored = parts.as_slice().expect(WHOLE).iter().all(|&part| part == frame + 1);
+                assert!(stored, "a node has stored the rows of another frame");
+                storage.frame(frame, None, of_all(found))
+            })?;
         }
         Ok(())
     }
 
-    /// Submits the last task, on node 0. Other nodes have parts of the final state, which is not saved.
-    pub(super) fn finish_on_nodes(&self, storage: &HostObject<Storage>, step: u64) -> Result<(), Error> {
-        let task = self.rt.task("finish").once().effect(storage, sequential());
-        task.host(move |(storage,)| storage.finish(step, &[], &[]))?;
+    /// Submits the last tasks of several nodes: each one makes its rows safe, and then node 0 completes the file.
+    pub(super) fn finish_on_nodes(&self, to: Stores<'_>) -> Result<(), Error> {
+        let finished = self.rt.buffer::<u64, 1>([self.nodes.count()]).named("finished");
+        let task = self.rt.task("finish rows").collective().write(&finished, one_to_one());
+        task.effect(to.part, sequential()).host(|_, (finished, part)| {
+            finished.fill(1);
+            part.finish()
+        })?;
+        let task = self.rt.task("finish").once().read(&finished, all()).effect(to.storage, sequential());
+        task.host(|(_, storage)| storage.complete())?;
         Ok(())
+    }
+
+    /// The rows of each node.
+    pub(super) fn rows_of_nodes(&self) -> &RowsOfNodes {
+        &self.rows
+    }
+
+    /// U as it is now.
+    pub(super) fn u(&self) -> &Buffer<f32, 2> {
+        &self.u
+    }
+
+    /// V as it is now.
+    pub(super) fn v(&self) -> &Buffer<f32, 2> {
+        &self.v
+    }
+
+    /// The number of columns.
+    pub(super) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The cells that this node computes.
+    pub(super) fn own_cells(&self) -> u64 {
+        self.rows.own().len() as u64 * self.cols as u64
+    }
+
+    /// The threads of all nodes.
+    pub(super) fn threads(&self) -> usize {
+        self.nodes.threads
     }
 
     /// Whether the bands are on several nodes.
@@ -258,6 +336,18 @@ impl<'rt> Grid<'rt> {
         Ok(task
             .host(|(u, v, storage)| act(storage, u.as_slice().expect(WHOLE), v.as_slice().expect(WHOLE)))?)
     }
+}
+
+/// What stores the frames of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Stores<'a> {
+    pub(super) storage: &'a HostObject<Storage>,
+    /// What each of several nodes stores by itself.
+    pub(super) part: &'a HostObject<Part>,
+    /// Whether each node stores its rows.
+    pub(super) in_parts: bool,
+    /// Whether node 0 stores whole frames.
+    pub(super) is_whole: bool,
 }
 
 /// The views of a task that advances a band.
@@ -333,7 +423,7 @@ mod tests {
         let parameters = Parameters { rows: 5, cols: 6, ..Parameters::default() };
         let accounts = Accounts::default();
         let mut grid =
-            Grid::new(&rt, &Start::initial(parameters), Simd::detect(), queue, false, &accounts).unwrap();
+            Grid::new(&rt, Start::initial(parameters), Simd::detect(), queue, false, &accounts).unwrap();
         let (computed, progress) = channel::<u64>();
         let (open, gate) = channel::<()>();
         let computed: HostObject<Sender<u64>> = rt.host_object(computed);

@@ -1,12 +1,16 @@
 //! Stopping on request: Ctrl-C, and the termination signals.
 //!
 //! The first signal asks the run to stop where nothing is lost; the run checks
-//! [`Interrupt::requested`] before every sweep. The second signal stops the process at once.
+//! [`Interrupt::requested`] before every sweep. The second signal stops the process at once. A launcher of several
+//! processes may turn one Ctrl-C into several signals, which then count as one.
 
 use crate::outcome::INTERRUPTED;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 /// A request to stop. Clones share it.
@@ -15,19 +19,23 @@ pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Handles the process's interrupt and termination signals from now on. `on_first` runs at the first of
-    /// them, on a separate thread.
+    /// them, on a separate thread. Signals that follow it within `same` are the same request.
     ///
     /// # Errors
     /// When the signals cannot be handled, or are handled already: a process can do this once.
-    pub fn install(on_first: impl Fn() + Send + 'static) -> Result<Self, ctrlc::Error> {
+    pub fn install(same: Duration, on_first: impl Fn() + Send + 'static) -> Result<Self, ctrlc::Error> {
         let interrupt = Self::default();
         let requested = interrupt.clone();
-        ctrlc::set_handler(move || {
-            if requested.0.swap(true, Ordering::Relaxed) {
-                // The file is valid at every moment, so there is nothing to clean up.
-                std::process::exit(INTERRUPTED.into());
+        let mut first = None::<Instant>;
+        ctrlc::set_handler(move || match first {
+            None => {
+                first = Some(Instant::now());
+                requested.request();
+                on_first();
             }
-            on_first();
+            Some(first) if first.elapsed() < same => {}
+            // The file is valid at every moment, so there is nothing to clean up.
+            Some(_) => std::process::exit(INTERRUPTED.into()),
         })?;
         Ok(interrupt)
     }

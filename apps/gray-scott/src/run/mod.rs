@@ -20,28 +20,35 @@
 //!
 //! # Several nodes
 //!
-//! Each band is on one node, and neighbouring bands mostly are on the same. Node 0 stores the frames. Nothing that
-//! the nodes submit depends on time, so sweeps are not cut, and there are neither interruptions nor checkpoints. The
-//! first frame that is not finite fails its task, which ends the run on all nodes.
+//! Each band is on one node, and neighbouring bands mostly are on the same. Each node stores its rows of a frame (`part.rs`), and
+//! node 0 counts the frame when all have: these are tasks, and the next sweeps run beside them. Only the frames of a compressed
+//! file are gathered on node 0. All nodes submit the same tasks, so they vote on everything that depends on time or on signals
+//! (`votes.rs`).
 
+mod fill;
 mod finite;
 mod grid;
 mod interrupt;
 mod nodes;
 mod pace;
+mod part;
+mod saving;
 mod storage;
 mod times;
+mod votes;
 
 pub(crate) use grid::memory;
 pub use interrupt::Interrupt;
-pub use storage::{Checkpoints, FrameSink};
+pub use storage::{Checkpoints, FrameOutput, FramePart, FrameSink};
 pub use times::{Accounts, Computing, Stored, Storing, Times};
 
 use crate::{error::Error, kernel::Simd, not_finite::NotFinite, report::progress::Progress, start::Start};
-use anabranch::prelude::*;
+use anabranch::{Builder, prelude::*};
 use anabranch_store::Summary;
-use grid::{BANDS_PER_THREAD, Grid};
+use grid::{BANDS_PER_THREAD, Grid, Stores};
 use pace::Pace;
+use part::Part;
+use saving::Saving;
 use std::{
     sync::{
         Arc,
@@ -50,6 +57,7 @@ use std::{
     time::{Duration, Instant},
 };
 use storage::Storage;
+use votes::Votes;
 
 /// Sweeps that may be submitted and not yet done.
 const SWEEPS_IN_FLIGHT: usize = 8;
@@ -74,6 +82,8 @@ pub struct Run<'a> {
     /// The writer of the output file; `None` to store nothing. It holds the frames before the start and may hold
     /// more, which are not written again.
     pub writer: Option<Box<dyn FrameSink>>,
+    /// What becomes of the frames on this node: the same on all nodes.
+    pub frames: FrameOutput,
     /// The checkpoint of the run; `None` to save none.
     pub checkpoints: Option<Checkpoints>,
     /// Shows the steps that are computed and the frames that are stored.
@@ -106,19 +116,33 @@ impl Run<'_> {
     /// # Errors
     /// When a frame or a checkpoint cannot be stored. The frames stored before stay.
     pub fn run(self) -> Result<RunOutcome, Error> {
-        let Self { start, threads, accounts, .. } = self;
-        let (first, cells) = (start.step, start.parameters.cells());
-        let rt = Runtime::builder()
-            .threads(threads)
-            .max_in_flight(SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * threads + self.queue)
-            .build()?;
-        let grid = Grid::new(&rt, &start, self.simd, self.queue, self.check_finite, accounts)?;
-        let parameters = start.parameters.clone();
-        // The fields are in buffers now.
-        drop(start);
+        let rt = self.builder().build()?;
+        self.run_on(rt)
+    }
+
+    /// The runtime that the run needs.
+    fn builder(&self) -> Builder {
+        let in_flight = SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * self.threads + self.queue;
+        Runtime::builder().threads(self.threads).max_in_flight(in_flight)
+    }
+
+    fn run_on(self, rt: Runtime) -> Result<RunOutcome, Error> {
+        let Self { start, accounts, .. } = self;
+        let (first, parameters) = (start.step, start.parameters.clone());
+        let cells = parameters.cells();
+        let grid = Grid::new(&rt, start, self.simd, self.queue, self.check_finite, accounts)?;
         let (last, steps_per_frame) = (self.until * parameters.steps_per_frame, parameters.steps_per_frame);
+        let end = parameters.steps();
         let stop = Arc::new(AtomicBool::new(false));
-        let checkpoints = self.checkpoints.clone().filter(|_| self.writer.is_some());
+        let is_saving = Arc::<AtomicBool>::default();
+        let several_nodes = grid.is_on_several_nodes();
+        let saving = self.checkpoints.as_ref().filter(|_| several_nodes).map(|checkpoints| Saving {
+            path: checkpoints.path.clone(),
+            check_finite: self.check_finite,
+            accounts: accounts.clone(),
+            is_saving: Arc::clone(&is_saving),
+        });
+        let checkpoints = self.checkpoints.clone().filter(|_| !matches!(self.frames, FrameOutput::Nowhere));
         let storage = rt.host_object(Storage::new(
             parameters,
             self.writer,
@@ -126,36 +150,53 @@ impl Run<'_> {
             self.progress.clone(),
             accounts.clone(),
             self.check_finite,
-            (!grid.is_on_several_nodes()).then(|| Arc::clone(&stop)),
+            Arc::clone(&stop),
         ));
+        let is_whole = matches!(self.frames, FrameOutput::Whole);
+        let output = if let FrameOutput::Parts(part) = self.frames { Some(part) } else { None };
+        let in_parts = output.is_some();
+        let part = rt.host_object(Part::new(output, accounts.clone(), Arc::clone(&stop)));
+        let votes = several_nodes.then(|| {
+            accounts.on_several_nodes();
+            let expected = pace::expected(cells) / grid.threads() as f64;
+            let interval = checkpoints.as_ref().and_then(|checkpoints| checkpoints.interval);
+            let rows = grid.rows_of_nodes().clone();
+            Votes::new(&rt, rows, expected, self.interrupt, &stop, interval, &is_saving)
+        });
 
         accounts.begin();
         let mut submission = Submission {
             rt: &rt,
+            pace: Pace::new(accounts, grid.own_cells().max(1)),
             grid,
-            storage: &storage,
+            stores: Stores { storage: &storage, part: &part, in_parts, is_whole },
+            votes,
+            interrupt: self.interrupt,
+            stop: &stop,
+            saving,
             checkpoints,
             checkpoint: None,
             checkpointed: Instant::now(),
-            pace: Pace::new(accounts, cells),
             progress: self.progress,
             first,
             step: first,
             last,
+            end,
             steps_per_frame,
         };
-        while submission.step < last && !self.interrupt.requested() && !stop.load(Ordering::Relaxed) {
+        while submission.step < last && !submission.is_stopped() {
             if !submission.advance()? {
                 std::thread::sleep(LOOK);
             }
         }
         let step = submission.finish()?;
-        let storage = rt.drain(storage.capture())?;
+        let (storage, part) = rt.drain((storage.capture(), part.capture()))?;
+        let not_finite = storage.not_finite.or(part.not_finite);
         Ok(RunOutcome {
             steps: step - first,
             frames: storage.frames,
-            interrupted: step < last && storage.not_finite.is_none(),
-            not_finite: storage.not_finite,
+            interrupted: step < last && not_finite.is_none(),
+            not_finite,
             summary: storage.summary,
         })
     }
@@ -165,7 +206,14 @@ impl Run<'_> {
 struct Submission<'a> {
     rt: &'a Runtime,
     grid: Grid<'a>,
-    storage: &'a HostObject<Storage>,
+    stores: Stores<'a>,
+    /// With several nodes: what they decide together.
+    votes: Option<Votes>,
+    interrupt: &'a Interrupt,
+    stop: &'a AtomicBool,
+    /// With several nodes: how they save checkpoints.
+    saving: Option<Saving>,
+    /// When checkpoints are due.
     checkpoints: Option<Checkpoints>,
     /// The last checkpoint, and when it was submitted.
     checkpoint: Option<TaskHandle>,
@@ -176,21 +224,35 @@ struct Submission<'a> {
     /// The steps to the state after all submitted sweeps.
     step: u64,
     last: u64,
+    /// The steps of the whole run, of which this may be a part.
+    end: u64,
     steps_per_frame: u64,
 }
 
 impl Submission<'_> {
+    /// Whether no more sweeps are submitted.
+    fn is_stopped(&self) -> bool {
+        match &self.votes {
+            Some(votes) => votes.decided().stop,
+            None => self.interrupt.requested() || self.stop.load(Ordering::Relaxed),
+        }
+    }
+
     /// Submits the next sweep, and what is due after it, if the sweeps in flight are few enough.
     fn advance(&mut self) -> Result<bool, Error> {
-        // An error of a task, such as a full disk, ends the run here and not after the last frame.
-        self.rt.check()?;
+        if self.votes.is_none() {
+            // An error of a task, such as a full disk, ends the run here and not after the last frame. Several nodes vote to stop.
+            self.rt.check()?;
+        }
         self.progress.steps(self.first + self.pace.done());
         let left = self.steps_per_frame - self.step % self.steps_per_frame;
         let most = self.grid.preferred_steps();
-        let several_nodes = self.grid.is_on_several_nodes();
-        let steps = if several_nodes { pace::equal(left, most) } else { self.pace.steps(left, most) };
-        // With several nodes, the limit of tasks in flight is the only one.
-        if !several_nodes && !self.pace.allows(steps) {
+        let steps = match &self.votes {
+            Some(votes) => votes.next_steps(left, most),
+            None => self.pace.steps(left, most),
+        };
+        // With several nodes, the votes limit the sweeps in flight.
+        if self.votes.is_none() && !self.pace.allows(steps) {
             return Ok(false);
         }
         self.grid.sweep(steps, steps == left)?;
@@ -198,31 +260,47 @@ impl Submission<'_> {
         self.step += steps;
         if steps == left {
             let frame = self.step / self.steps_per_frame - 1;
-            self.grid.store_frame(self.storage, frame, self.step)?;
+            self.grid.store_frame(self.stores, frame, self.step)?;
         }
-        if self.checkpoint_is_due() {
+        if self.checkpoint_is_due(steps)? {
             self.submit_checkpoint()?;
         }
         Ok(true)
     }
 
-    fn checkpoint_is_due(&self) -> bool {
+    /// Whether a checkpoint is due after a sweep of so many steps.
+    fn checkpoint_is_due(&mut self, steps: u64) -> Result<bool, Error> {
+        let by_time = match &mut self.votes {
+            Some(votes) => {
+                let is_due = votes.submit(steps);
+                if is_due {
+                    votes.hold(self.rt, self.grid.u())?;
+                }
+                is_due && votes.decided().checkpoint
+            }
+            None => self.is_due_by_time(),
+        };
         let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| self.step < self.last) else {
-            return false;
+            return Ok(false);
         };
         let (frames, rest) = (self.step / self.steps_per_frame, self.step % self.steps_per_frame);
-        if rest == 0 && checkpoints.is_due_at(frames) {
-            return true;
-        }
+        Ok(by_time || rest == 0 && checkpoints.is_due_at(frames))
+    }
+
+    fn is_due_by_time(&self) -> bool {
         // A checkpoint that takes longer than the time between two is not joined by another one.
         let idle = || self.checkpoint.as_ref().is_none_or(|last| last.status() == Status::Done);
-        checkpoints.interval.is_some_and(|interval| self.checkpointed.elapsed() >= interval && idle())
+        let interval = self.checkpoints.as_ref().and_then(|checkpoints| checkpoints.interval);
+        interval.is_some_and(|interval| self.checkpointed.elapsed() >= interval && idle())
     }
 
     fn submit_checkpoint(&mut self) -> Result<(), Error> {
         let step = self.step;
+        if let Some(saving) = &self.saving {
+            return saving.submit(self.rt, &self.grid, self.stores, step);
+        }
         let save = move |storage: &mut Storage, u: &[f32], v: &[f32]| storage.checkpoint(step, u, v);
-        self.checkpoint = Some(self.grid.with_state("checkpoint", self.storage, save)?);
+        self.checkpoint = Some(self.grid.with_state("checkpoint", self.stores.storage, save)?);
         self.checkpointed = Instant::now();
         Ok(())
     }
@@ -230,14 +308,20 @@ impl Submission<'_> {
     /// Submits the last task, and returns the steps to the final state.
     fn finish(self) -> Result<u64, Error> {
         let step = self.step;
-        if self.grid.is_on_several_nodes() {
-            self.grid.finish_on_nodes(self.storage, step)?;
+        if self.votes.is_some() {
+            self.grid.finish_on_nodes(self.stores)?;
+            if let Some(saving) = self.saving.as_ref().filter(|_| step < self.end) {
+                saving.submit(self.rt, &self.grid, self.stores, step)?;
+            }
             return Ok(step);
         }
-        self.grid.with_state("finish", self.storage, move |storage, u, v| storage.finish(step, u, v))?;
+        self.grid
+            .with_state("finish", self.stores.storage, move |storage, u, v| storage.finish(step, u, v))?;
         Ok(step)
     }
 }
 
+#[cfg(test)]
+mod nodes_tests;
 #[cfg(test)]
 mod tests;

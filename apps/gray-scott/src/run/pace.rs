@@ -1,7 +1,8 @@
 //! How far the submission of sweeps runs ahead of their execution.
 //!
 //! Submitted sweeps cannot be taken back, so an interruption takes effect when they are done. [`Pace`] limits
-//! the time that they take, by the speed measured so far, whatever the size of the grid.
+//! the time that they take, by the speed measured so far, whatever the size of the grid. On several nodes the
+//! [votes](super::votes) do.
 
 use super::times::Accounts;
 use std::time::Duration;
@@ -34,8 +35,7 @@ impl Pace {
     /// The number of steps of the next sweep: at most `most`, of `left` to the next frame, and no more than are done in
     /// a moment.
     pub(super) fn steps(&self, left: u64, most: u64) -> u64 {
-        let in_time = (SWEEP.as_secs_f64() / self.seconds_per_step()) as u64;
-        equal(left, most.min(in_time).max(1))
+        steps(left, most, self.seconds_per_step())
     }
 
     /// Counts a sweep as submitted.
@@ -61,10 +61,21 @@ impl Pace {
     }
 }
 
+/// The number of steps of the next sweep, as [`Pace::steps`] has it, for steps that take so long.
+pub(super) fn steps(left: u64, most: u64, seconds_per_step: f64) -> u64 {
+    let in_time = (SWEEP.as_secs_f64() / seconds_per_step) as u64;
+    equal(left, most.min(in_time).max(1))
+}
+
+/// The time that a step of this many cells is expected to take before anything is measured.
+pub(super) fn expected(cells: u64) -> f64 {
+    EXPECTED * cells as f64
+}
+
 /// The number of steps of the next sweep: at most `most`, of `left` to the next frame.
 ///
 /// The sweeps to a frame have nearly equal length: 17 steps are 9 and 8, not 16 and 1.
-pub(super) fn equal(left: u64, most: u64) -> u64 {
+fn equal(left: u64, most: u64) -> u64 {
     left.div_ceil(left.div_ceil(most))
 }
 

@@ -1,6 +1,10 @@
-//! The output of a run: frames and checkpoints, as a host object of the runtime.
+//! The output of a run: frames and checkpoints, as a host object of the runtime. With several nodes it is on node 0, and
+//! counts the frames whose rows all nodes have stored (`part.rs`).
 
-use super::times::{Accounts, Stored};
+use super::{
+    saving::WORDS,
+    times::{Accounts, Stored},
+};
 use crate::{
     error::Error,
     files::{attributes::stamp, checkpoint},
@@ -8,7 +12,10 @@ use crate::{
     parameters::Parameters,
     report::progress::Progress,
 };
-use anabranch_store::{Stamp, StoreError, Summary, Writer};
+use anabranch_store::{
+    PartWriter, Stamp, StoreError, Summary, Writer,
+    checkpoint::{Checksum, Draft},
+};
 use std::{
     path::PathBuf,
     sync::{
@@ -52,6 +59,12 @@ pub trait FrameSink: Send {
     /// When it cannot be stored.
     fn append(&mut self, frame: &[f32], stamp: Stamp) -> Result<(), StoreError>;
 
+    /// Counts a frame whose rows are stored, and returns when it is acknowledged.
+    ///
+    /// # Errors
+    /// When it cannot be counted.
+    fn append_parts(&mut self, stamp: Stamp) -> Result<(), StoreError>;
+
     /// Completes what was stored.
     ///
     /// # Errors
@@ -68,9 +81,33 @@ impl FrameSink for Writer<f32> {
         Self::append(self, frame, stamp)
     }
 
+    fn append_parts(&mut self, stamp: Stamp) -> Result<(), StoreError> {
+        Self::append_parts(self, stamp)
+    }
+
     fn finish(self: Box<Self>) -> Result<Summary, StoreError> {
         Self::finish(*self)
     }
+}
+
+/// What becomes of the frames, on each node of a run.
+#[derive(Debug)]
+pub enum FrameOutput {
+    /// Nothing is stored.
+    Nowhere,
+    /// Node 0 stores whole frames in the writer of the run. On one node, and for compressed files.
+    Whole,
+    /// Each node stores its rows, and node 0 counts the frames in the writer of the run.
+    Parts(FramePart),
+}
+
+/// The place where one of several nodes stores its rows of each frame.
+#[derive(Debug)]
+pub struct FramePart {
+    /// The file, as this node writes it.
+    pub writer: PartWriter<f32>,
+    /// The first frame that is not in the file yet.
+    pub first: u64,
 }
 
 /// Takes the frames and the checkpoints of a run.
@@ -78,12 +115,14 @@ pub(super) struct Storage {
     parameters: Parameters,
     writer: Option<Box<dyn FrameSink>>,
     checkpoints: Option<Checkpoints>,
+    /// With several nodes: the checkpoint whose rows they are writing.
+    draft: Option<Draft>,
     progress: Progress,
     accounts: Accounts,
     /// Whether states that are not finite are refused.
     check_finite: bool,
-    /// Set with `not_finite`: the run submits nothing more. `None` with several nodes, where the task fails.
-    stop: Option<Arc<AtomicBool>>,
+    /// Set with `not_finite`, and when a frame cannot be stored: the run submits nothing more.
+    stop: Arc<AtomicBool>,
     /// The first value that is not finite. From then on nothing is stored.
     pub(super) not_finite: Option<NotFinite>,
     /// Frames that are complete.
@@ -101,12 +140,13 @@ impl Storage {
         progress: Progress,
         accounts: Accounts,
         check_finite: bool,
-        stop: Option<Arc<AtomicBool>>,
+        stop: Arc<AtomicBool>,
     ) -> Self {
         Self {
             parameters,
             writer,
             checkpoints,
+            draft: None,
             progress,
             accounts,
             check_finite,
@@ -117,38 +157,53 @@ impl Storage {
         }
     }
 
-    /// Stores a frame, straight from its buffer. The first frame that is `not_finite` ends the run. A frame that
-    /// the file holds already, from an earlier run, stays as it is.
+    /// Stores a frame, straight from its buffer, or counts it if `v` is `None`: then all nodes have stored their rows. The first
+    /// frame that is `not_finite` ends the run. A frame that the file holds already, from an earlier run, stays as it is.
     pub(super) fn frame(
         &mut self,
         frame: u64,
-        v: &[f32],
+        v: Option<&[f32]>,
         not_finite: Option<NotFinite>,
     ) -> Result<(), Error> {
         self.not_finite = self.not_finite.or(not_finite);
-        if let Some(place) = self.not_finite {
-            return self.stop(place);
+        if self.not_finite.is_some() {
+            self.stop.store(true, Ordering::Relaxed);
+            return Ok(());
         }
         if let Some(writer) = self.writer.as_mut().filter(|writer| writer.next_frame() == frame) {
             let _storing = self.accounts.storing(Stored::Frames);
-            writer.append(v, stamp(&self.parameters, frame))?;
+            let stamp = stamp(&self.parameters, frame);
+            let stored = match v {
+                Some(v) => writer.append(v, stamp),
+                None => writer.append_parts(stamp),
+            };
+            if stored.is_err() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            stored?;
         }
         self.frames += 1;
         self.progress.done(frame + 1);
         Ok(())
     }
 
-    /// Ends the run at a value that is not finite.
-    fn stop(&mut self, place: NotFinite) -> Result<(), Error> {
-        if let Some(stop) = &self.stop {
-            stop.store(true, Ordering::Relaxed);
-            return Ok(());
-        }
-        if let Some(writer) = self.writer.take() {
-            self.summary = Some(writer.finish()?);
-        }
-        let saved = (place.frame > 0).then(|| format!(", with {} frames stored", place.frame));
-        Err(Error::NotFinite { place, saved })
+    /// With several nodes: lays a checkpoint of the state after `step` steps out, and returns the numbers that describe it to
+    /// the nodes. All are 0 if there is none, because a value is not finite.
+    pub(super) fn begin_checkpoint(&mut self, step: u64) -> Result<[u64; WORDS], Error> {
+        let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| self.not_finite.is_none()) else {
+            return Ok([0; WORDS]);
+        };
+        let _storing = self.accounts.storing(Stored::Checkpoint);
+        let draft = self.draft.insert(checkpoint::draft(&checkpoints.path, &self.parameters, step)?);
+        Ok(draft.announce().try_into().expect("a checkpoint has two arrays"))
+    }
+
+    /// With several nodes: completes the checkpoint, whose rows all nodes have written, with the checksums of U and V. Without
+    /// them the state is not finite, and does not replace an earlier one.
+    pub(super) fn place_checkpoint(&mut self, checksums: Option<[Checksum; 2]>) -> Result<(), Error> {
+        let (Some(draft), Some(checksums)) = (self.draft.take(), checksums) else { return Ok(()) };
+        let _storing = self.accounts.storing(Stored::Checkpoint);
+        Ok(draft.complete(&checksums)?)
     }
 
     /// Saves the state after `step` steps. All frames before it are stored. A state that is not finite does not replace
@@ -164,14 +219,20 @@ impl Storage {
         checkpoint::save(&checkpoints.path, &self.parameters, step, u, v)
     }
 
-    /// Completes the file, and leaves a checkpoint if the run is not complete.
-    ///
-    /// A complete run leaves its last checkpoint where it is, so that the run can be extended.
-    pub(super) fn finish(&mut self, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
+    /// Completes the file.
+    pub(super) fn complete(&mut self) -> Result<(), Error> {
         if let Some(writer) = self.writer.take() {
             let _storing = self.accounts.storing(Stored::Frames);
             self.summary = Some(writer.finish()?);
         }
+        Ok(())
+    }
+
+    /// Completes the file, and leaves a checkpoint if the run is not complete.
+    ///
+    /// A complete run leaves its last checkpoint where it is, so that the run can be extended.
+    pub(super) fn finish(&mut self, step: u64, u: &[f32], v: &[f32]) -> Result<(), Error> {
+        self.complete()?;
         if step < self.parameters.steps() { self.checkpoint(step, u, v) } else { Ok(()) }
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     files::checkpoint,
     parameters::Parameters,
     report::{progress::Mode, statistics::RunStats},
+    start::Fields,
 };
 use anabranch_store::{FileOptions, Reader, Stamp, Stats, StoreError, SyncLevel};
 use std::{path::Path, sync::atomic::AtomicU64};
@@ -14,7 +15,7 @@ fn parameters() -> Parameters {
     Parameters { rows: 40, cols: 33, frames: 3, steps_per_frame: 50, ..Parameters::default() }
 }
 
-fn quiet() -> Progress {
+pub(super) fn quiet() -> Progress {
     Progress::new(1, Mode::Quiet, |_, _| String::new())
 }
 
@@ -39,6 +40,7 @@ fn unstored<'a>(
         queue: 2,
         check_finite: true,
         writer: None,
+        frames: FrameOutput::Whole,
         checkpoints: None,
         progress,
         interrupt,
@@ -47,7 +49,7 @@ fn unstored<'a>(
 }
 
 /// All frames of a complete file.
-fn frames(path: &Path) -> Vec<Vec<f32>> {
+pub(super) fn frames(path: &Path) -> Vec<Vec<f32>> {
     let reader = Reader::open(path).unwrap();
     assert!(reader.is_complete().unwrap());
     (0..reader.frames()).map(|i| reader.read_frame(i).unwrap().into_raw_vec_and_offset().0).collect()
@@ -127,6 +129,10 @@ impl FrameSink for SlowStore {
         self.clock.fetch_add(10, Ordering::Relaxed);
         self.next += 1;
         Ok(())
+    }
+
+    fn append_parts(&mut self, _: Stamp) -> Result<(), StoreError> {
+        unreachable!("one node stores whole frames")
     }
 
     fn finish(self: Box<Self>) -> Result<Summary, StoreError> {
@@ -248,10 +254,11 @@ fn the_first_frame_that_is_not_finite_ends_the_run_and_is_not_stored() {
         let p = Parameters { steps_per_frame: 2, ..parameters() };
         // The file holds the first frame. The state after it has a bad value in row 20, column 30, and the bad
         // values spread by a cell with every step.
-        let mut start = Start { step: 2, ..Start::initial(p.clone()) };
-        start.u[20 * 33 + 30] = bad;
+        let (mut u, v) = Start::initial(p.clone()).whole().unwrap();
+        u[20 * 33 + 30] = bad;
+        let start = Start { parameters: p.clone(), step: 2, fields: Fields::Given { u, v: v.clone() } };
         let mut file = writer(&path, &p, SyncLevel::None, None);
-        file.append(&start.v, Stamp::default()).unwrap();
+        file.append(&v, Stamp::default()).unwrap();
         let run = unstored(start, threads, &progress, &interrupt, &accounts);
         let outcome = Run { writer: Some(file), ..run }.run().unwrap();
         let NotFinite { frame, step, row, col, .. } = outcome.not_finite.unwrap();
@@ -267,8 +274,9 @@ fn frames_that_are_not_finite_are_stored_if_they_are_not_checked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
     let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
-    let mut start = Start::initial(parameters());
-    start.u[7] = f32::NAN;
+    let (mut u, v) = Start::initial(parameters()).whole().unwrap();
+    u[7] = f32::NAN;
+    let start = Start { parameters: parameters(), step: 0, fields: Fields::Given { u, v } };
     let file = writer(&path, &start.parameters, SyncLevel::None, None);
     let run = unstored(start, 2, &progress, &interrupt, &accounts);
     let outcome = Run { writer: Some(file), check_finite: false, ..run }.run().unwrap();

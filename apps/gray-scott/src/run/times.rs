@@ -3,6 +3,8 @@
 //! At every moment a run is in one of five states: it starts, computes only, stores only, computes and stores, or
 //! does neither. [`Accounts`] adds each moment to exactly one of them, with one clock, so that the parts of
 //! [`Times`] always add up to the whole. All reports about time come from [`Times`].
+//!
+//! On several nodes the accounts are those of one node. A node that neither computes nor stores waits for other nodes.
 
 use parking_lot::Mutex;
 use std::{
@@ -22,7 +24,9 @@ pub struct Times {
     pub computing_and_storing: Duration,
     /// A frame or a checkpoint was stored, or the file completed, and nothing was computed.
     pub only_storing: Duration,
-    /// After the start, and neither.
+    /// After the start, and neither, on several nodes: the data or the decisions of other nodes were not there yet.
+    pub waiting_for_nodes: Duration,
+    /// After the start, and neither, on one node.
     pub other: Duration,
     /// The part of [`storing`](Self::storing) that went into checkpoints.
     pub checkpoints: Duration,
@@ -31,7 +35,12 @@ pub struct Times {
 impl Times {
     /// From the start of the program to now.
     pub fn total(&self) -> Duration {
-        self.start_up + self.only_computing + self.computing_and_storing + self.only_storing + self.other
+        self.start_up
+            + self.only_computing
+            + self.computing_and_storing
+            + self.only_storing
+            + self.waiting_for_nodes
+            + self.other
     }
 
     /// Time in which the simulation advanced.
@@ -84,9 +93,13 @@ struct State {
     /// All moments until this one are in `times`.
     until: Duration,
     begun: bool,
+    on_several_nodes: bool,
     /// The number of threads that compute.
     computing: usize,
-    storing: Option<Stored>,
+    /// The number of threads that store frames, or complete their file.
+    storing: usize,
+    /// The number of threads that store a checkpoint.
+    saving: usize,
     updates: u64,
 }
 
@@ -109,6 +122,11 @@ impl Accounts {
         self.change(|state| state.begun = true);
     }
 
+    /// Counts the time in which nothing is computed and nothing stored as waiting for other nodes, from now on.
+    pub fn on_several_nodes(&self) {
+        self.change(|state| state.on_several_nodes = true);
+    }
+
     /// Counts the time as computing until the guard is dropped, and then `updates` cells as advanced by one
     /// step. Guards of several threads may overlap.
     pub fn computing(&self, updates: u64) -> Computing {
@@ -121,10 +139,10 @@ impl Accounts {
         Computing { accounts: self.clone(), updates }
     }
 
-    /// Counts the time as storing until the guard is dropped. One guard exists at a time.
+    /// Counts the time as storing until the guard is dropped. Guards may overlap.
     pub fn storing(&self, what: Stored) -> Storing {
-        self.change(|state| state.storing = Some(what));
-        Storing(self.clone())
+        self.change(|state| *state.stores(what) += 1);
+        Storing { accounts: self.clone(), what }
     }
 
     /// The times until now.
@@ -154,20 +172,30 @@ impl Accounts {
 }
 
 impl State {
+    /// The number of threads that store this.
+    fn stores(&mut self, what: Stored) -> &mut usize {
+        match what {
+            Stored::Frames => &mut self.storing,
+            Stored::Checkpoint => &mut self.saving,
+        }
+    }
+
     /// Adds the time until `now` to the state that the run was in.
     fn settle(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.until);
         self.until = now.max(self.until);
         let times = &mut self.times;
-        let part = match (self.begun, self.computing > 0, self.storing.is_some()) {
+        let part = match (self.begun, self.computing > 0, self.storing + self.saving > 0) {
             (false, ..) => &mut times.start_up,
             (true, true, false) => &mut times.only_computing,
             (true, true, true) => &mut times.computing_and_storing,
             (true, false, true) => &mut times.only_storing,
+            (true, false, false) if self.on_several_nodes => &mut times.waiting_for_nodes,
             (true, false, false) => &mut times.other,
         };
         *part += passed;
-        if self.begun && self.storing == Some(Stored::Checkpoint) {
+        // A moment in which frames are stored, too, is theirs.
+        if self.begun && self.saving > 0 && self.storing == 0 {
             times.checkpoints += passed;
         }
     }
@@ -200,11 +228,14 @@ impl Drop for Computing {
 
 /// Counts time as storing until it is dropped.
 #[derive(Debug)]
-pub struct Storing(Accounts);
+pub struct Storing {
+    accounts: Accounts,
+    what: Stored,
+}
 
 impl Drop for Storing {
     fn drop(&mut self) {
-        self.0.change(|state| state.storing = None);
+        self.accounts.change(|state| *state.stores(self.what) -= 1);
     }
 }
 
@@ -263,6 +294,39 @@ mod tests {
             now.fetch_add(3, Ordering::Relaxed);
         }
         assert_eq!(parts(accounts.times()), [0, 0, 0, 30, 0]);
+    }
+
+    #[test]
+    fn on_several_nodes_a_node_that_neither_computes_nor_stores_waits_for_others() {
+        let (accounts, now) = accounts();
+        accounts.on_several_nodes();
+        now.store(2, Ordering::Relaxed);
+        accounts.begin();
+        now.store(5, Ordering::Relaxed);
+        let computing = accounts.computing(1);
+        now.store(9, Ordering::Relaxed);
+        drop(computing);
+        now.store(14, Ordering::Relaxed);
+        let times = accounts.times();
+        assert_eq!(parts(times), [2, 4, 0, 0, 0]);
+        assert_eq!((times.waiting_for_nodes.as_secs(), times.total().as_secs()), (3 + 5, 14));
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_stored_beside_frames_counts_once() {
+        let (accounts, now) = accounts();
+        accounts.begin();
+        let checkpoint = accounts.storing(Stored::Checkpoint);
+        now.store(1, Ordering::Relaxed);
+        let frames = [Stored::Frames; 2].map(|what| accounts.storing(what));
+        now.store(3, Ordering::Relaxed);
+        drop(frames);
+        now.store(7, Ordering::Relaxed);
+        drop(checkpoint);
+        now.store(20, Ordering::Relaxed);
+        let times = accounts.times();
+        assert_eq!((times.only_storing.as_secs(), times.checkpoints.as_secs()), (7, 1 + 4));
+        assert_eq!(times.other.as_secs(), 13);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
         console::print,
         progress::{Mode, Progress},
     },
-    run::{Accounts, Interrupt, Run},
+    run::{Accounts, FrameOutput, Interrupt, Run},
     start::Start,
 };
 use anabranch_store::{FileOptions, Stamp, SyncLevel};
@@ -151,6 +151,7 @@ fn run_stored(threads: usize, simd: Simd, path: Option<&Path>) -> Result<(), Err
         queue: 2,
         check_finite: true,
         writer: path.map(|path| create(&file(path))).transpose()?,
+        frames: FrameOutput::Whole,
         checkpoints: None,
         progress: &Progress::new(STORED_FRAMES, Mode::Quiet, |_, _| String::new()),
         interrupt: &Interrupt::default(),
@@ -210,6 +211,7 @@ fn measure([rows, cols]: [usize; 2], threads: usize, simd: Simd) -> Result<Vec<f
             queue: 0,
             check_finite: true,
             writer: None,
+            frames: FrameOutput::Nowhere,
             checkpoints: None,
             progress: &Progress::new(frames, Mode::Quiet, |_, _| String::new()),
             interrupt: &Interrupt::default(),

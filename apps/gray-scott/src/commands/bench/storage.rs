@@ -19,7 +19,7 @@ use crate::{
         statistics::{Limit, RunStats},
         units,
     },
-    run::{self, Accounts, Interrupt, Run, Times},
+    run::{self, Accounts, FrameOutput, Interrupt, Run, Times},
     start::Start,
 };
 use anabranch_store::{FileOptions, Stats, SyncLevel, available_bytes};
@@ -208,6 +208,7 @@ fn measure(
         queue: args.io_buffer,
         check_finite: true,
         writer: file.map(|path| create(&options(path))).transpose()?,
+        frames: FrameOutput::Whole,
         checkpoints: None,
         progress: &Progress::new(parameters.frames, Mode::Quiet, |_, _| String::new()),
         interrupt: &Interrupt::default(),

@@ -14,7 +14,7 @@ use crate::{
     not_finite::NotFinite,
     parameters::Parameters,
     report::{shell, statistics::RunStats},
-    run::{Accounts, Checkpoints, Interrupt, Run, RunOutcome},
+    run::{Accounts, Checkpoints, FrameOutput, Interrupt, Run, RunOutcome},
     start::Start,
 };
 use anabranch_store::Monitor;
@@ -64,6 +64,7 @@ impl End<'_> {
             cols: p.cols,
             steps,
             frames,
+            nodes: self.processor.nodes,
             threads: self.processor.threads,
             simd: self.processor.simd.to_string(),
             interrupted: run.as_ref().is_ok_and(|run| run.interrupted),
@@ -78,6 +79,12 @@ impl End<'_> {
     /// The whole steps and the frames of a run that has failed: those that were computed and, if frames are stored,
     /// are in the file.
     fn done_before_failure(&self) -> (u64, u64) {
+        if self.processor.nodes > 1 {
+            // This node counts the steps of its own rows only.
+            let stored = self.monitor.as_ref().map_or(0, Monitor::stored_frames);
+            let frames = stored.saturating_sub(self.first / self.parameters.steps_per_frame);
+            return (frames * self.parameters.steps_per_frame, frames);
+        }
         let steps = self.accounts.updates() / self.parameters.cells();
         let computed = (self.first + steps) / self.parameters.steps_per_frame;
         let stored = self.monitor.as_ref().map_or(u64::MAX, Monitor::stored_frames);
@@ -106,6 +113,9 @@ impl End<'_> {
             return Error::NotFinite { place, saved: None };
         };
         let stored = format!(", with {} frames stored", place.frame);
+        if self.processor.nodes > 1 {
+            return Error::NotFinite { place, saved: Some(stored) };
+        }
         let path = checkpoint::path_of(output);
         match self.save_last_good(&path, place) {
             Ok(step) => {
@@ -146,6 +156,7 @@ impl End<'_> {
             queue: 0,
             check_finite: false,
             writer: None,
+            frames: FrameOutput::Nowhere,
             checkpoints: Some(Checkpoints::on_interruption(path.to_owned())),
             progress: &progress,
             interrupt: self.interrupt,

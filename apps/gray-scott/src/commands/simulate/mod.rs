@@ -2,6 +2,7 @@
 //!
 //! This module prepares the run; a [`Run`] advances it; `end` reports on it.
 
+mod announcement;
 mod arguments;
 mod end;
 mod nodes;
@@ -17,18 +18,21 @@ use crate::{
     Outcome,
     commands::arguments::threads,
     error::Error,
-    files::whole::WholeFile,
+    files::{checkpoint, whole::WholeFile},
     kernel::Simd,
     model::presets,
     report::{console, progress::Progress},
-    run::{Accounts, Checkpoints, FrameSink, Interrupt, Run},
+    run::{Accounts, Checkpoints, FrameOutput, FrameSink, Interrupt, Run},
+    start::Start,
 };
 use anabranch::Runtime;
 use anabranch_store::Writer;
 use end::End;
 use show::{Processor, say, show_progress};
-use start::Choice;
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 /// Runs a simulation, new or resumed.
 ///
@@ -40,15 +44,15 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     if args.list_presets {
         return console::print(&presets::table()).map(|()| Outcome::Done);
     }
-    if Runtime::is_launched()? {
+    if Runtime::launched()?.is_some() {
         return nodes::run(args);
     }
     if let Some(path) = &args.stats_json {
         // A run should not end with the discovery that its statistics cannot be written.
         drop(WholeFile::create(path).map_err(Error::io("write", path))?);
     }
-    let Some(mut choice) = start::choose(args)? else {
-        say(args, &format!("{} is complete: nothing is left to do", args.output.output.display()));
+    let Some(mut choice) = start::choose(args, checkpoint::load)? else {
+        say(args, &start::is_complete(args));
         return Ok(Outcome::Done);
     };
     if let Some(note) = choice.note.take() {
@@ -61,48 +65,48 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     let shown = Arc::new(OnceLock::<Progress>::new());
     let interrupt = install_interrupt(&shown)?;
     if !output::extend_for(&args.output, &choice, || interrupt.requested())? {
-        say(
-            args,
-            &format!("Stopped before {} was extended; it stays as it was", args.output.output.display()),
-        );
+        say(args, &output::not_extended(&args.output));
         return Ok(Outcome::Interrupted);
     }
     let writer = args.output.path().map(|_| output::open(&args.output, &choice)).transpose()?;
     let checkpoints = args.output.checkpoints();
-    compute(args, choice, processor, writer, checkpoints, &interrupt, &accounts, &shown)
+    let frames = FrameOutput::Whole;
+    compute(args, choice.start, processor, writer, frames, checkpoints, &interrupt, &accounts, &shown)
 }
 
 /// Computes the run, and reports on it.
 #[expect(clippy::too_many_arguments, reason = "all that a run consists of")]
 fn compute(
     args: &SimulateArgs,
-    choice: Choice,
+    start: Start,
     processor: Processor,
     writer: Option<Writer<f32>>,
+    frames: FrameOutput,
     checkpoints: Option<Checkpoints>,
     interrupt: &Interrupt,
     accounts: &Accounts,
     shown: &OnceLock<Progress>,
 ) -> Result<Outcome, Error> {
-    let parameters = choice.start.parameters.clone();
-    let progress = shown.get_or_init(|| show_progress(args, &choice.start, parameters.frames));
+    let parameters = start.parameters.clone();
+    let progress = shown.get_or_init(|| show_progress(args, &start, parameters.frames));
     let end = End {
         args,
         parameters: &parameters,
         processor,
         interrupt,
         accounts,
-        first: choice.start.step,
+        first: start.step,
         monitor: writer.as_ref().map(Writer::monitor),
     };
     let outcome = Run {
-        start: choice.start,
+        start,
         until: parameters.frames,
         threads: processor.threads,
         simd: processor.simd,
         queue: args.output.queue(),
         check_finite: args.check_finite,
         writer: writer.map(|writer| Box::new(writer) as Box<dyn FrameSink>),
+        frames,
         checkpoints,
         progress,
         interrupt,
@@ -117,7 +121,7 @@ fn compute(
 /// time: by a line above the progress, if it is `shown` already.
 fn install_interrupt(shown: &Arc<OnceLock<Progress>>) -> Result<Interrupt, Error> {
     let shown = Arc::clone(shown);
-    let installed = Interrupt::install(move || {
+    let installed = Interrupt::install(Duration::ZERO, move || {
         let text = "Stopping; Ctrl-C again stops at once";
         match shown.get() {
             Some(progress) => progress.println(text),

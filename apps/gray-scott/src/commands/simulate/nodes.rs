@@ -1,80 +1,163 @@
 //! `simulate` on several nodes: what differs from a run in one process before it starts.
+//!
+//! Node 0 reads the command line's files, lays the output file out and prints. It tells the other nodes how the run begins
+//! through a buffer (`announcement.rs`). Each node then opens the file to store its rows.
 
 use crate::{
     Outcome,
     commands::{
         arguments::threads,
         simulate::{
+            announcement::{self, Beginning, NUMBERS},
             arguments::SimulateArgs,
             compute, output, plan,
             show::{Processor, say},
-            start::{self, Choice},
+            start,
         },
     },
     error::Error,
-    files::whole::WholeFile,
+    files::{checkpoint, whole::WholeFile},
     kernel::Simd,
-    run::{Accounts, Interrupt},
+    report::progress::Progress,
+    run::{Accounts, FrameOutput, FramePart, Interrupt},
+    start::{Fields, Start},
 };
-use anabranch::Runtime;
-use anabranch_store::Writer;
-use std::sync::OnceLock;
+use anabranch::{NodeError, Runtime, prelude::*};
+use anabranch_store::{PartWriter, Writer};
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-/// Runs a new simulation on the nodes that a launcher such as `mpirun` has started. Node 0 stores the frames and prints.
+/// Signals within this time are one request to stop: `mpirun` passes a Ctrl-C on as several signals.
+const SAME_REQUEST: Duration = Duration::from_secs(2);
+
+/// Runs a simulation, new or resumed, on the nodes that a launcher such as `mpirun` has started.
 ///
 /// # Errors
-/// As for one process, when the processes cannot be connected, and when the options ask for something that is not possible on several nodes yet. An error of one
-/// node is an error of all.
+/// As for one process, and when the processes cannot be connected. An error of one node is an error of all.
 pub(super) fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
-    refuse(args)?;
-    let rt = Runtime::builder().threads(1).build()?;
     let accounts = Accounts::default();
+    let rt = Runtime::builder().threads(1).build()?;
+    let is_first = rt.node() == 0;
     let mut args = args.clone();
-    if rt.node() != 0 {
+    if !is_first {
         (args.quiet, args.stats_json) = (true, None);
     }
-    // Signals end the process at once: the file is valid at every moment.
-    let interrupt = Interrupt::default();
-    let (prepared, failure) = match prepare(&args, &rt) {
+    let outcome = run_quietly(rt, &args, &accounts);
+    if is_first { outcome } else { reported_by_node_0(outcome) }
+}
+
+/// What a node other than 0 makes of an outcome that all nodes have: node 0 reports it.
+fn reported_by_node_0(outcome: Result<Outcome, Error>) -> Result<Outcome, Error> {
+    match outcome {
+        Ok(_) | Err(Error::NotFinite { .. }) => Ok(Outcome::Reported),
+        Err(Error::Runtime(anabranch::Error::Nodes(why))) if matches!(*why, NodeError::Other { .. }) => {
+            Ok(Outcome::Reported)
+        }
+        other => other,
+    }
+}
+
+fn run_quietly(rt: Runtime, args: &SimulateArgs, accounts: &Accounts) -> Result<Outcome, Error> {
+    let shown = Arc::new(OnceLock::new());
+    let processor = Processor { nodes: rt.nodes(), threads: threads(args.threads)?, simd: Simd::detect() };
+    let interrupt = install_interrupt(&shown, args.quiet);
+    let (mut writer, mut begins) = (None, Ok([0; NUMBERS]));
+    if rt.node() == 0 {
+        begins = lay_out(args, &processor, interrupt.as_ref().ok()).map(|(opened, beginning)| {
+            writer = opened;
+            beginning.to_numbers()
+        });
+    }
+    let numbers = rt.buffer::<u64, 1>([NUMBERS]).named("beginning");
+    let task = rt.task("lay the file out").once().write(&numbers, all());
+    task.host(move |(numbers,)| begins.map(|begins| numbers.fill_with(|[i]| begins[i])))?;
+    let beginning = Beginning::from_numbers(rt.fence(&numbers)?.wait()?.as_slice());
+    let (prepared, failure) = match open(args, beginning, interrupt) {
         Ok(prepared) => (Some(prepared), Ok(())),
         Err(error) => (None, Err(error)),
     };
     // A node that fails here ends the others, too.
-    rt.task("prepare the run").collective().host(move |_, ()| failure)?;
+    rt.task("open the file").collective().host(move |_, ()| failure)?;
     rt.drain(())?;
-    let (choice, processor, writer) = prepared.expect("the task has failed otherwise");
-    compute(&args, choice, processor, writer, None, &interrupt, &accounts, &OnceLock::new())
-}
-
-/// Refuses what is not possible on several nodes yet.
-fn refuse(args: &SimulateArgs) -> Result<(), Error> {
-    let output = &args.output;
-    let wanted = [
-        (output.resume, "--resume"),
-        (output.checkpoint_every.is_some_and(|frames| frames > 0), "--checkpoint-every"),
-        (output.checkpoint_seconds.is_some_and(|seconds| seconds > 0.0), "--checkpoint-seconds"),
-    ];
-    match wanted.into_iter().find(|(is_wanted, _)| *is_wanted) {
-        Some((_, option)) => Err(Error::Usage(format!(
-            "{option} is not possible on several nodes yet: leave it out, or start the program without mpirun"
-        ))),
-        None => Ok(()),
+    match prepared.expect("the task has failed otherwise") {
+        ControlFlow::Break(outcome) => Ok(outcome),
+        ControlFlow::Continue((start, frames, interrupt)) => {
+            let checkpoints = args.output.checkpoints();
+            compute(args, start, processor, writer, frames, checkpoints, &interrupt, accounts, &shown)
+        }
     }
 }
 
-type Prepared = (Choice, Processor, Option<Writer<f32>>);
+/// Lets a signal to any node stop all of them.
+fn install_interrupt(shown: &Arc<OnceLock<Progress>>, quiet: bool) -> Result<Interrupt, Error> {
+    let shown = Arc::clone(shown);
+    let installed = Interrupt::install(SAME_REQUEST, move || {
+        if let Some(progress) = shown.get().filter(|_| !quiet) {
+            progress.println("Stopping all nodes");
+        }
+    });
+    installed.map_err(Error::Signals)
+}
 
-fn prepare(args: &SimulateArgs, rt: &Runtime) -> Result<Prepared, Error> {
+/// On node 0: checks the options, and creates or opens the file.
+fn lay_out(
+    args: &SimulateArgs,
+    processor: &Processor,
+    interrupt: Option<&Interrupt>,
+) -> Result<(Option<Writer<f32>>, Beginning), Error> {
     if let Some(path) = &args.stats_json {
         drop(WholeFile::create(path).map_err(Error::io("write", path))?);
     }
-    let choice = start::choose(args)?.expect("a run that is not resumed has something to do");
-    let processor = Processor { nodes: rt.nodes(), threads: threads(args.threads)?, simd: Simd::detect() };
-    say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
-    if rt.node() != 0 || args.output.path().is_none() {
-        return Ok((choice, processor, None));
+    let Some(mut choice) = start::choose(args, checkpoint::open)? else {
+        say(args, &start::is_complete(args));
+        return Ok((None, Beginning::Complete));
+    };
+    if let Some(note) = choice.note.take() {
+        say(args, &note);
     }
-    say(args, "No checkpoints: on several nodes a run that is stopped cannot be resumed yet");
-    let writer = output::open(&args.output, &choice)?;
-    Ok((choice, processor, Some(writer)))
+    say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
+    if !output::extend_for(&args.output, &choice, || interrupt.is_some_and(Interrupt::requested))? {
+        say(args, &output::not_extended(&args.output));
+        return Ok((None, Beginning::Interrupted));
+    }
+    let writer = args.output.path().map(|_| output::open(&args.output, &choice)).transpose()?;
+    let announced = match &writer {
+        None => announcement::Output::Nowhere,
+        Some(writer) => writer.announce().map_or(announcement::Output::Whole, announcement::Output::Parts),
+    };
+    let Start { parameters, step, fields } = choice.start;
+    let is_saved = matches!(fields, Fields::Saved(_));
+    let beginning =
+        Beginning::Starts { parameters, step, is_saved, stored: choice.stored, output: announced };
+    Ok((writer, beginning))
+}
+
+/// What a node computes from, where it stores, and what stops it.
+type Ready = (Start, FrameOutput, Interrupt);
+
+/// On each node: opens what the run needs, unless it has ended.
+fn open(
+    args: &SimulateArgs,
+    beginning: Beginning,
+    interrupt: Result<Interrupt, Error>,
+) -> Result<ControlFlow<Outcome, Ready>, Error> {
+    let (start, stored, announced) = match beginning {
+        Beginning::Complete => return Ok(ControlFlow::Break(Outcome::Done)),
+        Beginning::Interrupted => return Ok(ControlFlow::Break(Outcome::Interrupted)),
+        Beginning::Starts { parameters, step, is_saved, stored, output } => {
+            (announcement::start(parameters, step, is_saved, &args.output.output), stored, output)
+        }
+    };
+    let frames = match announced {
+        announcement::Output::Nowhere => FrameOutput::Nowhere,
+        announcement::Output::Whole => FrameOutput::Whole,
+        announcement::Output::Parts(announcement) => {
+            let writer = PartWriter::open(&args.output.output, &announcement)?;
+            FrameOutput::Parts(FramePart { writer, first: stored })
+        }
+    };
+    Ok(ControlFlow::Continue((start, frames, interrupt?)))
 }

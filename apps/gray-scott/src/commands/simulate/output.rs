@@ -23,6 +23,11 @@ pub fn extend_for(args: &OutputArgs, choice: &Choice, stop: impl Fn() -> bool) -
     }
 }
 
+/// That the run was stopped before the file had room for more frames.
+pub fn not_extended(args: &OutputArgs) -> String {
+    format!("Stopped before {} was extended; it stays as it was", args.output.display())
+}
+
 /// Creates the file, or opens it to go on. Removes the checkpoint of an earlier file, which would otherwise
 /// be taken for one of this run.
 ///

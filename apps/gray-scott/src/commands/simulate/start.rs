@@ -23,18 +23,27 @@ pub struct Choice {
     pub note: Option<String>,
 }
 
-/// The start for this command line; `None` if the run to resume is complete.
+/// Reads the checkpoint at a path, if there is one.
+type ReadCheckpoint = fn(&Path) -> Result<Option<Start>, Error>;
+
+/// The start for this command line; `None` if the run to resume is complete. `read` reads a checkpoint, or opens it for several
+/// nodes to read.
 ///
 /// # Errors
 /// When the parameters exceed the limits or the memory, the file to resume cannot be read, or the command line
 /// contradicts the parameters of that file.
-pub fn choose(args: &SimulateArgs) -> Result<Option<Choice>, Error> {
+pub fn choose(args: &SimulateArgs, read: ReadCheckpoint) -> Result<Option<Choice>, Error> {
     if args.output.resume {
-        return resume(args);
+        return resume(args, read);
     }
     let parameters = args.parameters.over(&Parameters::default());
     check(&parameters, args)?;
     Ok(Some(Choice { start: Start::initial(parameters), stored: 0, extends: None, note: None }))
+}
+
+/// That nothing is left to do.
+pub fn is_complete(args: &SimulateArgs) -> String {
+    format!("{} is complete: nothing is left to do", args.output.output.display())
 }
 
 /// Refuses parameters that cannot be run, before any memory is taken.
@@ -49,7 +58,7 @@ fn check(parameters: &Parameters, args: &SimulateArgs) -> Result<(), Error> {
 }
 
 /// The parameters come from the file. Parameters on the command line must be the same, but for more frames.
-fn resume(args: &SimulateArgs) -> Result<Option<Choice>, Error> {
+fn resume(args: &SimulateArgs, read: ReadCheckpoint) -> Result<Option<Choice>, Error> {
     let path = &args.output.output;
     let reader = Reader::open(path)?;
     let of_file = parameters_of(&reader).ok_or_else(|| Error::NotOurs { path: path.clone() })?;
@@ -64,21 +73,26 @@ fn resume(args: &SimulateArgs) -> Result<Option<Choice>, Error> {
         return Ok(None);
     }
     check(&requested, args)?;
-    let (start, note) = state(path, requested, stored)?;
+    let (start, note) = state(path, requested, stored, read)?;
     let extends = Some(of_file).filter(|of_file| of_file.frames < frames);
     Ok(Some(Choice { start, stored, extends, note }))
 }
 
 /// The state of the checkpoint if it exists and fits, and otherwise the initial state. Frames that are stored
 /// already are not stored again.
-fn state(output: &Path, parameters: Parameters, stored: u64) -> Result<(Start, Option<String>), Error> {
+fn state(
+    output: &Path,
+    parameters: Parameters,
+    stored: u64,
+    read: ReadCheckpoint,
+) -> Result<(Start, Option<String>), Error> {
     let path = checkpoint::path_of(output);
     let again = |why: String| {
         let steps = stored * parameters.steps_per_frame;
         let note = format!("{why}: computing from step 0 again; the stored frames, up to step {steps}, stay");
         Ok((Start::initial(parameters.clone()), Some(note)))
     };
-    let Some(start) = checkpoint::load(&path)? else {
+    let Some(start) = read(&path)? else {
         return again(format!("There is no checkpoint {}", path.display()));
     };
     let of_checkpoint = Parameters { frames: parameters.frames, ..start.parameters.clone() };
