@@ -134,7 +134,7 @@ pub fn run(args: &StorageArgs) -> Result<(), Error> {
 /// Refuses a measurement for which there is too little memory or room, or whose files cannot be written, before it
 /// begins.
 fn refuse(args: &StorageArgs, parameters: &Parameters) -> Result<(), Error> {
-    room::check_run(parameters, args.io_buffer)?;
+    room::check_run(parameters, args.io_buffer, room::Sharing::ALONE)?;
     for way in ways(args) {
         let Some(folder) = &way.folder else { continue };
         let path = path_in(folder);

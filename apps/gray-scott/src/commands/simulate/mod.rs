@@ -16,7 +16,7 @@ pub use arguments::{OutputArgs, ParameterArgs, SimulateArgs, SyncArg};
 
 use crate::{
     Outcome,
-    commands::arguments::threads,
+    commands::{arguments::threads, room::Sharing},
     error::Error,
     files::{checkpoint, whole::WholeFile},
     kernel::Simd,
@@ -51,7 +51,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
         // A run should not end with the discovery that its statistics cannot be written.
         drop(WholeFile::create(path).map_err(Error::io("write", path))?);
     }
-    let Some(mut choice) = start::choose(args, checkpoint::load)? else {
+    let Some(mut choice) = start::choose(args, checkpoint::load, Sharing::ALONE)? else {
         say(args, &start::is_complete(args));
         return Ok(Outcome::Done);
     };

@@ -7,6 +7,7 @@ use crate::{
     Outcome,
     commands::{
         arguments::threads,
+        room::Sharing,
         simulate::{
             announcement::{self, Beginning, NUMBERS},
             arguments::SimulateArgs,
@@ -111,7 +112,10 @@ fn lay_out(
     if let Some(path) = &args.stats_json {
         drop(WholeFile::create(path).map_err(Error::io("write", path))?);
     }
-    let Some(mut choice) = start::choose(args, checkpoint::open)? else {
+    let here = Runtime::launched()?.map_or(1, |launched| launched.here);
+    // Node 0 has whole frames of a compressed file.
+    let nodes = if args.output.compress.is_some() { 1 } else { processor.nodes };
+    let Some(mut choice) = start::choose(args, checkpoint::open, Sharing { here, nodes })? else {
         say(args, &start::is_complete(args));
         return Ok((None, Beginning::Complete));
     };

@@ -1,7 +1,10 @@
 //! The choice of the state to start from: the initial state, or the checkpoint of an interrupted run.
 
 use crate::{
-    commands::{room, simulate::arguments::SimulateArgs},
+    commands::{
+        room::{self, Sharing},
+        simulate::arguments::SimulateArgs,
+    },
     error::Error,
     files::{attributes::parameters_of, checkpoint},
     parameters::Parameters,
@@ -32,12 +35,12 @@ type ReadCheckpoint = fn(&Path) -> Result<Option<Start>, Error>;
 /// # Errors
 /// When the parameters exceed the limits or the memory, the file to resume cannot be read, or the command line
 /// contradicts the parameters of that file.
-pub fn choose(args: &SimulateArgs, read: ReadCheckpoint) -> Result<Option<Choice>, Error> {
+pub fn choose(args: &SimulateArgs, read: ReadCheckpoint, sharing: Sharing) -> Result<Option<Choice>, Error> {
     if args.output.resume {
-        return resume(args, read);
+        return resume(args, read, sharing);
     }
     let parameters = args.parameters.over(&Parameters::default());
-    check(&parameters, args)?;
+    check(&parameters, args, sharing)?;
     Ok(Some(Choice { start: Start::initial(parameters), stored: 0, extends: None, note: None }))
 }
 
@@ -47,18 +50,18 @@ pub fn is_complete(args: &SimulateArgs) -> String {
 }
 
 /// Refuses parameters that cannot be run, before any memory is taken.
-fn check(parameters: &Parameters, args: &SimulateArgs) -> Result<(), Error> {
+fn check(parameters: &Parameters, args: &SimulateArgs, sharing: Sharing) -> Result<(), Error> {
     if !parameters.is_representable() {
         return Err(Error::Usage(
             "--rows, --cols, --frames, --steps-per-frame: together more than 63 bits can count: choose smaller ones"
                 .into(),
         ));
     }
-    room::check_run(parameters, args.output.queue())
+    room::check_run(parameters, args.output.queue(), sharing)
 }
 
 /// The parameters come from the file. Parameters on the command line must be the same, but for more frames.
-fn resume(args: &SimulateArgs, read: ReadCheckpoint) -> Result<Option<Choice>, Error> {
+fn resume(args: &SimulateArgs, read: ReadCheckpoint, sharing: Sharing) -> Result<Option<Choice>, Error> {
     let path = &args.output.output;
     let reader = Reader::open(path)?;
     let of_file = parameters_of(&reader).ok_or_else(|| Error::NotOurs { path: path.clone() })?;
@@ -72,7 +75,7 @@ fn resume(args: &SimulateArgs, read: ReadCheckpoint) -> Result<Option<Choice>, E
     if stored == frames {
         return Ok(None);
     }
-    check(&requested, args)?;
+    check(&requested, args, sharing)?;
     let (start, note) = state(path, requested, stored, read)?;
     let extends = Some(of_file).filter(|of_file| of_file.frames < frames);
     Ok(Some(Choice { start, stored, extends, note }))
