@@ -253,3 +253,29 @@ fn a_damaged_checkpoint_is_an_error_on_all_nodes() {
         fs::remove_file(&path).unwrap();
     }
 }
+
+#[test]
+fn a_frame_that_counts_has_the_rows_of_all_nodes() {
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, path) = (folder.path().join("whole.h5"), folder.path().join("run.h5"));
+    let p = Parameters { rows: 300, cols: 900, frames: 30, steps_per_frame: 1, ..parameters(0) };
+    Nodes::new(1, &p).store(&whole, SyncLevel::None, None);
+    let expected = frames(&whole);
+    let writer = options(&path, &p, SyncLevel::None, None).create::<f32>().unwrap();
+    std::thread::scope(|scope| {
+        // Looks at each frame as soon as it counts.
+        scope.spawn(|| {
+            let reader = Reader::open(&path).unwrap();
+            for (frame, expected) in expected.iter().enumerate() {
+                while reader.stored_frames().unwrap() <= frame as u64 {
+                    std::thread::yield_now();
+                }
+                let found = reader.read_frame::<f32>(frame as u64).unwrap();
+                assert!(found.as_slice().unwrap() == expected, "frame {frame} counts and is not complete");
+            }
+        });
+        let nodes = Nodes { delays: (3, 1), ..Nodes::new(3, &p) };
+        nodes.store_in(&path, writer).into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    });
+}
