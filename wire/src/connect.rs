@@ -3,7 +3,7 @@
 use crate::{
     Endpoint, Options, WireError,
     launch::{Launch, Launched},
-    mpi,
+    mpi, pace, raw,
 };
 
 /// Connects this process with the others that `mpirun` or `srun` has started; `None` if it runs alone.
@@ -36,6 +36,7 @@ use crate::{
 /// processes never run as if each was alone.
 pub fn connect(options: &Options) -> Result<Option<Endpoint>, WireError> {
     let Some(launch) = launch()? else { return Ok(None) };
+    pace::set_crowded(launch.launched().here > raw::processors());
     mpi::connect(&launch, options).map(Some)
 }
 

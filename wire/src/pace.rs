@@ -1,9 +1,19 @@
 //! How a thread that polls rests.
 
 use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
+
+/// Whether the processes on this machine are more than its processors.
+static IS_CROWDED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether the processes on this machine are more than its processors. Then a thread that polls offers its processor after each
+/// poll: the process that it waits for may need it.
+pub(crate) fn set_crowded(is_crowded: bool) {
+    IS_CROWDED.store(is_crowded, Relaxed);
+}
 
 /// The pace of a thread that polls until something has happened: for 200 µs it polls again at once, then it sleeps between two
 /// polls for an eighth of the time that it has waited, up to 1 ms. So a thread that waits for a second takes about a hundredth of
@@ -56,7 +66,7 @@ impl Pace {
             return;
         }
         self.rounds = self.rounds.saturating_add(1);
-        if self.rounds < ROUNDS {
+        if self.rounds < ROUNDS && !IS_CROWDED.load(Relaxed) {
             std::hint::spin_loop();
             return;
         }

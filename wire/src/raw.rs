@@ -298,6 +298,18 @@ pub(crate) fn at_exit(function: extern "C" fn()) {
     debug_assert_eq!(status, 0, "there is room for a function");
 }
 
+/// The number of processors of this machine, also of those that this process may not use.
+pub(crate) fn processors() -> usize {
+    #[cfg(unix)]
+    {
+        // SAFETY: the call has no preconditions.
+        let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        usize::try_from(processors).unwrap_or(1).max(1)
+    }
+    #[cfg(not(unix))]
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The string that a function of MPI writes.
 fn text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> Option<String> {
     let (mut buffer, mut length) = (vec![0_u8; LONGEST_STRING + 1], 0);
