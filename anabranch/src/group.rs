@@ -122,7 +122,8 @@ impl TaskGroup {
     /// are submitted meanwhile, by tasks of the group for example.
     ///
     /// The calling thread may run host tasks of the group on its own stack: see [`Runtime::wait`]. If no task is in flight, this
-    /// costs a few loads.
+    /// costs a few loads. With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done its part,
+    /// and all of them get the failures of all.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures of this group since the last synchronisation. [`Error::WaitInsideTask`].
@@ -133,7 +134,7 @@ impl TaskGroup {
         if !self.handle.is_idle() {
             core.wait_for_group(&self.handle, &self.handle.latch(), CALL);
         }
-        self.check()
+        core.report(Some(&self.handle), CALL)
     }
 
     /// Waits like [`wait`](Self::wait), as a `Future` for asynchronous code.
@@ -147,6 +148,8 @@ impl TaskGroup {
     ///
     /// The callback counts as a part of a task of every runtime: it may submit tasks and [`check`](Self::check) the group, but
     /// waiting there, for whichever runtime, is [`Error::WaitInsideTask`]. It delays the thread, so it should be short.
+    ///
+    /// With [several nodes](crate::guide::nodes), all of this concerns this node's parts of the tasks.
     ///
     /// Whatever waits for the group goes on after its callbacks have returned. A callback that another callback adds is called
     /// after that one.
@@ -173,16 +176,20 @@ impl TaskGroup {
     }
 
     /// Reports the failures of this group since the last synchronisation, without waiting: see [`Runtime::check`]. Tasks may call
-    /// it, too.
+    /// it, too, unless there are several nodes, which must meet for it.
     ///
     /// # Errors
     /// [`Error::Failed`].
     pub fn check(&self) -> Result<(), Error> {
-        self.handle.core().report(Some(&self.handle))
+        self.handle.core().report(Some(&self.handle), "TaskGroup::check")
     }
 
     /// Cancels the tasks of this group and of the groups in it that have not begun, and all tasks that are submitted to them later.
     /// This cannot be undone: make another group for tasks that are to run.
+    ///
+    /// With [several nodes](crate::guide::nodes), this cancels the parts of the tasks on this node. A node that cancels parts of a task alone
+    /// harms no other: what needs their data is skipped, on whatever node. To cancel the same tasks on all nodes, call this on all of them
+    /// at the same point of the program, after they have [agreed](Runtime::agree) on it.
     ///
     /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are. No wait reports it. Fences and
     /// barriers are not cancelled, because the program looks through them at the results that are left.

@@ -1,6 +1,8 @@
 //! Labels: how messages and graphs name buffers, host objects and tasks.
 
-use std::{borrow::Cow, fmt, panic::Location, sync::Arc};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::{borrow::Cow, fmt, panic::Location, ptr, sync::Arc};
 
 /// The name of a buffer in messages: `buffer "u"`, or `buffer 3` for a buffer without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,32 @@ impl TaskLabel {
     /// The line that submitted the task.
     pub fn location(&self) -> &'static Location<'static> {
         self.location
+    }
+}
+
+/// With several nodes: the lines that have submitted tasks, so that this node can name tasks that another one speaks of.
+#[derive(Default)]
+pub(crate) struct Locations(Mutex<FxHashMap<usize, &'static Location<'static>>>);
+
+impl Locations {
+    /// Adds the line of a task.
+    pub(crate) fn add(&self, label: &TaskLabel) {
+        self.0.lock().insert(ptr::from_ref(label.location).addr(), label.location);
+    }
+
+    /// The label of a task that was submitted in this line. If no task was (in another build of the program, perhaps), the name has the
+    /// line.
+    #[track_caller]
+    pub(crate) fn label(&self, name: &str, file: &str, line: u32, column: u32) -> TaskLabel {
+        let is_here = |known: &&&'static Location<'static>| {
+            (known.file(), known.line(), known.column()) == (file, line, column)
+        };
+        match self.0.lock().values().find(is_here) {
+            Some(location) => TaskLabel { name: name.to_owned().into(), location },
+            None => {
+                TaskLabel { name: format!("{name} ({file}:{line})").into(), location: Location::caller() }
+            }
+        }
     }
 }
 

@@ -86,6 +86,7 @@
 //! `transfer`, for memory that transfers between nodes use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `access_list`, `effect`, `body` and `fence`, which open
 //! accesses).
 
+mod agree;
 mod builder;
 mod cluster;
 mod data;

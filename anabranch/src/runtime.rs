@@ -10,7 +10,7 @@ use crate::{
         initial::{self, Initial},
     },
     error::Error,
-    execute::{Core, GroupHandle, Latch, Running},
+    execute::{Core, GroupHandle, Latch, Meeting, Running},
     observe::Recorder,
     settings::Settings,
     submit::{
@@ -176,8 +176,8 @@ impl Runtime {
     /// turns this off for a runtime, and [`blocking`](crate::interface::TaskBuilder::blocking) for one task. If no task is in
     /// flight, this function costs four loads.
     ///
-    /// With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done its part: then no
-    /// task has failed on any of them. If one has, all of them get an error.
+    /// With [several nodes](crate::guide::nodes), it also waits until every node has called it and has done its part. All of them get
+    /// the failures of all.
     ///
     /// # Errors
     /// [`Error::Failed`] with all failures since the last synchronisation, except those of tasks in
@@ -188,15 +188,7 @@ impl Runtime {
         if !self.core.is_idle() {
             self.wait_busy(CALL);
         }
-        self.meet(CALL)
-    }
-
-    /// With several nodes: meets the others. Reports failures.
-    #[inline]
-    fn meet(&self, call: &'static str) -> Result<(), Error> {
-        let met = self.core.meet(call);
-        self.core.report(None)?;
-        met
+        self.core.report(None, CALL)
     }
 
     #[cold]
@@ -209,10 +201,13 @@ impl Runtime {
     /// Reports the failures since the last synchronisation, without waiting, for long loops that end when a task has failed. If
     /// no task has failed, this costs one load.
     ///
+    /// With [several nodes](crate::guide::nodes), all of them get the failures that any of them has by now. So they must meet,
+    /// which takes some microseconds and waits for the last one to call this, but not for tasks: call it now and then, and not for every task.
+    ///
     /// # Errors
     /// [`Error::Failed`].
     pub fn check(&self) -> Result<(), Error> {
-        self.core.report(None)
+        self.core.report(None, "Runtime::check")
     }
 
     /// The summary of a [dry run](crate::Builder::dry_run) so far: its numbers of commands and messages.
@@ -224,7 +219,7 @@ impl Runtime {
     pub fn idle(&self) -> Idle {
         let is_busy = !self.core.is_idle() && self.core.id().is_in_this_process();
         let latch = is_busy.then(|| self.core.latch());
-        Idle { core: Arc::clone(&self.core), group: None, latch }
+        Idle { core: Arc::clone(&self.core), group: None, latch, meeting: None, call: "Runtime::idle" }
     }
 
     /// Waits for all tasks like [`wait`](Self::wait), takes the captured values out of the runtime, and ends it.
@@ -267,9 +262,6 @@ impl Runtime {
         async move {
             const CALL: &str = "Runtime::drain_async";
             self.core.check_outside(CALL)?;
-            if self.core.several_nodes().is_some() {
-                return Err(Error::OneNodeOnly { what: CALL.into() });
-            }
             self.idle().await?;
             fence::submit::<Moves, _>(&self.core, None, "drain", true, location, captures)?.await
         }
@@ -291,13 +283,17 @@ pub struct Idle {
     core: Arc<Core>,
     group: Option<GroupHandle>,
     latch: Option<Arc<Latch>>,
+    /// With several nodes, from the first poll on.
+    meeting: Option<Meeting>,
+    call: &'static str,
 }
 
 impl Idle {
     pub(crate) fn of_group(group: &GroupHandle) -> Self {
         let is_busy = !group.is_idle() && group.core().id().is_in_this_process();
         let latch = is_busy.then(|| group.latch());
-        Self { core: Arc::clone(group.core()), group: Some(group.clone()), latch }
+        let (core, group) = (Arc::clone(group.core()), Some(group.clone()));
+        Self { core, group, latch, meeting: None, call: "TaskGroup::idle" }
     }
 
     /// Waits for these tasks.
@@ -313,24 +309,27 @@ impl Idle {
                 Some(group) => self.core.wait_for_group(group, latch, CALL),
             }
         }
-        self.report()
-    }
-
-    fn report(&self) -> Result<(), Error> {
-        self.core.report(self.group.as_ref().map(|group| &***group))
+        self.core.report(self.group.as_ref(), self.call)
     }
 }
 
 impl Future for Idle {
     type Output = Result<(), Error>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.core.check_outside("Idle::poll") {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Err(error) = this.core.check_outside("Idle::poll") {
             return Poll::Ready(Err(error));
         }
-        if let Some(latch) = &self.latch {
-            ready!(self.core.poll(&latch.event, context));
+        if this.meeting.is_none() {
+            this.meeting = Meeting::announce(&this.core, this.group.as_ref(), this.call)?;
         }
-        Poll::Ready(self.report())
+        if let Some(latch) = &this.latch {
+            ready!(this.core.poll(&latch.event, context));
+        }
+        match &mut this.meeting {
+            Some(meeting) => meeting.poll(context),
+            None => Poll::Ready(this.core.report(this.group.as_ref(), this.call)),
+        }
     }
 }

@@ -79,9 +79,8 @@ fn one_process() {
     let (node, nodes) = (rt.node(), rt.nodes());
     let error = match task.as_str() {
         "everything" => return everything(rt),
+        "failures" => return leave(node, failures(rt).unwrap()),
         "graphs" => return drop(heat(rt).unwrap()),
-        "a task fails" => a_task_fails(&rt),
-        "a task panics" => a_task_panics(&rt),
         "programs differ" => programs_differ(&rt),
         "a node stops" => a_node_stops(&rt),
         other => panic!("no task {other}"),
@@ -220,31 +219,48 @@ fn ndarray(n: usize, value: impl Fn(usize, usize) -> f64) -> anabranch::ndarray:
     anabranch::ndarray::Array2::from_shape_fn((n, n), |(y, x)| value(y, x))
 }
 
-/// Node 1 fails; the others have work that needs its data.
-fn a_task_fails(rt: &Runtime) -> Error {
+/// Node 1 fails in several ways; the others have work that needs its data. Returns the errors, which must be the same on all nodes.
+fn failures(rt: Runtime) -> Result<String, Error> {
+    const N: usize = 300;
     let node = rt.node();
-    fails(rt, move || if node == 1 { Err("no luck") } else { Ok(()) })
-}
-
-fn a_task_panics(rt: &Runtime) -> Error {
-    let node = rt.node();
-    fails(rt, move || {
-        assert!(node != 1, "no luck");
-        Ok(())
-    })
-}
-
-fn fails(rt: &Runtime, work: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) -> Error {
-    let program = || {
-        let u = rt.buffer_from(&[1_u64; 64])?;
-        rt.task("may fail").collective().host(move |_, ()| work())?;
-        for _ in 0..10 {
-            rt.task("after").over([64]).read(&u, all()).kernel(|_, _| ())?;
-            rt.task("next").over([64]).update(&u, one_to_one()).kernel(|_, _| ())?;
+    let (u, v) = (rt.buffer::<u64, 2>([N, N]), rt.buffer::<u64, 2>([N, N]));
+    let total = rt.buffer::<u64, 0>([]);
+    let mut texts = Vec::new();
+    for (round, fails) in [true, false].map(|fails| fails && node == 1).into_iter().enumerate() {
+        rt.task("fill").over([N, N]).write(&u, one_to_one()).kernel(move |_, (u,)| {
+            assert!(!fails, "no luck");
+            u.fill(3);
+        })?;
+        rt.task("turn").over([N, N]).read(&u, transposed()).write(&v, one_to_one()).kernel(
+            |tile, (u, v)| tile.points().for_each(|[y, x]| v.set([y, x], u[[x, y]] + 1)),
+        )?;
+        rt.task("sum").over([N, N]).read(&v, one_to_one()).reduce(&total, sum()).kernel(
+            |tile, (v, total)| tile.points().for_each(|i| total.combine([], v[i])),
+        )?;
+        let save = rt.task("save").collective().read(&v, all());
+        let save = save.host(move |_, (_,)| if node == 1 { Err("no disk") } else { Ok(()) })?;
+        texts.push(rt.agree_result(save.wait()).unwrap_err().to_string());
+        match (rt.fence(&total)?.wait(), round) {
+            (Err(error), 0) => texts.push(error.to_string()),
+            (Ok(sum), 1) => assert_eq!(sum[[]], 4 * (N * N) as u64),
+            (other, _) => panic!("{other:?}"),
         }
-        rt.wait()
-    };
-    program().unwrap_err()
+        texts.push(rt.wait().unwrap_err().to_string());
+        rt.wait()?;
+    }
+    // A step that one node cannot do, and a signal that came to one node.
+    texts.push(rt.agree_result(if node == 1 { Err("no file") } else { Ok(()) }).unwrap_err().to_string());
+    assert!(rt.agree(node + 1 == rt.nodes())?.contains(&true));
+    for step in 0.. {
+        rt.task("step").collective().host(move |_, ()| if node == 1 && step == 3 { Err("late") } else { Ok(()) })?;
+        if let Err(error) = rt.check() {
+            texts.push(format!("step {step}: {error}"));
+            break;
+        }
+    }
+    rt.wait()?;
+    assert_eq!(rt.drain(v.capture())?[[7, 9]], 4);
+    Ok(texts.join("\n"))
 }
 
 /// Node 1 leaves a task out.
@@ -321,16 +337,30 @@ fn errors(mpi: &Mpi, nodes: u16, task: &str, variables: &[(&str, &str)]) -> Opti
 }
 
 #[test]
-fn a_failure_on_one_node_is_an_error_on_all() {
+fn failures_are_the_same_errors_on_all_nodes_and_the_program_goes_on() {
     let _deadline = deadline();
-    for (mpi, nodes) in [(&OPEN_MPI, 3), (&MPICH, 2)] {
-        for task in ["a task fails", "a task panics"] {
-            let Some(errors) = errors(mpi, nodes, task, &[]) else { continue };
-            for (node, error) in errors.iter().enumerate() {
-                assert!(error.contains("task \"may fail\"") && error.contains("no luck"), "{error}");
-                assert_eq!(error.contains("node 1 has failed"), node != 1, "{error}");
-            }
+    for (mpi, nodes) in [(&OPEN_MPI, 2), (&OPEN_MPI, 3), (&MPICH, 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(output) = run(mpi, nodes, "failures", folder.path(), &[]) else { continue };
+        let text = text(&output);
+        assert!(output.status.success(), "{text}");
+        let results = results(folder.path());
+        assert_eq!(results.len(), usize::from(nodes), "{text}");
+        let errors = String::from_utf8(results[0].1.clone()).unwrap();
+        assert!(results.iter().all(|(_, other)| *other == results[0].1), "{results:?}");
+        let errors: Vec<_> = errors.lines().collect();
+        for (error, parts) in errors.iter().zip([
+            ["task \"save\"", "task \"turn\"", "task \"fill\"", "on node 1: it panicked"],
+            ["task \"sum\"", "task \"turn\"", "task \"fill\"", "no luck"],
+            ["task \"fill\"", "on node 1", "no luck", "parts of tasks that depend on it were skipped"],
+            ["task \"save\"", "on node 1", "no disk", "(on node 1)"],
+            ["task \"save\"", "on node 1", "no disk", ""],
+            ["no file", "(on node 1)", "", ""],
+            ["step ", "task \"step\"", "on node 1", "late"],
+        ]) {
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
+        assert_eq!(errors.len(), 7, "{errors:?}");
     }
 }
 

@@ -262,42 +262,6 @@ fn nodes(count: u16) -> LocalNodes {
     local_nodes(count).threads(2).delays(3, 5)
 }
 
-/// A program whose task fails on one node, and that goes on until a call returns an error.
-fn fails_on(rt: &Runtime, odd: u16) -> Result<(), Error> {
-    let u = rt.buffer_from(&[1_u64; 64])?;
-    let node = rt.node();
-    rt.task("may fail").collective().host(move |_, ()| if node == odd { Err("no luck") } else { Ok(()) })?;
-    for _ in 0..10 {
-        rt.task("after").over([64]).update(&u, one_to_one()).kernel(|tile, (u,)| {
-            tile.points().for_each(|i| u[i] += 1);
-        })?;
-    }
-    rt.wait()
-}
-
-#[test]
-fn a_failure_on_one_node_is_an_error_on_all() {
-    let _deadline = deadline();
-    for count in [2, 3, 7] {
-        for odd in 0..count {
-            let results = nodes(count).run(|rt| {
-                let first = fails_on(&rt, odd).unwrap_err();
-                // The run is over for good. If a submission has found that first, the next `wait` has the failure.
-                assert!(rt.wait().is_err());
-                assert!(matches!(rt.wait(), Err(Error::Nodes(_))));
-                assert!(rt.task("late").once().host(|()| ()).is_err());
-                Err::<(), _>(first)
-            });
-            for (node, result) in results.into_iter().enumerate() {
-                let text = result.unwrap_err().to_string();
-                assert!(text.contains("task \"may fail\"") && text.contains("no luck"), "{text}");
-                let names_node = text.contains(&format!("node {odd} has failed"));
-                assert_eq!(names_node, node != usize::from(odd), "{text}");
-            }
-        }
-    }
-}
-
 #[test]
 fn different_programs_are_an_error_that_names_the_first_difference() {
     let _deadline = deadline();

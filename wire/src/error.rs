@@ -155,6 +155,15 @@ pub enum WireError {
         tag: Tag,
     },
 
+    /// A note is too long.
+    #[error("a note has {bytes} bytes, but at most {limit} are permitted: cut it off")]
+    LongNote {
+        /// Its bytes.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+
     /// A message of the program is too long.
     #[error("a post has {bytes} bytes, but at most {limit} are permitted: send it as a transfer")]
     LongPost {

@@ -5,7 +5,7 @@
 //!
 //! - **transfers**: a node [sends](Endpoint::send) boxes of its memory, and another one [expects](Endpoint::expect) this
 //!   number of bytes, and has them written into place. A transfer is named by a [`Tag`]; the receiver need not know the sender, and either side
-//!   may come first;
+//!   may come first. A node that cannot send them gives a [note](Endpoint::send_note) in their place;
 //! - **posts**: [small messages](Endpoint::post), in order;
 //! - **patterns** of all nodes: [`gather`](Endpoint::gather) (which is also a barrier) and [`broadcast`](Endpoint::broadcast), each with
 //!   as many messages per node as the number of nodes has binary digits;
@@ -56,7 +56,7 @@ mod tag;
 mod transport;
 
 pub use connect::{connect, launched};
-pub use endpoint::{Endpoint, Options, POST};
+pub use endpoint::{Endpoint, NOTE, Options, POST};
 pub use error::WireError;
 pub use launch::Launched;
 pub use layout::Layout;

@@ -40,7 +40,7 @@ pub struct Ticket(pub(crate) u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "the memory is in use until `Event::Done` if the answer is `Later`"]
 pub enum Begun {
-    /// It is over: there will be no event.
+    /// It is over, and there was no note: there will be no event.
     Done,
     /// An [`Event::Done`] with this ticket will come.
     Later(Ticket),
@@ -51,6 +51,16 @@ pub enum Begun {
 pub enum Event {
     /// What has this ticket is over: what was expected is in place, or the memory of what was sent is free.
     Done(Ticket),
+    /// A node has given a note in place of some of what was expected, or of its part of a gather. This comes before the
+    /// [`Done`](Self::Done) of the same ticket.
+    Note {
+        /// What was begun.
+        ticket: Ticket,
+        /// The node that has given the note.
+        node: u16,
+        /// What it said.
+        note: Vec<u8>,
+    },
     /// A message from another node. The messages of one node come in the order in which it posted them.
     Post {
         /// The sender.

@@ -14,10 +14,12 @@ pub(super) const AHEAD: u64 = 512;
 /// A node posts its hashes after this number of submissions.
 const POST: u64 = 64;
 
-/// A submission: a task, or a call at which all nodes meet.
+/// A submission: a task, one that was refused, or a call at which all nodes meet.
 #[derive(Clone, Debug)]
 pub(super) enum What {
     Task(TaskLabel),
+    /// The reason.
+    Refused(String),
     Call(&'static str),
 }
 
@@ -31,6 +33,7 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(label) => label.fmt(f),
+            Self::Refused(why) => write!(f, "a task that was refused, because {why},"),
             Self::Call(call) => write!(f, "the call of {call}"),
         }
     }
@@ -103,9 +106,12 @@ impl History {
 
     /// Adds a call at which all nodes meet.
     pub(super) fn add_call(&mut self, call: &'static str) -> Result<(u64, u64), Divergence> {
-        let hash =
-            call.bytes().fold(1, |hash: u64, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte));
-        self.add(hash, What::Call(call))
+        self.add(hash_of(call), What::Call(call))
+    }
+
+    /// Adds a task that was refused for this reason. `kind` is the part of the reason that is the same on all nodes.
+    pub(super) fn add_refused(&mut self, kind: &str, why: String) -> Result<(u64, u64), Divergence> {
+        self.add(hash_of(kind), What::Refused(why))
     }
 
     /// Whether enough submissions were made for a post.
@@ -167,6 +173,10 @@ impl History {
         let known = same.min(self.posted).saturating_sub(first);
         self.recent.drain(..known as usize);
     }
+}
+
+fn hash_of(text: &str) -> u64 {
+    text.bytes().fold(1, |hash: u64, byte| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte))
 }
 
 impl From<Divergence> for NodeError {

@@ -5,8 +5,16 @@ use anabranch_wire::{Begun, Endpoint, Event, Ticket, WireError};
 use rustc_hash::FxHashMap;
 use std::{any::Any, sync::Arc};
 
-/// A function that is called, outside the lock, when transfers are over, or with the reason why they will never be.
-pub(crate) type Then = Box<dyn FnOnce(Result<(), Arc<NodeError>>) + Send>;
+/// A function that is called, outside the lock, when transfers are over, with what other nodes have said in place of data, or with the
+/// reason why they will never be.
+pub(crate) type Then = Box<dyn FnOnce(Result<Vec<Said>, Arc<NodeError>>) + Send>;
+
+/// What a node says in place of data: a [note](Endpoint::send_note).
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) node: u16,
+    pub(crate) note: Vec<u8>,
+}
 
 /// A message and its sender.
 pub(super) type Post = (u16, Vec<u8>);
@@ -32,6 +40,21 @@ struct Set {
 pub(super) struct Over {
     pub(super) then: Then,
     pub(super) memory: Arc<dyn Any + Send + Sync>,
+    /// What was said in place of data so far.
+    pub(super) said: Vec<Said>,
+}
+
+impl Over {
+    pub(super) fn new(memory: Arc<dyn Any + Send + Sync>, then: Then) -> Self {
+        Self { then, memory, said: Vec::new() }
+    }
+
+    /// Says that the transfers have ended.
+    pub(super) fn end(self) {
+        let Self { then, memory, said } = self;
+        then(Ok(said));
+        drop(memory);
+    }
 }
 
 /// What is left of a link that was closed. The endpoint goes first: until then the transfers use the memory.
@@ -81,7 +104,7 @@ impl Link {
         let left = self.transfers.len() - before;
         if let Err(error) = outcome {
             // Those that were begun use the memory until the endpoint is gone. The caller sees to that.
-            let rest = Over { then: Box::new(|_| ()), memory: Arc::clone(&over.memory) };
+            let rest = Over::new(Arc::clone(&over.memory), Box::new(|_| ()));
             self.sets.insert(set, Set { left: left + 1, over: rest });
             self.last_set = set;
             return Err(Box::new((over, Some(error))));
@@ -102,6 +125,11 @@ impl Link {
         for event in self.events.drain(..) {
             match event {
                 Event::Post { from, message } => posts.push((from, message)),
+                Event::Note { ticket, node, note } => {
+                    let number = self.transfers.get(&ticket).expect("a transfer that was begun");
+                    let set = self.sets.get_mut(number).expect("the set of a transfer");
+                    set.over.said.push(Said { node, note });
+                }
                 Event::Done(ticket) => {
                     let number = self.transfers.remove(&ticket).expect("a transfer that was begun");
                     let set = self.sets.get_mut(&number).expect("the set of a transfer");

@@ -5,7 +5,7 @@
 //! what the steps and the waiting threads need of the other nodes. The transport itself is the crate [`anabranch_wire`].
 //!
 //! # Protocol
-//! 1. *Submissions* have numbers: tasks, and calls at which all nodes meet ([`agree`](Cluster::agree)). After each one a node has a
+//! 1. *Submissions* have numbers: tasks, and calls at which all nodes [meet](Cluster::meet). After each one a node has a
 //!    hash of everything that it has submitted so far ([`history`]).
 //! 2. Every 64 submissions, and before a thread blocks, a node posts the hashes since its last post to its neighbours in a tree
 //!    of all nodes. A node that gets them compares them with its own, now or when it has submitted as much. All pairs of
@@ -15,17 +15,30 @@
 //! 4. A *push* sends boxes from the memory of a buffer; an *await* expects a number of bytes in such memory. The name of a
 //!    transfer is the task that needs the data and the buffer: both sides derive it from the same launch, so that either may
 //!    come first. The step ends when the transport says so.
-//! 5. At `wait`, at `drain` and at the end, a node that has done its part of everything enters a barrier whose name is the number and the
-//!    hash of the submission. It is over when all nodes have entered it: then none has failed, and all have submitted the same.
-//! 6. The first error on a node ends the run on all of them ([`stop`](Cluster::stop)): a task that fails, a submission that differs from
-//!    that of a neighbour, a transport that fails. The node gives up its end of the transport, which tells all others why. Steps
-//!    that have begun end with this reason; steps that have not are skipped; calls return it as an error.
+//! 5. A task that fails, or is cancelled, does not end the run. What it should have written is poisoned. A push of poisoned contents sends a
+//!    *note* in their place: the region and the failure, with the whole chain of causes. The note counts as the bytes, so the await ends
+//!    when each byte has come or is spoken for, and nothing writes into its memory afterwards. Partial results of reductions likewise. So every
+//!    node that has the current contents of a point has the same failure for it, and a fence of it is the same error everywhere.
+//! 6. At `wait`, `check`, `drain` and the end, a node enters a [meeting](Cluster::meet), a barrier whose name is the number and the
+//!    hash of the submission: at `wait` and at the end, when it has done its part of everything. It is over when all nodes have entered
+//!    it: then all have submitted the same. A node that has failures to report gives them as a note, which reaches all others. So
+//!    each of them reports the failures of all.
+//! 7. A submission that is refused is an error of the call. It is part of the hash: if other nodes do not refuse it, programs differ.
+//! 8. What concerns the nodes together ends the run on all of them ([`stop`](Cluster::stop)): a submission that differs from
+//!    that of a neighbour, a transport that fails, a node that is lost, a program that panics outside its tasks. The node that finds it gives up its end of the
+//!    transport, which tells all others why. Steps that have begun end with this reason; steps that have not are skipped; calls return it as an error.
 //!
 //! | state of a node | the transport | steps | leaves it |
 //! |---|---|---|---|
-//! | running | open | run, wait for transfers | by its first error, by that of another node, or at the end |
+//! | running | open | run, wait for transfers, fail, are skipped | by an error of the nodes together, or at the end |
 //! | stopped | dropped, before the memory of its transfers is released | are skipped | |
 //! | ended | finished by all nodes together | all done | |
+//!
+//! | what a step needs | what the other node sends | the step |
+//! |---|---|---|
+//! | current contents | the bytes | runs |
+//! | poisoned contents | a note, under the same name | is skipped, because of the failure in the note |
+//! | some of each | bytes and notes | is skipped; what has come is current |
 //!
 //! # Who makes progress
 //! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Workers without other work do it while transfers are under way, and
@@ -37,21 +50,24 @@ mod history;
 mod link;
 mod pacemaker;
 
-pub(crate) use self::link::Then;
+pub(crate) use self::link::{Said, Then};
 use self::{
     history::{Divergence, History},
     link::{Link, Over},
     pacemaker::Pacemaker,
 };
-use crate::{error::NodeError, label::TaskLabel};
+use crate::{
+    error::{Error, NodeError},
+    label::TaskLabel,
+};
 use anabranch_wire::{Begun, Endpoint, MemoryMut, Pace, Place, Tag, WireError};
 use parking_lot::Mutex;
 use std::{
     any::Any,
-    fmt,
+    fmt, mem,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::*},
+        atomic::{AtomicU64, Ordering::*},
     },
     thread::{self, ThreadId},
 };
@@ -63,7 +79,7 @@ pub(crate) mod kind {
     /// Partial results of a reduction to a buffer.
     pub(crate) const PARTIALS: u16 = 1;
     /// A meeting of all nodes.
-    pub(super) const AGREEMENT: u16 = 2;
+    pub(super) const MEETING: u16 = 2;
 }
 
 /// One node's view of all nodes.
@@ -138,13 +154,13 @@ impl Cluster {
         then: Then,
         begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
     ) {
-        let begun = self.link.lock().begin(Over { then, memory }, begin);
+        let begun = self.link.lock().begin(Over::new(memory, then), begin);
         match begun {
             Ok(None) => {
                 self.pacemaker.wake();
                 self.when_busy.get().into_iter().for_each(|call| call());
             }
-            Ok(Some(over)) => (over.then)(Ok(())),
+            Ok(Some(over)) => over.end(),
             Err(failed) => {
                 let (over, error) = *failed;
                 if let Some(error) = error {
@@ -185,7 +201,7 @@ impl Cluster {
                 return true;
             }
         };
-        ended.into_iter().for_each(|over| (over.then)(Ok(())));
+        ended.into_iter().for_each(Over::end);
         self.stop_if_different(heard);
         any
     }
@@ -226,38 +242,61 @@ impl Cluster {
         }
     }
 
-    /// Meets all other nodes: returns when all of them have called this after the same submissions. A node calls it when it has
-    /// done its part of everything.
+    /// Notes that a submission was refused with this error. If the other nodes do not refuse it, the run ends.
+    pub(crate) fn refused(&self, error: &Error) {
+        let (kind, why) = (error.kind_on_nodes(), error.to_string());
+        let added = self.history.lock().add_refused(&kind, why);
+        self.stop_if_different(added.map(drop));
+    }
+
+    /// Notes a call at which all nodes meet. Returns the name of the meeting.
     ///
     /// # Errors
     /// If the run has ended.
-    pub(crate) fn agree(&self, call: &'static str) -> Result<(), Arc<NodeError>> {
+    pub(crate) fn announce(&self, call: &'static str) -> Result<Tag, Arc<NodeError>> {
         self.check()?;
         let added = self.history.lock().add_call(call);
-        let (number, hash) = match added {
-            Ok(added) => added,
-            Err(divergence) => return Err(self.stop(divergence.into())),
-        };
+        let (number, hash) = added.map_err(|divergence| self.stop(divergence.into()))?;
         self.post();
-        let met = Arc::new(AtomicBool::new(false));
-        let then: Then = {
-            let met = Arc::clone(&met);
-            Box::new(move |_| met.store(true, Release))
-        };
+        Ok(Tag::new(number, hash, kind::MEETING))
+    }
+
+    /// Enters a meeting, with something to say to all others, or nothing. Calls `then` with what the others say when all nodes have entered
+    /// it.
+    pub(crate) fn enter(&self, meeting: Tag, say: Option<Vec<u8>>, then: Then) {
         self.transfer(Arc::new(()), then, |endpoint, begun| {
             let parts = vec![Vec::new(); endpoint.place().nodes.into()];
-            begun.push(endpoint.gather(
-                Tag::new(number, hash, kind::AGREEMENT),
-                MemoryMut::empty(),
-                &parts,
-            )?);
+            begun.push(match say {
+                Some(say) => endpoint.gather_note(meeting, MemoryMut::empty(), &parts, &say)?,
+                None => endpoint.gather(meeting, MemoryMut::empty(), &parts)?,
+            });
             Ok(())
         });
+    }
+
+    /// Meets all other nodes: returns what they say when all of them have called this after the same submissions.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub(crate) fn meet(
+        &self,
+        call: &'static str,
+        say: Option<Vec<u8>>,
+    ) -> Result<Vec<Said>, Arc<NodeError>> {
+        let meeting = self.announce(call)?;
+        let met = Arc::new(OnceLock::new());
+        let then: Then = {
+            let met = Arc::clone(&met);
+            Box::new(move |result| drop(met.set(Mutex::new(result))))
+        };
+        self.enter(meeting, say, then);
         let mut pace = Pace::new();
-        while !met.load(Acquire) {
+        loop {
+            if let Some(result) = met.get() {
+                return mem::replace(&mut *result.lock(), Ok(Vec::new()));
+            }
             pace.after(self.poll());
         }
-        self.check()
     }
 
     /// Ends the run because the calling thread panics, if it does.
@@ -293,7 +332,7 @@ impl Cluster {
     /// pacemaker. No task is in flight.
     pub(crate) fn end(&self) {
         self.stop_if_panicking();
-        let _ = self.agree("the end of the runtime");
+        let _ = self.meet("the end of the runtime", None);
         let open = self.link.lock().close();
         if let Some((endpoint, _)) = open {
             let finished = endpoint.finish().map_err(|error| NodeError::from_wire(error, self.place.node));

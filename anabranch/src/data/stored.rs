@@ -1,8 +1,9 @@
 //! Buffers without their types, as transfers between nodes see them.
 
 use super::{buffer::BufferInner, partials::Partials};
-use anabranch_graph::BufferId;
-use anabranch_grid::Extent;
+use anabranch_graph::{BufferId, Mode};
+use anabranch_grid::{Extent, Region};
+use smallvec::SmallVec;
 use std::{fmt, ops::Deref, sync::Arc};
 
 /// With several nodes: what a task accesses, of which parts are sent and received.
@@ -11,6 +12,18 @@ pub(crate) struct Shared {
     pub(crate) buffers: Vec<Arc<dyn Stored>>,
     /// The partial results of the reductions of the task.
     pub(crate) partials: Vec<(BufferId, Arc<dyn Partials>)>,
+    /// What this node's part of the task accesses.
+    pub(crate) touches: SmallVec<[Touch; 2]>,
+}
+
+/// A region of a buffer that a part of a task accesses.
+#[derive(Clone, Debug)]
+pub(crate) struct Touch {
+    pub(crate) buffer: BufferId,
+    /// The version, which is known when the graph has the task.
+    pub(crate) version: u32,
+    pub(crate) region: Region<3>,
+    pub(crate) mode: Mode,
 }
 
 /// A buffer, whatever its elements and its rank are.
@@ -41,6 +54,11 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// The buffer and the number.
+    pub(crate) fn key(&self) -> (BufferId, u32) {
+        (self.buffer.id(), self.number)
+    }
+
     /// The address of the first element: see [`Stored::start`].
     pub(crate) fn start(&self) -> *mut u8 {
         self.buffer.start(self.number)

@@ -11,7 +11,7 @@ use anabranch_par::discard_payload;
 use std::{
     any::Any,
     error::Error as StdError,
-    fmt,
+    fmt, mem,
     panic::resume_unwind,
     sync::{
         Arc,
@@ -39,7 +39,8 @@ impl Failures {
         self.omitted
     }
 
-    /// The number of tasks that were skipped because they need results of the failed tasks.
+    /// The number of tasks that were skipped because they need results of the failed tasks. With
+    /// [several nodes](crate::guide::nodes), each node's part of a task counts.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -54,10 +55,13 @@ impl fmt::Display for Failures {
         if self.omitted > 0 {
             write!(f, "; and {} more", self.omitted)?;
         }
-        match self.skipped {
-            0 => Ok(()),
-            1 => write!(f, " (1 task that depends on it was skipped)"),
-            n => write!(f, " ({n} tasks that depend on it were skipped)"),
+        let are_parts = self.first.node.is_some();
+        match (self.skipped, are_parts) {
+            (0, _) => Ok(()),
+            (1, false) => write!(f, " (1 task that depends on it was skipped)"),
+            (1, true) => write!(f, " (1 part of a task that depends on it was skipped)"),
+            (n, false) => write!(f, " ({n} tasks that depend on it were skipped)"),
+            (n, true) => write!(f, " ({n} parts of tasks that depend on it were skipped)"),
         }
     }
 }
@@ -71,10 +75,12 @@ impl StdError for Failures {
 
 /// A failed task, and why it failed.
 #[derive(thiserror::Error)]
-#[error("{task} failed: {cause}")]
+#[error("{task} failed{}: {cause}", on_node(*.node))]
 pub struct Failure {
     /// Orders failures by the submission of their tasks.
     pub(crate) id: TaskId,
+    /// With several nodes: the one whose part of the task failed.
+    pub(crate) node: Option<u16>,
     /// Whether a call has returned it to the program.
     given: AtomicBool,
     /// The task.
@@ -86,7 +92,28 @@ pub struct Failure {
 
 impl Failure {
     pub(crate) fn new(id: TaskId, task: TaskLabel, cause: Cause) -> Self {
-        Self { id, given: AtomicBool::new(false), task, cause }
+        Self { id, node: None, given: AtomicBool::new(false), task, cause }
+    }
+
+    /// The same failure, of this node's part of the task.
+    pub(crate) fn on(self, node: Option<u16>) -> Self {
+        Self { node, ..self }
+    }
+
+    /// With [several nodes](crate::guide::nodes): the node whose part of the task failed. A failure that has come from another node
+    /// has the words of that node, and an error of the program only its messages.
+    pub fn node(&self) -> Option<u16> {
+        self.node
+    }
+
+    /// Whether both are the same failure. One of another node may have come several times.
+    pub(crate) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let is_same_cause = || match (&self.cause, &other.cause) {
+            (Cause::Callback { message }, Cause::Callback { message: another }) => message == another,
+            (one, another) => mem::discriminant(one) == mem::discriminant(another),
+        };
+        let is_same_part = || self.node.is_some() && (self.id, self.node) == (other.id, other.node);
+        Arc::ptr_eq(self, other) || is_same_part() && is_same_cause()
     }
 
     /// Notes that a call returns this failure to the program, and the failures that it follows from.
@@ -112,9 +139,11 @@ impl Failure {
 
     /// The order in which failures count if a task needs the results of several failed tasks: the one with the oldest root, and of
     /// those with one root the oldest. A cancellation gives way to a failure, which concerns more of the later tasks.
-    pub(crate) fn age(self: &Arc<Self>) -> (bool, TaskId, TaskId) {
+    ///
+    /// With several nodes, all of them have the same answer.
+    pub(crate) fn age(self: &Arc<Self>) -> impl Ord + use<> {
         let root = self.root();
-        (matches!(root.cause, Cause::Cancelled), root.id, self.id)
+        (matches!(root.cause, Cause::Cancelled), root.id, root.node, self.id, self.node)
     }
 
     /// The chain of failures, from this one to the root.
@@ -128,14 +157,14 @@ impl Failure {
 
 impl Clone for Failure {
     fn clone(&self) -> Self {
-        let Self { id, given, task, cause } = self;
+        let Self { id, node, given, task, cause } = self;
         let given = AtomicBool::new(given.load(Relaxed));
-        Self { id: *id, given, task: task.clone(), cause: cause.clone() }
+        Self { id: *id, node: *node, given, task: task.clone(), cause: cause.clone() }
     }
 }
 
 /// The number of links that a chain of causes keeps. Of further links only the number is kept.
-const CHAIN: u32 = 16;
+pub(super) const CHAIN: u32 = 16;
 
 /// Why a task failed.
 #[derive(Clone, thiserror::Error)]
@@ -220,6 +249,10 @@ pub enum Cause {
     /// The run on several nodes has ended.
     #[error("{0}")]
     Nodes(#[source] Arc<NodeError>),
+}
+
+fn on_node(node: Option<u16>) -> String {
+    node.map_or_else(String::new, |node| format!(" on node {node}"))
 }
 
 fn left_out(links: u32) -> String {

@@ -2,6 +2,7 @@
 
 mod declaration;
 mod failure;
+pub(crate) mod message;
 mod nodes;
 
 pub(crate) use self::failure::{OutsideRegion, Unwritten};
@@ -13,7 +14,7 @@ pub use self::{
 
 use crate::label::{Label, TaskLabel};
 use anabranch_wire::WireError;
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, mem, sync::Arc};
 
 /// The error type of the runtime.
 ///
@@ -111,6 +112,16 @@ pub enum Error {
     #[error(transparent)]
     Nodes(Arc<NodeError>),
 
+    /// A result that all nodes have [agreed on](crate::Runtime::agree_result) is the error of one of them.
+    #[error("{error}{}", on_node(*.node))]
+    Agreed {
+        /// The node, if there are several: the first one that had an error.
+        node: Option<u16>,
+        /// Its error. Other nodes have its messages.
+        #[source]
+        error: Arc<dyn StdError + Send + Sync>,
+    },
+
     /// With several nodes, a call comes from a thread that may not make it.
     #[error(
         "{call} was called {place}: with several nodes one thread of the program submits, outside tasks, so that all nodes submit \
@@ -159,6 +170,10 @@ pub enum Error {
     },
 }
 
+fn on_node(node: Option<u16>) -> String {
+    node.map_or_else(String::new, |node| format!(" (on node {node})"))
+}
+
 /// Prints the message of an error, and behind it those of its sources that it does not contain.
 fn print_with_sources(error: &dyn StdError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut text = error.to_string();
@@ -185,6 +200,19 @@ macro_rules! debug_as_message {
 }
 
 debug_as_message!(Error, DeclarationError, Failures, Failure, Cause);
+
+impl Error {
+    /// What is the same on all nodes that refuse a submission for the same reason: the mistake, but not the chunk for which it was found.
+    pub(crate) fn kind_on_nodes(&self) -> String {
+        match self {
+            Self::Declaration(error) => {
+                let DeclarationError { task, buffer, mistake } = &**error;
+                format!("{task} {buffer} {:?}", mem::discriminant(mistake))
+            }
+            other => other.to_string(),
+        }
+    }
+}
 
 impl From<anabranch_par::PoolError> for Error {
     fn from(error: anabranch_par::PoolError) -> Self {

@@ -7,7 +7,7 @@ use super::{
     conflicts::Conflicts,
     current_task::RuntimeId,
     graphs::Graphs,
-    groups::group::Group,
+    groups::{group::Group, handle::GroupHandle},
     in_flight::InFlight,
     live_tasks::LiveTasks,
     nodes::{Nodes, progress::Progress},
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cluster::Cluster,
     data::owner::Owner,
-    error::{Cause, Error, Failure, NodeError},
+    error::{Error, NodeError},
     observe::{Recorder, UnreportedFailures, Watchdog},
     settings::Settings,
 };
@@ -196,29 +196,13 @@ impl Core {
     }
 
     /// Takes the failures of a group, or those of tasks in no group, since their last report. Returns them as an error, if
-    /// there are any.
+    /// there are any. With several nodes: those of all nodes, which meet for it; `call` names the meeting.
     #[inline]
-    pub(crate) fn report(&self, group: Option<&Group>) -> Result<(), Error> {
-        self.failures_of(group).report()?;
-        self.several.as_ref().map_or(Ok(()), |nodes| Ok(nodes.cluster.check()?))
-    }
-
-    /// With several nodes: ends the run because of this failure. (It is not handed on to other nodes with the data yet.)
-    #[cold]
-    pub(super) fn fail_on_nodes(&self, failure: &Failure) {
-        let Some(cluster) = self.cluster() else { return };
-        if cluster.stopped().is_none() {
-            let cancelled = matches!(failure.cause, Cause::Cancelled);
-            let hint = if cancelled { "; tasks cannot be cancelled with several nodes yet" } else { "" };
-            cluster.stop(NodeError::Here { why: format!("{failure}{hint}") });
+    pub(crate) fn report(&self, group: Option<&GroupHandle>, call: &'static str) -> Result<(), Error> {
+        match &self.several {
+            None => self.failures_of(group.map(|group| &***group)).report(),
+            Some(nodes) => self.report_on_nodes(nodes, group, call),
         }
-    }
-
-    /// With several nodes: meets all other nodes, when this one has done its part of everything.
-    pub(crate) fn meet(&self, call: &'static str) -> Result<(), Error> {
-        let Some(cluster) = self.cluster() else { return Ok(()) };
-        self.check_submitter(|| call.into())?;
-        Ok(cluster.agree(call)?)
     }
 
     /// With several nodes: whether a command of this node is done.

@@ -42,7 +42,7 @@ pub(crate) use self::{
     core::Core,
     events::{event::Event, latch::Latch},
     groups::handle::GroupHandle,
-    nodes::{Nodes, Refused},
+    nodes::{Meeting, Nodes, Refused},
     shutdown::Running,
     submission::Submission,
     task::{

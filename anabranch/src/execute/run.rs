@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     error::{Cause, Failure},
+    label::TaskLabel,
     observe::task_span,
 };
 use anabranch_par::keep_denormals;
@@ -74,8 +75,10 @@ impl Node {
         };
         // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
         let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(run)));
-        if !matches!(outcome, Ok(Ok(()))) {
-            self.fail_with(outcome, core);
+        match (&outcome, &head.part) {
+            (Ok(Ok(())), None) => {}
+            (Ok(Ok(())), Some(part)) => core.part_is_done(part),
+            _ => self.fail_with(outcome, core),
         }
     }
 
@@ -87,15 +90,20 @@ impl Node {
             Ok(Err(cause)) => cause,
             Err(payload) => Cause::from_panic(payload, None),
         };
-        let failure = Arc::new(Failure::new(self.id, self.label.clone(), cause));
+        let failure = Arc::new(self.failure(self.label.clone(), cause));
         if failure.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add(&failure);
         }
-        core.fail_on_nodes(&failure);
+        self.part.iter().for_each(|part| core.part_has_failed(part, &failure));
         self.fail(failure);
     }
 
     fn run_or_skip(&self, head: &Head, core: &Core) -> Result<(), Cause> {
+        if let Some(part) = &head.part
+            && let Some(failure) = core.poison_of(part)
+        {
+            drop(self.poison_with(&failure));
+        }
         if head.is_poisoned() || head.is_cancelled() {
             return self.skip(core);
         }
@@ -108,7 +116,7 @@ impl Node {
     #[cold]
     fn skip(&self, core: &Core) -> Result<(), Cause> {
         let cause = self.poison().map_or(Cause::Cancelled, |failure| Cause::skipped(&failure));
-        let why = Arc::new(Failure::new(self.id, self.label.clone(), cause.clone()));
+        let why = Arc::new(self.failure(self.label.clone(), cause.clone()));
         if !self.observes {
             self.count_skipped(&why, core);
         }
@@ -193,7 +201,7 @@ impl Node {
             next.take().into_iter().for_each(|node| node.give_back(core));
             for GroupCallback { call: callback, label } in callbacks {
                 if let Some(cause) = call(|| callback(group), core) {
-                    group.failures.add(&Arc::new(Failure::new(self.id, label, cause)));
+                    group.failures.add(&Arc::new(self.failure(label, cause)));
                 }
             }
             due = self.runtime.inside_task(|| group.complete(&mut released));
@@ -206,9 +214,8 @@ impl Node {
     #[cold]
     fn call(&self, callback: Callback, core: &Core) {
         if let Some(cause) = call(|| callback(self), core) {
-            let failure = Arc::new(Failure::new(self.id, self.label.clone(), cause));
+            let failure = Arc::new(self.failure(self.label.clone(), cause));
             core.failures_of(self.group.as_deref()).add(&failure);
-            core.fail_on_nodes(&failure);
         }
     }
 
@@ -258,6 +265,13 @@ impl Node {
 }
 
 impl Head {
+    /// A failure of this task, or of this node's part of it. `task` is the label for messages.
+    #[cold]
+    fn failure(&self, task: TaskLabel, cause: Cause) -> Failure {
+        let (id, node) = self.part.as_ref().map_or((self.id, None), |part| (part.task, Some(part.node)));
+        Failure::new(id, task, cause).on(node)
+    }
+
     /// Hands the poison on to the successors that need the results of this task, and releases all successors. Calls `ready` with
     /// each task whose dependencies are all done.
     #[inline]

@@ -18,7 +18,7 @@ use std::{
 };
 
 /// The number of failures in a report: a program that never synchronises must not fill the memory with them.
-const MAX_LISTED: usize = 64;
+pub(crate) const MAX_LISTED: usize = 64;
 
 #[derive(Default)]
 pub(crate) struct UnreportedFailures {
@@ -41,7 +41,7 @@ impl List {
     fn add(&mut self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
         let mut number = 0;
         for ((_, last), other) in self.failures.range((failure.id, 0)..=(failure.id, u32::MAX)) {
-            if Arc::ptr_eq(other, failure) {
+            if other.is_same(failure) {
                 return None;
             }
             number = last + 1;

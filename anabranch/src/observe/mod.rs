@@ -6,7 +6,7 @@ mod spans;
 mod watchdog;
 
 pub(crate) use self::{
-    failures::UnreportedFailures,
+    failures::{MAX_LISTED, UnreportedFailures},
     recorder::{RecordedTask, Recorder, TaskRecord},
     spans::{task_span, wait_span},
     watchdog::{Progress, Watchdog},

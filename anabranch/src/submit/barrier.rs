@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{Core, GroupHandle, Latch, Node, Status},
+    execute::{Core, GroupHandle, Latch, Meeting, Node, Status},
     label::TaskLabel,
 };
 use std::{
@@ -32,6 +32,9 @@ pub struct Barrier<R> {
     core: Arc<Core>,
     /// The group whose failures it reports.
     group: Option<GroupHandle>,
+    /// With several nodes, from the first poll on.
+    meeting: Option<Meeting>,
+    is_reported: bool,
 }
 
 impl<R: Send + 'static> Barrier<R> {
@@ -49,7 +52,8 @@ impl<R: Send + 'static> Barrier<R> {
             Some(_) => None,
         };
         let epoch = behind.as_ref().unwrap_or(captured.task()).latch();
-        Ok(Self { captured, epoch, behind, core: Arc::clone(core), group: group.cloned() })
+        let (core, group) = (Arc::clone(core), group.cloned());
+        Ok(Self { captured, epoch, behind, core, group, meeting: None, is_reported: false })
     }
 
     /// Waits until everything before the barrier is done.
@@ -63,7 +67,7 @@ impl<R: Send + 'static> Barrier<R> {
         const CALL: &str = "Barrier::wait";
         self.core.check_outside(CALL)?;
         self.core.wait_for(&self.epoch, CALL);
-        self.report()?;
+        self.core.report(self.group.as_ref(), CALL)?;
         self.captured.wait()
     }
 
@@ -82,8 +86,16 @@ impl<R: Send + 'static> Barrier<R> {
 }
 
 impl<R> Barrier<R> {
-    fn report(&self) -> Result<(), Error> {
-        self.core.report(self.group.as_ref().map(|group| &***group))
+    fn poll_report(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        const CALL: &str = "Barrier::wait";
+        if self.meeting.is_none() {
+            self.meeting = Meeting::announce(&self.core, self.group.as_ref(), CALL)?;
+        }
+        ready!(self.core.poll(&self.epoch.event, context));
+        match &mut self.meeting {
+            Some(meeting) => meeting.poll(context),
+            None => Poll::Ready(self.core.report(self.group.as_ref(), CALL)),
+        }
     }
 }
 
@@ -94,8 +106,10 @@ impl<R> Future for Barrier<R> {
         if let Err(error) = self.core.check_outside("Barrier::poll") {
             return Poll::Ready(Err(error));
         }
-        ready!(self.core.poll(&self.epoch.event, context));
-        self.report()?;
+        if !self.is_reported {
+            ready!(self.poll_report(context))?;
+            self.is_reported = true;
+        }
         Pin::new(&mut self.captured).poll(context)
     }
 }

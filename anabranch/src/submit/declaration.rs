@@ -23,6 +23,7 @@ use crate::{
         host_object::ObjectInner,
         owner::{self, Owner},
         partials::{Partials, Shares},
+        stored::Touch,
     },
     error::{DeclarationError, Error, Mistake},
     execute::{Core, GroupHandle},
@@ -120,6 +121,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             ))
         };
         let whole = map(&self.whole)?;
+        let several_nodes = self.core.several_nodes().is_some();
         let (region, regions) = if let [only] = self.chunks
             && only.range == self.whole.range
         {
@@ -129,7 +131,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             self.check_monotonic(inner, mapper, &regions, &whole)?;
             let region = match mode.writes() {
                 // The chunks of this node write a part. The command graph checks that all nodes together write the whole.
-                true if self.core.several_nodes().is_some() => {
+                true if several_nodes => {
                     if !are_ascending(&regions) {
                         self.written(inner, mapper, &regions, whole.clone())?;
                     }
@@ -140,8 +142,29 @@ impl<'a, const K: usize> Declaration<'a, K> {
             };
             (region.cast(), regions)
         };
+        let of_part = match regions.as_slice() {
+            _ if !several_nodes => None,
+            [] => None,
+            [only] => Some(only.clone()),
+            // A mapper that leaves the buffer here has broken its promise to be monotonic.
+            several => map(&self.part()).ok().or_else(|| several.iter().cloned().reduce(|a, b| a.union(&b))),
+        };
+        of_part.into_iter().for_each(|region| self.touch(inner.id, region.cast(), mode));
         self.accesses.push(Access { buffer: inner.id, region, mode });
         Ok(regions)
+    }
+
+    /// With several nodes: the chunk of this one, which was split further.
+    fn part(&self) -> Chunk<K> {
+        let range = self.chunks.iter().fold(GridBox::EMPTY, |all, chunk| all.bounding(&chunk.range));
+        Chunk { range, global: self.whole.global }
+    }
+
+    /// With several nodes: notes what this node's part of the task accesses.
+    pub(super) fn touch(&mut self, buffer: BufferId, region: Region<3>, mode: Mode) {
+        if let Some(record) = &mut self.record {
+            record.shared.touches.push(Touch { buffer, version: 0, region, mode });
+        }
     }
 
     /// Declares a reduction to a whole buffer. With several nodes, returns which node has which partial results, and whether

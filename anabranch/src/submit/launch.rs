@@ -83,6 +83,6 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
         Refused::Other(error) => error,
     })?;
     let attached = L::attach(&mut bound, &mut planned.versions().iter().copied());
-    attached.map_err(|error| core.refuse(error))?;
-    Ok(planned.insert(&shared, body(Ok(bound))))
+    attached.map_err(|error| core.give_up(error))?;
+    Ok(planned.insert(shared, body(Ok(bound))))
 }

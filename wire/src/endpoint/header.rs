@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Data,
     /// A layout for each of the transfers in place that follow, with consecutive numbers.
     Announcement,
+    /// Notes in place of bytes of a transfer: see `notes`.
+    Note,
     /// The sender takes the transfers in place that the receiver has announced. The payload is the number of their bytes.
     Taking,
     /// A message of the program.
@@ -38,9 +40,10 @@ pub(super) enum Kind {
     Lost,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Data,
     Kind::Announcement,
+    Kind::Note,
     Kind::Taking,
     Kind::Post,
     Kind::Credit,
@@ -56,8 +59,9 @@ pub(super) struct Header {
     pub kind: Kind,
     pub from: u16,
     pub key: Key,
-    /// Counts as one byte: so that a step of a collective pattern arrives also without bytes.
-    pub token: bool,
+    /// Each counts as one byte. A step of a collective pattern has one for each node whose part belongs to it: so it arrives also
+    /// without bytes.
+    pub tokens: u16,
     pub layouts: u16,
     pub payload: u32,
     /// Announcement: the first number. Post: the place in the order.
@@ -68,7 +72,7 @@ pub(super) struct Header {
 
 impl Header {
     pub fn new(kind: Kind, from: u16, key: Key) -> Self {
-        Self { kind, from, key, token: false, layouts: 0, payload: 0, number: 0, credit: 0 }
+        Self { kind, from, key, tokens: 0, layouts: 0, payload: 0, number: 0, credit: 0 }
     }
 
     /// A message that belongs to no transfer.
@@ -84,18 +88,18 @@ impl Header {
     /// Begins a message; the payload follows.
     pub fn write(&self, layouts: &[Layout], message: &mut Vec<u8>) {
         debug_assert_eq!(layouts.len(), usize::from(self.layouts));
-        let Self { kind, from, key, token, layouts: count, payload, number, credit } = *self;
+        let Self { kind, from, key, tokens, layouts: count, payload, number, credit } = *self;
         message.clear();
         let place = KINDS.iter().position(|&other| other == kind).expect("all kinds are listed");
         // The fourth byte belongs to the transport.
-        message.extend([place as u8, key.step, u8::from(token), 0]);
+        message.extend([place as u8, key.step, 0, 0]);
         message.extend(from.to_le_bytes());
         message.extend(count.to_le_bytes());
         message.extend(payload.to_le_bytes());
         message.extend(number.to_le_bytes());
         message.extend(credit.to_le_bytes());
         message.extend(key.tag.kind.to_le_bytes());
-        message.extend([0; 2]);
+        message.extend(tokens.to_le_bytes());
         message.extend(key.tag.task.to_le_bytes());
         message.extend(key.tag.buffer.to_le_bytes());
         for layout in layouts {
@@ -116,7 +120,7 @@ impl Header {
             kind,
             from: u16_at(4),
             key: Key { tag: Tag::new(u64_at(24), u64_at(32), u16_at(20)), step: header[1] },
-            token: header[2] != 0,
+            tokens: u16_at(22),
             layouts: u16_at(6),
             payload: u32_at(8),
             number: u32_at(12),
@@ -155,7 +159,7 @@ mod tests {
                 kind,
                 from: 300,
                 key: Key { tag: Tag::new(u64::MAX - 1, 7, 900), step: 3 },
-                token: true,
+                tokens: 0x0403,
                 layouts: 2,
                 payload: 3,
                 number: 0x0102_0304,

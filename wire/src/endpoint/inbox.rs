@@ -1,8 +1,11 @@
 //! What this node receives: messages wait for their expectation, or expectations for their messages.
+//!
+//! An expectation is complete when all of its bytes are in place, or notes have come in their place.
 
 use super::{
     header::{Header, Kind},
     link::Link,
+    notes::{self, Note},
 };
 use crate::{
     MemoryMut, WireError,
@@ -17,6 +20,8 @@ struct Expected {
     missing: usize,
     /// Bytes of transfers in place that are under way.
     coming: usize,
+    /// What was said in place of bytes.
+    notes: Vec<Note>,
     owner: Owner,
 }
 
@@ -51,7 +56,7 @@ impl Inbox {
         self.expected.is_empty()
     }
 
-    /// Expects these numbers of bytes and tokens. The answer says whether all are there.
+    /// Expects these numbers of bytes and tokens. The answer is the notes among them if all are there.
     pub fn expect(
         &mut self,
         link: &mut Link,
@@ -59,34 +64,33 @@ impl Inbox {
         missing: usize,
         memory: MemoryMut,
         owner: Owner,
-    ) -> Result<bool, WireError> {
-        let mut expected = Expected { memory, missing, coming: 0, owner };
+    ) -> Result<Option<Vec<Note>>, WireError> {
+        let mut expected = Expected { memory, missing, coming: 0, notes: Vec::new(), owner };
         for message in self.early.remove(&key).unwrap_or_default() {
             let header = Header::read(&message).expect("it was read before");
             self.place(link, &header, &message, &mut expected)?;
         }
-        let done = expected.is_complete();
-        if !done {
-            self.expected.insert(key, expected);
+        if expected.is_complete() {
+            return Ok(Some(expected.notes));
         }
-        Ok(done)
+        self.expected.insert(key, expected);
+        Ok(None)
     }
 
-    /// A message has come. The answer is the owner of what it belongs to, if that is complete now.
+    /// A message has come. The answer is the owner of what it belongs to, and the notes, if that is complete now.
     pub fn arrived(
         &mut self,
         link: &mut Link,
         header: &Header,
         message: &[u8],
-    ) -> Result<Option<Owner>, WireError> {
+    ) -> Result<Option<(Owner, Vec<Note>)>, WireError> {
         let Some(mut expected) = self.expected.remove(&header.key) else {
             self.early.entry(header.key).or_default().push(message[..header.len()].to_vec());
             return Ok(None);
         };
         self.place(link, header, message, &mut expected)?;
-        let owner = expected.owner;
         if expected.is_complete() {
-            return Ok(Some(owner));
+            return Ok(Some((expected.owner, expected.notes)));
         }
         self.expected.insert(header.key, expected);
         Ok(None)
@@ -99,10 +103,15 @@ impl Inbox {
         message: &[u8],
         expected: &mut Expected,
     ) -> Result<(), WireError> {
-        let Header { from, key, token, .. } = *header;
+        let Header { from, key, tokens, .. } = *header;
         let wrong = |what: &str| Link::malformed(from, format!("{}: {what}", key.tag));
         let mut payload = header.payload_of(message);
-        let mut bytes = usize::from(token);
+        let mut bytes = usize::from(tokens);
+        if header.kind == Kind::Note {
+            let notes = notes::read(payload).ok_or_else(|| wrong("a note that is cut off"))?;
+            bytes = notes.iter().fold(bytes, |bytes, note| bytes.saturating_add(note.bytes as usize));
+            expected.notes.extend(notes);
+        }
         let mut number = header.number;
         for layout in header.read_layouts(message) {
             let layout = layout.ok_or_else(|| wrong("a layout without an end"))?;
@@ -129,20 +138,19 @@ impl Inbox {
         expected.missing = missing.ok_or_else(|| wrong("more bytes than were expected"))?;
         match header.kind {
             Kind::Data => link.placed(from, header.len()),
+            Kind::Note => Ok(()),
             _ => link.taking(from, bytes),
         }
     }
 
     /// A transfer in place is over. The answer is as for [`arrived`](Self::arrived).
-    pub fn got(&mut self, name: u64) -> Option<Owner> {
+    pub fn got(&mut self, name: u64) -> Option<(Owner, Vec<Note>)> {
         let (key, bytes) = self.coming.remove(&name).expect("a get is reported once");
         let expected = self.expected.get_mut(&key).expect("it waits for its transfers in place");
         expected.coming -= bytes;
         if !expected.is_complete() {
             return None;
         }
-        let owner = expected.owner;
-        self.expected.remove(&key);
-        Some(owner)
+        self.expected.remove(&key).map(|expected| (expected.owner, expected.notes))
     }
 }

@@ -22,7 +22,9 @@ mod header;
 mod inbox;
 mod link;
 mod moving;
+mod notes;
 mod outbox;
+mod patterns;
 mod posts;
 
 use crate::{
@@ -39,12 +41,16 @@ use self::{
     header::{Header, Kind},
     inbox::Inbox,
     link::Link,
+    notes::Note,
     outbox::{Outbox, Parcel},
     posts::Posts,
 };
 
 /// The most bytes of a [`post`](Endpoint::post).
 pub const POST: usize = header::PAYLOAD;
+
+/// The most bytes of a [note](Endpoint::send_note).
+pub const NOTE: usize = notes::NOTE;
 
 /// One node's end of the wire.
 ///
@@ -82,6 +88,8 @@ pub struct Endpoint {
     outbox: Outbox,
     posts: Posts,
     collectives: FxHashMap<Ticket, Collective>,
+    /// What the next poll reports: the ends of what was complete, with notes, when it was begun.
+    due: Vec<Event>,
     alive: Alive,
     next_ticket: u64,
     /// Reused by `poll`.
@@ -140,6 +148,7 @@ impl Endpoint {
             outbox: Outbox::default(),
             posts: Posts::new(nodes),
             collectives: FxHashMap::default(),
+            due: Vec::new(),
             next_ticket: 0,
             arrivals: Vec::new(),
             state: State::Open,
@@ -158,7 +167,8 @@ impl Endpoint {
 
     /// Whether a transfer or a pattern of this node is under way.
     pub fn is_busy(&self) -> bool {
-        !(self.outbox.is_empty() && self.inbox.is_empty() && self.collectives.is_empty())
+        let is_idle = self.outbox.is_empty() && self.inbox.is_empty() && self.collectives.is_empty();
+        !(is_idle && self.due.is_empty())
     }
 
     /// Sends the bytes of the layouts to the node that expects them under this tag, from `memory`.
@@ -179,14 +189,34 @@ impl Endpoint {
         check_layouts(tag, layouts, |layout| memory.holds(layout))?;
         let ticket = self.ticket();
         let key = Key { tag, step: 0 };
-        let parcel = Parcel { to, key, token: false, memory, owner: Owner::Program(ticket) };
+        let parcel = Parcel { to, key, tokens: 0, memory, owner: Owner::Program(ticket) };
         match self.outbox.send(&mut self.link, parcel, layouts) {
             Ok(done) => Ok(begun(done, ticket)),
             Err(error) => Err(self.fail(error)),
         }
     }
 
-    /// Expects `bytes` bytes under this tag, from any nodes, in `memory`.
+    /// Sends a note of at most [`NOTE`] bytes in place of `bytes` bytes, to the node that expects them under this tag.
+    ///
+    /// The receiver gets it as an [`Event::Note`]. The note counts as the bytes: what is expected is over when all of it has come, as
+    /// bytes or as notes.
+    ///
+    /// # Errors
+    /// An argument that is wrong is refused. Otherwise the communication has failed.
+    pub fn send_note(&mut self, to: u16, tag: Tag, bytes: usize, note: &[u8]) -> Result<(), WireError> {
+        self.check_open()?;
+        self.check_node(to)?;
+        check_note(note)?;
+        if bytes == 0 {
+            // The receiver expects nothing.
+            return Ok(());
+        }
+        let note = Note { node: self.place().node, bytes: bytes as u64, text: note.to_vec() };
+        notes::send(&mut self.link, to, Key { tag, step: 0 }, 0, &[note]).map_err(|error| self.fail(error))
+    }
+
+    /// Expects `bytes` bytes under this tag, from any nodes, in `memory`. Senders may give [notes](Self::send_note) in place of some
+    /// of them.
     ///
     /// # Errors
     /// [`WireError::Repeated`] if the tag is expected already. Otherwise the communication has failed.
@@ -198,9 +228,19 @@ impl Endpoint {
         }
         let ticket = self.ticket();
         match self.inbox.expect(&mut self.link, key, bytes, memory, Owner::Program(ticket)) {
-            Ok(done) => Ok(begun(done, ticket)),
+            Ok(Some(notes)) => Ok(self.begun_with(notes, ticket)),
+            Ok(None) => Ok(Begun::Later(ticket)),
             Err(error) => Err(self.fail(error)),
         }
+    }
+
+    /// What was begun is over already, with these notes.
+    fn begun_with(&mut self, notes: Vec<Note>, ticket: Ticket) -> Begun {
+        if notes.is_empty() {
+            return Begun::Done;
+        }
+        report(ticket, notes, &mut self.due);
+        Begun::Later(ticket)
     }
 
     /// Sends a small message, at most [`POST`] bytes, which the other node gets as an [`Event::Post`].
@@ -217,86 +257,6 @@ impl Endpoint {
         self.link.control(to, Kind::Post, number, message).map_err(|error| self.fail(error))
     }
 
-    /// Brings the parts of all nodes to every node: `parts[n]` are the layouts that node `n` has. All nodes call this with the
-    /// same tag and the same parts.
-    ///
-    /// It takes few messages: with 256 nodes each one sends 8. Parts without bytes make it a barrier: it is done when all
-    /// nodes have begun it. A sum over all nodes is a gather of partial results, which each node then combines in a fixed order:
-    /// so all nodes get the same bits.
-    ///
-    /// # Errors
-    /// An argument that is wrong is refused. Otherwise the communication has failed.
-    ///
-    /// # Panics
-    /// If there are not as many parts as nodes.
-    pub fn gather(&mut self, tag: Tag, memory: MemoryMut, parts: &[Vec<Layout>]) -> Result<Begun, WireError> {
-        let place = self.place();
-        assert_eq!(parts.len(), usize::from(place.nodes), "a gather has a part of every node");
-        for layouts in parts {
-            check_layouts(tag, layouts, |layout| memory.holds(layout))?;
-        }
-        self.begin(Collective::gather(place, tag, memory, parts))
-    }
-
-    /// Brings the bytes of the layouts from the node `root` to every node. All nodes call this with the same arguments.
-    ///
-    /// # Errors
-    /// An argument that is wrong is refused. Otherwise the communication has failed.
-    pub fn broadcast(
-        &mut self,
-        root: u16,
-        tag: Tag,
-        memory: MemoryMut,
-        layouts: &[Layout],
-    ) -> Result<Begun, WireError> {
-        self.check_node(root)?;
-        check_layouts(tag, layouts, |layout| memory.holds(layout))?;
-        self.begin(Collective::broadcast(self.place(), root, tag, memory, layouts))
-    }
-
-    fn begin(&mut self, collective: Collective) -> Result<Begun, WireError> {
-        self.check_open()?;
-        if self.inbox.expects(&Key { tag: collective.tag, step: 1 }) {
-            return Err(WireError::Repeated { tag: collective.tag });
-        }
-        let ticket = self.ticket();
-        let done = self.begin_steps(ticket, collective).map_err(|error| self.fail(error))?;
-        Ok(begun(done, ticket))
-    }
-
-    fn begin_steps(&mut self, ticket: Ticket, mut collective: Collective) -> Result<bool, WireError> {
-        for receive in std::mem::take(&mut collective.receives) {
-            let key = Key { tag: collective.tag, step: receive.step };
-            let owner = Owner::Step(ticket, receive.step);
-            if self.inbox.expect(&mut self.link, key, receive.bytes + 1, collective.memory, owner)? {
-                collective.arrived(receive.step);
-            }
-        }
-        self.send_steps(ticket, &mut collective)?;
-        let done = collective.unfinished == 0;
-        if !done {
-            self.collectives.insert(ticket, collective);
-        }
-        Ok(done)
-    }
-
-    /// Sends what a collective pattern can send by now.
-    fn send_steps(&mut self, ticket: Ticket, collective: &mut Collective) -> Result<(), WireError> {
-        while let Some(send) = collective.next_send() {
-            let parcel = Parcel {
-                to: send.to,
-                key: Key { tag: collective.tag, step: send.step },
-                token: true,
-                memory: collective.memory.to_read(),
-                owner: Owner::Sent(ticket),
-            };
-            if self.outbox.send(&mut self.link, parcel, &send.layouts)? {
-                collective.unfinished -= 1;
-            }
-        }
-        Ok(())
-    }
-
     /// Makes progress, and appends what has happened. The answer is for [`Pace::after`](crate::Pace::after): whether anything
     /// has happened, or large transfers move and need more polls, for at most 1 ms and the time that they take at 500 MB/s.
     ///
@@ -309,22 +269,25 @@ impl Endpoint {
 
     fn advance(&mut self, events: &mut Vec<Event>) -> Result<bool, WireError> {
         let before = events.len();
+        events.append(&mut self.due);
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.link.transport.poll(&mut arrivals)?;
         let any = !arrivals.is_empty();
         let now = if self.alive.is_watching() { Some(Instant::now()) } else { None };
         for arrival in arrivals.drain(..) {
-            let owner = match arrival {
-                Arrival::Put(number) => self.outbox.put(&mut self.link, number)?,
+            let over = match arrival {
+                Arrival::Put(number) => {
+                    self.outbox.put(&mut self.link, number)?.map(|owner| (owner, Vec::new()))
+                }
                 Arrival::Got(name) => self.inbox.got(name),
                 Arrival::Message(message) => {
-                    let owner = self.read(&message, now, events)?;
+                    let over = self.read(&message, now, events)?;
                     self.link.transport.recycle(message);
-                    owner
+                    over
                 }
             };
-            if let Some(owner) = owner {
-                self.ended(owner, events)?;
+            if let Some((owner, notes)) = over {
+                self.ended(owner, notes, events)?;
             }
         }
         self.arrivals = arrivals;
@@ -349,13 +312,13 @@ impl Endpoint {
         false
     }
 
-    /// Reads a message. The answer is the owner of what is complete by it.
+    /// Reads a message. The answer is the owner of what is complete by it, and the notes.
     fn read(
         &mut self,
         message: &[u8],
         now: Option<Instant>,
         events: &mut Vec<Event>,
-    ) -> Result<Option<Owner>, WireError> {
+    ) -> Result<Option<(Owner, Vec<Note>)>, WireError> {
         let header = Header::read(message).ok_or_else(|| Link::malformed(u16::MAX, "no header"))?;
         let Header { from, kind, number, .. } = header;
         if from >= self.link.place.nodes {
@@ -369,7 +332,7 @@ impl Endpoint {
         }
         let payload = header.payload_of(message);
         match kind {
-            Kind::Data | Kind::Announcement => return self.inbox.arrived(&mut self.link, &header, message),
+            Kind::Data | Kind::Announcement | Kind::Note => return self.inbox.arrived(&mut self.link, &header, message),
             Kind::Post => self.posts.arrived(from, number, payload.to_vec(), events),
             Kind::Taking => {
                 let bytes = payload.try_into().map_or(0, u64::from_le_bytes);
@@ -392,22 +355,22 @@ impl Endpoint {
     }
 
     /// Something is over: its owner goes on.
-    fn ended(&mut self, owner: Owner, events: &mut Vec<Event>) -> Result<(), WireError> {
+    fn ended(&mut self, owner: Owner, notes: Vec<Note>, events: &mut Vec<Event>) -> Result<(), WireError> {
         let ticket = match owner {
             Owner::Program(ticket) => {
-                events.push(Event::Done(ticket));
+                report(ticket, notes, events);
                 return Ok(());
             }
             Owner::Step(ticket, _) | Owner::Sent(ticket) => ticket,
         };
         let mut collective = self.collectives.remove(&ticket).expect("it is not over");
         match owner {
-            Owner::Step(_, step) => collective.arrived(step),
+            Owner::Step(_, step) => collective.arrived(step, notes),
             _ => collective.unfinished -= 1,
         }
         self.send_steps(ticket, &mut collective)?;
         if collective.unfinished == 0 {
-            events.push(Event::Done(ticket));
+            report(ticket, self.notes_of_others(collective), events);
         } else {
             self.collectives.insert(ticket, collective);
         }
@@ -525,6 +488,19 @@ impl Drop for Endpoint {
 
 fn begun(done: bool, ticket: Ticket) -> Begun {
     if done { Begun::Done } else { Begun::Later(ticket) }
+}
+
+/// Reports the end of what has this ticket.
+fn report(ticket: Ticket, notes: Vec<Note>, events: &mut Vec<Event>) {
+    events.extend(notes.into_iter().map(|Note { node, text, .. }| Event::Note { ticket, node, note: text }));
+    events.push(Event::Done(ticket));
+}
+
+fn check_note(note: &[u8]) -> Result<(), WireError> {
+    match note.len() {
+        0..=NOTE => Ok(()),
+        bytes => Err(WireError::LongNote { bytes, limit: NOTE }),
+    }
 }
 
 fn check_layouts(tag: Tag, layouts: &[Layout], holds: impl Fn(&Layout) -> bool) -> Result<(), WireError> {

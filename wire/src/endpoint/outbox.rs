@@ -26,7 +26,8 @@ const PACKED: usize = 128 * 1024;
 pub(super) struct Parcel {
     pub to: u16,
     pub key: Key,
-    pub token: bool,
+    /// See [`Header::tokens`].
+    pub tokens: u16,
     pub memory: Memory,
     pub owner: Owner,
 }
@@ -74,7 +75,7 @@ impl Outbox {
         let pieces: Vec<_> = layouts.iter().flat_map(|layout| layout.pieces(TRANSFER)).collect();
         self.parcels.insert(id, (pieces.len(), parcel.owner));
         for (i, pieces) in pieces.chunks(LAYOUTS).enumerate() {
-            let parcel = Parcel { token: parcel.token && i == 0, ..parcel };
+            let parcel = Parcel { tokens: if i == 0 { parcel.tokens } else { 0 }, ..parcel };
             if self.waiting.is_empty()
                 && let Some(number) = self.numbers(link, pieces.len())
             {
@@ -94,7 +95,7 @@ impl Outbox {
         number: u32,
         pieces: &[Layout],
     ) -> Result<(), WireError> {
-        let header = Header { number, token: parcel.token, ..link.header(Kind::Announcement, parcel.key) };
+        let header = Header { number, tokens: parcel.tokens, ..link.header(Kind::Announcement, parcel.key) };
         link.send(parcel.to, header, pieces, |_| {})?;
         for (number, piece) in (number..).zip(pieces) {
             self.puts.insert(number, id);
@@ -144,8 +145,8 @@ impl Outbox {
 fn pack(link: &mut Link, parcel: &Parcel, layouts: &[Layout]) -> Result<(), WireError> {
     let mut pieces = layouts.iter().flat_map(|layout| layout.pieces(PAYLOAD)).peekable();
     let mut batch = [Layout::contiguous(0, 0); LAYOUTS];
-    let mut token = parcel.token;
-    while token || pieces.peek().is_some() {
+    let mut tokens = parcel.tokens;
+    while tokens > 0 || pieces.peek().is_some() {
         let (mut count, mut payload) = (0, 0);
         while count < LAYOUTS
             && let Some(piece) = pieces.next_if(|piece| payload + piece.bytes() <= PAYLOAD)
@@ -156,7 +157,7 @@ fn pack(link: &mut Link, parcel: &Parcel, layouts: &[Layout]) -> Result<(), Wire
         }
         let layouts = &batch[..count];
         let header = Header {
-            token,
+            tokens,
             payload: payload as u32,
             layouts: count as u16,
             ..link.header(Kind::Data, parcel.key)
@@ -167,7 +168,7 @@ fn pack(link: &mut Link, parcel: &Parcel, layouts: &[Layout]) -> Result<(), Wire
                 parcel.memory.append_to(layout, message);
             }
         })?;
-        token = false;
+        tokens = 0;
     }
     Ok(())
 }

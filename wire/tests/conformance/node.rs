@@ -16,12 +16,14 @@ pub struct Node {
     pub wire: Endpoint,
     done: HashSet<Ticket>,
     pub posts: VecDeque<(u16, Vec<u8>)>,
+    /// The notes in place of what was begun, and who gave them.
+    pub notes: Vec<(Ticket, u16, Vec<u8>)>,
     events: Vec<Event>,
 }
 
 impl Node {
     pub fn new(wire: Endpoint) -> Self {
-        Self { wire, done: HashSet::new(), posts: VecDeque::new(), events: Vec::new() }
+        Self { wire, done: HashSet::new(), posts: VecDeque::new(), notes: Vec::new(), events: Vec::new() }
     }
 
     pub fn place(&self) -> Place {
@@ -47,6 +49,10 @@ impl Node {
         for event in self.events.drain(..) {
             match event {
                 Event::Done(ticket) => assert!(self.done.insert(ticket), "{ticket:?} is done twice"),
+                Event::Note { ticket, node, note } => {
+                    assert!(!self.done.contains(&ticket), "{ticket:?} is done before its note");
+                    self.notes.push((ticket, node, note));
+                }
                 Event::Post { from, message } => self.posts.push_back((from, message)),
             }
         }
@@ -88,6 +94,16 @@ impl Node {
         }
     }
 
+    /// Waits, and returns the notes, by node.
+    pub fn notes_of(&mut self, begun: Begun) -> Vec<(u16, Vec<u8>)> {
+        self.wait(begun);
+        let Begun::Later(ticket) = begun else { return Vec::new() };
+        let notes = self.notes.extract_if(.., |(of, ..)| *of == ticket);
+        let mut notes: Vec<_> = notes.map(|(_, node, note)| (node, note)).collect();
+        notes.sort_unstable();
+        notes
+    }
+
     pub fn barrier(&mut self, number: u64) {
         let parts = vec![Vec::new(); self.nodes().into()];
         let begun = self.wire.gather(Tag::new(number, u64::MAX - 1, 0), MemoryMut::empty(), &parts).unwrap();
@@ -104,6 +120,7 @@ impl Node {
     pub fn finish(self) {
         let place = self.place();
         assert!(self.posts.is_empty(), "{place} has posts left");
+        assert!(self.notes.is_empty(), "{place} has notes left");
         self.wire.finish().unwrap_or_else(|error| panic!("{place}: {error}"));
     }
 }

@@ -10,13 +10,22 @@
 //!    program on one node.
 //! 4. While transfers are under way, a worker without other work polls the transport ([`progress`]), and goes on with the steps whose
 //!    transfers are over.
+//!
+//! # Failures
+//! A part of a task that fails on this node poisons what it was to write ([`poison`]). A push sends the failure in place of poisoned
+//! contents ([`notes`]), and the await enters it on the other node. Partial results of reductions likewise. So a failure goes where the data
+//! would have gone, and steps that need none of it run. When all nodes meet, they exchange what is to be reported ([`report`]).
 
+mod common;
+mod notes;
 mod partials;
 pub(super) mod plan;
+mod poison;
 pub(super) mod progress;
+mod report;
 mod step;
 mod submission;
 mod together;
 mod transfer;
 
-pub(crate) use self::{plan::Nodes, submission::Refused};
+pub(crate) use self::{plan::Nodes, report::Meeting, submission::Refused};

@@ -3,16 +3,26 @@
 //! The command graph says when: the launch of the first task that reads any of the buffer has commands that send partial results,
 //! await those of other nodes, and combine all of them. If all nodes want them, as for a fence, all *gather* them, in a number of
 //! messages that grows with the logarithm of the nodes. Otherwise each node sends what it has to those that want it.
+//!
+//! A node whose part of the task has failed gives its failure in place of its partial results. Then the result is poisoned.
 
 use super::{
+    common::Common,
+    notes,
     together::Together,
-    transfer::{ONCE, ends, layouts},
+    transfer::{ONCE, end_all, ends, layouts, unreadable},
 };
 use crate::{
-    cluster::{Cluster, kind},
+    cluster::{Said, Then, kind},
     data::{partials::Partials, stored::Version},
-    error::{Cause, Failure},
-    execute::{Body, Compute, task::later::Later},
+    error::{Cause, Failure, NodeError},
+    execute::{
+        Body, Compute,
+        task::{
+            later::{Completion, Later},
+            part::Lost,
+        },
+    },
     label::TaskLabel,
 };
 use anabranch_graph::{
@@ -23,7 +33,7 @@ use anabranch_grid::Region;
 use anabranch_wire::{Layout, Memory, MemoryMut, Tag};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, slice, sync::Arc};
 
 /// The latest reduction to each buffer, until a task reads it.
 #[derive(Default)]
@@ -31,18 +41,18 @@ pub(super) struct Reductions(Mutex<FxHashMap<BufferId, Reduction>>);
 
 /// A reduction to a buffer.
 pub(super) struct Reduction {
+    pub(super) task: TaskId,
     pub(super) label: TaskLabel,
     pub(super) partials: Arc<dyn Partials>,
+    /// Why this node does not have its partial results, if its part of the task has failed.
+    pub(super) lost: Lost,
 }
 
 impl Reductions {
-    /// Adds the reductions of a task.
-    pub(super) fn add(&self, label: &TaskLabel, all: &[(BufferId, Arc<dyn Partials>)]) {
-        for (buffer, partials) in all {
-            let reduction = Reduction { label: label.clone(), partials: Arc::clone(partials) };
-            // The one before was overwritten. Its operator is dropped outside the lock: it is the program's own.
-            let _overwritten = self.0.lock().insert(*buffer, reduction);
-        }
+    /// Adds a reduction to a buffer.
+    pub(super) fn add(&self, buffer: BufferId, reduction: Reduction) {
+        // The one before was overwritten. Its operator is dropped outside the lock: it is the program's own.
+        let _overwritten = self.0.lock().insert(buffer, reduction);
     }
 
     /// Removes the reduction to a buffer.
@@ -53,9 +63,11 @@ impl Reductions {
 
 /// The exchange of partial results for a task, and what this node does with them.
 pub(super) struct Resolution {
-    cluster: Arc<Cluster>,
+    common: Arc<Common>,
     tag: Tag,
     pub(super) reduction: Reduction,
+    /// Why other nodes do not have their partial results: of several failures the one that [counts](Failure::age).
+    lost: Mutex<Option<Arc<Failure>>>,
     /// If all nodes gather the partial results: the steps of this node that do.
     gathers: Together,
 }
@@ -63,7 +75,7 @@ pub(super) struct Resolution {
 impl Resolution {
     /// The resolution of a reduction to `buffer`, by some of these commands.
     pub(super) fn new(
-        cluster: &Arc<Cluster>,
+        common: &Arc<Common>,
         reduction: Reduction,
         task: TaskId,
         buffer: BufferId,
@@ -76,9 +88,10 @@ impl Resolution {
             _ => false,
         };
         Arc::new(Self {
-            cluster: Arc::clone(cluster),
+            common: Arc::clone(common),
             tag: Tag::new(task.0, buffer.0, kind::PARTIALS),
             reduction,
+            lost: Mutex::default(),
             gathers: Together::new(commands.iter().filter(transfers).count()),
         })
     }
@@ -96,6 +109,42 @@ impl Resolution {
 
     fn partials(&self) -> &dyn Partials {
         &*self.reduction.partials
+    }
+
+    /// What this node says in place of its partial results, if it does not have them.
+    fn note(&self) -> Option<Vec<u8>> {
+        self.reduction.lost.get().map(|failure| notes::of_partials(failure))
+    }
+
+    /// The partial results of other nodes have arrived, or failures in their place.
+    fn has_arrived(&self, said: &[Said]) -> Result<(), Arc<NodeError>> {
+        let Common { cluster, locations, .. } = &*self.common;
+        for said in said {
+            let read = notes::read(said, locations);
+            let (_, failure) = read.ok_or_else(|| cluster.stop(unreadable(said)))?;
+            let mut lost = self.lost.lock();
+            if lost.as_ref().is_none_or(|known| failure.age() < known.age()) {
+                // A failure of another node has no destructor of the program.
+                *lost = Some(failure);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends steps when the partial results of other nodes have arrived.
+    fn ends(self: &Arc<Self>, completions: Vec<Completion>) -> Then {
+        let this = Arc::clone(self);
+        Box::new(move |result| {
+            let result = result.and_then(|said| this.has_arrived(&said));
+            drop(this);
+            end_all(completions, &result);
+        })
+    }
+
+    /// Why not all partial results are there, if they are not.
+    fn failure(&self) -> Option<Arc<Failure>> {
+        let others = self.lost.lock().clone();
+        self.reduction.lost.get().cloned().into_iter().chain(others).min_by_key(Failure::age)
     }
 
     /// The number of bytes of all partial results.
@@ -119,10 +168,18 @@ impl Body for Send {
         let resolution = self.resolution.take().expect(ONCE);
         let (partials, tag) = (resolution.partials(), resolution.tag);
         let layout = resolution.layout(&partials.shares().own());
-        // SAFETY: the kernel has ended, so the partial results of this node are there, and change no more. The cluster keeps their memory
+        if let Some(note) = resolution.note() {
+            let then = ends(later.completion());
+            resolution.common.cluster.transfer(Arc::new(()), then, |endpoint, _| {
+                let mut targets = self.targets.iter();
+                targets.try_for_each(|target| endpoint.send_note(target.0, tag, layout.bytes(), &note))
+            });
+            return Ok(());
+        }
+        // SAFETY: the kernel has ended without a failure, so the partial results of this node are there, and change no more. The cluster keeps their memory
         // until the transfers are over or the endpoint is gone.
         let memory = unsafe { Memory::new(partials.own(), layout.bytes()) }.at(layout.offset());
-        resolution.cluster.transfer(
+        resolution.common.cluster.transfer(
             Arc::new(partials.memory()),
             ends(later.completion()),
             |endpoint, begun| {
@@ -155,14 +212,12 @@ impl Body for Await {
         // because their graphs derive them from the same launch.
         let memory = unsafe { MemoryMut::new(partials.make_room(), bytes) };
         let missing = bytes - resolution.layout(&partials.shares().own()).bytes();
-        resolution.cluster.transfer(
-            Arc::new(partials.memory()),
-            ends(later.completion()),
-            |endpoint, begun| {
-                begun.push(endpoint.expect(tag, memory, missing)?);
-                Ok(())
-            },
-        );
+        let memory_of_all = Arc::new(partials.memory());
+        let then = resolution.ends(vec![later.completion()]);
+        resolution.common.cluster.transfer(memory_of_all, then, |endpoint, begun| {
+            begun.push(endpoint.expect(tag, memory, missing)?);
+            Ok(())
+        });
         Ok(())
     }
 
@@ -181,21 +236,26 @@ impl Body for Gather {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let resolution = self.0.take().expect(ONCE);
-        let Some(ends) = resolution.gathers.begin(later)? else { return Ok(()) };
+        let Some(completions) = resolution.gathers.begin(later)? else { return Ok(()) };
         let (partials, tag) = (resolution.partials(), resolution.tag);
-        let mut parts = vec![Vec::new(); resolution.cluster.nodes().into()];
+        let mut parts = vec![Vec::new(); resolution.common.cluster.nodes().into()];
         for (node, positions) in partials.shares().nodes() {
             parts[usize::from(node.0)].push(resolution.layout(&positions));
         }
-        let start = match partials.shares().are_all_own() {
+        let note = resolution.note();
+        let start = match partials.shares().are_all_own() && note.is_none() {
             // Nothing arrives: this node only sends.
             true => partials.own().cast_mut(),
             false => partials.make_room(),
         };
         // SAFETY: as in `Send` and `Await`.
         let memory = unsafe { MemoryMut::new(start, resolution.bytes()) };
-        resolution.cluster.transfer(Arc::new(partials.memory()), ends, |endpoint, begun| {
-            begun.push(endpoint.gather(tag, memory, &parts)?);
+        let then = resolution.ends(completions);
+        resolution.common.cluster.transfer(Arc::new(partials.memory()), then, |endpoint, begun| {
+            begun.push(match &note {
+                Some(note) => endpoint.gather_note(tag, memory, &parts, note)?,
+                None => endpoint.gather(tag, memory, &parts)?,
+            });
             Ok(())
         });
         Ok(())
@@ -208,12 +268,18 @@ impl Body for Gather {
     }
 }
 
-/// Combines all partial results, and writes a region of the buffer.
+/// Combines all partial results, and writes a region of the buffer. If some of them are not there, poisons the region instead.
 pub(super) struct Reduce(pub(super) Option<(Arc<Resolution>, Version, Region<3>)>);
 
 impl Body for Reduce {
     fn run(&mut self, _: &Compute) -> Result<(), Cause> {
         let (resolution, buffer, region) = self.0.take().expect(ONCE);
+        let (poison, version) = (&resolution.common.poison, buffer.key());
+        if let Some(failure) = resolution.failure() {
+            // In the name of the part that has failed: the combination is no task of its own.
+            poison.replace(version, &[], &[(region, failure)]);
+            return Ok(());
+        }
         let start = buffer.start();
         resolution.partials().combine(&mut |result| {
             for (offset, bytes) in layouts(&*buffer, &region).iter().flat_map(Layout::rows) {
@@ -223,6 +289,7 @@ impl Body for Reduce {
                 unsafe { start.add(offset).copy_from_nonoverlapping(row.as_ptr(), bytes) };
             }
         });
+        poison.replace(version, slice::from_ref(&region), &[]);
         Ok(())
     }
 

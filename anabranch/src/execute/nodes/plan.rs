@@ -1,6 +1,6 @@
 //! The plan of a program on several nodes: what this node does, and what is known of the others.
 
-use super::{super::core::Core, partials::Reductions};
+use super::{super::core::Core, common::Common, partials::Reductions};
 use crate::{
     cluster::Cluster,
     data::partials::Shares,
@@ -16,7 +16,7 @@ use std::{mem, sync::Arc};
 
 /// What a runtime has only with several nodes.
 pub(crate) struct Nodes {
-    pub(crate) cluster: Arc<Cluster>,
+    pub(super) common: Arc<Common>,
     /// The command graph of this node, unless the submitting thread has it.
     plan: Mutex<Option<Box<CommandGraph>>>,
     /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on another node.
@@ -37,23 +37,29 @@ impl Nodes {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
         let graph = CommandGraph::new(NodeId(cluster.node()), cluster.nodes());
         Self {
-            cluster,
+            common: Common::new(cluster),
             plan: Mutex::new(Some(Box::new(graph))),
             gone: Mutex::default(),
             reductions: Reductions::default(),
         }
     }
 
+    /// This node's end of the transport.
+    #[inline]
+    pub(crate) fn cluster(&self) -> &Arc<Cluster> {
+        &self.common.cluster
+    }
+
     /// The part of a task that this node executes.
     pub(crate) fn part(&self, work: &Work, hints: &Hints, reduces: bool) -> Part {
         let reduced = reduces.then_some(REDUCED);
-        part_of_node(work, hints, NodeId(self.cluster.node()), self.cluster.nodes(), reduced)
+        part_of_node(work, hints, NodeId(self.cluster().node()), self.cluster().nodes(), reduced)
     }
 
     /// Which node has which partial results of a task with reductions.
     pub(crate) fn shares(&self, work: &Work, hints: &Hints) -> Shares {
-        let me = NodeId(self.cluster.node());
-        Shares::new(me, leaves_by_node(work, hints, self.cluster.nodes(), REDUCED))
+        let me = NodeId(self.cluster().node());
+        Shares::new(me, leaves_by_node(work, hints, self.cluster().nodes(), REDUCED))
     }
 
     pub(in crate::execute) fn create_buffer(&self, id: BufferId, extent: Extent<3>, initialised: bool) {
@@ -87,7 +93,7 @@ impl Nodes {
             return change(graph);
         }
         let why = "a range mapper has created or changed a buffer or a host object".into();
-        self.cluster.stop(NodeError::Here { why });
+        self.cluster().stop(NodeError::Here { why });
     }
 
     /// The turn of the submitting thread.
@@ -104,8 +110,12 @@ impl Nodes {
                 Gone::Buffer(id) => {
                     graph.remove_buffer(id);
                     self.reductions.remove(id);
+                    self.common.poison.remove_buffer(id);
                 }
-                Gone::Object(id) => graph.remove_object(id),
+                Gone::Object(id) => {
+                    graph.remove_object(id);
+                    self.common.poison.remove_object(id);
+                }
             }
         }
         Ok(Turn { nodes: self, graph: Some(graph) })
@@ -140,7 +150,7 @@ impl Core {
     /// The nodes that this one runs together with, if there are any.
     #[inline]
     pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
-        self.several.as_ref().map(|nodes| &nodes.cluster)
+        self.several.as_ref().map(|nodes| nodes.cluster())
     }
 
     /// With several nodes: checks that the calling thread may submit, and that the run has not ended. `call` names what it does.
@@ -155,8 +165,18 @@ impl Core {
         Err(Error::SubmitterOnly { call: call(), place })
     }
 
-    /// With several nodes: ends the run because of this error, which other nodes may not have. Returns the error.
+    /// A submission is refused with this error. With several nodes, the run ends if another node does not refuse it for the same
+    /// reason. Returns the error.
     pub(crate) fn refuse(&self, error: Error) -> Error {
+        if let Some(cluster) = self.cluster() {
+            cluster.refused(&error);
+        }
+        error
+    }
+
+    /// A task that was submitted cannot run on this node, because of this error. With several nodes, this ends the run. Returns the
+    /// error.
+    pub(crate) fn give_up(&self, error: Error) -> Error {
         if let Some(cluster) = self.cluster() {
             cluster.stop(NodeError::Here { why: error.to_string() });
         }

@@ -1,7 +1,7 @@
 //! Bodies of steps.
 
+use super::common::Common;
 use crate::{
-    cluster::Cluster,
     error::{Cause, Failure},
     execute::{Body, Compute, task::later::Later},
     label::TaskLabel,
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) struct Step<B> {
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,
-    pub(super) cluster: Arc<Cluster>,
+    pub(super) common: Arc<Common>,
     pub(super) body: B,
 }
 
@@ -23,7 +23,7 @@ impl<B: Body> Body for Step<B> {
     }
 
     fn begin(&mut self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Some(why) = self.cluster.stopped() else { return self.body.begin(compute, later) };
+        let Some(why) = self.common.cluster.stopped() else { return self.body.begin(compute, later) };
         let cause = Cause::Nodes(Arc::clone(why));
         self.body.skip(&Arc::new(Failure::new(self.id, self.label.clone(), cause.clone())));
         Err(cause)

@@ -6,27 +6,28 @@ use super::{
         groups::group::Group,
         submission::Submission,
         task::{
-            node::{Body, Head, Node, Properties},
+            node::{Body, Head, Needs, Node, Properties},
+            part::{Lost, Part},
             place::Place,
         },
     },
+    common::Common,
     partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
     plan::Turn,
     step::{Nothing, Step},
     transfer::{Arrival, AwaitPush, Departure, Push},
 };
 use crate::{
-    cluster::Cluster,
-    data::stored::{Shared, Stored, Version},
+    data::stored::{Shared, Stored, Touch, Version},
     error::Error,
     label::TaskLabel,
 };
 use anabranch_graph::{
-    BufferId, Dependency, GraphError, Kind, Origin, TaskId,
+    BufferId, GraphError, Mode, TaskId,
     command::{Command, CommandError, CommandKind, Launch, Work},
 };
 use anabranch_grid::Region;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// The largest number of calls of an operator that may delay the thread which finds the partial results complete.
@@ -45,8 +46,10 @@ pub(crate) enum Refused {
 /// A task whose commands are known and that has no nodes yet.
 pub(crate) struct Planned<'a> {
     core: &'a Arc<Core>,
-    cluster: &'a Arc<Cluster>,
+    common: &'a Arc<Common>,
     task: &'a Submission<'a>,
+    /// The task's number on all nodes.
+    id: TaskId,
     commands: Vec<Command>,
     /// The version of each accessed buffer whose memory all of the commands use.
     versions: SmallVec<[u32; 4]>,
@@ -78,9 +81,10 @@ impl Core {
         let versions = task.accesses.iter().map(|access| turn.graph().version(access.buffer)).collect();
         let hash = turn.graph().program_hash();
         drop(turn);
-        let cluster = &nodes.cluster;
-        cluster.submitted(task.label, hash).map_err(|why| Refused::Other(why.into()))?;
-        Ok(Planned { core: self, cluster, task, commands, versions })
+        let common = &nodes.common;
+        common.locations.add(task.label);
+        common.cluster.submitted(task.label, hash).map_err(|why| Refused::Other(why.into()))?;
+        Ok(Planned { core: self, common, task, id, commands, versions })
     }
 
     /// The commands of a task, and of the horizon behind it. The range mappers of the program run here, and no lock is held.
@@ -117,17 +121,23 @@ impl Planned<'_> {
 
     /// Makes nodes of the commands, links them to their dependencies and lets them go. `body` is that of the task, for this
     /// node's part of it. Returns the node of the task, which is done already if this node has no part in it.
-    pub(crate) fn insert<B: Body>(self, shared: &Shared, body: B) -> Node {
-        let Self { core, cluster, task, commands, .. } = &self;
-        let mut body = Some(body);
+    pub(crate) fn insert<B: Body>(self, shared: Shared, body: B) -> Node {
+        let Self { core, common, task, id, commands, .. } = &self;
+        let Shared { buffers, partials, mut touches } = shared;
+        touches.iter_mut().for_each(|touch| touch.version = self.version(touch.buffer));
+        let lost: SmallVec<[Lost; 1]> = partials.iter().map(|_| Lost::default()).collect();
+        let node = common.cluster.node();
+        let (effects, writes_all) = (task.effects.into(), true);
+        let part = Part { task: *id, node, touches, effects, partials: lost.clone(), writes_all };
+        let mut of_task = Some((part, body));
         let mut nodes = Vec::with_capacity(commands.len());
         let mut own = None;
-        let mut steps = Steps::new(&self, &shared.buffers);
+        let mut steps = Steps::new(&self, &buffers);
         for command in commands {
             let node = match &command.kind {
                 CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
-                    let body = body.take().expect("a node has one part of a task");
-                    own.insert(self.make(command).part(task, body)).clone()
+                    let (part, body) = of_task.take().expect("a node has one part of a task");
+                    own.insert(self.make(command).part(task, part, body)).clone()
                 }
                 _ => steps.make(command),
             };
@@ -136,19 +146,28 @@ impl Planned<'_> {
         let own = own.unwrap_or_else(|| {
             // This node has no part in the task.
             let id = commands.last().map_or(TaskId(0), |command| TaskId(command.id.0));
-            let node = Make { core, cluster, label: task.label, id }.empty(task.group);
+            let node = Make { core, common, label: task.label, id }.empty(task.group);
             nodes.push((node.clone(), None));
             node
         });
         // A body that no command needs is dropped outside the lock: it is the program's own.
-        drop(body);
-        self.reductions().add(task.label, &shared.partials);
+        drop(of_task);
+        for ((buffer, partials), lost) in partials.into_iter().zip(lost) {
+            let reduction = Reduction { task: *id, label: task.label.clone(), partials, lost };
+            self.reductions().add(buffer, reduction);
+        }
         link(core, &nodes);
         own
     }
 
     fn make(&self, command: &Command) -> Make<'_> {
-        Make { core: self.core, cluster: self.cluster, label: self.task.label, id: TaskId(command.id.0) }
+        Make { core: self.core, common: self.common, label: self.task.label, id: TaskId(command.id.0) }
+    }
+
+    /// The version of an accessed buffer that the task uses.
+    fn version(&self, buffer: BufferId) -> u32 {
+        let access = self.task.accesses.iter().position(|access| access.buffer == buffer);
+        self.versions[access.expect("a task uses buffers that it accesses")]
     }
 
     fn reductions(&self) -> &Reductions {
@@ -173,7 +192,7 @@ impl<'a> Steps<'a> {
         let make = self.planned.make(command);
         match &command.kind {
             CommandKind::Push { buffer, targets } => make.transfer(Push(Some(Departure {
-                cluster: Arc::clone(self.planned.cluster),
+                common: Arc::clone(self.planned.common),
                 task: command.task,
                 buffer: self.buffer(*buffer),
                 targets: Arc::clone(targets),
@@ -205,13 +224,9 @@ impl<'a> Steps<'a> {
 
     /// The version of a buffer that the task uses.
     fn buffer(&self, wanted: BufferId) -> Version {
-        let Planned { task, versions, .. } = self.planned;
         let buffer = self.buffers.iter().find(|buffer| buffer.id() == wanted);
-        let number = task.accesses.iter().zip(versions).find(|(access, _)| access.buffer == wanted);
-        match (buffer, number) {
-            (Some(buffer), Some((_, &number))) => Version { buffer: Arc::clone(buffer), number },
-            _ => unreachable!("a task moves buffers that it accesses"),
-        }
+        let buffer = Arc::clone(buffer.expect("a task moves buffers that it accesses"));
+        Version { buffer, number: self.planned.version(wanted) }
     }
 
     /// What arrives for the task in a buffer.
@@ -219,8 +234,8 @@ impl<'a> Steps<'a> {
         if let Some(known) = self.arrivals.iter().find(|arrival| arrival.is_of(task, buffer)) {
             return Arc::clone(known);
         }
-        let Planned { cluster, commands, .. } = self.planned;
-        let arrival = Arrival::new(cluster, task, self.buffer(buffer), awaited(commands, task, buffer));
+        let Planned { common, commands, .. } = self.planned;
+        let arrival = Arrival::new(common, task, self.buffer(buffer), awaited(commands, task, buffer));
         self.arrivals.push(Arc::clone(&arrival));
         arrival
     }
@@ -230,10 +245,10 @@ impl<'a> Steps<'a> {
         if let Some(known) = self.resolutions.iter().find(|resolution| resolution.is_of(buffer)) {
             return Arc::clone(known);
         }
-        let Planned { cluster, commands, .. } = self.planned;
+        let Planned { common, commands, .. } = self.planned;
         let reduction = self.planned.reductions().remove(buffer);
         let reduction = reduction.expect("a reduction is kept until a task reads it");
-        let resolution = Resolution::new(cluster, reduction, task, buffer, commands);
+        let resolution = Resolution::new(common, reduction, task, buffer, commands);
         self.resolutions.push(Arc::clone(&resolution));
         resolution
     }
@@ -249,10 +264,9 @@ fn link(core: &Arc<Core>, nodes: &[(Node, Option<&Command>)]) {
         for (node, command) in nodes {
             let mut count = 0;
             for dependency in command.iter().flat_map(|command| &command.dependencies) {
-                // A step needs the contents that it reads. Other orders do not hand failures on: the first failure ends the run.
-                let kind = if dependency.kind == Kind::True { Kind::True } else { Kind::Anti };
-                let on = TaskId(dependency.on.0);
-                count += u32::from(tasks.link(node, &Dependency { on, kind, origin: Origin::Graph }));
+                // The failures of what a step reads are found when it begins: see `poison`.
+                let before = tasks.get(TaskId(dependency.on.0));
+                count += u32::from(before.is_some_and(|before| before.add_successor(node, Needs::End)));
             }
             counts.push(count);
             if command.is_some() {
@@ -281,20 +295,22 @@ fn awaited(commands: &[Command], task: TaskId, wanted: BufferId) -> impl Iterato
 /// Makes the node of a command.
 struct Make<'a> {
     core: &'a Arc<Core>,
-    cluster: &'a Arc<Cluster>,
+    common: &'a Arc<Common>,
     label: &'a TaskLabel,
     id: TaskId,
 }
 
 impl Make<'_> {
     fn node<B: Body>(&self, head: Head, body: B) -> Node {
-        let (label, cluster) = (self.label.clone(), Arc::clone(self.cluster));
-        Node::new(head, Step { id: self.id, label, cluster, body })
+        let (label, common) = (self.label.clone(), Arc::clone(self.common));
+        Node::new(head, Step { id: self.id, label, common, body })
     }
 
     /// This node's part of the task.
-    fn part<B: Body>(&self, task: &Submission<'_>, body: B) -> Node {
-        self.node(task.head(self.id, self.core), body)
+    fn part<B: Body>(&self, task: &Submission<'_>, part: Part, body: B) -> Node {
+        let mut head = task.head(self.id, self.core);
+        head.part = Some(Box::new(part));
+        self.node(head, body)
     }
 
     /// A transfer, or something else that no part of the program is.
@@ -304,10 +320,21 @@ impl Make<'_> {
 
     /// The step that combines the partial results of a reduction, in the name of the task that reduces.
     fn reduce(&self, resolution: Arc<Resolution>, buffer: Version, region: Region<3>) -> Node {
-        let Reduction { label, partials } = &resolution.reduction;
+        let Reduction { task, label, partials, .. } = &resolution.reduction;
         let place = if partials.calls() <= INLINE_CALLS { Place::Inline } else { Place::Compute };
         let make = Make { label: &label.clone(), ..*self };
-        make.node(make.step(place, None), Reduce(Some((resolution, buffer, region))))
+        let mut head = make.step(place, None);
+        let (id, version) = buffer.key();
+        let touch = Touch { buffer: id, version, region: region.clone(), mode: Mode::Write };
+        head.part = Some(Box::new(Part {
+            task: *task,
+            node: self.common.cluster.node(),
+            touches: smallvec![touch],
+            effects: SmallVec::new(),
+            partials: SmallVec::new(),
+            writes_all: false,
+        }));
+        make.node(head, Reduce(Some((resolution, buffer, region))))
     }
 
     /// No part of the task.

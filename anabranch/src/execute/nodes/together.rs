@@ -1,7 +1,6 @@
 //! Several steps with one transfer.
 
 use crate::{
-    cluster::Then,
     error::{Cause, Failure},
     execute::task::later::{Completion, Later},
 };
@@ -27,8 +26,8 @@ impl Together {
         Self { steps, begun: Mutex::default() }
     }
 
-    /// A step begins. Returns how the transfer ends the steps, if this is the last of them.
-    pub(super) fn begin(&self, later: Later<'_>) -> Result<Option<Then>, Cause> {
+    /// A step begins. Returns the completions of all steps, which end with the transfer, if this is the last of them.
+    pub(super) fn begin(&self, later: Later<'_>) -> Result<Option<Vec<Completion>>, Cause> {
         let mut begun = self.begun.lock();
         if let Some(cause) = &begun.skipped {
             return Err(cause.clone());
@@ -37,12 +36,7 @@ impl Together {
         if begun.completions.len() < self.steps {
             return Ok(None);
         }
-        let completions = mem::take(&mut begun.completions);
-        Ok(Some(Box::new(move |result| {
-            completions
-                .into_iter()
-                .for_each(|completion| completion.finish(result.clone().map_err(Cause::Nodes)));
-        })))
+        Ok(Some(mem::take(&mut begun.completions)))
     }
 
     /// A step is skipped, and so are the others.

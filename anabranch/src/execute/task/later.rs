@@ -164,7 +164,7 @@ mod tests {
         returns.send(Ok(())).unwrap();
         drop(completion);
         assert!(task.wait().unwrap_err().to_string().contains("its completion was dropped"));
-        assert!(core.report(None).is_err());
+        assert!(core.report(None, "wait").is_err());
         end(&core);
     }
 

@@ -3,5 +3,6 @@
 pub(super) mod handle;
 pub(super) mod later;
 pub(super) mod node;
+pub(super) mod part;
 pub(super) mod place;
 pub(super) mod status;

@@ -40,7 +40,7 @@
 //!
 //! | field | read by | written by |
 //! |---|---|---|
-//! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `observes` | all threads | the submitter, before the node is shared |
+//! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `observes`, `part` | all threads | the submitter, before the node is shared |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
 //! | `links.successors`, `links.latch`, `links.others` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
 //! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
@@ -52,12 +52,14 @@
 //! buffer, and along the serial dependencies of a host object. If a task is poisoned for several reasons, the failure with the
 //! oldest root counts, in whatever order they happen; a cancellation gives way to a failure.
 //!
+//! With several nodes, dependencies hand nothing on. Each node knows which regions are poisoned instead (`nodes::poison`).
+//!
 //! # Cancellation
 //! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of the task has come. A
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
 
-use super::{later::Later, place::Place};
+use super::{later::Later, part::Part, place::Place};
 use crate::{
     error::{Cause, Failure},
     execute::{
@@ -312,6 +314,8 @@ pub(crate) struct Head {
     pub(crate) contention: Option<Box<Contention>>,
     /// The marks of other runtimes around the submission: the task counts as inside their tasks.
     pub(crate) marks: Marks,
+    /// With several nodes, of the part of a task that this one executes.
+    pub(crate) part: Option<Box<Part>>,
 }
 
 /// What the submitter says about a task, beside its body.
@@ -366,6 +370,7 @@ impl Head {
             label,
             contention,
             marks: runtime.other_marks(),
+            part: None,
         }
     }
 

@@ -25,7 +25,7 @@ use crate::{
     label::Label,
 };
 use anabranch_graph::Mode;
-use anabranch_grid::{Extent, GridBox, Point};
+use anabranch_grid::{Extent, GridBox, Point, Region};
 use parking_lot::{Mutex, MutexGuard};
 use std::{fmt, ops::Index, sync::Arc};
 
@@ -107,6 +107,10 @@ where
             declaration.partials(buffer.inner.id, Arc::<Exchange<T, O>>::clone(&exchange));
         }
         let include_current = include_current && exchange.has_first_leaf();
+        if include_current {
+            let whole = Region::from(GridBox::full(buffer.extent())).cast();
+            declaration.touch(buffer.inner.id, whole, Mode::Read);
+        }
         let operation = Operation::Nodes(exchange);
         Ok(BoundReduction { buffer, operation, include_current, start, partials })
     }

@@ -1,0 +1,22 @@
+//! The part of a task that one of several nodes executes: what a failure of it concerns.
+
+use crate::{data::stored::Touch, error::Failure};
+use anabranch_graph::{Effect, TaskId};
+use smallvec::SmallVec;
+use std::sync::{Arc, OnceLock};
+
+/// With several nodes: what a part of a task needs of the parts before it, and what it is to write.
+pub(crate) struct Part {
+    /// The task. (The id of the node is that of the command.)
+    pub(crate) task: TaskId,
+    /// The node that executes it.
+    pub(crate) node: u16,
+    pub(crate) touches: SmallVec<[Touch; 2]>,
+    pub(crate) effects: SmallVec<[Effect; 2]>,
+    pub(crate) partials: SmallVec<[Lost; 1]>,
+    /// Whether its end means that it has written what it was to write. Otherwise its body says so.
+    pub(crate) writes_all: bool,
+}
+
+/// Why the partial results of a reduction are not there, if they are not.
+pub(crate) type Lost = Arc<OnceLock<Arc<Failure>>>;
