@@ -231,12 +231,16 @@ fn failures(rt: Runtime) -> Result<String, Error> {
             assert!(!fails, "no luck");
             u.fill(3);
         })?;
-        rt.task("turn").over([N, N]).read(&u, transposed()).write(&v, one_to_one()).kernel(
-            |tile, (u, v)| tile.points().for_each(|[y, x]| v.set([y, x], u[[x, y]] + 1)),
-        )?;
-        rt.task("sum").over([N, N]).read(&v, one_to_one()).reduce(&total, sum()).kernel(
-            |tile, (v, total)| tile.points().for_each(|i| total.combine([], v[i])),
-        )?;
+        rt.task("turn")
+            .over([N, N])
+            .read(&u, transposed())
+            .write(&v, one_to_one())
+            .kernel(|tile, (u, v)| tile.points().for_each(|[y, x]| v.set([y, x], u[[x, y]] + 1)))?;
+        rt.task("sum")
+            .over([N, N])
+            .read(&v, one_to_one())
+            .reduce(&total, sum())
+            .kernel(|tile, (v, total)| tile.points().for_each(|i| total.combine([], v[i])))?;
         let save = rt.task("save").collective().read(&v, all());
         let save = save.host(move |_, (_,)| if node == 1 { Err("no disk") } else { Ok(()) })?;
         texts.push(rt.agree_result(save.wait()).unwrap_err().to_string());
@@ -252,7 +256,9 @@ fn failures(rt: Runtime) -> Result<String, Error> {
     texts.push(rt.agree_result(if node == 1 { Err("no file") } else { Ok(()) }).unwrap_err().to_string());
     assert!(rt.agree(node + 1 == rt.nodes())?.contains(&true));
     for step in 0.. {
-        rt.task("step").collective().host(move |_, ()| if node == 1 && step == 3 { Err("late") } else { Ok(()) })?;
+        rt.task("step")
+            .collective()
+            .host(move |_, ()| if node == 1 && step == 3 { Err("late") } else { Ok(()) })?;
         if let Err(error) = rt.check() {
             texts.push(format!("step {step}: {error}"));
             break;

@@ -96,7 +96,8 @@ fn a_failure_on_one_node_is_the_same_error_on_all_and_the_program_goes_on() {
                 })?;
                 let text = text(rt.wait());
                 let is_odd = rt.node() == odd;
-                let statuses = if is_odd { (Status::Failed, Status::Skipped) } else { (Status::Done, Status::Done) };
+                let statuses =
+                    if is_odd { (Status::Failed, Status::Skipped) } else { (Status::Done, Status::Done) };
                 assert_eq!((failed.status(), needs.status()), statuses);
                 // It is reported once, and what does not need it has run.
                 rt.wait()?;
@@ -105,9 +106,11 @@ fn a_failure_on_one_node_is_the_same_error_on_all_and_the_program_goes_on() {
                 let fence = rt.fence(&v)?.wait().unwrap_err().to_string();
                 // A complete overwrite heals.
                 rt.task("heal").over([70]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(3))?;
-                rt.task("add").over([70]).read(&u, one_to_one()).write(&v, one_to_one()).kernel(
-                    |tile, (u, v)| tile.points().for_each(|i| v.set(i, u[i] + 1)),
-                )?;
+                rt.task("add")
+                    .over([70])
+                    .read(&u, one_to_one())
+                    .write(&v, one_to_one())
+                    .kernel(|tile, (u, v)| tile.points().for_each(|i| v.set(i, u[i] + 1)))?;
                 assert_eq!(rt.drain(v.capture())?.into_vec(), [4; 70]);
                 Ok((text, fence))
             });
@@ -130,11 +133,16 @@ fn a_poisoned_border_reaches_only_the_neighbours_that_read_it() {
         fill(&rt, &buffers[0], Way::Panics, 3)?;
         let mut steps = Vec::new();
         for pair in buffers.windows(2) {
-            let step = rt.task("step").over([70]).read(&pair[0], neighborhood([1])).write(&pair[1], one_to_one());
+            let step =
+                rt.task("step").over([70]).read(&pair[0], neighborhood([1])).write(&pair[1], one_to_one());
             steps.push(step.kernel(|tile, (_, next)| tile.points().for_each(|i| next.set(i, 1)))?);
         }
         let error = text(rt.wait());
-        assert!(error.contains("on node 3") && error.ends_with("(15 parts of tasks that depend on it were skipped)"), "{error}");
+        assert!(
+            error.contains("on node 3")
+                && error.ends_with("(15 parts of tasks that depend on it were skipped)"),
+            "{error}"
+        );
         Ok(steps.iter().map(|step| step.status() == Status::Skipped).collect::<Vec<_>>())
     }) {
         for (node, skipped) in results.iter().enumerate() {
@@ -154,12 +162,14 @@ fn a_chain_of_causes_over_several_nodes_names_every_task_and_node() {
         rt.task("use").once().on_node(1)?.read(&b, all()).write(&c, all()).host(|(_, _)| ())?;
         let Err(Error::Failed(failures)) = rt.fence(&c)?.wait() else { panic!("the fence is poisoned") };
         let chain: Vec<_> = failures.iter().next().unwrap().chain().collect();
-        let names: Vec<_> = chain.iter().map(|failure| (failure.task.name().to_owned(), failure.node())).collect();
+        let names: Vec<_> =
+            chain.iter().map(|failure| (failure.task.name().to_owned(), failure.node())).collect();
         assert!(rt.wait().unwrap_err().to_string().contains("no such file"));
         Ok((names, failures.to_string()))
     });
     for (names, text) in texts {
-        let expected = [("use", 1), ("convert", 0), ("load", 2)].map(|(name, node)| (name.to_owned(), Some(node)));
+        let expected =
+            [("use", 1), ("convert", 0), ("load", 2)].map(|(name, node)| (name.to_owned(), Some(node)));
         assert_eq!(names, expected);
         assert!(text.contains("failed on node 2: no such file"), "{text}");
         assert!(text.contains("tests/nodes_failures.rs:") || text.contains("nodes_failures.rs:"), "{text}");
@@ -267,9 +277,9 @@ fn several_failures_are_one_report_on_all_nodes() {
     for text in same_on(&[1, 2, 4, 7], |rt| {
         for task in 0..3 {
             let node = rt.node();
-            rt.task(format!("task {task}")).collective().host(move |_, ()| {
-                if u64::from(node) % 2 == task % 2 { Err("no luck") } else { Ok(()) }
-            })?;
+            rt.task(format!("task {task}"))
+                .collective()
+                .host(move |_, ()| if u64::from(node) % 2 == task % 2 { Err("no luck") } else { Ok(()) })?;
         }
         let text = text(rt.wait());
         rt.wait()?;
@@ -306,7 +316,9 @@ fn a_check_finds_a_failure_of_another_node_at_the_same_step() {
     for (step, text) in same_on(&NODES, |rt| {
         let odd = rt.node() == rt.nodes() / 2;
         for step in 0.. {
-            rt.task("step").collective().host(move |_, ()| if odd && step == 5 { Err("no luck") } else { Ok(()) })?;
+            rt.task("step")
+                .collective()
+                .host(move |_, ()| if odd && step == 5 { Err("no luck") } else { Ok(()) })?;
             if let Err(error) = rt.check() {
                 rt.wait()?;
                 return Ok((step, error.to_string()));
@@ -332,7 +344,10 @@ fn futures_give_the_same_errors() {
             fill(&rt, &u, Way::ReturnsAnError, 0)?;
             texts.push(text(rt.barrier().await));
             let node = rt.node();
-            group.task("task").collective().host(move |_, ()| if node == odd { Err("no luck") } else { Ok(()) })?;
+            group
+                .task("task")
+                .collective()
+                .host(move |_, ()| if node == odd { Err("no luck") } else { Ok(()) })?;
             texts.push(text(group.idle().await));
             rt.idle().await?;
             // A future that is dropped before its end holds up no node.
@@ -407,10 +422,14 @@ fn a_cancellation_of_one_node_goes_with_the_data() {
             group.wait()?;
             rt.wait()?;
             let is_odd = rt.node() == odd;
-            let statuses = if is_odd { (Status::Cancelled, Status::Skipped) } else { (Status::Done, Status::Done) };
+            let statuses =
+                if is_odd { (Status::Cancelled, Status::Skipped) } else { (Status::Done, Status::Done) };
             assert_eq!((task.status(), next.status()), statuses);
             let fence = rt.fence(&v)?.wait().unwrap_err().to_string();
-            assert!(fence.contains(&format!("task \"fill\"")) && fence.contains("it was cancelled"), "{fence}");
+            assert!(
+                fence.contains(&format!("task \"fill\"")) && fence.contains("it was cancelled"),
+                "{fence}"
+            );
             assert!(fence.contains(&format!("failed on node {odd}: it was cancelled")), "{fence}");
             assert_eq!(rt.drain(log.capture())?, if is_odd { 10 } else { 11 });
             Ok(fence)
@@ -455,7 +474,9 @@ fn a_refused_task_is_an_error_and_the_program_goes_on() {
                 rt.task("never written").over([70]).read(&u, one_to_one()).kernel(|_, _| ()),
                 rt.task("all write all").over([70]).chunks(7).write(&u, all()).kernel(|_, _| ()),
             ];
-            texts.extend(refused.map(|result| result.unwrap_err().to_string().split(':').next().unwrap().to_owned()));
+            texts.extend(
+                refused.map(|result| result.unwrap_err().to_string().split(':').next().unwrap().to_owned()),
+            );
         }
         rt.task("fill").over([70]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(7))?;
         assert_eq!(rt.drain(u.capture())?.into_vec(), [7; 70]);

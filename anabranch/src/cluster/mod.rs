@@ -278,11 +278,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the run has ended.
-    pub(crate) fn meet(
-        &self,
-        call: &'static str,
-        say: Option<Vec<u8>>,
-    ) -> Result<Vec<Said>, Arc<NodeError>> {
+    pub(crate) fn meet(&self, call: &'static str, say: Option<Vec<u8>>) -> Result<Vec<Said>, Arc<NodeError>> {
         let meeting = self.announce(call)?;
         let met = Arc::new(OnceLock::new());
         let then: Then = {

@@ -218,9 +218,7 @@ fn read_cause(bytes: &mut &[u8], locations: &Locations) -> Option<Cause> {
             let (buffer, elements, declared) = (read_text(bytes)?, read_text(bytes)?, read_text(bytes)?);
             let chunk = read_optional(bytes)?;
             match kind {
-                kind::OUTSIDE_DECLARED => {
-                    Cause::OutsideDeclared { buffer, asked: elements, declared, chunk }
-                }
+                kind::OUTSIDE_DECLARED => Cause::OutsideDeclared { buffer, asked: elements, declared, chunk },
                 kind::UNWRITTEN => Cause::Unwritten { buffer, elements, declared, chunk },
                 _ => Cause::ReadBeforeWrite { buffer, elements, declared, chunk },
             }

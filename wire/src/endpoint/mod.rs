@@ -332,7 +332,9 @@ impl Endpoint {
         }
         let payload = header.payload_of(message);
         match kind {
-            Kind::Data | Kind::Announcement | Kind::Note => return self.inbox.arrived(&mut self.link, &header, message),
+            Kind::Data | Kind::Announcement | Kind::Note => {
+                return self.inbox.arrived(&mut self.link, &header, message);
+            }
             Kind::Post => self.posts.arrived(from, number, payload.to_vec(), events),
             Kind::Taking => {
                 let bytes = payload.try_into().map_or(0, u64::from_le_bytes);

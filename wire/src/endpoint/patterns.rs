@@ -123,7 +123,11 @@ impl Endpoint {
     }
 
     /// Sends what a collective pattern can send by now.
-    pub(super) fn send_steps(&mut self, ticket: Ticket, collective: &mut Collective) -> Result<(), WireError> {
+    pub(super) fn send_steps(
+        &mut self,
+        ticket: Ticket,
+        collective: &mut Collective,
+    ) -> Result<(), WireError> {
         while let Some((send, notes)) = collective.next_send() {
             let key = Key { tag: collective.tag, step: send.step };
             notes::send(&mut self.link, send.to, key, 1, &notes)?;

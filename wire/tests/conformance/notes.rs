@@ -15,9 +15,8 @@ pub fn some_send_and_some_give_notes(wire: Endpoint) {
     let (me, nodes) = (node.me(), usize::from(node.nodes()));
     for (round, size) in [1, 700, 40_000].into_iter().enumerate() {
         let gives_note = |node: u16, part: usize| (usize::from(node) + part + round) % 3 == 0;
-        let layout = |node: u16, part: usize| {
-            Layout::contiguous((usize::from(node) * PARTS + part) * size, size)
-        };
+        let layout =
+            |node: u16, part: usize| Layout::contiguous((usize::from(node) * PARTS + part) * size, size);
         let len = nodes * PARTS * size;
         let (source, block) = (Block::pattern(len, 5), Block::zeros(len));
         let tag = |to: u16| Tag::new(round as u64, to.into(), 0);
@@ -76,7 +75,8 @@ pub fn gather_with_notes(wire: Endpoint) {
     for round in 0..6_usize {
         let gives_note = |node: u16| Random(u64::from(node) * 31 + round as u64).below(6) < round;
         let size = [0, 9, 30_000][round % 3];
-        let parts: Vec<_> = (0..nodes).map(|n| vec![Layout::contiguous(usize::from(n) * size, size)]).collect();
+        let parts: Vec<_> =
+            (0..nodes).map(|n| vec![Layout::contiguous(usize::from(n) * size, size)]).collect();
         let len = usize::from(nodes) * size;
         let (source, block) = (Block::pattern(len, 3), Block::zeros(len));
         let tag = Tag::new(round as u64, 9, 9);
@@ -93,7 +93,8 @@ pub fn gather_with_notes(wire: Endpoint) {
         let notes: Vec<_> =
             node.others().filter(|&n| gives_note(n)).map(|n| (n, vec![n as u8; text.len()])).collect();
         assert_eq!(node.notes_of(begun), notes);
-        let come: Vec<_> = (0..nodes).filter(|&n| !gives_note(n)).flat_map(|n| parts[usize::from(n)].clone()).collect();
+        let come: Vec<_> =
+            (0..nodes).filter(|&n| !gives_note(n)).flat_map(|n| parts[usize::from(n)].clone()).collect();
         block.check(&come, 3);
     }
     node.finish();
@@ -105,10 +106,7 @@ pub fn wrong_notes_are_refused(wire: Endpoint) {
     let too_long = WireError::LongNote { bytes: NOTE + 1, limit: NOTE };
     let tag = Tag::new(0, 0, 0);
     assert_eq!(node.wire.send_note(0, tag, 1, &long), Err(too_long.clone()));
-    assert_eq!(
-        node.wire.send_note(nodes, tag, 1, &[]),
-        Err(WireError::NoSuchNode { node: nodes, nodes })
-    );
+    assert_eq!(node.wire.send_note(nodes, tag, 1, &[]), Err(WireError::NoSuchNode { node: nodes, nodes }));
     let parts = vec![Vec::new(); nodes.into()];
     assert_eq!(node.wire.gather_note(tag, MemoryMut::empty(), &parts, &long), Err(too_long));
     // A note in place of nothing says nothing.

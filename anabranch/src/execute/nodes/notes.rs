@@ -72,7 +72,10 @@ mod tests {
             let (part, why) = read(&Said { node: 1, note: note.clone() }, &Locations::default()).unwrap();
             assert_eq!((part.len(), why.id), (elements, TaskId(7)));
             read_region = read_region.union(&part);
-            assert!(read(&Said { node: 1, note: note[..note.len() - 1].to_vec() }, &Locations::default()).is_none());
+            assert!(
+                read(&Said { node: 1, note: note[..note.len() - 1].to_vec() }, &Locations::default())
+                    .is_none()
+            );
         }
         assert_eq!(read_region, region);
     }

@@ -121,7 +121,10 @@ impl State {
     /// The failures that concern what a touch reads.
     fn of_touch(&self, touch: &Touch) -> impl Iterator<Item = &Arc<Failure>> {
         let all = self.buffers.get(&(touch.buffer, touch.version)).filter(|_| touch.mode.reads());
-        all.into_iter().flatten().filter(|(part, _)| part.intersects(&touch.region)).map(|(_, failure)| failure)
+        all.into_iter()
+            .flatten()
+            .filter(|(part, _)| part.intersects(&touch.region))
+            .map(|(_, failure)| failure)
     }
 }
 

@@ -16,7 +16,6 @@ use anabranch_wire::{NOTE, Tag};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
-    mem,
     sync::Arc,
     task::{Context, Poll, ready},
 };
@@ -109,7 +108,8 @@ fn together(nodes: &Nodes, own: Option<Report>, said: &[Said]) -> Result<(), Err
     let mut report = own.unwrap_or_default();
     for Said { node, note } in said {
         if report.add(note, &nodes.common.locations).is_none() {
-            let why = format!("it cannot read the failures of node {node}: do all nodes run the same program?");
+            let why =
+                format!("it cannot read the failures of node {node}: do all nodes run the same program?");
             return Err(nodes.cluster().stop(NodeError::Here { why }).into());
         }
     }
@@ -157,7 +157,8 @@ impl Core {
     /// Ends the run, because another node has said something that this one cannot read. Returns the error.
     #[cold]
     pub(crate) fn differs_from(&self, node: u16, call: &'static str) -> Error {
-        let why = format!("it cannot read what node {node} says at {call}: do all nodes run the same program?");
+        let why =
+            format!("it cannot read what node {node} says at {call}: do all nodes run the same program?");
         match self.cluster() {
             Some(cluster) => cluster.stop(NodeError::Here { why }).into(),
             None => unreachable!("one node has its own value"),
@@ -200,7 +201,8 @@ impl Meeting {
         call: &'static str,
     ) -> Result<Option<Self>, Error> {
         let Some(nodes) = core.several_nodes() else { return Ok(None) };
-        let announced = core.check_submitter(|| call.into()).and_then(|()| Ok(nodes.cluster().announce(call)?));
+        let announced =
+            core.check_submitter(|| call.into()).and_then(|()| Ok(nodes.cluster().announce(call)?));
         match announced {
             Ok(name) => Ok(Some(Self { core: Arc::clone(core), group: group.cloned(), name, entered: None })),
             Err(Error::Nodes(why)) => Err(ended(take(core, group), why)),
@@ -245,7 +247,6 @@ impl Drop for Meeting {
         if self.entered.is_none() {
             self.enter(None, None);
         }
-        drop(mem::take(&mut self.entered));
     }
 }
 
@@ -303,6 +304,10 @@ mod tests {
         assert!(all.iter().all(|text| *text == all[0]));
         let listed = all[0].matches("panicked").count();
         assert!((30..=MAX_LISTED).contains(&listed), "{listed}");
-        assert!(all[0].ends_with(&format!("; and {} more", 3 * 107 - listed)), "{}", &all[0][all[0].len() - 50..]);
+        assert!(
+            all[0].ends_with(&format!("; and {} more", 3 * 107 - listed)),
+            "{}",
+            &all[0][all[0].len() - 50..]
+        );
     }
 }

@@ -113,7 +113,10 @@ pub(super) fn end_all(completions: Vec<Completion>, result: &Result<(), Arc<Node
 
 /// The end of a run in which a node cannot read what another one says.
 pub(super) fn unreadable(said: &Said) -> NodeError {
-    let why = format!("it cannot read why data of node {} does not come: do all nodes run the same program?", said.node);
+    let why = format!(
+        "it cannot read why data of node {} does not come: do all nodes run the same program?",
+        said.node
+    );
     NodeError::Here { why }
 }
 

@@ -75,6 +75,9 @@ impl TaskHandle {
     ///
     /// The calling thread runs this task on its own stack if it can start: see [`Runtime::wait`](crate::Runtime::wait).
     ///
+    /// With [several nodes](crate::guide::nodes), this is about this node's part of the task, and other nodes may have another result.
+    /// [`Runtime::agree_result`](crate::Runtime::agree_result) makes one decision of it.
+    ///
     /// # Errors
     /// [`Error::Failed`] if the task has failed, was skipped or was cancelled, with the whole [chain](crate::Failure::chain)
     /// of causes. [`Error::WaitInsideTask`].
@@ -92,7 +95,8 @@ impl TaskHandle {
         self.node.runtime.check_outside(call)
     }
 
-    /// Cancels the task. Returns `false` if it has begun or is done. Tasks that need its results are skipped.
+    /// Cancels the task, with [several nodes](crate::guide::nodes) this node's part of it. Returns `false` if it has begun or is done. Tasks
+    /// that need its results are skipped, on whatever node.
     pub fn cancel(&self) -> bool {
         self.node.cancel()
     }

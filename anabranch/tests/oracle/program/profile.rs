@@ -10,7 +10,7 @@ pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
     }
 }
 
-/// With several nodes, tasks do not submit or wait, and the first failure or cancellation ends the run.
+/// With several nodes, tasks do not submit or wait.
 fn on_nodes(mut step: Step, fails: bool) -> Option<Step> {
     match &mut step {
         Step::Nest { .. } | Step::InnerWait { .. } | Step::Cancel(_) | Step::CancelTask { .. } => {

@@ -24,7 +24,7 @@ pub struct Nodes {
     /// The longest delay of a message, in polls of its receiver, and the seed of the delays.
     pub delays: u32,
     pub seed: u64,
-    /// Whether tasks may fail or be refused. The first that does ends the run.
+    /// Whether tasks may fail or be refused.
     pub fails: bool,
 }
 
