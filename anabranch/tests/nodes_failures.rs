@@ -426,10 +426,7 @@ fn a_cancellation_of_one_node_goes_with_the_data() {
                 if is_odd { (Status::Cancelled, Status::Skipped) } else { (Status::Done, Status::Done) };
             assert_eq!((task.status(), next.status()), statuses);
             let fence = rt.fence(&v)?.wait().unwrap_err().to_string();
-            assert!(
-                fence.contains(&format!("task \"fill\"")) && fence.contains("it was cancelled"),
-                "{fence}"
-            );
+            assert!(fence.contains("task \"fill\"") && fence.contains("it was cancelled"), "{fence}");
             assert!(fence.contains(&format!("failed on node {odd}: it was cancelled")), "{fence}");
             assert_eq!(rt.drain(log.capture())?, if is_odd { 10 } else { 11 });
             Ok(fence)

@@ -28,8 +28,8 @@ impl Endpoint {
         self.gather_with(tag, memory, parts, None)
     }
 
-    /// Takes part in a [`gather`](Self::gather) with a note of at most [`NOTE`] bytes in place of this node's part. All other nodes get it as an
-    /// [`Event::Note`].
+    /// Takes part in a [`gather`](Self::gather) with a note of at most [`NOTE`](crate::NOTE) bytes in place of this node's part. All other nodes get it as an
+    /// [`Event::Note`](crate::Event::Note).
     ///
     /// # Errors
     /// See [`gather`](Self::gather).

@@ -14,7 +14,7 @@ pub fn some_send_and_some_give_notes(wire: Endpoint) {
     let mut node = Node::new(wire);
     let (me, nodes) = (node.me(), usize::from(node.nodes()));
     for (round, size) in [1, 700, 40_000].into_iter().enumerate() {
-        let gives_note = |node: u16, part: usize| (usize::from(node) + part + round) % 3 == 0;
+        let gives_note = |node: u16, part: usize| (usize::from(node) + part + round).is_multiple_of(3);
         let layout =
             |node: u16, part: usize| Layout::contiguous((usize::from(node) * PARTS + part) * size, size);
         let len = nodes * PARTS * size;

@@ -39,14 +39,6 @@ struct Task<'p> {
     fails: bool,
 }
 
-/// What goes wrong in a program, whatever the schedule.
-#[derive(Debug)]
-#[allow(dead_code, reason = "the fuzz target runs programs on one node")]
-pub struct Mishaps {
-    pub refused: Vec<usize>,
-    pub failed: Vec<usize>,
-}
-
 pub struct Model<'p> {
     program: &'p Program,
     seen: &'p [Observed],
@@ -84,22 +76,16 @@ impl<'p> Model<'p> {
         expected
     }
 
-    /// The steps of a program that the runtime refuses, and the tasks that fail in it.
+    /// The steps of a program that the runtime refuses, whatever the schedule.
     #[allow(dead_code, reason = "the fuzz target runs programs on one node")]
-    pub fn mishaps(program: &Program) -> Mishaps {
+    pub fn refused(program: &Program) -> Vec<usize> {
         let nothing = Observed { what: Observation::Nothing, called: Vec::new(), passed_on: false };
         let expected = Model::expected(program, &vec![nothing; program.steps.len()], 0);
         let is_refused = |observed: &Observed| match &observed.what {
             Observation::Drained(result, _) => matches!(**result, Observation::Refused(_)),
             what => matches!(what, Observation::Refused(_)),
         };
-        let steps = |condition: &dyn Fn(&Observed) -> bool| {
-            (0..expected.len()).filter(|&step| condition(&expected[step])).collect()
-        };
-        Mishaps {
-            refused: steps(&is_refused),
-            failed: steps(&|observed| matches!(observed.what, Observation::Task(Status::Failed, _))),
-        }
+        (0..expected.len()).filter(|&step| is_refused(&expected[step])).collect()
     }
 
     fn step(&mut self, i: usize) -> Observed {
