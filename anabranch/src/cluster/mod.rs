@@ -154,12 +154,27 @@ impl Cluster {
         then: Then,
         begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
     ) {
+        if self.begin(memory, then, begin) {
+            self.let_poll();
+        }
+    }
+
+    /// Sees to it that some thread polls: transfers are under way.
+    fn let_poll(&self) {
+        self.pacemaker.wake();
+        self.when_busy.get().into_iter().for_each(|call| call());
+    }
+
+    /// Begins transfers as [`transfer`](Self::transfer) does. Returns whether they are under way: then some thread must poll.
+    fn begin(
+        &self,
+        memory: Arc<dyn Any + Send + Sync>,
+        then: Then,
+        begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
+    ) -> bool {
         let begun = self.link.lock().begin(Over::new(memory, then), begin);
         match begun {
-            Ok(None) => {
-                self.pacemaker.wake();
-                self.when_busy.get().into_iter().for_each(|call| call());
-            }
+            Ok(None) => return true,
             Ok(Some(over)) => over.end(),
             Err(failed) => {
                 let (over, error) = *failed;
@@ -171,6 +186,7 @@ impl Cluster {
                 (over.then)(Err(Arc::clone(why)));
             }
         }
+        false
     }
 
     /// Sets the function that is called when transfers are under way, so that threads poll.
@@ -264,14 +280,20 @@ impl Cluster {
     /// Enters a meeting, with something to say to all others, or nothing. Calls `then` with what the others say when all nodes have entered
     /// it.
     pub(crate) fn enter(&self, meeting: Tag, say: Option<Vec<u8>>, then: Then) {
-        self.transfer(Arc::new(()), then, |endpoint, begun| {
+        if self.begin_meeting(meeting, say, then) {
+            self.let_poll();
+        }
+    }
+
+    fn begin_meeting(&self, meeting: Tag, say: Option<Vec<u8>>, then: Then) -> bool {
+        self.begin(Arc::new(()), then, |endpoint, begun| {
             let parts = vec![Vec::new(); endpoint.place().nodes.into()];
             begun.push(match say {
                 Some(say) => endpoint.gather_note(meeting, MemoryMut::empty(), &parts, &say)?,
                 None => endpoint.gather(meeting, MemoryMut::empty(), &parts)?,
             });
             Ok(())
-        });
+        })
     }
 
     /// Meets all other nodes: returns what they say when all of them have called this after the same submissions.
@@ -285,7 +307,8 @@ impl Cluster {
             let met = Arc::clone(&met);
             Box::new(move |result| drop(met.set(Mutex::new(result))))
         };
-        self.enter(meeting, say, then);
+        // This thread polls. Another one would only take the processor from it.
+        self.begin_meeting(meeting, say, then);
         let mut pace = Pace::new();
         loop {
             if let Some(result) = met.get() {
