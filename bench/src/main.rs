@@ -37,7 +37,7 @@ use machine::Setting;
 use record::Record;
 use report::Entry;
 use row::Row;
-use workloads::{application, conflicts, memory};
+use workloads::{application, conflicts, memory, nodes};
 
 /// Measures Anabranch and its peers side by side, and reports whether each bar is met.
 #[derive(Parser)]
@@ -81,7 +81,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    if let Some(status) = application::run_if_asked().or_else(memory::run_if_asked) {
+    if let Some(status) =
+        application::run_if_asked().or_else(memory::run_if_asked).or_else(nodes::run_if_asked)
+    {
         return status;
     }
     match run(&Arguments::parse()) {
@@ -122,6 +124,11 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     // An error here ends the program before anything is measured.
     let record = arguments.record.then(|| Record::without(&rows, &chosen, &Setting::here(&context)));
     let record = record.transpose()?;
+    let (chosen, missing): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|&row| rows[row].check_available().is_ok());
+    for row in missing {
+        eprintln!("skipped: {}: {}", rows[row].name, rows[row].check_available().unwrap_err());
+    }
     let entries = measure(&rows, &chosen, &context);
     if arguments.markdown {
         println!("{}\n", Setting::here(&context).sentence());

@@ -26,6 +26,8 @@ pub enum Limit {
     Figure(f64),
     /// A multiple of the figure of a peer.
     Times(f64, &'static str),
+    /// So much more than the figure of a peer, in the row's unit.
+    Plus(f64, &'static str),
     /// A multiple of the best figure of the peers that were measured.
     TimesBest(f64),
 }
@@ -39,6 +41,11 @@ impl From<f64> for Limit {
 /// `factor` times the figure of `peer` in the same run.
 pub fn times(factor: f64, peer: &'static str) -> Limit {
     Limit::Times(factor, peer)
+}
+
+/// The figure of `peer` in the same run, and `more`.
+pub fn plus(more: f64, peer: &'static str) -> Limit {
+    Limit::Plus(more, peer)
 }
 
 /// `factor` times the best figure of all peers in the same run.
@@ -60,6 +67,7 @@ pub struct Row {
     pub direction: Direction,
     bars: Vec<Limit>,
     betters: Vec<Limit>,
+    available: fn() -> Result<(), String>,
     run: Measure,
 }
 
@@ -78,6 +86,7 @@ impl Row {
             direction: Direction::Lower,
             bars: Vec::new(),
             betters: Vec::new(),
+            available: || Ok(()),
             run: Box::new(run),
         }
     }
@@ -104,6 +113,19 @@ impl Row {
         self
     }
 
+    /// Sets the function that says whether this machine has what our side needs; if not, what is missing and what to install.
+    pub fn if_available(self, available: fn() -> Result<(), String>) -> Self {
+        Self { available, ..self }
+    }
+
+    /// Whether the row can be measured on this machine.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check_available(&self) -> Result<(), String> {
+        (self.available)()
+    }
+
     /// Measures the row.
     ///
     /// # Errors
@@ -111,7 +133,7 @@ impl Row {
     pub fn measure(&self, context: &Context) -> Result<Outcome, Failure> {
         let outcome = (self.run)(context)?;
         for limit in self.bars.iter().chain(&self.betters) {
-            let Limit::Times(_, peer) = *limit else { continue };
+            let (Limit::Times(_, peer) | Limit::Plus(_, peer)) = *limit else { continue };
             let measured = outcome.peers.iter().any(|(name, _)| name == peer);
             let left_out = outcome.left_out.iter().any(|left_out| left_out.peer == peer);
             if context.peers && !measured && !left_out {
@@ -146,11 +168,11 @@ impl Row {
     }
 
     fn strictest(&self, limits: &[Limit], peers: &[(String, f64)]) -> Option<f64> {
+        let of = |peer| peers.iter().find(|(name, _)| name == peer).map(|(_, figure)| figure);
         let figure = |limit: &Limit| match *limit {
             Limit::Figure(figure) => Some(figure),
-            Limit::Times(factor, peer) => {
-                peers.iter().find(|(name, _)| name == peer).map(|(_, figure)| factor * figure)
-            }
+            Limit::Times(factor, peer) => of(peer).map(|figure| factor * figure),
+            Limit::Plus(more, peer) => of(peer).map(|figure| figure + more),
             Limit::TimesBest(factor) => {
                 let measured = peers.iter().map(|(_, figure)| *figure);
                 measured.reduce(|a, b| self.best(a, b)).map(|best| factor * best)
@@ -175,6 +197,7 @@ fn text(limits: &[Limit]) -> String {
     let limit = |limit: &Limit| match *limit {
         Limit::Figure(figure) => format!("{figure}"),
         Limit::Times(factor, peer) => times(factor, peer),
+        Limit::Plus(more, peer) => format!("{peer} + {more}"),
         Limit::TimesBest(factor) => times(factor, "the best peer"),
     };
     match limits {
@@ -200,6 +223,9 @@ mod tests {
         assert_eq!(row.bar_for(&peers(8.0)), Some(4.0));
         assert_eq!(row.bar_for(&[]), Some(10.0));
         assert_eq!(row.bar_text(), "10 and 0.5 × rayon");
+        let row = Row::lower("a", "us", "", never).bar(plus(5.0, "rayon"));
+        assert_eq!((row.bar_for(&peers(0.5)), row.bar_for(&[])), (Some(5.5), None));
+        assert_eq!(row.bar_text(), "rayon + 5");
         let row = Row::higher("a", "MB/s", "", never).bar(10.0).bar(times(0.5, "rayon"));
         assert_eq!(row.bar_for(&peers(100.0)), Some(50.0));
         assert_eq!(row.better_for(&peers(100.0)), None);

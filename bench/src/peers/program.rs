@@ -31,6 +31,8 @@ pub struct Source {
     flags: &'static [&'static str],
     install: &'static str,
     needs_avx512: bool,
+    /// The command that compiles it.
+    compiler: fn() -> String,
 }
 
 /// oneAPI Threading Building Blocks.
@@ -41,6 +43,7 @@ pub const TBB: Source = Source {
     flags: &["-ltbb"],
     install: "install oneTBB with its headers (Debian: apt install libtbb-dev)",
     needs_avx512: false,
+    compiler,
 };
 
 /// The loops of TBB. Neither the loops of this program nor these are compiled with `-march`: both sides use the vector
@@ -60,6 +63,18 @@ pub const OPENMP: Source = Source {
     flags: &["-fopenmp"],
     install: "install a compiler with OpenMP (Debian: apt install g++)",
     needs_avx512: false,
+    compiler,
+};
+
+/// Programs on several processes with MPI by hand. They answer no requests: see `workloads/nodes.rs`.
+pub const MPI: Source = Source {
+    name: "MPI",
+    file: "mpi",
+    text: include_str!("../../peers/mpi.cpp"),
+    flags: &[],
+    install: "install an MPI with its headers (Debian: apt install libopenmpi-dev openmpi-bin)",
+    needs_avx512: false,
+    compiler: || env::var("MPICXX").unwrap_or_else(|_| "mpicxx".into()),
 };
 
 /// The loops of OpenMP.
@@ -103,12 +118,22 @@ impl Source {
     /// The peer is left out if there is no compiler, if the compiler lacks the library, if the processor lacks AVX-512 and
     /// the peer needs it, or if the program does not start.
     pub fn start(&self) -> Result<Program, LeftOut> {
+        Program::start(&self.path()?).map_err(|error| self.left_out(&error.to_string()))
+    }
+
+    /// The path of the program; compiles it first if necessary.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn path(&self) -> Result<PathBuf, LeftOut> {
         if self.needs_avx512 && !has_avx512() {
             return Err(LeftOut { peer: self.name.into(), why: NO_AVX512.into() });
         }
-        self.executable()
-            .and_then(|path| Program::start(&path).map_err(|error| error.to_string()))
-            .map_err(|why| LeftOut { peer: self.name.into(), why: format!("{why}; {}", self.install) })
+        self.executable().map_err(|why| self.left_out(&why))
+    }
+
+    fn left_out(&self, why: &str) -> LeftOut {
+        LeftOut { peer: self.name.into(), why: format!("{why}; {}", self.install) }
     }
 
     fn executable(&self) -> Result<PathBuf, String> {
@@ -123,7 +148,7 @@ impl Source {
     /// A hash of everything that the executable depends on.
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (HEADER, self.text, self.flags, compiler()).hash(&mut hasher);
+        (HEADER, self.text, self.flags, (self.compiler)()).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -137,11 +162,11 @@ impl Source {
             fs::write(work.join("peer.hpp"), HEADER)?;
             fs::write(work.join("peer.cpp"), self.text)
         };
-        let compiler = compiler();
+        let compiler = (self.compiler)();
         let result = prepare()
             .map_err(|error| format!("cannot write to {}: {error}", work.display()))
             .and_then(|()| {
-                // `CXX` may contain flags.
+                // The variable that names it may contain flags.
                 let mut words = compiler.split_whitespace();
                 let output = Command::new(words.next().unwrap_or_default())
                     .args(words)
@@ -150,7 +175,9 @@ impl Source {
                     .args(self.flags)
                     .output()
                     .map_err(|error| {
-                        format!("no C++ compiler `{compiler}` ({error}); set CXX to another one")
+                        format!(
+                            "no C++ compiler `{compiler}` ({error}); set CXX (for MPI: MPICXX) to another one"
+                        )
                     })?;
                 if !output.status.success() {
                     return Err(first_error(&String::from_utf8_lossy(&output.stderr)));
@@ -163,7 +190,7 @@ impl Source {
     }
 }
 
-/// The command that compiles C++.
+/// The command that compiles C++ for one process.
 pub fn compiler() -> String {
     env::var("CXX").ok().filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "c++".into())
 }
@@ -270,6 +297,7 @@ mod tests {
             flags: &[],
             install: "install a C++ compiler",
             needs_avx512: false,
+            compiler,
         };
         if Command::new(compiler()).arg("--version").output().is_err() {
             return eprintln!("skipped: no C++ compiler");
@@ -293,6 +321,7 @@ mod tests {
             flags: &[],
             install: "install nothing",
             needs_avx512: false,
+            compiler,
         };
         let left_out = source.start().unwrap_err().to_string();
         assert!(left_out.starts_with("Nothing left out: "), "{left_out}");

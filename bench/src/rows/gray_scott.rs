@@ -12,7 +12,7 @@ use crate::{
     },
     row::{Row, times},
     workloads::{
-        application::simulate,
+        application::{simulate, simulate_on},
         frames::{Frames, Place, Way},
     },
 };
@@ -96,14 +96,24 @@ impl Run {
 
     /// Runs the whole program. It ends as soon as the last step is done.
     fn ours(&self) -> Result<Vec<f64>, Failure> {
+        let stats = simulate(self.options())?;
+        Ok(self.figure(stats.seconds_total - stats.seconds_start_up))
+    }
+
+    /// The same on this number of processes, each with the threads of the run.
+    fn on_processes(&self, processes: u16) -> Result<Vec<f64>, Failure> {
+        let stats = simulate_on(processes, self.options())?;
+        Ok(self.figure(stats.seconds_total - stats.seconds_start_up))
+    }
+
+    fn options(&self) -> Vec<OsString> {
         let [rows, cols] = self.shape.map(|side| side as u64);
         let (frames, threads) = (self.frames as u64, self.threads as u64);
         let steps = STEPS_PER_FRAME as u64;
         let mut options =
             options(&[("-r", rows), ("-c", cols), ("-n", frames), ("-e", steps), ("-j", threads)]);
         options.push("--no-output".into());
-        let stats = simulate(options)?;
-        Ok(self.figure(stats.seconds_total - stats.seconds_start_up))
+        options
     }
 
     /// Runs a simulation of a peer on its pool. As on our side, it starts anew, and only the steps are timed.
@@ -129,9 +139,22 @@ impl Run {
     }
 }
 
+/// Two processes with a thread each, beside one process with two.
+pub(super) fn on_two_processes(context: &Context, one: &str) -> Result<Outcome, Failure> {
+    let shape = [1080, 1920].map(|side| side / context.pick(1, 8));
+    let frames = frames(context, shape);
+    let [two, one_process] = [1, 2].map(|threads| Run { shape, frames, threads });
+    Contest::ours(|| two.on_processes(2)).peer(one, || one_process.ours()).run(context, context.pick(10, 1))
+}
+
+/// The number of frames of a run that takes about as long for all shapes.
+fn frames(context: &Context, shape: [usize; 2]) -> usize {
+    context.pick(1_000_000_000_usize, 1).div_ceil(STEPS_PER_FRAME * shape[0] * shape[1])
+}
+
 fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {
     let shape = shape.map(|side| side / context.pick(1, 8));
-    let frames = context.pick(1_000_000_000_usize, 1).div_ceil(STEPS_PER_FRAME * shape[0] * shape[1]);
+    let frames = frames(context, shape);
     let run = Run { shape, frames, threads };
     let [kernel_pool, avx512_pool, flushing_pool] = {
         let pool = || flushing_rayon_pool(threads);

@@ -7,6 +7,7 @@ mod foreign;
 mod graph;
 mod gray_scott;
 mod loops;
+mod nodes;
 mod region;
 mod runtime;
 mod schedule;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Row> {
         tasks::rows(),
         runtime::rows(),
         gray_scott::rows(),
+        nodes::rows(),
         store::rows(),
     ]
     .into_iter()

@@ -12,6 +12,7 @@ use std::{
 
 use serde::Deserialize;
 
+use super::nodes;
 use crate::harness::Failure;
 
 /// The first argument that makes this program act as `gray-scott`.
@@ -53,9 +54,28 @@ pub fn run_if_asked() -> Option<ExitCode> {
 /// # Errors
 /// If the program fails; the error contains its message.
 pub fn simulate<I: Into<OsString>>(arguments: impl IntoIterator<Item = I>) -> Result<Stats, Failure> {
+    simulate_by(Command::new(env::current_exe()?), arguments)
+}
+
+/// Runs `gray-scott simulate` with these arguments on several processes.
+///
+/// # Errors
+/// If the program fails, or if `mpirun` is missing.
+pub fn simulate_on<I: Into<OsString>>(
+    processes: u16,
+    arguments: impl IntoIterator<Item = I>,
+) -> Result<Stats, Failure> {
+    simulate_by(nodes::launch(processes, &env::current_exe()?), arguments)
+}
+
+/// `program` starts this program.
+fn simulate_by<I: Into<OsString>>(
+    mut program: Command,
+    arguments: impl IntoIterator<Item = I>,
+) -> Result<Stats, Failure> {
     let folder = tempfile::tempdir()?;
     let stats = folder.path().join("stats.json");
-    let output = Command::new(env::current_exe()?)
+    let output = program
         .args([WORD, "simulate", "--quiet", "--stats-json"])
         .arg(&stats)
         .args(arguments.into_iter().map(Into::into))

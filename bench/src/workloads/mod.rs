@@ -5,4 +5,5 @@ pub mod conflicts;
 pub mod empty_tasks;
 pub mod frames;
 pub mod memory;
+pub mod nodes;
 pub mod topologies;
