@@ -26,7 +26,7 @@ pub enum Limit {
     Figure(f64),
     /// A multiple of the figure of a peer.
     Times(f64, &'static str),
-    /// So much more than the figure of a peer, in the row's unit.
+    /// The figure of a peer and this much more, in the row's unit.
     Plus(f64, &'static str),
     /// A multiple of the best figure of the peers that were measured.
     TimesBest(f64),

@@ -22,7 +22,7 @@ impl Checksum {
         Self { value: crc32fast::hash(bytemuck::cast_slice(data)), elements: data.len() as u64 }
     }
 
-    /// The checksum with this value, of so many elements.
+    /// The checksum with this value, of this number of elements.
     pub fn new(value: u32, elements: u64) -> Self {
         Self { value, elements }
     }

@@ -268,7 +268,7 @@ impl Submission<'_> {
         Ok(true)
     }
 
-    /// Whether a checkpoint is due after a sweep of so many steps.
+    /// Whether a checkpoint is due after a sweep of this number of steps.
     fn checkpoint_is_due(&mut self, steps: u64) -> Result<bool, Error> {
         let by_time = match &mut self.votes {
             Some(votes) => {

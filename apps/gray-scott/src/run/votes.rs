@@ -65,7 +65,7 @@ struct Voter {
 }
 
 impl Voter {
-    /// The vote after so many more steps.
+    /// The vote after this number of further steps.
     fn vote(&mut self, steps: u64) -> [u64; NUMBERS] {
         let now = Instant::now();
         let nanos = now.duration_since(self.last).as_nanos() as u64 / steps.max(1);
