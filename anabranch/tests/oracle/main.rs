@@ -15,7 +15,7 @@ mod run;
 mod watch;
 
 use anabranch::{Runtime, TaskGroup};
-use model::Model;
+use model::{Model, Observed};
 use program::{Program, RECORD, Setup};
 use std::{
     any::Any,
@@ -55,13 +55,17 @@ fn bytes(seed: u64) -> Vec<u8> {
     (0..records * RECORD).map(|_| random.next() as u8).collect()
 }
 
-/// Runs the program, in a group if there is one, and compares what the runtime did with the model. The error describes the first
-/// difference.
-fn check(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
-    let node = rt.node();
+/// Runs the program, in a group if there is one.
+fn observe(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Result<Vec<Observed>, String> {
     // A panic must not hide the seed of the program.
     let run = catch_unwind(AssertUnwindSafe(|| run::run(program, rt, group)));
-    let seen = run.unwrap_or_else(|payload| Err(message(&*payload)))?;
+    run.unwrap_or_else(|payload| Err(message(&*payload)))
+}
+
+/// Runs the program and compares what the runtime did with the model. The error describes the first difference.
+fn check(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Result<(), String> {
+    let node = rt.node();
+    let seen = observe(program, rt, group)?;
     let expected = Model::expected(program, &seen, node);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
         if seen != expected {

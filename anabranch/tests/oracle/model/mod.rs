@@ -27,11 +27,12 @@ use anabranch::{
     Status,
     grid::{GridBox, Region},
 };
+use std::ops::Range;
 
 /// The declarations of a task.
 struct Task<'p> {
-    /// The node whose objects it touches.
-    node: usize,
+    /// The nodes whose objects it touches.
+    nodes: Range<usize>,
     reads: Vec<(usize, Region<3>)>,
     writes: (usize, Region<3>),
     update: bool,
@@ -176,7 +177,9 @@ impl<'p> Model<'p> {
             needs.extend(self.needs(std::slice::from_ref(&task.writes)));
         }
         for &(object, order) in task.effects {
-            needs.extend(self.objects[task.node][object].needs(order == Order::Sequential));
+            let objects = &self.objects[task.nodes.clone()];
+            needs
+                .extend(objects.iter().flat_map(|objects| objects[object].needs(order == Order::Sequential)));
         }
         let not_done = self.not_done(i, &needs, task.fails);
         self.causes.set(i, not_done);
@@ -203,12 +206,14 @@ impl<'p> Model<'p> {
         }
         // A cancelled task leaves its objects as they are.
         let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
-        for &(object, order) in task.effects {
-            let object = &mut self.objects[task.node][object];
-            if order == Order::Sequential {
-                (object.last, object.since) = (poison, Vec::new());
-            } else {
-                object.since.push(poison);
+        for objects in &mut self.objects[task.nodes.clone()] {
+            for &(object, order) in task.effects {
+                let object = &mut objects[object];
+                if order == Order::Sequential {
+                    (object.last, object.since) = (poison, Vec::new());
+                } else {
+                    object.since.push(poison);
+                }
             }
         }
     }

@@ -21,7 +21,7 @@ impl Model<'_> {
         let space = write_pattern.index_space(goal.rank, &target);
         let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);
         let task = Task {
-            node: 0,
+            nodes: 0..1,
             reads: vec![(from, read(space))],
             writes: (to, Region::from(target)),
             update,
@@ -46,7 +46,7 @@ impl Model<'_> {
     pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
         let Reduction { from, space, to, op, include, split, node: _, fail } = *step;
         let task = Task {
-            node: 0,
+            nodes: 0..1,
             reads: vec![(from, Region::from(space))],
             writes: (to, Region::from(self.buffers[to].shape.whole())),
             update: include,
@@ -101,7 +101,7 @@ impl Model<'_> {
         let fails = fail.is_some_and(|fail| !fail.is_wrong_write() || !target.is_empty());
         let node = usize::from(step.node) % self.objects.len();
         let task = Task {
-            node,
+            nodes: node..node + 1,
             reads: vec![(from, Region::from(self.buffers[from].shape.whole()))],
             writes: (to, Region::from(target)),
             update,
@@ -125,11 +125,11 @@ impl Model<'_> {
         let Parts { from, to, rows, update, ref effect, slow: _ } = *step;
         let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
         let (reads, writes) = (vec![whole(from)], whole(to));
-        let task = Task { node: 0, reads, writes, update, effects: effect.as_slice(), fails: false };
+        let nodes = self.objects.len();
+        let task = Task { nodes: 0..nodes, reads, writes, update, effects: effect.as_slice(), fails: false };
         if let Some(seen) = self.begin(i, &task) {
             return seen;
         }
-        let nodes = self.objects.len();
         let space = step.space(nodes);
         let chunks = split_1d(&space, rows.map_or(nodes, |rows| rows.min(nodes)), 1);
         let before = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
@@ -148,7 +148,7 @@ impl Model<'_> {
 
     pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
-            node: 0,
+            nodes: 0..1,
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,
@@ -168,7 +168,7 @@ impl Model<'_> {
     /// Every answer is an error, so the task ends well.
     pub(super) fn inner_wait(&mut self, i: usize) -> Observation {
         let task = Task {
-            node: 0,
+            nodes: 0..1,
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,

@@ -319,15 +319,15 @@ impl Program {
         }
         // The last byte of the first record is not used for the buffers.
         let bits = first.get(RECORD - 1).copied().unwrap_or_default();
-        let at_once = setup.is_alone() && bits & 1 == 1;
+        let drains = setup.is_alone() && !setup.nodes.is_some_and(|nodes| nodes.fails);
+        let at_once = drains && bits & 1 == 1;
         steps.push(Step::Group(None));
         if !at_once {
             steps.extend(ending(&shapes));
         }
-        if setup.is_alone() && !setup.nodes.is_some_and(|nodes| nodes.fails) {
+        if drains {
             let set = Choices(&[bits >> 4, bits >> 3, bits]).capture_set(&shapes);
-            let awaited = bits & 2 == 2 && setup.nodes.is_none();
-            steps.extend([Step::Drain { set, awaited }, Step::GroupReports]);
+            steps.extend([Step::Drain { set, awaited: bits & 2 == 2 }, Step::GroupReports]);
         }
         Self { setup, buffers, steps }
     }
