@@ -194,7 +194,7 @@ impl Runtime {
     #[cold]
     fn wait_busy(&self, call: &'static str) {
         self.core.count_wait();
-        self.core.wait_for_all(call);
+        self.core.wait_for(&self.core.latch(), call);
         self.core.forget_completed();
     }
 

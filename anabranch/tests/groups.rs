@@ -6,11 +6,14 @@ use anabranch::{Error, Failures, graph::print::Format, prelude::*};
 use common::{Gate, THREADS, block_on, runtime, runtimes};
 use parking_lot::Mutex;
 use std::{
+    pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
     },
+    task::{Context, Waker},
     thread,
+    time::Duration,
 };
 use testing::deadline;
 
@@ -402,6 +405,45 @@ fn a_callback_of_a_group_is_called_once_when_the_group_is_done() {
         note(&inner);
         rt.wait().unwrap();
         assert_eq!(seen.lock()[2..], [(Status::Cancelled, true)]);
+    }
+}
+
+/// A task is done before the callbacks of its group are called. A wait that begins in between waits for them, whatever later tasks
+/// complete meanwhile.
+#[test]
+fn a_wait_for_the_runtime_waits_for_callbacks_of_groups() {
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = &runtime(threads);
+        let (group, [begin, begun, end]) = (rt.group("group"), [(); 3].map(|()| Gate::default()));
+        let (task, calls) = (begin.clone(), (begun.clone(), end.clone()));
+        group.task("task").once().host(move |()| task.pass()).unwrap();
+        group.on_done(move |_| {
+            calls.0.open();
+            calls.1.pass();
+        });
+        begin.open();
+        begun.pass();
+        let mut idle = pin!(rt.idle());
+        let is_waiting = AtomicBool::new(true);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                rt.wait().unwrap();
+                is_waiting.store(false, Release);
+            });
+            for _ in 0..100 {
+                rt.task("later").once().host(|()| ()).unwrap().wait().unwrap();
+            }
+            thread::sleep(Duration::from_millis(5));
+            let mut late = Box::pin(rt.idle());
+            let context = &mut Context::from_waker(Waker::noop());
+            let pending = [idle.as_mut(), late.as_mut()].map(|idle| idle.poll(context).is_pending());
+            let is_waiting = is_waiting.load(Acquire);
+            end.open();
+            block_on(late).unwrap();
+            assert_eq!((pending, is_waiting), ([true; 2], true), "{threads} threads");
+        });
+        block_on(idle).unwrap();
     }
 }
 

@@ -39,8 +39,8 @@ const SPIN_AND_YIELD: Duration = Duration::from_micros(100);
 /// How often a thread yields that does not spin.
 const YIELDS: u32 = 4;
 
-/// The largest number of pauses in a turn. Each turn has one more than the turn before. The clock, which takes as long as some
-/// pauses, is read in turns of this length only.
+/// The largest number of pauses in a turn. A thread that waits for another one begins with one pause, and each turn has one more
+/// than the turn before. The clock, which takes as long as some pauses, is read in turns of the largest length only.
 const PAUSES: u32 = 16;
 
 /// How a thread waits for an event before it sleeps. It looks for the event, calls [`pause`](Self::pause), looks again, and so on.
@@ -77,6 +77,12 @@ impl Patience {
     /// Spins for the time `spin` and sleeps when `whole` has passed, on a machine with many processors.
     pub(crate) const fn spinning(spin: Duration, whole: Duration) -> Self {
         Self { spin, whole, yields: Some(YIELDS), pauses: 0, since: None }
+    }
+
+    /// Of a worker that finds no work, on a machine with many processors: it spins for the time `spin`, then sleeps. A look for work
+    /// takes cache lines from the threads that bring work, so the worker looks seldom from the beginning.
+    pub(crate) const fn looking_for_work(spin: Duration) -> Self {
+        Self { pauses: PAUSES, ..Self::spinning(spin, spin) }
     }
 
     /// The same patience on a machine with this number of processors.

@@ -9,12 +9,8 @@ use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::*},
-    thread,
     time::Duration,
 };
-
-/// How often a thread looks that waits for callbacks which take long.
-const CALLBACK_INTERVAL: Duration = Duration::from_micros(200);
 
 /// Counts the tasks in flight and blocks submitters beyond the limit.
 #[derive(Debug)]
@@ -59,17 +55,6 @@ impl InFlight {
     /// The number of tasks that were submitted.
     pub(super) fn submitted(&self) -> u64 {
         self.submitted.load(Relaxed)
-    }
-
-    /// Waits until this number of tasks are counted as completed. All of them are done, so this takes only as long as callbacks do.
-    pub(super) fn wait_until_completed(&self, count: u64) {
-        let mut patience = Patience::new();
-        // Acquire: what the callbacks did is visible.
-        while self.completed.load(Acquire) < count {
-            if !patience.pause() {
-                thread::sleep(CALLBACK_INTERVAL);
-            }
-        }
     }
 
     /// Whether no task is in flight.

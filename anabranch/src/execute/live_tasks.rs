@@ -1,6 +1,6 @@
-//! The live tasks: tasks that are not known to be done, by their ids, and failures that later tasks may still depend on.
+//! The live tasks: tasks that are not known to be closed, by their ids, and failures that later tasks may still depend on.
 //!
-//! Submissions insert tasks and forget tasks that are done, so the list stays as short as the number of tasks in flight. Two
+//! Submissions insert tasks and forget tasks that are closed, so the list stays as short as the number of tasks in flight. Two
 //! things keep a task in the list beyond its end:
 //!
 //! - A task stays for [`RECENT`] more submissions. By then the thread that ran it has let go of its node, and the submitting
@@ -31,7 +31,7 @@ pub(super) struct LiveTasks {
     first: u64,
     /// One entry for each id, from `first` on.
     recent: VecDeque<Option<Node>>,
-    /// Older tasks that were not done when they were last checked, ascending.
+    /// Older tasks that were not closed when they were last checked, ascending.
     stragglers: Vec<Node>,
     /// The number of stragglers beyond which they are checked again.
     stragglers_bound: usize,
@@ -50,7 +50,7 @@ struct Failed {
 }
 
 impl LiveTasks {
-    /// The task, unless it was forgotten because it is done.
+    /// The task, unless it was forgotten because it is closed.
     pub(super) fn get(&self, task: TaskId) -> Option<&Node> {
         match task.0.checked_sub(self.first) {
             Some(at) => self.recent.get(at as usize)?.as_ref(),
@@ -110,7 +110,7 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets some tasks that are done, a few more than a submission inserts. The caller drops the returned failures outside
+    /// Forgets some tasks that are closed, a few more than a submission inserts. The caller drops the returned failures outside
     /// the lock: errors are the program's own, and so are their destructors.
     #[inline]
     pub(super) fn forget_some(
@@ -129,7 +129,7 @@ impl LiveTasks {
         self.remove_failures(graph)
     }
 
-    /// Forgets all tasks that are done.
+    /// Forgets all tasks that are closed.
     pub(super) fn forget_completed(&mut self, graph: &TaskGraph) {
         while self.forget_first(graph) {}
         if !self.stragglers.is_empty() {
@@ -137,13 +137,13 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets the first task if it is done.
+    /// Forgets the first task if it is closed.
     fn forget_first(&mut self, graph: &TaskGraph) -> bool {
         let head = match self.recent.front() {
             None => return false,
             Some(node) => node.as_deref(),
         };
-        if head.is_some_and(|head| !head.is_done()) {
+        if head.is_some_and(|head| !head.is_closed()) {
             return false;
         }
         let is_poisoned = head.is_some_and(Head::is_poisoned);
@@ -196,7 +196,7 @@ impl LiveTasks {
             if self.forget_first(graph) {
                 continue;
             }
-            let node = self.recent.pop_front().flatten().expect("the first task is not done");
+            let node = self.recent.pop_front().flatten().expect("the first task is not closed");
             self.first += 1;
             self.stragglers.push(node);
         }
@@ -205,9 +205,9 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets the stragglers that are done.
+    /// Forgets the stragglers that are closed.
     fn retain_stragglers(&mut self, graph: &TaskGraph) {
-        let done: Vec<Node> = self.stragglers.extract_if(.., |node| node.is_done()).collect();
+        let done: Vec<Node> = self.stragglers.extract_if(.., |node| node.is_closed()).collect();
         for node in done.iter().filter(|node| node.is_poisoned()) {
             self.remember_failure(node, graph);
         }

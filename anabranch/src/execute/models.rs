@@ -9,7 +9,10 @@
 
 use super::{
     current_task::RuntimeId,
-    events::{event::Event, latch::Latches},
+    events::{
+        event::Event,
+        latch::{Latch, Latches},
+    },
     groups::group::{Callback, Due, Group},
     task::{
         node::{Body, Completed, Head, Needs, Node, Properties},
@@ -58,8 +61,12 @@ fn label() -> TaskLabel {
 }
 
 fn node(id: u64) -> Node {
+    node_in(None, id)
+}
+
+fn node_in(group: Option<Arc<Group>>, id: u64) -> Node {
     let (place, observes) = (Place::Compute, false);
-    let properties = Properties { label: label(), place, observes, group: None, contention: None };
+    let properties = Properties { label: label(), place, observes, group, contention: None };
     // The models never ask a node for its runtime.
     let head = Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new().unwrap());
     Node::new(head, NoBody)
@@ -328,6 +335,34 @@ fn a_wait_for_a_group_waits_for_its_callbacks() {
         assert!(outer.is_idle());
         assert_eq!(called.get(), 1);
         runners.into_iter().for_each(|runner| runner.join().unwrap());
+    });
+}
+
+/// A task of a group completes while a thread begins to wait for the runtime. The thread goes on after the callback of the group.
+#[test]
+fn a_wait_for_the_runtime_waits_for_callbacks_of_groups() {
+    model(|| {
+        let (group, called) = (Group::new("group".into(), None), Contents::new());
+        let node = node_in(Some(Arc::clone(&group)), 1);
+        assert!(node.wait_for_dependencies(0) && node.claim());
+        group.submit();
+        let calls = called.clone();
+        let call = Box::new(move |_: &Group| calls.add());
+        assert!(group.add_callback(Callback { call, label: label() }).is_ok());
+        let runner = {
+            let node = node.clone();
+            thread::spawn(move || {
+                retire(&node, |_| ());
+                complete(&group);
+                node.close().into_iter().for_each(Latches::release);
+            })
+        };
+        let (latch, mut dead) = (Latch::new(TaskId(1)), Vec::new());
+        node.add_latch_if_last(&latch, &mut dead);
+        latch.release();
+        latch.event.wait(|| false, Duration::MAX, || ());
+        assert_eq!(called.get(), 1);
+        runner.join().unwrap();
     });
 }
 

@@ -166,7 +166,7 @@ impl Node {
             }
         }
         if let Some(group) = &head.group {
-            next = self.complete_in(group, next, &mut latches, core);
+            (next, latches) = self.complete_in(group, next, core);
         }
         // A waker is the program's code. It may take long.
         if latches.is_some()
@@ -184,15 +184,14 @@ impl Node {
         next
     }
 
-    /// Counts the task as completed for its group: calls the functions that waited for the group, and adds the latches to
-    /// `latches`. The thread may go on with `next` so far. Returns the task that it goes on with.
+    /// Counts the task as completed for its group: calls the functions that waited for the group, and then closes the task. The
+    /// thread may go on with `next` so far. Returns the task that it goes on with, and the latches of the task and of the group.
     fn complete_in(
         &self,
         group: &Group,
         mut next: Option<Self>,
-        latches: &mut Option<Latches>,
         core: &Core,
-    ) -> Option<Self> {
+    ) -> (Option<Self>, Option<Latches>) {
         let mut released = Vec::new();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
         let mut due = self.runtime.inside_task(|| group.complete(&mut released));
@@ -206,8 +205,9 @@ impl Node {
             }
             due = self.runtime.inside_task(|| group.complete(&mut released));
         }
-        Latches::extend(latches, released);
-        next
+        let mut latches = self.close();
+        Latches::extend(&mut latches, released);
+        (next, latches)
     }
 
     /// Calls a function that the program has given for the end of this task.

@@ -24,14 +24,6 @@ use std::{
 };
 
 impl Core {
-    /// Waits until all tasks submitted so far are counted as completed.
-    pub(crate) fn wait_for_all(&self, call: &'static str) {
-        let submitted = self.in_flight.submitted();
-        self.wait_for(&self.latch(), call);
-        // A task is done, and its latches are taken, before the callbacks of its group are called. It is counted after that.
-        self.in_flight.wait_until_completed(submitted);
-    }
-
     /// Waits for a latch, in a span for the function `call`. Meanwhile runs host tasks that the latch waits for and that no
     /// thread has claimed.
     pub(crate) fn wait_for(&self, latch: &Latch, call: &'static str) {

@@ -24,8 +24,8 @@ impl WaitPolicy {
     /// [`Adaptive`](Self::Adaptive).
     pub(super) fn idle(self, adaptive: Duration) -> Patience {
         match self {
-            Self::Spin => Patience::spinning(Duration::MAX, Duration::MAX),
-            Self::Adaptive => Patience::spinning(adaptive, adaptive),
+            Self::Spin => Patience::looking_for_work(Duration::MAX),
+            Self::Adaptive => Patience::looking_for_work(adaptive),
             Self::Passive => Patience::SHORT,
         }
     }

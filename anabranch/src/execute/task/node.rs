@@ -22,9 +22,12 @@
 //! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
 //!    The end of a body that has taken its [`Completion`] comes later: see [`later`](super::later).
 //! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under the lock of the
-//!    links and takes out the successors and latches ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds nothing.
-//! 7. It hands the poison on to the successors that need it, releases them, counts the task as completed, and releases the
-//!    latches.
+//!    links and takes out the successors ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds none.
+//! 7. It hands the poison on to the successors that need it, and releases them.
+//! 8. If the task is in a group, the thread counts it as completed for the group and calls the functions that wait for the group.
+//! 9. It sets `CLOSED` under the lock and takes out the latches ([`Head::close`]). A thread that locks the links later adds none. A task
+//!    that is in no group is closed in step 6.
+//! 10. It counts the task as completed, and releases the latches.
 //!
 //! | state | `pending` | bits | next state |
 //! |---|---|---|---|
@@ -33,7 +36,8 @@
 //! | ready | 0 | | claimed, by a worker, a lane or a waiting thread |
 //! | claimed | 0 | `CLAIMED` | done, or ready again before it begins, by the claiming thread |
 //! | ends later | 0 | `CLAIMED`, `LATER`, then `BEGUN` or `ENDED` | done, by the thread that sets the second of the two |
-//! | done | 0 | `CLAIMED`, `DONE` | |
+//! | done | 0 | `CLAIMED`, `DONE` | closed, by the claiming thread |
+//! | closed | 0 | `CLAIMED`, `DONE`, `CLOSED` | |
 //!
 //! `CANCELLED` is set by any thread until the task is claimed. `POISONED` is set when there is a poison in the links: by the
 //! submitter, by a dependency that completes, or by the claiming thread.
@@ -42,7 +46,8 @@
 //! |---|---|---|
 //! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `observes`, `part` | all threads | the submitter, before the node is shared |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
-//! | `links.successors`, `links.latch`, `links.others` | the claiming thread, in step 6 | submitters and waiting threads until `DONE`, under the lock |
+//! | `links.successors`, callbacks | the claiming thread, in step 6 | submitters and other threads until `DONE`, under the lock |
+//! | latches | the claiming thread, in step 6 or 9 | waiting threads until `CLOSED`, under the lock |
 //! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
 //! | body | the claiming thread | the claiming thread |
 //!
@@ -285,6 +290,8 @@ const DONE: u8 = 2;
 const POISONED: u8 = 4;
 /// The task is to be skipped.
 const CANCELLED: u8 = 8;
+/// The task is done, and the functions were called that waited for its group.
+const CLOSED: u8 = 16;
 /// The body has taken the completion of the task.
 const LATER: u8 = 32;
 /// The body has returned, of a task that ends later.
@@ -413,6 +420,12 @@ impl Head {
         self.state.load(Acquire) & DONE != 0
     }
 
+    /// Whether the task is done, and the functions were called that waited for its group.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Acquire: as above, and the effects of these functions.
+        self.state.load(Acquire) & CLOSED != 0
+    }
+
     /// Whether a thread runs the task or has run it.
     pub(crate) fn is_claimed(&self) -> bool {
         self.state.load(Relaxed) & CLAIMED != 0
@@ -485,10 +498,10 @@ impl Head {
         is_last
     }
 
-    /// Makes a latch wait for this task, unless it is done. The caller drops the dead latches outside locks.
+    /// Makes a latch wait for this task, unless it is closed. The caller drops the dead latches outside locks.
     pub(crate) fn add_latch(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         let mut links = self.links.lock();
-        if !self.is_done() {
+        if !self.is_closed() {
             links.add_latch(latch, dead);
         }
     }
@@ -503,11 +516,12 @@ impl Head {
         Ok(())
     }
 
-    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one. The caller drops the
-    /// dead latches outside locks.
+    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one. A task that comes after
+    /// it may be closed before the functions return that wait for the group of this one. The caller drops the dead latches outside
+    /// locks.
     pub(crate) fn add_latch_if_last(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
         let mut links = self.links.lock();
-        if self.is_last(&links) {
+        if self.is_last(&links) || self.group.is_some() && !self.is_closed() {
             links.add_latch(latch, dead);
         }
     }
@@ -518,8 +532,8 @@ impl Head {
     }
 
     /// Calls the callbacks, outside the lock, and then marks the task as done: whatever waits for the task or for the runtime
-    /// goes on after the callbacks. Returns what waits. It is dropped outside locks: a successor may be the last reference to an
-    /// error of the program.
+    /// goes on after the callbacks. Returns what waits; the latches of a task in a group are those of [`close`](Self::close). It is
+    /// dropped outside locks: a successor may be the last reference to an error of the program.
     #[inline]
     pub(crate) fn complete(&self, mut call: impl FnMut(Callback)) -> Completed {
         let mut links = self.links.lock();
@@ -528,13 +542,22 @@ impl Head {
             callbacks.into_iter().for_each(&mut call);
             links = self.links.lock();
         }
+        let closes = self.group.is_none();
         // Release: pairs with the Acquire in `is_done`. Under the lock, so that nothing is added after this.
-        self.state.fetch_or(DONE, Release);
+        self.state.fetch_or(if closes { DONE | CLOSED } else { DONE }, Release);
         Completed {
             successors: mem::take(&mut links.successors),
-            latches: links.take_latches(),
+            latches: closes.then(|| links.take_latches()).flatten(),
             poison: links.poison.clone(),
         }
+    }
+
+    /// Marks a task of a group as closed. Returns the latches that wait for it.
+    pub(crate) fn close(&self) -> Option<Latches> {
+        let mut links = self.links.lock();
+        // Release and the lock: as in `complete`.
+        self.state.fetch_or(CLOSED, Release);
+        links.take_latches()
     }
 
     /// Keeps the memory of a long list of successors, which the thread that submits frees with the node.
