@@ -194,6 +194,41 @@ impl TaskGraph {
         Ok(())
     }
 
+    /// Adds the pieces of a task, each of which is a task of its own for later ones. `accesses` are those of the whole task, and
+    /// `pieces` those of each piece: the same accesses in the same order, with parts of their regions. Calls `each` with the answer
+    /// for each piece. A piece depends on no other piece of its task.
+    ///
+    /// The versions in the last answer are those that all pieces use: a complete overwrite of a buffer counts as one, as if the
+    /// task had no pieces.
+    ///
+    /// # Errors
+    /// See [`GraphError`]; the graph is then as before, and `each` was not called.
+    ///
+    /// # Panics
+    /// If a buffer is not (or no longer) part of the graph, or a piece accesses more than the task.
+    pub fn submit_pieces(
+        &mut self,
+        accesses: &[Access],
+        pieces: &[impl AsRef<[Access]>],
+        done: Done<'_>,
+        submitted: &mut Submitted,
+        mut each: impl FnMut(&Submitted),
+    ) -> Result<(), GraphError> {
+        submitted.clear(self.last);
+        self.check(accesses, submitted)?;
+        for access in accesses {
+            if is_overwrite(self.tracker(access.buffer), access, accesses) {
+                self.discard(access.buffer, done);
+            }
+        }
+        for piece in pieces {
+            let accepted = self.submit_into(piece.as_ref(), &[], done, submitted);
+            accepted.unwrap_or_else(|error| panic!("a piece accesses more than its task: {error}"));
+            each(submitted);
+        }
+        Ok(())
+    }
+
     /// Adds an epoch: it comes after everything before it, and everything submitted later comes after it.
     ///
     /// The epoch depends on the execution front. From then on it counts as the writer of everything that was written, so
@@ -250,19 +285,10 @@ impl TaskGraph {
     ) -> Result<(), GraphError> {
         let id = TaskId(self.last.0 + 1);
         submitted.clear(id);
-        let found = &mut submitted.dependencies;
-
         // Reads before writes: a rename must not hide the contents that the same task reads, and a task whose results
         // are read needs no second edge.
-        for (i, access) in accesses.iter().enumerate() {
-            let tracker = self.tracker(access.buffer);
-            check_bounds(tracker, i, access)?;
-            if access.mode.reads() {
-                read(tracker, self.epoch, i, access, found)?;
-            }
-            check_overlap(&accesses[..i], i, access)?;
-            submitted.versions.push(tracker.current());
-        }
+        self.check(accesses, submitted)?;
+        let found = &mut submitted.dependencies;
         self.last = id;
         for (access, version) in accesses.iter().zip(&mut submitted.versions) {
             if access.mode.writes() {
@@ -289,6 +315,21 @@ impl TaskGraph {
         Ok(())
     }
 
+    /// Checks the accesses of a task, and finds the tasks that it depends on because it reads, and the versions that it reads.
+    #[inline]
+    fn check(&self, accesses: &[Access], submitted: &mut Submitted) -> Result<(), GraphError> {
+        for (i, access) in accesses.iter().enumerate() {
+            let tracker = self.tracker(access.buffer);
+            check_bounds(tracker, i, access)?;
+            if access.mode.reads() {
+                read(tracker, self.epoch, i, access, &mut submitted.dependencies)?;
+            }
+            check_overlap(&accesses[..i], i, access)?;
+            submitted.versions.push(tracker.current());
+        }
+        Ok(())
+    }
+
     /// Notes a write of the last task and adds the dependencies. Returns the version that the write goes to.
     fn write(
         &mut self,
@@ -301,10 +342,7 @@ impl TaskGraph {
         let origin = Origin::Buffer(access.buffer);
         let tracker = self.tracker_mut(access.buffer);
         // Only readers that this task does not come after anyway cause another version.
-        let renames = tracker.renames()
-            && access.mode == Mode::Write
-            && accesses.iter().filter(|other| other.buffer == access.buffer).count() == 1
-            && access.region.contains_box(&tracker.whole())
+        let renames = is_overwrite(tracker, access, accesses)
             && tracker.is_read(epoch, |r| r != barrier && !done(r) && !found.iter().any(|d| d.on == r));
         if renames {
             tracker.rename(id, epoch, done, |on| add(found, Dependency { on, kind: Kind::Anti, origin }));
@@ -393,6 +431,15 @@ fn add(found: &mut Dependencies, new: Dependency) {
     if found.last() != Some(&new) {
         found.push(new);
     }
+}
+
+/// Whether an access overwrites all of a buffer that has versions, and no other access of the task uses the buffer.
+#[inline]
+fn is_overwrite(tracker: &BufferTracker, access: &Access, accesses: &[Access]) -> bool {
+    tracker.renames()
+        && access.mode == Mode::Write
+        && accesses.iter().filter(|other| other.buffer == access.buffer).count() == 1
+        && access.region.contains_box(&tracker.whole())
 }
 
 fn check_bounds(tracker: &BufferTracker, i: usize, access: &Access) -> Result<(), GraphError> {
