@@ -12,9 +12,12 @@ pub(crate) struct Shared {
     pub(crate) buffers: Vec<Arc<dyn Stored>>,
     /// The partial results of the reductions of the task.
     pub(crate) partials: Vec<(BufferId, Arc<dyn Partials>)>,
-    /// What this node's part of the task accesses.
-    pub(crate) touches: SmallVec<[Touch; 2]>,
+    /// What this node's part of the task accesses, or what each piece of that part does.
+    pub(crate) touches: SmallVec<[Touches; 1]>,
 }
+
+/// What a part of a task accesses, or a piece of it.
+pub(crate) type Touches = SmallVec<[Touch; 2]>;
 
 /// A region of a buffer that a part of a task accesses.
 #[derive(Clone, Debug)]

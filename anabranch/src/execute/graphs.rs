@@ -107,6 +107,24 @@ impl Graphs {
         Ok(())
     }
 
+    /// Adds a kernel in pieces, with the answer for each piece to `each`. The recorded graphs get it as one task. See
+    /// [`submit`](Self::submit).
+    pub(super) fn submit_pieces(
+        &mut self,
+        label: &TaskLabel,
+        accesses: &[Access],
+        pieces: &[impl AsRef<[Access]>],
+        record: Option<&Arc<TaskRecord>>,
+        is_done: &dyn Fn(TaskId) -> bool,
+        each: impl FnMut(&Submitted),
+    ) -> Result<(), GraphError> {
+        self.live.submit_pieces(accesses, pieces, is_done, &mut self.submitted, each)?;
+        if let Some(record) = record {
+            self.record(label, accesses, &[], record);
+        }
+        Ok(())
+    }
+
     /// Adds a task of a program on several nodes, whose graphs do not depend on what is done.
     pub(super) fn submit_on_nodes(
         &mut self,

@@ -3,6 +3,7 @@
 use super::{
     core::{Core, State},
     groups::group::Group,
+    live_tasks::LiveTasks,
     task::{
         node::{Body, Contention, Head, Needs, Node, Properties},
         place::Place,
@@ -14,8 +15,9 @@ use crate::{
     label::TaskLabel,
     observe::TaskRecord,
 };
-use anabranch_graph::{Access, Effect, GraphError, TaskId};
+use anabranch_graph::{Access, Dependency, Effect, GraphError, TaskId};
 use parking_lot::MutexGuard;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A task as the program declared it, without the types of its accesses and of its function.
@@ -87,20 +89,10 @@ impl Accepted<'_> {
     pub(crate) fn insert(self, node: Node) -> Node {
         let Self { core, mut state, forgotten, .. } = self;
         let State { graphs, tasks, barrier, .. } = &mut *state;
-        let head: &Head = &node;
-        let is_sample = core.watchdog.is_sample(head.id);
+        let is_sample = core.watchdog.is_sample(node.id);
         let is_idle = is_sample && core.in_flight.is_idle();
-        let mut dependencies = 0;
-        for dependency in &graphs.submitted().dependencies {
-            dependencies += u32::from(tasks.link(&node, dependency));
-        }
         let done = barrier.take_if(|barrier| barrier.is_done());
-        if let Some(barrier) = barrier {
-            dependencies += u32::from(barrier.add_successor(&node, Needs::End));
-        }
-        tasks.insert(node.clone());
-        core.in_flight.submit();
-        head.group.iter().for_each(|group| group.submit());
+        let dependencies = link(core, tasks, barrier.as_ref(), &node, &graphs.submitted().dependencies);
         drop(state);
         drop((forgotten, done));
         node.finish_submission(dependencies, core);
@@ -112,6 +104,70 @@ impl Accepted<'_> {
         }
         node
     }
+}
+
+/// A kernel in pieces that the graph has accepted and that has no nodes yet. See [`Accepted`].
+pub(crate) struct AcceptedPieces<'a> {
+    core: &'a Arc<Core>,
+    task: &'a Submission<'a>,
+    state: MutexGuard<'a, State>,
+    /// The id of each piece, and what it depends on.
+    pieces: Vec<(TaskId, SmallVec<[Dependency; 4]>)>,
+    forgotten: Vec<Arc<Failure>>,
+}
+
+impl AcceptedPieces<'_> {
+    /// The versions of the accessed buffers, whose memory all pieces are to use: see [`Accepted::versions`].
+    pub(crate) fn versions(&self) -> &[u32] {
+        &self.state.graphs.submitted().versions
+    }
+
+    /// The heads of the nodes of the pieces.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = Head> {
+        self.pieces.iter().map(|(id, _)| self.task.head(*id, self.core))
+    }
+
+    /// Links the nodes of the pieces to their dependencies and lets them go.
+    pub(crate) fn insert(self, nodes: &[Node]) {
+        let Self { core, mut state, pieces, forgotten, .. } = self;
+        let State { tasks, barrier, .. } = &mut *state;
+        let done = barrier.take_if(|barrier| barrier.is_done());
+        let counts: SmallVec<[u32; 8]> = nodes
+            .iter()
+            .zip(&pieces)
+            .map(|(node, (_, dependencies))| link(core, tasks, barrier.as_ref(), node, dependencies))
+            .collect();
+        drop(state);
+        drop((forgotten, done));
+        for (node, count) in nodes.iter().zip(counts) {
+            node.finish_submission(count, core);
+        }
+        core.executor.after_submission();
+        // As in `Accepted::insert`.
+        core.apply_recorded();
+    }
+}
+
+/// Links a node to its dependencies, inserts it and counts it as submitted, under the lock of the state. Returns how many of the
+/// dependencies it has to wait for.
+#[inline]
+fn link(
+    core: &Core,
+    tasks: &mut LiveTasks,
+    barrier: Option<&Node>,
+    node: &Node,
+    dependencies: &[Dependency],
+) -> u32 {
+    let mut count = 0;
+    for dependency in dependencies {
+        count += u32::from(tasks.link(node, dependency));
+    }
+    if let Some(barrier) = barrier {
+        count += u32::from(barrier.add_successor(node, Needs::End));
+    }
+    tasks.insert(node.clone());
+    core.count_submitted(node);
+    count
 }
 
 impl Core {
@@ -135,6 +191,33 @@ impl Core {
         Ok(Accepted { core: self, task, state, forgotten })
     }
 
+    /// Begins the submission of a kernel in pieces: derives the dependencies of each piece. `task` has the accesses of the whole
+    /// kernel. The caller attaches memory, makes the nodes and [inserts](AcceptedPieces::insert) them.
+    ///
+    /// # Errors
+    /// If the graph refuses the kernel. Nothing is submitted then.
+    pub(crate) fn accept_pieces<'a>(
+        self: &'a Arc<Self>,
+        task: &'a Submission<'a>,
+        pieces: &[impl AsRef<[Access]>],
+    ) -> Result<AcceptedPieces<'a>, Box<GraphError>> {
+        self.wait_for_room();
+        // As in `accept`.
+        let mut forgotten = Vec::new();
+        let mut state = self.state.lock();
+        let State { graphs, tasks, .. } = &mut *state;
+        // A few for each piece that is inserted.
+        for _ in pieces {
+            forgotten.extend(tasks.forget_some(graphs.live(), || self.in_flight.count()));
+        }
+        let is_done = |task| tasks.is_forgettable(task);
+        let mut all = Vec::with_capacity(pieces.len());
+        graphs.submit_pieces(task.label, task.accesses, pieces, task.record, &is_done, |piece| {
+            all.push((piece.id, piece.dependencies.clone()));
+        })?;
+        Ok(AcceptedPieces { core: self, task, state, pieces: all, forgotten })
+    }
+
     /// Submits a barrier, an epoch that the program asks for: it comes after every live task, and every task that is
     /// submitted before it completes comes after it.
     ///
@@ -152,8 +235,7 @@ impl Core {
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
             let before = barrier.replace(node.clone());
             tasks.insert(node.clone());
-            self.in_flight.submit();
-            node.group.iter().for_each(|group| group.submit());
+            self.count_submitted(&node);
             (node, dependencies, before)
         };
         node.finish_submission(dependencies, self);

@@ -60,12 +60,12 @@ impl Core {
         );
     }
 
-    /// Waits for an event that this task sets. The calling thread runs the task, if it can start, and no other.
-    pub(crate) fn wait_for_task(&self, node: &Node, event: &Event, call: &'static str) {
+    /// Waits for an event that a task with these pieces sets. The calling thread runs the pieces that can start, and no other task.
+    pub(crate) fn wait_for_task(&self, pieces: &[Node], event: &Event, call: &'static str) {
         let _span = wait_span(call);
         self.post_before_waiting();
         event.wait(
-            || self.poll_nodes() || self.executor.help_with(node),
+            || self.poll_nodes() || pieces.iter().any(|piece| self.executor.help_with(piece)),
             self.watch_interval(),
             || self.look_around(),
         );

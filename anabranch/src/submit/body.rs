@@ -9,7 +9,7 @@ use crate::{
 use anabranch_grid::Chunk;
 use anabranch_par::flush_denormals;
 use smallvec::SmallVec;
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, ops::Range, sync::Arc};
 
 /// Says that the executor runs or skips a task once.
 pub(super) const ONCE: &str = "a task is run once";
@@ -78,10 +78,39 @@ pub(super) type Chunks<const K: usize> = SmallVec<[Chunk<K>; 1]>;
 
 /// A kernel with its bound accesses.
 pub(super) struct Kernel<const K: usize, L: AccessList<K>, F> {
-    pub(super) bound: Result<L::Bound, Box<Error>>,
+    pub(super) bound: Result<L::Bound, Cause>,
     pub(super) chunks: Chunks<K>,
     pub(super) function: F,
     pub(super) flush_denormals: bool,
+}
+
+impl<const K: usize, L, F> Kernel<K, L, F>
+where
+    L: AccessList<K>,
+    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Sync,
+{
+    /// Calls the function for these chunks.
+    ///
+    /// # Safety
+    /// Memory is attached. The graph allows these chunks, and they run only once.
+    unsafe fn run(&self, bound: &L::Bound, chunks: Range<usize>, compute: &Compute) -> Result<(), Cause> {
+        let pattern = compute.is_checked().then(Pattern::draw);
+        let first = chunks.start;
+        let done = compute.run_chunks(chunks.len(), self.flush_denormals, |chunk| {
+            let chunk = first + chunk;
+            // SAFETY: the caller promises it.
+            let Ok(()) = unsafe {
+                call::<K, L, Infallible>(bound, chunk, pattern.as_ref(), |views| {
+                    (self.function)(&Tile::new(self.chunks[chunk]), views);
+                    Ok(())
+                })
+            };
+        });
+        done.map_err(|panic| {
+            let chunk = self.chunks[first + panic.chunk].range;
+            Cause::from_panic(panic.payload, Some(chunk.to_string()))
+        })
+    }
 }
 
 /// A kernel, until it is run.
@@ -99,22 +128,13 @@ where
     F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
 {
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
-        let Kernel { bound, chunks, function, flush_denormals: flush } = self.0.take().expect(ONCE);
-        let bound = bound?;
-        let pattern = compute.is_checked().then(Pattern::draw);
-        let done = compute.run_chunks(chunks.len(), flush, |chunk| {
-            // SAFETY: memory is attached; each chunk is called once, when the graph allows the task.
-            let Ok(()) = unsafe {
-                call::<K, L, Infallible>(&bound, chunk, pattern.as_ref(), |views| {
-                    function(&Tile::new(chunks[chunk]), views);
-                    Ok(())
-                })
-            };
-        });
-        done.map_err(|panic| Cause::from_panic(panic.payload, Some(chunks[panic.chunk].range.to_string())))?;
+        let kernel = self.0.take().expect(ONCE);
+        let bound = kernel.bound.as_ref().map_err(Cause::clone)?;
+        // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows the task.
+        unsafe { kernel.run(bound, 0..kernel.chunks.len(), compute) }?;
         // SAFETY: memory is attached, all chunks are done, and the graph still allows the task.
-        let finish = || unsafe { L::finish(&bound) };
-        if flush {
+        let finish = || unsafe { L::finish(bound) };
+        if kernel.flush_denormals {
             flush_denormals(finish)
         } else {
             finish()
@@ -124,5 +144,34 @@ where
 
     fn skip(&mut self, _: &Arc<Failure>) {
         self.0 = None;
+    }
+}
+
+/// A piece of a kernel, until it is run. The pieces share the kernel. The last of them drops it.
+pub(super) struct PieceBody<const K: usize, L: AccessList<K>, F> {
+    kernel: Option<Arc<Kernel<K, L, F>>>,
+    chunks: Range<usize>,
+}
+
+impl<const K: usize, L: AccessList<K>, F> PieceBody<K, L, F> {
+    pub(super) fn new(kernel: Arc<Kernel<K, L, F>>, chunks: Range<usize>) -> Self {
+        Self { kernel: Some(kernel), chunks }
+    }
+}
+
+impl<const K: usize, L, F> Body for PieceBody<K, L, F>
+where
+    L: AccessList<K>,
+    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+{
+    fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
+        let kernel = self.kernel.take().expect(ONCE);
+        let bound = kernel.bound.as_ref().map_err(Cause::clone)?;
+        // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows this piece.
+        unsafe { kernel.run(bound, self.chunks.clone(), compute) }
+    }
+
+    fn skip(&mut self, _: &Arc<Failure>) {
+        self.kernel = None;
     }
 }

@@ -23,7 +23,7 @@ use crate::{
         host_object::ObjectInner,
         owner::{self, Owner},
         partials::{Partials, Shares},
-        stored::Touch,
+        stored::{Touch, Touches},
     },
     error::{DeclarationError, Error, Mistake},
     execute::{Core, GroupHandle},
@@ -35,8 +35,11 @@ use anabranch_graph::{
     command::{BufferAccess, CommandError, Reduction, erase},
 };
 use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
-use smallvec::SmallVec;
-use std::sync::{Arc, Weak};
+use smallvec::{SmallVec, smallvec};
+use std::{
+    ops::Range,
+    sync::{Arc, Weak},
+};
 
 /// The declaration of a task, while its accesses are collected.
 #[derive(Debug)]
@@ -49,8 +52,52 @@ pub struct Declaration<'a, const K: usize> {
     pub(super) accesses: SmallVec<[Access; 2]>,
     pub(super) effects: SmallVec<[Effect; 2]>,
     pub(super) priority: i32,
+    /// The pieces of a kernel that is ordered piece by piece; empty for other tasks.
+    pub(super) pieces: Vec<Piece>,
     /// In a recorded runtime and with several nodes, facts for the command graph.
     pub(super) record: Option<Box<TaskRecord>>,
+}
+
+/// A piece of a kernel, while its accesses are collected.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// Its chunks, of all chunks of the kernel on this node.
+    pub(super) chunks: Range<usize>,
+    pub(super) accesses: SmallVec<[Access; 2]>,
+}
+
+impl Piece {
+    pub(super) fn new(chunks: Range<usize>) -> Self {
+        Self { chunks, accesses: SmallVec::new() }
+    }
+
+    /// Adds an access. `regions` are those of all chunks of the kernel.
+    fn access<const D: usize>(&mut self, buffer: BufferId, regions: &[Region<D>], mode: Mode) {
+        let region = match &regions[self.chunks.clone()] {
+            [only] => only.cast(),
+            several => Region::from_boxes(several.iter().flat_map(|region| region.boxes()).copied()).cast(),
+        };
+        self.accesses.push(Access { buffer, region, mode });
+    }
+}
+
+impl Piece {
+    /// With several nodes: what the piece accesses.
+    pub(super) fn touches(&self) -> Touches {
+        let touch = |Access { buffer, region, mode }: &Access| Touch {
+            buffer: *buffer,
+            version: 0,
+            region: region.clone(),
+            mode: *mode,
+        };
+        self.accesses.iter().map(touch).collect()
+    }
+}
+
+impl AsRef<[Access]> for Piece {
+    fn as_ref(&self) -> &[Access] {
+        &self.accesses
+    }
 }
 
 impl<'a, const K: usize> Declaration<'a, K> {
@@ -71,6 +118,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             accesses: SmallVec::new(),
             effects: SmallVec::new(),
             priority: 0,
+            pieces: Vec::new(),
             record: core.needs_records().then(Box::default),
         }
     }
@@ -143,12 +191,13 @@ impl<'a, const K: usize> Declaration<'a, K> {
             (region.cast(), regions)
         };
         let of_part = match regions.as_slice() {
-            _ if !several_nodes => None,
+            _ if !several_nodes || !self.pieces.is_empty() => None,
             [] => None,
             [only] => Some(only.clone()),
             // A mapper that leaves the buffer here has broken its promise to be monotonic.
             several => map(&self.part()).ok().or_else(|| several.iter().cloned().reduce(|a, b| a.union(&b))),
         };
+        self.pieces.iter_mut().for_each(|piece| piece.access(inner.id, &regions, mode));
         of_part.into_iter().for_each(|region| self.touch(inner.id, region.cast(), mode));
         self.accesses.push(Access { buffer: inner.id, region, mode });
         Ok(regions)
@@ -163,7 +212,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
     /// With several nodes: notes what this node's part of the task accesses.
     pub(super) fn touch(&mut self, buffer: BufferId, region: Region<3>, mode: Mode) {
         if let Some(record) = &mut self.record {
-            record.shared.touches.push(Touch { buffer, version: 0, region, mode });
+            let touch = Touch { buffer, version: 0, region, mode };
+            match record.shared.touches.first_mut() {
+                Some(touches) => touches.push(touch),
+                None => record.shared.touches.push(smallvec![touch]),
+            }
         }
     }
 

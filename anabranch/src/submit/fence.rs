@@ -107,7 +107,7 @@ impl<R> Fence<R> {
         const CALL: &str = "Fence::wait";
         self.core.check_outside(CALL)?;
         if !self.state.event.is_set() {
-            self.core.wait_for_task(&self.task, &self.state.event, CALL);
+            self.core.wait_for_task(slice::from_ref(&self.task), &self.state.event, CALL);
         }
         self.state.take()
     }

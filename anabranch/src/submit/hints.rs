@@ -11,6 +11,8 @@ pub(super) type Split<const K: usize> = fn(&GridBox<K>, usize, [usize; 2]) -> Ve
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hints<const K: usize> {
     pub(super) chunks: Option<usize>,
+    /// The number of pieces, on all nodes.
+    pub(super) pieces: usize,
     pub(super) granularity: [usize; 2],
     pub(super) split: Split<K>,
     pub(super) flush_denormals: bool,
@@ -27,6 +29,7 @@ impl<const K: usize> Default for Hints<K> {
         let rows: Split<K> = |range, count, granularity| split_1d(range, count, granularity[0]);
         Self {
             chunks: None,
+            pieces: 1,
             granularity: [1; 2],
             split: rows,
             flush_denormals: false,
@@ -43,18 +46,19 @@ impl<const K: usize> Hints<K> {
     pub(super) fn record(&self, declaration: &mut Declaration<'_, K>, work: Work) {
         let Some(record) = &mut declaration.record else { return };
         record.work = work;
-        record.hints = self.for_nodes();
+        record.hints = self.for_nodes(declaration.core.nodes());
         record.flush_denormals = self.flush_denormals;
     }
 
-    /// How the task is distributed over nodes.
-    pub(super) fn for_nodes(&self) -> command::Hints {
+    /// How the task is distributed over this number of nodes.
+    pub(super) fn for_nodes(&self, nodes: u16) -> command::Hints {
+        let nodes = if self.node.is_some() { 1 } else { nodes };
         command::Hints {
+            pieces: self.pieces.div_ceil(nodes.into()),
             granularity: self.granularity,
             tiling: if self.tiles { Tiling::Tiles } else { Tiling::Rows },
             node: self.node.map(NodeId),
             leaves: Some(self.chunks.unwrap_or(reduce::CHUNKS)),
-            ..command::Hints::default()
         }
     }
 }

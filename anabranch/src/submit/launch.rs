@@ -1,12 +1,16 @@
 //! Launching a task: from its declaration and its bound accesses to its node.
 
-use super::{access_list::AccessList, declaration::Declaration};
+use super::{
+    access_list::AccessList,
+    declaration::{Declaration, Piece},
+};
 use crate::{
     error::Error,
     execute::{Body, Node, Place, Refused, Submission},
     observe::TaskRecord,
 };
-use std::{mem, sync::Arc};
+use smallvec::SmallVec;
+use std::{iter, mem, ops::Range, sync::Arc};
 
 /// Submits a task with these bound accesses. `body` makes its body from the accesses with their memory attached, or from the
 /// error of an access that gets no memory. `observes` is explained at [`Submission::observes`].
@@ -23,7 +27,9 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
 ) -> Result<Node, Error> {
     declaration.core.id().check_process("submit")?;
     if declaration.core.several_nodes().is_some() {
-        return launch_on_nodes::<K, L, B>(declaration, bound, place, observes, body);
+        let bodies = |bound| iter::once(body(Ok(bound)));
+        let mut nodes = launch_on_nodes::<K, L, B, _>(declaration, bound, place, observes, bodies)?;
+        return Ok(nodes.pop().expect("a task has a node"));
     }
     let record = declaration.record.take().map(Arc::from);
     let task = submission(declaration, place, observes, record.as_ref());
@@ -41,6 +47,46 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     };
     let node = Node::new(accepted.head(), body);
     Ok(accepted.insert(node))
+}
+
+/// Submits a kernel in pieces with these bound accesses. `bodies` makes, from the accesses with their memory attached or from the error
+/// of an access that gets no memory, the function that makes the body of the piece with these chunks. Returns the nodes of the
+/// pieces.
+///
+/// # Errors
+/// See [`launch`].
+pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(Range<usize>) -> B>(
+    declaration: &mut Declaration<'_, K>,
+    mut bound: L::Bound,
+    bodies: impl FnOnce(Result<L::Bound, Box<Error>>) -> M,
+) -> Result<SmallVec<[Node; 1]>, Error> {
+    declaration.core.id().check_process("submit")?;
+    if declaration.core.several_nodes().is_some() {
+        let chunks: Vec<_> = declaration.pieces.iter().map(|piece| piece.chunks.clone()).collect();
+        let bodies = |bound| chunks.into_iter().map(bodies(Ok(bound)));
+        return launch_on_nodes::<K, L, B, _>(declaration, bound, Place::Compute, false, bodies);
+    }
+    let record = declaration.record.take().map(Arc::from);
+    let task = submission(declaration, Place::Compute, false, record.as_ref());
+    // As in `launch`, and a body that no piece has.
+    let (_refused, _unused);
+    let accepted = declaration.core.accept_pieces(&task, &declaration.pieces);
+    let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
+    let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
+    let mut body = match attached {
+        Ok(()) => bodies(Ok(bound)),
+        Err(error) => {
+            _refused = bound;
+            bodies(Err(Box::new(error)))
+        }
+    };
+    let pieces = accepted.heads().zip(&declaration.pieces);
+    let nodes: SmallVec<_> =
+        pieces.map(|(head, piece)| Node::new(head, body(piece.chunks.clone()))).collect();
+    // From here on the pieces alone have the function of the program: it is dropped as a part of the last of them.
+    _unused = nodes.is_empty().then_some(body);
+    accepted.insert(&nodes);
+    Ok(nodes)
 }
 
 /// The task without its types.
@@ -63,18 +109,20 @@ fn submission<'a, const K: usize>(
     }
 }
 
-/// Submits a task with several nodes: see [`launch`].
+/// Submits a task with several nodes: see [`launch`] and [`launch_pieces`]. `bodies` makes the body of each piece of this node's part of
+/// it: one if it has no pieces.
 #[cold]
-fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
+fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body, I: Iterator<Item = B>>(
     declaration: &mut Declaration<'_, K>,
     mut bound: L::Bound,
     place: Place,
     observes: bool,
-    body: impl FnOnce(Result<L::Bound, Box<Error>>) -> B,
-) -> Result<Node, Error> {
+    bodies: impl FnOnce(L::Bound) -> I,
+) -> Result<SmallVec<[Node; 1]>, Error> {
     let core = declaration.core;
     let mut record = declaration.record.take().expect("with several nodes, every task has a record");
-    let shared = mem::take(&mut record.shared);
+    let mut shared = mem::take(&mut record.shared);
+    shared.touches.extend(declaration.pieces.iter().map(Piece::touches));
     let record = Arc::from(record);
     let task = submission(declaration, place, observes, Some(&record));
     let planned = core.plan(&task).map_err(|refused| match refused {
@@ -84,5 +132,5 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body>(
     })?;
     let attached = L::attach(&mut bound, &mut planned.versions().iter().copied());
     attached.map_err(|error| core.give_up(error))?;
-    Ok(planned.insert(shared, body(Ok(bound))))
+    Ok(planned.insert(shared, bodies(bound)))
 }

@@ -3,25 +3,26 @@
 use super::{
     access::{Access, Read, Update, Write},
     access_list::{AccessList, Append, KernelAccessList},
-    body::{Chunks, HostBody, Kernel, KernelBody},
-    declaration::Declaration,
+    body::{Chunks, HostBody, Kernel, KernelBody, PieceBody},
+    declaration::{Declaration, Piece},
     effect::Effect,
     hints::Hints,
     host_result::{HostError, HostResult},
     index_space::{Collective, IndexSpace, Once, Over},
-    launch::launch,
+    launch::{launch, launch_pieces},
     operator::Operator,
     reduce::{self, Reduce},
     tile::Tile,
 };
 use crate::{
     data::{buffer::Buffer, element::Element, host_object::HostObject},
-    error::Error,
+    error::{Cause, Error},
     execute::{Core, GroupHandle, Nodes, Place, TaskHandle},
     label::TaskLabel,
 };
-use anabranch_graph::command::{Part, Work};
+use anabranch_graph::command::{NodeId, Part, Work, pieces_of_node};
 use anabranch_grid::{Chunk, GridBox, RangeMapper, split_1d, split_2d};
+use smallvec::smallvec;
 use std::{borrow::Cow, marker::PhantomData, panic::Location, slice, sync::Arc};
 
 /// The default number of chunks of a kernel for each thread. It is more than one so that other threads take over a part of
@@ -293,15 +294,16 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
 
     #[cold]
     fn part_on_nodes(&self, nodes: &Nodes, work: &Work) -> Chunks<K> {
-        let part = nodes.part(work, &self.hints.for_nodes(), false);
+        let part = nodes.part(work, &self.hints.for_nodes(self.core.nodes()), false);
         let chunk = |range: GridBox<3>| Chunk { range: range.cast(), global: self.space };
         part.chunk.into_iter().map(chunk).collect()
     }
 
-    fn submit_host<F>(self, work: Work, function: F) -> Result<TaskHandle, Error>
+    fn submit_host<F>(mut self, work: Work, function: F) -> Result<TaskHandle, Error>
     where
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
+        self.hints.pieces = 1;
         let whole = Chunk::whole(self.space);
         let part = self.part(|| work);
         let chunks = part.as_deref().unwrap_or(slice::from_ref(&whole));
@@ -314,7 +316,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         let body = |bound| HostBody::<K, L, F>::new(chunk, bound, function);
         let place = if self.hints.blocking { Place::Blocking } else { Place::Host };
         let node = launch::<K, L, _>(&mut declaration, bound, place, false, body)?;
-        Ok(TaskHandle::new(node))
+        Ok(TaskHandle::new(smallvec![node]))
     }
 }
 
@@ -323,6 +325,41 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// results of a kernel must not depend on the number of chunks.
     pub fn chunks(mut self, chunks: usize) -> Self {
         self.hints.chunks = Some(chunks.max(1));
+        self
+    }
+
+    /// Orders the kernel piece by piece: its index space is cut along the first dimension into at most this many pieces, on all nodes
+    /// together, and each piece begins as soon as its own inputs are there. By default a kernel is one piece.
+    ///
+    /// A stencil in pieces flows: a piece of the next step begins when the neighbouring pieces of this step are done, while
+    /// others still run. Each piece costs as much as a task, so a piece should take some ten microseconds at least. Chunks are
+    /// parts of pieces: by default a piece is one chunk if there are as many pieces as threads. The results must not depend on the
+    /// number of pieces.
+    ///
+    /// A kernel with a reduction is one piece in any case, and so is a host task. The handle of the task is one for all
+    /// pieces. Of several pieces that fail, each is reported.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let (mut u, mut v) = (rt.buffer_from(&vec![1.0_f64; 1000])?, rt.buffer([1000]));
+    /// for _ in 0..10 {
+    ///     rt.task("average")
+    ///         .over([1000])
+    ///         .pieces(8)
+    ///         .read(&u, neighborhood([1]).periodic())
+    ///         .write(&v, one_to_one())
+    ///         .kernel(|tile, (u, v)| {
+    ///             tile.points().for_each(|[i]| v.set([i], (u[[(i + 999) % 1000]] + u[[(i + 1) % 1000]]) / 2.0));
+    ///         })?;
+    ///     std::mem::swap(&mut u, &mut v);
+    /// }
+    /// assert_eq!(rt.fence(&u)?.wait()?[[500]], 1.0);
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    pub fn pieces(mut self, pieces: usize) -> Self {
+        self.hints.pieces = pieces.max(1);
         self
     }
 
@@ -393,7 +430,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
-    pub fn kernel<F>(self, kernel: F) -> Result<TaskHandle, Error>
+    pub fn kernel<F>(mut self, kernel: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<K> + KernelAccessList,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
@@ -403,22 +440,72 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
                 ("a kernel that blocks".into(), "`host`: a thread that runs kernels must not block");
             return Err(Error::Setting { setting: "the task", value, range });
         }
+        if L::REDUCES {
+            self.hints.pieces = 1;
+        } else if self.hints.pieces > 1 {
+            return self.kernel_in_pieces(kernel);
+        }
         let chunks = self.split();
         let mut declaration =
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
         let flush_denormals = self.hints.flush_denormals;
-        let body = |bound| {
+        let body = |bound: Result<_, Box<Error>>| {
             KernelBody::new(Kernel::<K, L, F> {
-                bound,
+                bound: bound.map_err(Cause::from),
                 chunks: chunks.clone(),
                 function: kernel,
                 flush_denormals,
             })
         };
         let node = launch::<K, L, _>(&mut declaration, bound, Place::Compute, false, body)?;
-        Ok(TaskHandle::new(node))
+        Ok(TaskHandle::new(smallvec![node]))
+    }
+
+    /// Submits a kernel that is ordered piece by piece: see [`kernel`](Self::kernel).
+    fn kernel_in_pieces<F>(self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
+        F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+    {
+        let (chunks, pieces) = self.split_in_pieces();
+        let mut declaration =
+            Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
+        declaration.pieces = pieces;
+        self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
+        let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
+        let flush_denormals = self.hints.flush_denormals;
+        let nodes = launch_pieces::<K, L, _, _>(&mut declaration, bound, |bound| {
+            let bound = bound.map_err(Cause::from);
+            let kernel =
+                Arc::new(Kernel::<K, L, F> { bound, chunks: chunks.clone(), function, flush_denormals });
+            move |chunks| PieceBody::new(Arc::clone(&kernel), chunks)
+        })?;
+        Ok(TaskHandle::new(nodes))
+    }
+
+    /// The chunks of this node, and the pieces that they form.
+    fn split_in_pieces(&self) -> (Chunks<K>, Vec<Piece>) {
+        let Hints { chunks, pieces, granularity, split, .. } = self.hints;
+        let work = Work::Kernel { space: self.space.cast() };
+        let boxes = match self.core.several_nodes() {
+            Some(nodes) => nodes.pieces(&work, &self.hints.for_nodes(self.core.nodes())),
+            None => pieces_of_node(&work, &self.hints.for_nodes(1), NodeId(0), 1).collect(),
+        };
+        let each = match (chunks, self.core.threads()) {
+            (Some(chunks), _) => chunks.div_ceil(pieces),
+            (None, threads) if boxes.len() >= threads => 1,
+            (None, threads) => (threads * CHUNKS_PER_THREAD).div_ceil(boxes.len().max(1)),
+        };
+        let (mut all, mut pieces) = (Chunks::new(), Vec::with_capacity(boxes.len()));
+        for piece in boxes {
+            let first = all.len();
+            let ranges = split(&piece.cast(), each, granularity);
+            all.extend(ranges.into_iter().map(|range| Chunk { range, global: self.space }));
+            pieces.push(Piece::new(first..all.len()));
+        }
+        (all, pieces)
     }
 
     fn split(&self) -> Chunks<K>
@@ -450,7 +537,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     {
         let Hints { chunks, granularity, split, .. } = self.hints;
         let work = Work::Kernel { space: self.space.cast() };
-        let Part { chunk, leaves } = nodes.part(&work, &self.hints.for_nodes(), L::REDUCES);
+        let Part { chunk, leaves } = nodes.part(&work, &self.hints.for_nodes(self.core.nodes()), L::REDUCES);
         let Some(range) = chunk.map(|chunk| chunk.cast()) else { return Chunks::new() };
         let ranges = match L::REDUCES {
             // The leaves of this node: of leaves of two sizes, the larger ones come first, here as in the whole index space.

@@ -121,7 +121,7 @@ pub use error::CommandError;
 pub use graph::CommandGraph;
 pub use launch::{BufferAccess, Hints, Launch, Reduction, Tiling, Work};
 pub use mapper::{Mapper, erase};
-pub use part::{Part, leaves_by_node, part_of_node};
+pub use part::{Part, leaves_by_node, part_of_node, pieces_of_node};
 pub use tree::{combine, default_leaves, subtrees};
 pub use types::{
     Command, CommandDependency, CommandId, CommandKind, NodeId, Target, TransferKind, TransferName,

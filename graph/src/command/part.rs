@@ -38,6 +38,30 @@ pub fn part_of_node(work: &Work, hints: &Hints, node: NodeId, nodes: u16, reduce
     Part { chunk, leaves: split.leaves_of(own) }
 }
 
+/// The boxes of the pieces in which `node`, one of `nodes`, executes its part of a task without reductions.
+///
+/// ```
+/// use anabranch_graph::command::{Hints, NodeId, Work, pieces_of_node};
+/// use anabranch_grid::GridBox;
+///
+/// let work = Work::Kernel { space: GridBox::full([10, 8, 1]) };
+/// let hints = Hints { pieces: 2, ..Hints::default() };
+/// let pieces: Vec<_> = pieces_of_node(&work, &hints, NodeId(1), 2).collect();
+/// assert_eq!(pieces, [GridBox::new([5, 0, 0], [8, 8, 1]), GridBox::new([8, 0, 0], [10, 8, 1])]);
+/// ```
+///
+/// # Panics
+/// See [`part_of_node`].
+pub fn pieces_of_node(
+    work: &Work,
+    hints: &Hints,
+    node: NodeId,
+    nodes: u16,
+) -> impl Iterator<Item = GridBox<3>> + use<> {
+    let split = Split::new(work, hints, nodes, None);
+    split.of_node(node).flat_map(move |chunk| (0..split.pieces(chunk)).map(move |at| split.piece(chunk, at)))
+}
+
 /// The leaves of the reduction tree that each node computes, for the nodes that compute any, ascending. `reduced` is the number
 /// of elements that the task reduces to.
 ///

@@ -8,9 +8,11 @@ use crate::{
 };
 use anabranch_graph::{
     BufferId, ObjectId,
-    command::{CommandGraph, CommandId, Hints, NodeId, Part, Work, leaves_by_node, part_of_node},
+    command::{
+        CommandGraph, CommandId, Hints, NodeId, Part, Work, leaves_by_node, part_of_node, pieces_of_node,
+    },
 };
-use anabranch_grid::Extent;
+use anabranch_grid::{Extent, GridBox};
 use parking_lot::Mutex;
 use std::{mem, sync::Arc};
 
@@ -54,6 +56,11 @@ impl Nodes {
     pub(crate) fn part(&self, work: &Work, hints: &Hints, reduces: bool) -> Part {
         let reduced = reduces.then_some(REDUCED);
         part_of_node(work, hints, NodeId(self.cluster().node()), self.cluster().nodes(), reduced)
+    }
+
+    /// The boxes of the pieces in which this node executes its part of a kernel.
+    pub(crate) fn pieces(&self, work: &Work, hints: &Hints) -> Vec<GridBox<3>> {
+        pieces_of_node(work, hints, NodeId(self.cluster().node()), self.cluster().nodes()).collect()
     }
 
     /// Which node has which partial results of a task with reductions.

@@ -119,39 +119,46 @@ impl Planned<'_> {
         &self.versions
     }
 
-    /// Makes nodes of the commands, links them to their dependencies and lets them go. `body` is that of the task, for this
-    /// node's part of it. Returns the node of the task, which is done already if this node has no part in it.
-    pub(crate) fn insert<B: Body>(self, shared: Shared, body: B) -> Node {
+    /// Makes nodes of the commands, links them to their dependencies and lets them go. `bodies` are those of the pieces of this
+    /// node's part of the task: one if it has no pieces. Returns their nodes, or one that is done already if this node has no part
+    /// in the task.
+    pub(crate) fn insert<B: Body>(
+        self,
+        shared: Shared,
+        mut bodies: impl Iterator<Item = B>,
+    ) -> SmallVec<[Node; 1]> {
         let Self { core, common, task, id, commands, .. } = &self;
         let Shared { buffers, partials, mut touches } = shared;
-        touches.iter_mut().for_each(|touch| touch.version = self.version(touch.buffer));
+        touches.iter_mut().flatten().for_each(|touch| touch.version = self.version(touch.buffer));
+        let mut touches = touches.into_iter();
         let lost: SmallVec<[Lost; 1]> = partials.iter().map(|_| Lost::default()).collect();
         let node = common.cluster.node();
-        let (effects, writes_all) = (task.effects.into(), true);
-        let part = Part { task: *id, node, touches, effects, partials: lost.clone(), writes_all };
-        let mut of_task = Some((part, body));
         let mut nodes = Vec::with_capacity(commands.len());
-        let mut own = None;
+        let mut own = SmallVec::<[Node; 1]>::new();
         let mut steps = Steps::new(&self, &buffers);
         for command in commands {
             let node = match &command.kind {
                 CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
-                    let (part, body) = of_task.take().expect("a node has one part of a task");
-                    own.insert(self.make(command).part(task, part, body)).clone()
+                    let body = bodies.next().expect("a command for each piece of this node");
+                    let (touches, effects) = (touches.next().unwrap_or_default(), task.effects.into());
+                    let partials = lost.clone();
+                    let part = Part { task: *id, node, touches, effects, partials, writes_all: true };
+                    own.push(self.make(command).part(task, part, body));
+                    own[own.len() - 1].clone()
                 }
                 _ => steps.make(command),
             };
             nodes.push((node, Some(command)));
         }
-        let own = own.unwrap_or_else(|| {
+        if own.is_empty() {
             // This node has no part in the task.
             let id = commands.last().map_or(TaskId(0), |command| TaskId(command.id.0));
             let node = Make { core, common, label: task.label, id }.empty(task.group);
             nodes.push((node.clone(), None));
-            node
-        });
+            own.push(node);
+        }
         // A body that no command needs is dropped outside the lock: it is the program's own.
-        drop(of_task);
+        drop(bodies);
         for ((buffer, partials), lost) in partials.into_iter().zip(lost) {
             let reduction = Reduction { task: *id, label: task.label.clone(), partials, lost };
             self.reductions().add(buffer, reduction);

@@ -1,10 +1,15 @@
 //! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
 
-use super::{node::Node, status::Status};
+use super::{
+    node::{DeadLatches, Node},
+    status::{self, Status},
+};
 use crate::{
     error::Error,
     execute::{core::Core, events::latch::Latch},
 };
+use anabranch_graph::TaskId;
+use smallvec::SmallVec;
 use std::{
     fmt,
     future::Future,
@@ -12,6 +17,9 @@ use std::{
     sync::Arc,
     task::{Context, Poll, ready},
 };
+
+/// The nodes of the pieces of a task.
+pub(crate) type Pieces = SmallVec<[Node; 1]>;
 
 /// A handle to a submitted task. The task runs whether or not the handle is kept.
 ///
@@ -29,25 +37,27 @@ use std::{
 /// # Ok::<(), Error>(())
 /// ```
 pub struct TaskHandle {
-    node: Node,
+    /// The pieces of a kernel that was submitted in pieces. Any other task is one piece.
+    pieces: Pieces,
     /// Made when the handle is first polled.
     polled: Option<(Arc<Core>, Arc<Latch>)>,
 }
 
 impl TaskHandle {
-    pub(crate) fn new(node: Node) -> Self {
-        Self { node, polled: None }
+    pub(crate) fn new(pieces: Pieces) -> Self {
+        Self { pieces, polled: None }
     }
 
     /// The status of the task.
     pub fn status(&self) -> Status {
-        self.node.status()
+        status::of_pieces(&self.pieces)
     }
 
     /// Calls `callback` once with the last [status](Self::status) of the task: also if it fails, is skipped or was cancelled.
     ///
     /// The thread that completes the task calls it, before later tasks that depend on the task begin and before anything that
-    /// waits for the task or for the runtime goes on. So the callback should be short. If the task is done already, this thread
+    /// waits for the task or for the runtime goes on. So the callback should be short. (A later task that needs only some
+    /// [pieces](crate::TaskBuilder::pieces) of a kernel may begin before.) If the task is done already, this thread
     /// calls it at once. The callback counts as a part of a task of every runtime: it may submit tasks, but waiting there, for
     /// whichever runtime, is [`Error::WaitInsideTask`].
     ///
@@ -68,7 +78,7 @@ impl TaskHandle {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
-        self.node.on_done(callback);
+        status::on_done(&self.pieces, callback);
     }
 
     /// Waits for this task, not for tasks that were submitted after it.
@@ -84,28 +94,43 @@ impl TaskHandle {
     pub fn wait(&self) -> Result<(), Error> {
         const CALL: &str = "TaskHandle::wait";
         self.check_outside(CALL)?;
-        if let Some(core) = self.node.pending_core() {
-            core.wait_for_task(&self.node, &self.node.latch().event, CALL);
+        if let Some(core) = self.pending_core() {
+            core.wait_for_task(&self.pieces, &self.latch().event, CALL);
         }
         self.result()
     }
 
     /// Also for a task that is done: whether a wait is an error must not depend on the schedule.
     fn check_outside(&self, call: &'static str) -> Result<(), Error> {
-        self.node.runtime.check_outside(call)
+        self.pieces.first().map_or(Ok(()), |piece| piece.runtime.check_outside(call))
+    }
+
+    /// The runtime of the task, unless the task is done.
+    fn pending_core(&self) -> Option<Arc<Core>> {
+        self.pieces.iter().find_map(|piece| piece.pending_core())
+    }
+
+    /// A latch for all pieces.
+    fn latch(&self) -> Arc<Latch> {
+        let (latch, mut dead) = (Latch::new(TaskId(u64::MAX)), DeadLatches::new());
+        self.pieces.iter().for_each(|piece| piece.add_latch(&latch, &mut dead));
+        latch.release();
+        latch
     }
 
     /// Cancels the task, with [several nodes](crate::guide::nodes) this node's part of it. Returns `false` if it has begun or is done. Tasks
     /// that need its results are skipped, on whatever node.
+    ///
+    /// Of a kernel in [pieces](crate::TaskBuilder::pieces) this cancels the pieces that have not begun, and returns whether there
+    /// were any.
     pub fn cancel(&self) -> bool {
-        self.node.cancel()
+        self.pieces.iter().filter(|piece| piece.cancel()).count() > 0
     }
 
     fn result(&self) -> Result<(), Error> {
-        self.node.poison().map_or(Ok(()), |failure| {
-            failure.mark_given();
-            Err((&failure).into())
-        })
+        let failures = self.pieces.iter().filter_map(|piece| piece.poison());
+        let first = failures.inspect(|failure| failure.mark_given()).min_by_key(|failure| failure.age());
+        first.map_or(Ok(()), |failure| Err((&failure).into()))
     }
 }
 
@@ -117,7 +142,7 @@ impl Future for TaskHandle {
             return Poll::Ready(Err(error));
         }
         if self.polled.is_none() {
-            self.polled = self.node.pending_core().map(|core| (core, self.node.latch()));
+            self.polled = self.pending_core().map(|core| (core, self.latch()));
         }
         if let Some((core, latch)) = &self.polled {
             ready!(core.poll(&latch.event, context));
@@ -128,6 +153,7 @@ impl Future for TaskHandle {
 
 impl fmt::Debug for TaskHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} ({:?})", self.node, self.status())
+        let piece = self.pieces.first().map(|piece| format!("{piece:?}")).unwrap_or_default();
+        write!(f, "{piece} ({:?})", self.status())
     }
 }

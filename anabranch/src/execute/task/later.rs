@@ -112,7 +112,7 @@ mod tests {
         };
         let accepted = core.accept(&task).unwrap();
         let node = Node::new(accepted.head(), body);
-        TaskHandle::new(accepted.insert(node))
+        TaskHandle::new(smallvec::smallvec![accepted.insert(node)])
     }
 
     /// A task that gives its completion away, the completion, and the means to make its body return.

@@ -1,8 +1,11 @@
 //! The status of a task or group, and functions that are called with the last status.
 
-use super::node::{Callback, Head, Node};
+use super::{
+    handle::Pieces,
+    node::{Callback, Node},
+};
 use crate::{
-    error::Cause,
+    error::{Cause, Failure},
     execute::groups::{
         group::{Callback as GroupCallback, Group},
         handle::GroupHandle,
@@ -10,7 +13,15 @@ use crate::{
     label::TaskLabel,
 };
 use anabranch_par::Marks;
-use std::panic::Location;
+use parking_lot::Mutex;
+use std::{
+    panic::Location,
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::AcqRel},
+    },
+};
 
 /// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,27 +41,61 @@ pub enum Status {
     Cancelled,
 }
 
-impl Head {
+impl Node {
     /// The status of the task.
     pub(crate) fn status(&self) -> Status {
-        if !self.is_done() {
-            return match (self.is_claimed(), self.is_cancelled()) {
-                (true, _) => Status::Running,
-                (false, true) => Status::Cancelled,
-                (false, false) => Status::Waiting,
-            };
-        }
-        self.last_status()
+        of_pieces(slice::from_ref(self))
     }
+}
 
-    /// The status of a task that has run or was skipped.
-    fn last_status(&self) -> Status {
-        match self.poison().as_ref().map(|failure| &failure.cause) {
-            None => Status::Done,
-            Some(Cause::Skipped { .. }) => Status::Skipped,
-            Some(Cause::Cancelled) => Status::Cancelled,
-            Some(_) => Status::Failed,
-        }
+/// The status of a task with these pieces.
+pub(super) fn of_pieces(pieces: &[Node]) -> Status {
+    if pieces.iter().all(|piece| piece.is_done()) {
+        return last_status(pieces);
+    }
+    if pieces.iter().any(|piece| piece.is_claimed()) {
+        return Status::Running;
+    }
+    if pieces.iter().all(|piece| piece.is_cancelled()) { Status::Cancelled } else { Status::Waiting }
+}
+
+/// The status of a task whose pieces have run or were skipped.
+fn last_status(pieces: &[Node]) -> Status {
+    let failure = pieces.iter().filter_map(|piece| piece.poison()).min_by_key(|failure| failure.age());
+    failure.map_or(Status::Done, |failure| of_failure(&failure))
+}
+
+fn of_failure(failure: &Failure) -> Status {
+    match &failure.cause {
+        Cause::Skipped { .. } => Status::Skipped,
+        Cause::Cancelled => Status::Cancelled,
+        _ => Status::Failed,
+    }
+}
+
+/// Calls `callback` once, with the last status of a task with these pieces: on the thread that completes the last of them, or now if
+/// they are done.
+pub(super) fn on_done(pieces: &Pieces, callback: impl FnOnce(Status) + Send + 'static) {
+    if let [only] = &pieces[..] {
+        return only.on_done(callback);
+    }
+    if pieces.is_empty() {
+        return callback(Status::Done);
+    }
+    // Each piece has the callback, and the last one calls it.
+    let (left, callback) = (AtomicUsize::new(pieces.len()), Mutex::new(Some(callback)));
+    let shared = Arc::new((left, callback, pieces.clone()));
+    for piece in pieces {
+        let shared = Arc::clone(&shared);
+        piece.on_done(move |_| {
+            let (left, callback, pieces) = &*shared;
+            // AcqRel: the effects and failures of all pieces are visible.
+            if left.fetch_sub(1, AcqRel) == 1
+                && let Some(callback) = { callback.lock().take() }
+            {
+                callback(last_status(pieces));
+            }
+        });
     }
 }
 
@@ -59,7 +104,8 @@ impl Node {
     pub(crate) fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
         let marks = Marks::current();
         let callback: Callback = Box::new(move |head| {
-            let call = || head.marks.enter(|| callback(head.last_status()));
+            let status = head.poison().map_or(Status::Done, |failure| of_failure(&failure));
+            let call = || head.marks.enter(|| callback(status));
             head.runtime.inside_callback(&marks, call);
         });
         if let Err(callback) = self.add_callback(callback) {

@@ -3,7 +3,7 @@
 use super::{
     fill::fill,
     finite::Findings,
-    nodes::{Nodes, RowsOfNodes},
+    nodes::{Nodes, RowsOfNodes, RowsOfTile},
     part::Part,
     storage::Storage,
     times::Accounts,
@@ -16,7 +16,7 @@ use crate::{
     parameters::Parameters,
     start::Start,
 };
-use anabranch::{grid::split_1d, prelude::*};
+use anabranch::prelude::*;
 
 /// Bands for each thread, where the grid has enough rows: a thread then finds work while a band waits.
 pub(super) const BANDS_PER_THREAD: usize = 3;
@@ -40,8 +40,9 @@ pub(super) struct Grid<'rt> {
     nodes: Nodes,
     stepper: Stepper,
     edges: Edges,
-    cols: usize,
-    bands: Vec<GridBox<2>>,
+    shape: [usize; 2],
+    /// The number of bands of rows, on all nodes.
+    bands: usize,
     rows: RowsOfNodes,
     u: Buffer<f32, 2>,
     v: Buffer<f32, 2>,
@@ -68,7 +69,7 @@ struct Frame {
 /// What several nodes tell each other about a frame.
 #[derive(Clone)]
 struct Exchange {
-    /// What each band finds in it.
+    /// What each band finds in it, in the element of its first row.
     found: Buffer<u64, 1>,
     /// Whether each node has stored its rows, in as many elements as there are nodes.
     parts: Buffer<u64, 1>,
@@ -108,17 +109,17 @@ impl<'rt> Grid<'rt> {
         let nodes = Nodes::new(rt, &stepper)?;
         // With several nodes each frame has a buffer, because it also has buffers for what the nodes exchange about it.
         let (buffers, versions) = if nodes.are_several() { (queue + 2, 1) } else { frame_buffers(queue) };
-        let bands = split_1d(&GridBox::full(shape), bands(p.rows, nodes.steps, nodes.threads), 1);
+        let bands = bands(p.rows, nodes.steps, nodes.threads);
         let exchange = |i| Exchange {
-            found: rt.buffer([bands.len()]).named(format!("found {i}")),
+            found: rt.buffer([shape[0]]).named(format!("found {i}")),
             parts: rt.buffer([nodes.count()]).named(format!("parts {i}")),
         };
         let frame = |i| Frame {
             v: empty(format!("frames {i}")).with_versions(versions),
             exchange: nodes.are_several().then(|| exchange(i)),
         };
-        let rows = nodes.rows(&bands);
-        let (edges, cols) = (p.edges, p.cols);
+        let rows = nodes.rows(p.rows);
+        let edges = p.edges;
         let [u, v] = ["u", "v"].map(|name| empty(name.into()));
         fill(rt, start, &rows, &u, &v)?;
         Ok(Self {
@@ -126,7 +127,7 @@ impl<'rt> Grid<'rt> {
             nodes,
             stepper,
             edges,
-            cols,
+            shape,
             rows,
             frames: (1..=buffers).map(frame).collect(),
             bands,
@@ -145,15 +146,13 @@ impl<'rt> Grid<'rt> {
         self.nodes.steps as u64
     }
 
-    /// Submits a sweep of `steps` steps: a task for each band. The state after it is a frame if `to_frame`.
+    /// Submits a sweep of `steps` steps: a kernel in bands. The state after it is a frame if `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
         let mut found = None;
         let next_v = if to_frame {
             self.frames.rotate_left(1);
-            // All bands together overwrite the buffer. While its last frame is still being stored, they write
-            // another version.
+            // While the last frame in this buffer is still being stored, the bands write another version.
             let frame = &self.frames[0];
-            frame.v.discard();
             found = frame.exchange.as_ref().map(|exchange| exchange.found.clone());
             frame.v.clone()
         } else {
@@ -161,11 +160,12 @@ impl<'rt> Grid<'rt> {
             self.next_v[0].clone()
         };
         self.findings = (to_frame && self.check_finite).then(Findings::default);
-        self.bands(steps as usize, next_v, found.as_ref())
+        self.advance(steps as usize, next_v, found.as_ref())
     }
 
-    /// Submits the tasks of a sweep, which write V to `next_v` and what each band finds to `found`.
-    fn bands(
+    /// Submits the kernel of a sweep, which writes V to `next_v` and what each band finds to `found`. Each band begins as soon as the
+    /// bands around it have made the sweep before.
+    fn advance(
         &mut self,
         steps: usize,
         next_v: Buffer<f32, 2>,
@@ -175,47 +175,46 @@ impl<'rt> Grid<'rt> {
             Edges::Periodic => neighborhood([steps, 0]).periodic(),
             Edges::Absorbing | Edges::Clamped => neighborhood([steps, 0]),
         };
-        for (number, &band) in self.bands.iter().enumerate() {
-            let (stepper, accounts) = (self.stepper, self.accounts.clone());
-            let advance = move |tile: &Tile<2>, fields: Fields<'_>, findings: Option<&Findings>| {
-                let _computing = accounts.computing(band.len() as u64 * steps as u64);
-                let Fields { u, v, next_u, next_v } = fields;
-                tile.scratch(|scope| {
-                    let scratch = scope.slice(stepper.scratch_len(steps));
-                    let input = |row: usize| (u.row(row), v.row(row));
-                    let checking = findings.map(|findings| (&stepper, findings));
-                    let mut output = Band { u: next_u, v: next_v, written: None, checking };
-                    stepper.advance(tile.rows(), steps, input, &mut output, scratch);
-                    output.check();
-                });
-            };
-            let mut task = self.rt.task("advance").over(band);
-            if self.nodes.are_several() {
-                task = task.on_node(self.nodes.of_band(number, self.bands.len()))?;
+        let (stepper, accounts) = (self.stepper, self.accounts.clone());
+        let advance = move |tile: &Tile<2>, fields: Fields<'_>, findings: Option<&Findings>| {
+            let _computing = accounts.computing(tile.range().len() as u64 * steps as u64);
+            let Fields { u, v, next_u, next_v } = fields;
+            tile.scratch(|scope| {
+                let scratch = scope.slice(stepper.scratch_len(steps));
+                let input = |row: usize| (u.row(row), v.row(row));
+                let checking = findings.map(|findings| (&stepper, findings));
+                let mut output = Band { u: next_u, v: next_v, written: None, checking };
+                stepper.advance(tile.rows(), steps, input, &mut output, scratch);
+                output.check();
+            });
+        };
+        let task = self
+            .rt
+            .task("advance")
+            .over(self.shape)
+            .pieces(self.bands)
+            .chunks(self.bands)
+            .flush_denormals()
+            .read(&self.u, around)
+            .read(&self.v, around)
+            .write(&self.next_u, one_to_one())
+            .write(&next_v, one_to_one());
+        match found {
+            None => {
+                let findings = self.findings.clone();
+                task.kernel(move |tile, (u, v, next_u, next_v)| {
+                    advance(tile, Fields { u, v, next_u, next_v }, findings.as_ref());
+                })?;
             }
-            let task = task
-                .chunks(1)
-                .flush_denormals()
-                .read(&self.u, around)
-                .read(&self.v, around)
-                .write(&self.next_u, one_to_one())
-                .write(&next_v, one_to_one());
-            match found {
-                None => {
-                    let findings = self.findings.clone();
-                    task.kernel(move |tile, (u, v, next_u, next_v)| {
-                        advance(tile, Fields { u, v, next_u, next_v }, findings.as_ref());
-                    })?;
-                }
-                Some(found) => {
-                    let own = fixed(GridBox::new(number, number + 1));
-                    let check = self.check_finite;
-                    task.write(found, own).kernel(move |tile, (u, v, next_u, next_v, found)| {
-                        let findings = Findings::default();
-                        advance(tile, Fields { u, v, next_u, next_v }, check.then_some(&findings));
-                        found.set([number], findings.lowest());
-                    })?;
-                }
+            Some(found) => {
+                let check = self.check_finite;
+                task.write(found, RowsOfTile).kernel(move |tile, (u, v, next_u, next_v, found)| {
+                    let findings = Findings::default();
+                    advance(tile, Fields { u, v, next_u, next_v }, check.then_some(&findings));
+                    let nothing = Findings::default().lowest();
+                    let first = tile.rows().start;
+                    found.fill_with(|[row]| if row == first { findings.lowest() } else { nothing });
+                })?;
             }
         }
         std::mem::swap(&mut self.u, &mut self.next_u);
@@ -225,7 +224,7 @@ impl<'rt> Grid<'rt> {
 
     /// Submits the tasks that store V as it is now, if it is finite: on one node a host task.
     pub(super) fn store_frame(&self, to: Stores<'_>, frame: u64, step: u64) -> Result<(), Error> {
-        let cols = self.cols as u64;
+        let cols = self.cols() as u64;
         let not_finite = move |findings: Findings| {
             findings.first().map(|(cell, in_v)| NotFinite {
                 frame,
@@ -248,7 +247,7 @@ impl<'rt> Grid<'rt> {
         };
         // Rows that no node stores are not read.
         let rows = if to.in_parts { self.rows.clone() } else { self.rows.none() };
-        let first = rows.own().start * self.cols;
+        let first = rows.own().start * self.cols();
         self.rt
             .task("store rows")
             .collective()
@@ -306,12 +305,12 @@ impl<'rt> Grid<'rt> {
 
     /// The number of columns.
     pub(super) fn cols(&self) -> usize {
-        self.cols
+        self.shape[1]
     }
 
     /// The cells that this node computes.
     pub(super) fn own_cells(&self) -> u64 {
-        self.rows.own().len() as u64 * self.cols as u64
+        self.rows.own().len() as u64 * self.cols() as u64
     }
 
     /// The threads of all nodes.

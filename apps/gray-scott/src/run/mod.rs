@@ -2,9 +2,9 @@
 //!
 //! # Sweeps
 //!
-//! A sweep advances the grid by several steps. It is one task for each band of rows, which reads its band and
-//! as many rows around it as it has steps. So a band can go on as soon as its neighbours are done, and no
-//! thread waits for the slowest one.
+//! A sweep advances the grid by several steps. It is a kernel in pieces, bands of rows, each of which reads its
+//! band and as many rows around it as it has steps. So a band can go on as soon as its neighbours are done, and
+//! no thread waits for the slowest one.
 //!
 //! # Frames
 //!
@@ -20,10 +20,10 @@
 //!
 //! # Several nodes
 //!
-//! Each band is on one node, and neighbouring bands mostly are on the same. Each node stores its rows of a frame (`part.rs`), and
-//! node 0 counts the frame when all have: these are tasks, and the next sweeps run beside them. Only the frames of a compressed
-//! file are gathered on node 0. All nodes submit the same tasks, so they vote on everything that depends on time or on signals
-//! (`votes.rs`).
+//! Each node computes as many rows as any other, in bands, and needs only the rows next to them of its neighbours. Each node
+//! stores its rows of a frame (`part.rs`), and node 0 counts the frame when all have: these are tasks, and the next sweeps run
+//! beside them. Only the frames of a compressed file are gathered on node 0. All nodes submit the same tasks, so they vote on
+//! everything that depends on time or on signals (`votes.rs`).
 
 mod fill;
 mod finite;

@@ -2,7 +2,7 @@
 
 use crate::{error::Error, kernel::Stepper};
 use anabranch::{
-    grid::{Chunk, MapperValue, RangeMapper},
+    grid::{Chunk, MapperValue, RangeMapper, split_1d},
     prelude::*,
 };
 use anabranch_store::checkpoint::Checksum;
@@ -45,18 +45,10 @@ impl Nodes {
         self.count.into()
     }
 
-    /// The node of a band: consecutive bands are on the same node.
-    pub(super) fn of_band(&self, band: usize, bands: usize) -> u16 {
-        (band * self.count() / bands) as u16
-    }
-
-    /// The rows of each node: those of its bands, which follow each other.
-    pub(super) fn rows(&self, bands: &[GridBox<2>]) -> RowsOfNodes {
-        let rows = bands.last().map_or(0, |last| last.max()[0]);
-        let bound = |node: usize| {
-            let first = (node * bands.len()).div_ceil(self.count());
-            bands.get(first).map_or(rows, |band| band.min()[0])
-        };
+    /// The rows of each node: those that the runtime gives it of a kernel over all rows.
+    pub(super) fn rows(&self, rows: usize) -> RowsOfNodes {
+        let parts = split_1d(&GridBox::full(rows), self.count(), 1);
+        let bound = |node: usize| parts.get(node).map_or(rows, |part| part.min()[0]);
         RowsOfNodes { bounds: (0..=self.count()).map(bound).collect(), own: self.own.into() }
     }
 }
@@ -118,40 +110,47 @@ pub(super) fn own_row(node: &Chunk<1>, buffer: Extent<2>) -> GridBox<2> {
     GridBox::new([node.range.min()[0], 0], [node.range.max()[0], buffer[1]])
 }
 
+/// Maps each tile of a kernel to its rows, in a buffer with one element for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RowsOfTile;
+
+impl RangeMapper<2, 1> for RowsOfTile {
+    fn map(&self, tile: &Chunk<2>, _: Extent<1>) -> Region<1> {
+        GridBox::new(tile.range.min()[0], tile.range.max()[0]).into()
+    }
+
+    fn describe(&self) -> String {
+        "the rows of each tile".into()
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch::grid::split_1d;
+    use anabranch::local_nodes;
 
+    /// Each node stores the rows that it computes.
     #[test]
-    fn the_rows_of_all_nodes_are_those_of_their_bands() {
-        for (count, bands, rows) in [(1, 1, 5), (4, 12, 13), (4, 3, 3), (7, 2, 9), (3, 7, 100), (5, 5, 5)] {
-            let nodes = Nodes { count, own: 0, threads: 1, steps: 1 };
-            let bands = split_1d(&GridBox::full([rows, 8]), bands, 1);
-            let parts = nodes.rows(&bands);
-            let mut end = 0;
+    fn the_rows_of_a_node_are_those_that_the_runtime_gives_it() {
+        let _deadline = testing::deadline();
+        for (count, rows) in [(1, 5), (2, 9), (4, 13), (4, 3), (7, 9), (3, 100)] {
+            let computed = local_nodes(count).threads(1).run(move |rt| {
+                let (owner, own) = (rt.buffer::<u64, 1>([rows]), u64::from(rt.node()));
+                let task = rt.task("rows").over([rows, 4]).pieces(6).write(&owner, RowsOfTile);
+                task.kernel(move |_, (owner,)| owner.fill(own))?;
+                Ok::<_, anabranch::Error>(rt.fence(&owner)?.wait()?.into_vec())
+            });
+            let owners = computed.into_iter().next().expect("there is a node").expect("no task fails");
             for node in 0..count {
-                let own = parts.of(node.into());
-                assert_eq!(own.start, end);
-                end = own.end;
-                for (number, band) in bands.iter().enumerate() {
-                    let inside = nodes.of_band(number, bands.len()) == node;
-                    let contains = own.start <= band.min()[0] && band.max()[0] <= own.end;
-                    assert_eq!(
-                        inside,
-                        contains,
-                        "band {number} of {} on node {node} of {count}",
-                        bands.len()
-                    );
-                }
-                let chunk = Chunk {
-                    range: GridBox::new(usize::from(node), usize::from(node) + 1),
-                    global: GridBox::full(usize::from(count)),
-                };
-                let region = parts.map(&chunk, Extent([rows, 8]));
-                assert_eq!(region, GridBox::new([own.start, 0], [own.end, 8]).into());
+                let nodes = Nodes { count, own: node, threads: 1, steps: 1 };
+                let own = nodes.rows(rows).own();
+                let expected: Vec<_> = (0..rows).filter(|&row| owners[row] == u64::from(node)).collect();
+                assert_eq!(Vec::from_iter(own), expected, "node {node} of {count}, {rows} rows");
             }
-            assert_eq!(end, rows);
         }
     }
 }
