@@ -3,7 +3,7 @@
 
 use crate::{
     bytes, check,
-    model::{Captured, Model, Observation, Observed, Report},
+    model::{Model, Observation, OnNodes},
     observe, print_count,
     program::{Nodes, Program, Setup, Step},
     report, seeds,
@@ -59,60 +59,39 @@ fn check_local(bytes: &[u8], setup: Setup) -> Result<(), String> {
     on_each_node(&setup, |rt| check(&program, Arc::new(rt), None))
 }
 
-/// Checks a program in which tasks fail or are refused. On nodes each part of a task fails or is skipped by itself. In the model a
-/// whole task does, so there more is poisoned: what it has not lost must be there, in all bits. What concerns all nodes must be the
-/// same on all of them, and a task that fails must fail on one of them.
+/// Checks a program in which tasks fail, are refused or are cancelled, with what all nodes have seen: see [`OnNodes`]. What concerns
+/// all nodes must be the same on all of them, and a task that fails must fail on one of them.
 fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
     let program = program(bytes, setup);
     let all = Mutex::new(BTreeMap::new());
     on_each_node(&setup, |rt| {
         let node = rt.node();
         let seen = observe(&program, Arc::new(rt), None)?;
-        let expected = Model::expected(&program, &seen, node);
-        for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
-            if !is_possible(seen, expected) {
-                return Err(format!(
-                    "step {i}: {:?}\n    is: {seen:?}\n model: {expected:?}",
-                    program.steps[i]
-                ));
-            }
-        }
-        all.lock().insert(node, (seen, expected));
+        all.lock().insert(node, seen);
         Ok(())
     })?;
-    let all = all.into_inner();
-    let (first, expected) = &all[&0];
+    let all: Vec<_> = all.into_inner().into_values().collect();
+    let models: Vec<_> = (0..).zip(&all).map(|(node, _)| OnNodes::new(&program, &all, node)).collect();
     for (i, step) in program.steps.iter().enumerate() {
-        let (what, is_step) = (&first[i].what, |what: &Observation| format!("step {i}: {step:?}: {what:?}"));
-        if let Some((node, (seen, _))) =
-            all.iter().find(|(_, (seen, _))| concerns_all(step) && seen[i].what != *what)
-        {
-            return Err(format!("{}, but on node {node} {:?}", is_step(what), seen[i].what));
+        for (node, (seen, model)) in all.iter().zip(&models).enumerate() {
+            let what = &seen[i].what;
+            if !model.is_possible(i, &seen[i]) {
+                return Err(format!(
+                    "node {node} of {}, step {i}: {step:?}\n    is: {what:?}\n model: {}",
+                    all.len(),
+                    model.describe(i)
+                ));
+            }
+            if concerns_all(step) && *what != all[0][i].what {
+                return Err(format!("step {i}: {step:?}: {:?}, but on node {node} {what:?}", all[0][i].what));
+            }
         }
         let fails = |what: &Observation| matches!(what, Observation::Task(Status::Failed, _));
-        if fails(&expected[i].what) && !all.values().any(|(seen, _)| fails(&seen[i].what)) {
-            return Err(format!("{} on all nodes, but it must fail", is_step(what)));
+        if fails(&models[0].expected[i].what) && !all.iter().any(|seen| fails(&seen[i].what)) {
+            return Err(format!("step {i}: {step:?}: it must fail on a node"));
         }
     }
     Ok(())
-}
-
-/// Whether a node may see this where the model expects that.
-fn is_possible(seen: &Observed, expected: &Observed) -> bool {
-    let reports = |seen: &Option<Report>, expected: &Option<Report>| expected.is_some() || seen.is_none();
-    match (&seen.what, &expected.what) {
-        (Observation::Captured(_), Observation::Captured(Captured::Failed(_))) => true,
-        (Observation::Task(..), Observation::Task(status, _)) if *status != Status::Done => true,
-        (
-            Observation::Report(..),
-            Observation::Report(Some(_), _) | Observation::Report(_, Some(Captured::Failed(_))),
-        ) => true,
-        (Observation::GroupReports(seen), Observation::GroupReports(expected)) => {
-            seen.len() == expected.len()
-                && seen.iter().zip(expected).all(|(seen, expected)| reports(seen, expected))
-        }
-        (seen, expected) => seen == expected,
-    }
 }
 
 /// Whether all nodes observe the same in this step.
@@ -158,6 +137,23 @@ fn failures_are_the_same_on_all_local_nodes() {
     run_all(
         "failures_are_the_same_on_all_local_nodes",
         "with failures on local nodes",
+        FAILING,
+        setup,
+        check_failing,
+    );
+}
+
+/// Groups and tasks are cancelled on one node, on some or on all, before their tasks begin or meanwhile. In a third of the programs,
+/// tasks fail, too.
+#[test]
+fn cancellations_go_with_the_data_on_local_nodes() {
+    let setup = |seed: u64| {
+        let setup = Setup::on_nodes(seed, None).cancelling();
+        if seed.is_multiple_of(3) { setup.failing() } else { setup }
+    };
+    run_all(
+        "cancellations_go_with_the_data_on_local_nodes",
+        "with cancellations on local nodes",
         FAILING,
         setup,
         check_failing,

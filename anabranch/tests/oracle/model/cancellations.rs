@@ -6,14 +6,15 @@ use super::{
 };
 use crate::program::{Program, Step};
 
-/// For each step, whether it may have been cancelled, and whether it must have been.
+/// For each step, whether a node may have cancelled its part, and whether it must have.
 pub(super) struct Cancellations {
     pub(super) may: Vec<bool>,
     pub(super) must: Vec<bool>,
 }
 
 impl Cancellations {
-    pub(super) fn of(program: &Program, seen: &[Observed]) -> Self {
+    /// What a node that has seen this has cancelled.
+    pub(super) fn of(program: &Program, seen: &[Observed], node: usize) -> Self {
         let count = program.steps.len();
         let (mut may, mut must) = (vec![false; count], vec![false; count]);
         let mut groups = Groups::new();
@@ -23,11 +24,11 @@ impl Cancellations {
         for (i, step) in program.steps.iter().enumerate() {
             match *step {
                 Step::Group(slot) => groups.choose(slot),
-                Step::Cancel(slot) => {
-                    let cancelled = groups.cancel(slot);
+                Step::Cancel(slot, on) => {
+                    let cancelled = groups.cancel(slot, on.contains(node));
                     (0..i).filter(|&i| cancelled.contains(&group_of[i])).for_each(|i| may[i] = true);
                 }
-                Step::CancelTask { back } => {
+                Step::CancelTask { back, .. } => {
                     if let Some(&task) = tasks.iter().rev().nth(back) {
                         let task: usize = task;
                         let came_in_time = seen[i].what == Observation::CancelAnswer(true);

@@ -58,6 +58,11 @@ impl Causes {
         matches!(self.0[self.root(step)], Some(NotDone::Cancelled))
     }
 
+    /// Whether the step succeeded.
+    pub(super) fn is_done(&self, step: usize) -> bool {
+        self.0[step].is_none()
+    }
+
     /// Whether the step failed by itself.
     pub(super) fn has_failed(&self, step: usize) -> bool {
         matches!(self.0[step], Some(NotDone::Failed))

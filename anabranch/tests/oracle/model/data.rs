@@ -9,6 +9,8 @@ pub(super) struct Cell {
     pub(super) written: bool,
     /// The step that poisoned this cell.
     pub(super) poison: Option<usize>,
+    /// Whether the part of a task that was to write this cell last has not. On one node the part is the task.
+    pub(super) lost: bool,
 }
 
 pub(super) struct Buffer {
@@ -18,7 +20,8 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub(super) fn new(slot: usize, shape: Shape) -> Self {
-        let cell = |at| Cell { value: initial(slot, at), written: shape.initialised, poison: None };
+        let cell =
+            |at| Cell { value: initial(slot, at), written: shape.initialised, poison: None, lost: false };
         Self { shape, cells: (0..shape.whole().len()).map(cell).collect() }
     }
 
@@ -31,8 +34,16 @@ impl Buffer {
         region.boxes().iter().flat_map(|range| range.points()).map(|p| &self.cells[self.at(p.0)])
     }
 
+    /// Marks cells as written, or as not.
+    pub(super) fn set_lost(&mut self, region: &Region<3>, lost: bool) {
+        for p in region.boxes().iter().flat_map(|range| range.points()) {
+            let at = self.at(p.0);
+            self.cells[at].lost = lost;
+        }
+    }
+
     pub(super) fn discard(&mut self) {
-        self.cells.iter_mut().for_each(|cell| (cell.written, cell.poison) = (false, None));
+        self.cells.iter_mut().for_each(|cell| (cell.written, cell.poison, cell.lost) = (false, None, false));
     }
 }
 
@@ -45,6 +56,8 @@ pub(super) struct Object {
     pub(super) last: Option<usize>,
     /// The poison of each task that used the object since.
     pub(super) since: Vec<Option<usize>>,
+    /// Whether a task has failed that may have changed it or not.
+    pub(super) lost: bool,
 }
 
 impl Object {

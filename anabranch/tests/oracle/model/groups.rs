@@ -59,12 +59,12 @@ impl Groups {
         self.current = slot.map_or(0, |slot| self.slots[slot]);
     }
 
-    /// Cancels the group in this slot and makes new ones. Returns all groups that are cancelled.
-    pub(super) fn cancel(&mut self, slot: usize) -> Vec<usize> {
+    /// Cancels the group in this slot, if `here`, and makes new ones. Returns all groups that are cancelled.
+    pub(super) fn cancel(&mut self, slot: usize, here: bool) -> Vec<usize> {
         let root = self.slots[slot];
         let parent = |group: &usize| self.all[*group].parent;
         let is_in_root = |group| std::iter::successors(Some(group), parent).any(|group| group == root);
-        let cancelled: Vec<usize> = (0..self.all.len()).filter(|group| is_in_root(*group)).collect();
+        let cancelled: Vec<usize> = (0..self.all.len()).filter(|group| here && is_in_root(*group)).collect();
         cancelled.iter().for_each(|group| self.all[*group].is_cancelled = true);
         (0..GROUPS.len()).filter(|other| is_within(*other, slot)).for_each(|slot| self.make(slot));
         cancelled

@@ -9,9 +9,12 @@ mod cancellations;
 mod causes;
 mod data;
 mod groups;
+mod nodes;
 mod observation;
 mod tasks;
 
+#[allow(unused_imports, reason = "the fuzz target runs programs on one node")]
+pub use self::nodes::OnNodes;
 pub use self::observation::{Captured, Observation, Observed, Refusal, Report, name};
 
 use self::{
@@ -19,6 +22,7 @@ use self::{
     causes::{Causes, NotDone},
     data::{Buffer, Object},
     groups::Groups,
+    nodes::Bound,
 };
 use crate::program::{
     CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, When, wrong_element,
@@ -29,8 +33,19 @@ use anabranch::{
 };
 use std::ops::Range;
 
+/// What one node does for a task.
+struct Part {
+    node: usize,
+    /// With what it updates.
+    reads: Vec<(usize, Region<3>)>,
+    /// Of the buffer that the task writes.
+    writes: Region<3>,
+}
+
 /// The declarations of a task.
 struct Task<'p> {
+    /// For each node that does something for it.
+    parts: Vec<Part>,
     /// The nodes whose objects it touches.
     nodes: Range<usize>,
     reads: Vec<(usize, Region<3>)>,
@@ -43,6 +58,8 @@ struct Task<'p> {
 pub struct Model<'p> {
     program: &'p Program,
     seen: &'p [Observed],
+    /// What each node has seen, if that is known: see [`OnNodes`].
+    all: &'p [Vec<Observed>],
     buffers: Vec<Buffer>,
     /// This node.
     node: usize,
@@ -51,27 +68,40 @@ pub struct Model<'p> {
     causes: Causes,
     nest: Vec<u64>,
     groups: Groups,
-    cancellations: Cancellations,
+    /// Those of each node whose observations are known.
+    cancellations: Vec<Cancellations>,
+    /// For each step, what this node may see.
+    bounds: Vec<Bound>,
 }
 
 impl<'p> Model<'p> {
     /// The observations that the model expects on a node; `seen` decides only what timing decides.
     pub fn expected(program: &'p Program, seen: &'p [Observed], node: u16) -> Vec<Observed> {
+        let cancellations = vec![Cancellations::of(program, seen, node.into())];
+        Self { cancellations, ..Self::new(program, seen, node) }.run()
+    }
+
+    fn new(program: &'p Program, seen: &'p [Observed], node: u16) -> Self {
         let buffers = program.buffers.iter().enumerate().map(|(slot, shape)| Buffer::new(slot, *shape));
         let nodes = program.setup.nodes.map_or(1, |nodes| nodes.count);
-        let mut model = Self {
+        Self {
             program,
             seen,
+            all: &[],
             buffers: buffers.collect(),
             node: node.into(),
             objects: (0..nodes).map(|_| Default::default()).collect(),
             causes: Causes::new(program.steps.len()),
             nest: vec![0; 4],
             groups: Groups::new(),
-            cancellations: Cancellations::of(program, seen),
-        };
-        let mut expected: Vec<_> = (0..program.steps.len()).map(|i| model.step(i)).collect();
-        for (step, called) in model.groups.called(seen) {
+            cancellations: Vec::new(),
+            bounds: vec![Bound::default(); program.steps.len()],
+        }
+    }
+
+    fn run(&mut self) -> Vec<Observed> {
+        let mut expected: Vec<_> = (0..self.program.steps.len()).map(|i| self.step(i)).collect();
+        for (step, called) in self.groups.called(self.seen) {
             expected[step].called = called;
         }
         expected
@@ -94,7 +124,7 @@ impl<'p> Model<'p> {
         let step = &program.steps[i];
         let (what, called) = match step {
             Step::Fence { set, when } | Step::Barrier { set, when } => {
-                self.captures(set, *when, matches!(step, Step::Barrier { .. }))
+                self.captures(i, set, *when, matches!(step, Step::Barrier { .. }))
             }
             Step::GroupDone { group, wait: true } => {
                 (Observation::Report(self.report(0), None), vec![self.groups.status(*group)])
@@ -146,7 +176,8 @@ impl<'p> Model<'p> {
             }
             Step::Discard(slot) => self.buffers[*slot].discard(),
             Step::Group(slot) => self.groups.choose(*slot),
-            Step::Cancel(slot) => _ = self.groups.cancel(*slot),
+            // On nodes the status of a group is not compared.
+            Step::Cancel(slot, _) => _ = self.groups.cancel(*slot, true),
             Step::GroupDone { group, .. } => self.groups.add_callback(i, *group),
             Step::WaitForTask { .. } => {}
             other => unreachable!("{other:?} shows something"),
@@ -167,10 +198,10 @@ impl<'p> Model<'p> {
         })
     }
 
-    /// Begins a task. Returns its result if it is refused, skipped, cancelled or fails; otherwise the caller executes it.
-    fn begin(&mut self, i: usize, task: &Task) -> Option<Observation> {
+    /// Begins a task, and returns its result. The caller executes the parts that are done.
+    fn begin(&mut self, i: usize, task: &Task) -> Observation {
         if let Err(refusal) = self.check(task) {
-            return Some(Observation::Refused(refusal));
+            return Observation::Refused(refusal);
         }
         let mut needs = self.needs(&task.reads);
         if task.update {
@@ -181,22 +212,24 @@ impl<'p> Model<'p> {
             needs
                 .extend(objects.iter().flat_map(|objects| objects[object].needs(order == Order::Sequential)));
         }
-        let not_done = self.not_done(i, &needs, task.fails);
+        let not_done = self.not_done(i, &needs, task);
+        self.bound_statuses(i, task, !needs.is_empty());
         self.causes.set(i, not_done);
         if let Some((failed, is_skipped)) = self.causes.reported(i) {
             self.groups.add_failure(i, failed, is_skipped);
         }
-        self.finish(task, not_done.map(|_| i));
-        let status = match not_done? {
-            NotDone::Failed => Status::Failed,
-            NotDone::Cancelled => Status::Cancelled,
-            NotDone::Skipped { .. } => Status::Skipped,
+        self.finish(i, task, not_done.map(|_| i));
+        let status = match not_done {
+            None => return done(),
+            Some(NotDone::Failed) => Status::Failed,
+            Some(NotDone::Cancelled) => Status::Cancelled,
+            Some(NotDone::Skipped { .. }) => Status::Skipped,
         };
-        Some(Observation::Task(status, self.chain(i)))
+        Observation::Task(status, self.chain(i))
     }
 
     /// Marks what the task writes and touches as good, or as poisoned by this step.
-    fn finish(&mut self, task: &Task, poison: Option<usize>) {
+    fn finish(&mut self, i: usize, task: &Task, poison: Option<usize>) {
         let (to, region) = &task.writes;
         let points: Vec<usize> =
             region.boxes().iter().flat_map(|r| r.points()).map(|p| self.buffers[*to].at(p.0)).collect();
@@ -204,11 +237,15 @@ impl<'p> Model<'p> {
             let cell = &mut self.buffers[*to].cells[at];
             (cell.written, cell.poison) = (true, poison);
         }
+        self.lose(i, task);
         // A cancelled task leaves its objects as they are.
         let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
-        for objects in &mut self.objects[task.nodes.clone()] {
+        for node in task.nodes.clone() {
+            let poison = poison.filter(|_| !self.has_done(i, node));
+            let has_failed = self.has_status(i, node, Status::Failed);
             for &(object, order) in task.effects {
-                let object = &mut objects[object];
+                let object = &mut self.objects[node][object];
+                object.lost |= has_failed;
                 if order == Order::Sequential {
                     (object.last, object.since) = (poison, Vec::new());
                 } else {
@@ -246,16 +283,19 @@ impl<'p> Model<'p> {
     }
 
     /// How the step ends if it does not succeed.
-    fn not_done(&self, i: usize, needs: &[usize], fails: bool) -> Option<NotDone> {
+    fn not_done(&self, i: usize, needs: &[usize], task: &Task) -> Option<NotDone> {
+        if !self.all.is_empty() {
+            return self.not_done_on_nodes(i, needs, task);
+        }
         if let Some(skipped) = self.causes.skipped(needs) {
             return Some(skipped);
         }
-        let Cancellations { may, must } = &self.cancellations;
+        let Cancellations { may, must } = &self.cancellations[0];
         let was_cancelled = matches!(self.seen[i].what, Observation::Task(Status::Cancelled, _));
         if must[i] || was_cancelled && may[i] {
             return Some(NotDone::Cancelled);
         }
-        fails.then_some(NotDone::Failed)
+        task.fails.then_some(NotDone::Failed)
     }
 
     fn chain(&self, step: usize) -> Vec<String> {
@@ -263,26 +303,41 @@ impl<'p> Model<'p> {
         causes.chain(step).map(|step| described(self.program, causes, step)).collect()
     }
 
-    fn capture(&self, set: &CaptureSet) -> Result<Captured, Refusal> {
+    fn capture(&mut self, i: usize, set: &CaptureSet) -> Result<Captured, Refusal> {
         let parts: Vec<_> = set.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
         self.written(&parts)?;
+        let values = self.values(set, &parts);
+        self.bounds[i].values.clone_from(&values);
         let mut needs = self.needs(&parts);
         let objects = &self.objects[self.node];
         needs.extend(set.objects().into_iter().flat_map(|object| objects[object].needs(true)));
         if let Some(needs) = self.causes.oldest(&needs) {
             return Ok(Captured::Failed(self.chain(needs)));
         }
-        let mut values: Vec<u64> =
-            set.objects().into_iter().flat_map(|object| objects[object].numbers()).collect();
-        for (slot, region) in &parts {
-            values.extend(self.buffers[*slot].cells(region).map(|cell| cell.value));
-        }
-        Ok(Captured::Values(values))
+        Ok(Captured::Values(values.expect("what nothing poisons is there")))
+    }
+
+    /// The values of a capture on this node, if all of them are there.
+    fn values(&self, set: &CaptureSet, parts: &[(usize, Region<3>)]) -> Option<Vec<u64>> {
+        let (objects, cells) = (set.objects().into_iter(), |(slot, region): &(usize, _)| {
+            self.buffers[*slot].cells(region).copied().collect::<Vec<_>>()
+        });
+        let objects: Vec<_> = objects.map(|object| &self.objects[self.node][object]).collect();
+        let cells: Vec<_> = parts.iter().flat_map(cells).collect();
+        let is_there = objects.iter().all(|object| !object.lost) && cells.iter().all(|cell| !cell.lost);
+        let numbers = objects.into_iter().flat_map(Object::numbers);
+        is_there.then(|| numbers.chain(cells.into_iter().map(|cell| cell.value)).collect())
     }
 
     /// The observation of a fence or a barrier, and the calls of its callback.
-    fn captures(&mut self, set: &CaptureSet, when: When, is_barrier: bool) -> (Observation, Vec<Status>) {
-        let captured = match self.capture(set) {
+    fn captures(
+        &mut self,
+        i: usize,
+        set: &CaptureSet,
+        when: When,
+        is_barrier: bool,
+    ) -> (Observation, Vec<Status>) {
+        let captured = match self.capture(i, set) {
             Err(refusal) => return (Observation::Refused(refusal), Vec::new()),
             Ok(captured) => captured,
         };
@@ -311,7 +366,7 @@ impl<'p> Model<'p> {
     }
 
     fn drain(&mut self, i: usize, set: &CaptureSet) -> Observation {
-        let result = match (self.report(0), self.capture(set)) {
+        let result = match (self.report(0), self.capture(i, set)) {
             (Some(report), _) => Observation::Report(Some(report), None),
             (None, Err(refusal)) => Observation::Refused(refusal),
             (None, Ok(captured)) => self.reported(0, captured),

@@ -1,7 +1,7 @@
 //! The tasks of the model: what they declare, and what they compute.
 
 use super::{
-    Model, Task, done,
+    Model, Part, Task, done,
     groups::Failed,
     observation::{Observation, Observed},
 };
@@ -15,12 +15,24 @@ use anabranch::{
 
 impl Model<'_> {
     pub(super) fn compute(&mut self, i: usize, step: &Compute) -> Observation {
-        let Compute { from, read_pattern, to, target, write_pattern, update, split: _, node: _, fail } =
-            *step;
+        let Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail } = *step;
         let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
         let space = write_pattern.index_space(goal.rank, &target);
         let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);
+        let on_one = |node: u16| usize::from(node) % self.objects.len();
+        let chunks = match node {
+            Some(node) => vec![(on_one(node), space)],
+            None => (0..).zip(split.over_nodes(goal.rank, &space, self.objects.len())).collect(),
+        };
+        let part = |(node, chunk): (usize, GridBox<3>)| {
+            let writes = Region::from(write_pattern.target(goal.rank, &chunk));
+            let mut reads = vec![(from, read(chunk))];
+            reads.extend(update.then(|| (to, writes.clone())));
+            Part { node, reads, writes }
+        };
+        let chunks = chunks.into_iter().filter(|(_, chunk)| !chunk.is_empty());
         let task = Task {
+            parts: chunks.map(part).collect(),
             nodes: 0..1,
             reads: vec![(from, read(space))],
             writes: (to, Region::from(target)),
@@ -28,11 +40,15 @@ impl Model<'_> {
             effects: &[],
             fails: !space.is_empty() && self.notices(fail),
         };
-        if let Some(seen) = self.begin(i, &task) {
-            return seen;
+        let result = self.begin(i, &task);
+        if matches!(result, Observation::Refused(_)) {
+            return result;
         }
         for p in target.points() {
             let at = self.buffers[to].at(p.0);
+            if self.buffers[to].cells[at].lost {
+                continue;
+            }
             let before = if update { self.buffers[to].cells[at].value } else { 0 };
             let q = write_pattern.index_space(goal.rank, &GridBox::new(p, p.0.map(|i| i + 1)));
             let region = read(q);
@@ -40,12 +56,14 @@ impl Model<'_> {
             let value = computed(i, p.0, before, &region, |p| source.cells[source.at(p)].value);
             self.buffers[to].cells[at].value = value;
         }
-        done()
+        result
     }
 
     pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
-        let Reduction { from, space, to, op, include, split, node: _, fail } = *step;
+        let Reduction { from, space, to, op, include, split, node, fail } = *step;
+        let chunks = split.chunks(self.buffers[from].shape.rank, &space);
         let task = Task {
+            parts: self.parts_of_reduction(step, &chunks, node),
             nodes: 0..1,
             reads: vec![(from, Region::from(space))],
             writes: (to, Region::from(self.buffers[to].shape.whole())),
@@ -53,8 +71,9 @@ impl Model<'_> {
             effects: &[],
             fails: fail && !space.is_empty(),
         };
-        if let Some(seen) = self.begin(i, &task) {
-            return seen;
+        let result = self.begin(i, &task);
+        if matches!(result, Observation::Refused(_)) || self.buffers[to].cells.iter().any(|cell| cell.lost) {
+            return result;
         }
         let (source, len) = (&self.buffers[from], self.buffers[to].cells.len());
         let current = || self.buffers[to].cells.iter().map(|cell| cell.value).collect();
@@ -68,7 +87,6 @@ impl Model<'_> {
             }
             partial
         };
-        let chunks = split.chunks(source.shape.rank, &space);
         let mut partials: Vec<_> = chunks.into_iter().enumerate().map(partial).collect();
         // Combines neighbours, then neighbouring results, and so on.
         while partials.len() > 1 {
@@ -83,7 +101,23 @@ impl Model<'_> {
         for (cell, value) in self.buffers[to].cells.iter_mut().zip(total) {
             cell.value = value;
         }
-        done()
+        result
+    }
+
+    /// The parts of a reduction with these chunks: each node has some of them, next to each other. All write the whole result.
+    fn parts_of_reduction(&self, step: &Reduction, chunks: &[GridBox<3>], node: Option<u16>) -> Vec<Part> {
+        let &Reduction { from, to, include, .. } = step;
+        let nodes = self.objects.len();
+        let (first, nodes) = node.map_or((0, nodes), |node| (usize::from(node) % nodes, 1));
+        let whole = Region::from(self.buffers[to].shape.whole());
+        let part = |(at, run): (usize, GridBox<1>)| {
+            let chunks = &chunks[run.min()[0]..run.max()[0]];
+            let read = chunks.iter().fold(GridBox::EMPTY, |read, chunk| read.bounding(chunk));
+            let mut reads = vec![(from, Region::from(read))];
+            reads.extend((include && at == 0).then(|| (to, whole.clone())));
+            Part { node: first + at, reads, writes: whole.clone() }
+        };
+        (0..).zip(split_1d(&GridBox::full([chunks.len()]), nodes, 1)).map(part).collect()
     }
 
     pub(super) fn host(&mut self, i: usize, step: &Host) -> Observation {
@@ -100,16 +134,21 @@ impl Model<'_> {
         let target = step.target();
         let fails = fail.is_some_and(|fail| !fail.is_wrong_write() || !target.is_empty());
         let node = usize::from(step.node) % self.objects.len();
+        let reads = vec![(from, Region::from(self.buffers[from].shape.whole()))];
+        let writes = Region::from(target);
+        let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
         let task = Task {
+            parts: vec![Part { node, reads: read.collect(), writes: writes.clone() }],
             nodes: node..node + 1,
-            reads: vec![(from, Region::from(self.buffers[from].shape.whole()))],
-            writes: (to, Region::from(target)),
+            reads,
+            writes: (to, writes),
             update,
             effects,
             fails: fails && self.notices(fail),
         };
-        if let Some(seen) = self.begin(i, &task) {
-            return seen;
+        let result = self.begin(i, &task);
+        if matches!(result, Observation::Refused(_)) || !self.has_done(i, node) {
+            return result;
         }
         let mut hash = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
         effects.iter().for_each(|effect| self.objects[node][effect.0].touch(effect.1, &mut hash));
@@ -117,7 +156,7 @@ impl Model<'_> {
             let cell = &mut self.buffers[to].cells[at];
             cell.value = mix(hash, if update { cell.value } else { at as u64 });
         }
-        done()
+        result
     }
 
     /// A host task with a part for each node.
@@ -126,28 +165,48 @@ impl Model<'_> {
         let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
         let (reads, writes) = (vec![whole(from)], whole(to));
         let nodes = self.objects.len();
-        let task = Task { nodes: 0..nodes, reads, writes, update, effects: effect.as_slice(), fails: false };
-        if let Some(seen) = self.begin(i, &task) {
-            return seen;
-        }
         let space = step.space(nodes);
         let chunks = split_1d(&space, rows.map_or(nodes, |rows| rows.min(nodes)), 1);
+        let extent = Extent([self.buffers[to].cells.len()]);
+        let target = |range: &GridBox<1>| -> Region<1> {
+            even_split().map(&Chunk { range: *range, global: space }, extent)
+        };
+        let part = |(node, range): (usize, &GridBox<1>)| {
+            let writes = target(range).cast();
+            let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
+            Part { node, reads: read.collect(), writes }
+        };
+        let task = Task {
+            parts: chunks.iter().enumerate().map(part).collect(),
+            nodes: 0..nodes,
+            reads,
+            writes,
+            update,
+            effects: effect.as_slice(),
+            fails: false,
+        };
+        let result = self.begin(i, &task);
+        if matches!(result, Observation::Refused(_)) {
+            return result;
+        }
         let before = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
-        for (node, range) in chunks.into_iter().enumerate() {
+        for (node, range) in chunks.iter().enumerate() {
+            if !self.has_done(i, node) {
+                continue;
+            }
             let mut hash = before;
             effect.iter().for_each(|effect| self.objects[node][effect.0].touch(effect.1, &mut hash));
-            let chunk = Chunk { range, global: space };
-            let part: Region<1> = even_split().map(&chunk, Extent([self.buffers[to].cells.len()]));
-            for [at] in part.boxes().iter().flat_map(|part| part.points()).map(|p| p.0) {
+            for [at] in target(range).boxes().iter().flat_map(|part| part.points()).map(|p| p.0) {
                 let cell = &mut self.buffers[to].cells[at];
                 cell.value = mix(hash, if update { cell.value } else { at as u64 });
             }
         }
-        done()
+        result
     }
 
     pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
+            parts: vec![],
             nodes: 0..1,
             reads: vec![],
             writes: (0, Region::empty()),
@@ -155,19 +214,21 @@ impl Model<'_> {
             effects: &[(NEST, Order::Sequential)],
             fails: false,
         };
-        if let Some(seen) = self.begin(i, &task) {
-            return seen;
+        let result = self.begin(i, &task);
+        if result != done() {
+            return result;
         }
         for child in 0..children {
             let slot = &mut self.nest[child % 4];
             *slot = mix(*slot, (8 * i + child) as u64);
         }
-        done()
+        result
     }
 
     /// Every answer is an error, so the task ends well.
     pub(super) fn inner_wait(&mut self, i: usize) -> Observation {
         let task = Task {
+            parts: vec![],
             nodes: 0..1,
             reads: vec![],
             writes: (0, Region::empty()),
@@ -175,7 +236,7 @@ impl Model<'_> {
             effects: &[],
             fails: false,
         };
-        self.begin(i, &task).unwrap_or_else(done)
+        self.begin(i, &task)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, Op, Order, Parts, RANKS, ReadPattern,
-    Reduction, Shape, Split, Step, WaitFor, When, WritePattern,
+    Reduction, Shape, Split, Step, Subset, WaitFor, When, WritePattern,
 };
 use anabranch::grid::GridBox;
 
@@ -147,8 +147,8 @@ impl Choices<'_> {
             31 => Step::Wait(self.one_of(&[WaitFor::Wait, WaitFor::Idle, WaitFor::Awaited])),
             32 => Step::WaitForTask { back: self.below(6) },
             33 | 34 => Step::Group(self.one_of(&[Some(0), None, Some(1), Some(2), Some(3)])),
-            35 if self.flag() => Step::Cancel(self.below(GROUPS.len())),
-            35 | 36 => Step::CancelTask { back: self.below(6) },
+            35 if self.flag() => Step::Cancel(self.below(GROUPS.len()), self.subset()),
+            35 | 36 => Step::CancelTask { back: self.below(6), on: self.subset() },
             37 => Step::GroupDone { group: self.below(GROUPS.len()), wait: self.flag() },
             38 => {
                 let slot = self.below(shapes.len());
@@ -160,6 +160,10 @@ impl Choices<'_> {
             }
             _ => Step::ReplaceObject(self.below(OBJECTS)),
         }
+    }
+
+    fn subset(&mut self) -> Subset {
+        Subset(self.below(256) as u8)
     }
 
     fn compute(&mut self, shapes: &[Shape]) -> Compute {

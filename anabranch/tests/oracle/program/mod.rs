@@ -183,6 +183,18 @@ impl Parts {
     }
 }
 
+/// A subset of the nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Subset(pub u8);
+
+impl Subset {
+    pub const ALL: Self = Self(0);
+
+    pub fn contains(self, node: usize) -> bool {
+        self.0.is_multiple_of(3) || self.0 >> (node % 8) & 1 == 1
+    }
+}
+
 /// Where a task calls something that waits: on its own thread, on the threads that a construct of `par` uses, in a callback at
 /// its end, or in the waker of a future that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -267,10 +279,11 @@ pub enum Step {
     Group(Option<usize>),
     /// Cancels a group and those in it, and makes new ones in their place. Later steps still go to the cancelled one until there
     /// is another `Group`.
-    Cancel(usize),
+    Cancel(usize, Subset),
     /// Cancels one of the last tasks.
     CancelTask {
         back: usize,
+        on: Subset,
     },
     /// Adds a callback to a group. With `wait`, waits for all tasks until it has been called.
     GroupDone {
@@ -319,7 +332,7 @@ impl Program {
         }
         // The last byte of the first record is not used for the buffers.
         let bits = first.get(RECORD - 1).copied().unwrap_or_default();
-        let drains = setup.is_alone() && !setup.nodes.is_some_and(|nodes| nodes.fails);
+        let drains = setup.is_alone() && !setup.nodes.is_some_and(|nodes| nodes.fails || nodes.cancels);
         let at_once = drains && bits & 1 == 1;
         steps.push(Step::Group(None));
         if !at_once {

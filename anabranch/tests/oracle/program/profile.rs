@@ -1,23 +1,29 @@
 //! What a setup does not allow is left out of the program, or replaced.
 
-use super::{Setup, Step};
+use super::{Nodes, Setup, Step, Subset};
 
 /// The step as this setup allows it, if it does.
 pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
     match setup.nodes {
-        None => Some(step),
-        Some(nodes) => on_nodes(step, nodes.fails),
+        None => Some(on_one_node(step)),
+        Some(nodes) => on_nodes(step, nodes),
     }
 }
 
+fn on_one_node(mut step: Step) -> Step {
+    if let Step::Cancel(_, on) | Step::CancelTask { on, .. } = &mut step {
+        *on = Subset::ALL;
+    }
+    step
+}
+
 /// With several nodes, tasks do not submit or wait.
-fn on_nodes(mut step: Step, fails: bool) -> Option<Step> {
+fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
     match &mut step {
-        Step::Nest { .. } | Step::InnerWait { .. } | Step::Cancel(_) | Step::CancelTask { .. } => {
-            return None;
-        }
-        Step::Host(host) if fails => host.callback_panics = false,
-        _ if fails => {}
+        Step::Nest { .. } | Step::InnerWait { .. } => return None,
+        Step::Cancel(..) | Step::CancelTask { .. } if !nodes.cancels => return None,
+        Step::Host(host) if nodes.fails => host.callback_panics = false,
+        _ if nodes.fails => {}
         Step::Compute(compute) => compute.fail = None,
         Step::Reduce(reduction) => reduction.fail = false,
         Step::Host(host) => (host.fail, host.callback_panics) = (None, false),

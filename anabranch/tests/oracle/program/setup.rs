@@ -26,6 +26,8 @@ pub struct Nodes {
     pub seed: u64,
     /// Whether tasks may fail or be refused.
     pub fails: bool,
+    /// Whether some nodes, or all of them, may cancel groups and tasks.
+    pub cancels: bool,
 }
 
 impl Setup {
@@ -54,6 +56,7 @@ impl Setup {
             delays: DELAYS[draw(DELAYS.len(), 36)],
             seed,
             fails: false,
+            cancels: false,
         };
         Self { nodes: Some(nodes), ..Self::number(draw(4, 144) as u64) }
     }
@@ -62,6 +65,13 @@ impl Setup {
     #[allow(dead_code, reason = "the fuzz target runs programs on one node")]
     pub fn failing(mut self) -> Self {
         self.nodes.iter_mut().for_each(|nodes| nodes.fails = true);
+        self
+    }
+
+    /// The same nodes, of which some or all may cancel groups and tasks.
+    #[allow(dead_code, reason = "the fuzz target runs programs on one node")]
+    pub fn cancelling(mut self) -> Self {
+        self.nodes.iter_mut().for_each(|nodes| nodes.cancels = true);
         self
     }
 

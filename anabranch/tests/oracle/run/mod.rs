@@ -115,6 +115,10 @@ impl<'p> Run<'p> {
         self.rt.as_ref().expect("a drain is the last step that needs the runtime")
     }
 
+    fn node(&self) -> usize {
+        self.rt().node().into()
+    }
+
     /// Makes a group: in the group of another slot, in the root, or in none.
     fn make_group(&mut self, slot: usize) {
         let parent = GROUPS[slot].map(|parent| self.slots[parent]);
@@ -166,8 +170,8 @@ impl<'p> Run<'p> {
                 let fence = self.rt().fence(&self.nest)?;
                 Ok(Observation::Captured(captured(fence.wait().map(Numbers::numbers))))
             }
-            Step::CancelTask { back } => {
-                let task = self.tasks.iter().rev().nth(back);
+            Step::CancelTask { back, on } => {
+                let task = self.tasks.iter().rev().nth(back).filter(|_| on.contains(self.node()));
                 Ok(task.map_or(Observation::Nothing, |task| Observation::CancelAnswer(task.handle.cancel())))
             }
             Step::GroupDone { group, wait } => Ok(self.group_done(i, group, wait)),
@@ -183,8 +187,10 @@ impl<'p> Run<'p> {
     fn change(&mut self, step: &Step) -> Result<(), Error> {
         match *step {
             Step::Group(slot) => self.current = slot.map(|slot| self.slots[slot]),
-            Step::Cancel(slot) => {
-                self.made[self.slots[slot]].0.cancel();
+            Step::Cancel(slot, on) => {
+                if on.contains(self.node()) {
+                    self.made[self.slots[slot]].0.cancel();
+                }
                 (0..GROUPS.len())
                     .filter(|other| is_within(*other, slot))
                     .for_each(|slot| self.make_group(slot));
