@@ -2,9 +2,10 @@
 
 mod common;
 
-use anabranch::{local_nodes, prelude::*};
+use anabranch::{interface::TaskBuilder, local_nodes, prelude::*};
 use common::{Gate, THREADS, block_on, runtime, runtimes, same_on};
 use parking_lot::Mutex;
+use proptest::prelude::*;
 use std::{
     mem::swap,
     sync::{
@@ -53,6 +54,124 @@ fn the_results_do_not_depend_on_the_nodes() {
     let _deadline = deadline();
     for pieces in [2, 5, 12] {
         same_on(&[1, 2, 3, 4, 7], &[1, 2, 3], move |rt| stencil(&rt, pieces, None));
+    }
+}
+
+/// A kernel of a random program: a stencil from one buffer to another, or an update in place.
+#[derive(Clone, Debug)]
+struct Step {
+    from: usize,
+    to: usize,
+    radius: usize,
+    periodic: bool,
+    pieces: usize,
+    chunks: Option<usize>,
+    granularity: usize,
+    /// Whether a fence follows.
+    fence: bool,
+}
+
+const BUFFERS: usize = 3;
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let buffers = (0..BUFFERS, 0..BUFFERS, 0_usize..5, any::<bool>());
+    let split = (1_usize..9, proptest::option::of(1_usize..12), 1_usize..4, any::<bool>());
+    let step = (buffers, split).prop_map(|((from, to, radius, periodic), split)| {
+        let (pieces, chunks, granularity, fence) = split;
+        Step { from, to, radius, periodic, pieces, chunks, granularity, fence }
+    });
+    proptest::collection::vec(step, 1..24)
+}
+
+/// The neighbours of a point.
+fn around(i: usize, step: &Step) -> impl Iterator<Item = usize> {
+    let (radius, periodic) = (step.radius as isize, step.periodic);
+    let rows = ROWS as isize;
+    let near = (i as isize - radius..=i as isize + radius).filter(move |j| periodic || (0..rows).contains(j));
+    near.map(move |j| j.rem_euclid(rows) as usize)
+}
+
+fn sequential_program(steps: &[Step]) -> Vec<Vec<u64>> {
+    let mut buffers: [Vec<u64>; BUFFERS] = [0, 1, 2].map(|b| (0..ROWS as u64).map(|i| i * 7 + b).collect());
+    let mut fences = Vec::new();
+    for step in steps {
+        let from = buffers[step.from].clone();
+        for (i, value) in buffers[step.to].iter_mut().enumerate() {
+            *value = match step.from == step.to {
+                true => value.wrapping_mul(3),
+                false => around(i, step).fold(1, |all: u64, j| all.wrapping_mul(31).wrapping_add(from[j])),
+            };
+        }
+        fences.extend(step.fence.then(|| buffers[step.to].clone()));
+    }
+    fences.extend(buffers);
+    fences
+}
+
+fn run_program(rt: &Runtime, steps: &[Step], versions: usize) -> Result<Vec<Vec<u64>>, Error> {
+    let start = |b: u64| {
+        let values: Vec<u64> = (0..ROWS as u64).map(|i| i * 7 + b).collect();
+        Ok::<_, Error>(rt.buffer_from(&values)?.with_versions(versions))
+    };
+    let buffers: [Buffer<u64, 1>; BUFFERS] = [start(0)?, start(1)?, start(2)?];
+    let mut fences = Vec::new();
+    for step in steps {
+        let task = rt.task("step").over([ROWS]).pieces(step.pieces).granularity(step.granularity);
+        let task = step.chunks.into_iter().fold(task, TaskBuilder::chunks);
+        let (from, to, step) = (&buffers[step.from], &buffers[step.to], step.clone());
+        let fence = step.fence.then_some(to);
+        if step.from == step.to {
+            task.update(to, one_to_one())
+                .kernel(|tile, (to,)| tile.points().for_each(|p| to[p] = to[p].wrapping_mul(3)))?;
+        } else {
+            let near = neighborhood([step.radius]);
+            let near = if step.periodic { near.periodic() } else { near };
+            task.read(from, near).write(to, one_to_one()).kernel(move |tile, (from, to)| {
+                for [i] in tile.points() {
+                    let all = around(i, &step);
+                    to.set([i], all.fold(1, |all: u64, j| all.wrapping_mul(31).wrapping_add(from[[j]])));
+                }
+            })?;
+        }
+        fences.extend(fence.map(|to| rt.fence(to)).transpose()?);
+    }
+    for buffer in &buffers {
+        fences.push(rt.fence(buffer)?);
+    }
+    fences.into_iter().map(|fence| Ok(fence.wait()?.into_vec())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(4), ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_programs_have_the_results_of_a_sequential_one(
+        steps in steps(),
+        versions in 1_usize..4,
+        threads in 1_usize..9,
+        seed in proptest::option::of(any::<u64>()),
+    ) {
+        let _deadline = deadline();
+        let expected = sequential_program(&steps);
+        let rt = Runtime::builder().threads(threads);
+        let rt = seed.into_iter().fold(rt, |rt, seed| rt.seeded(seed)).build().unwrap();
+        prop_assert_eq!(run_program(&rt, &steps, versions).unwrap(), expected);
+    }
+
+    #[test]
+    fn random_programs_on_nodes_have_the_results_of_a_sequential_one(
+        steps in steps(),
+        versions in 1_usize..4,
+        nodes in 1_u16..8,
+        threads in 1_usize..4,
+        seed in any::<u64>(),
+    ) {
+        let _deadline = deadline();
+        let expected = sequential_program(&steps);
+        let local = local_nodes(nodes).threads(threads).delays(4, seed);
+        for result in local.run(|rt| run_program(&rt, &steps, versions)) {
+            prop_assert_eq!(result.unwrap(), expected.clone());
+        }
     }
 }
 

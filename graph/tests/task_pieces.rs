@@ -77,6 +77,24 @@ fn pieces_that_overwrite_a_buffer_go_to_one_version() {
     assert_eq!(again.versions[0], 1);
 }
 
+/// A caller that says of unknown tasks that they are done does not make the graph forget pieces that were just submitted.
+#[test]
+fn a_piece_is_not_done_while_its_task_is_submitted() {
+    let mut graph = TaskGraph::new();
+    let [u, v] = buffers(&mut graph, true);
+    let of =
+        |first: usize, last: usize| vec![Access::read(u, rows(0, ROWS)), Access::write(v, rows(first, last))];
+    let pieces: Vec<_> = (0..10).map(|piece| of(4 * piece, 4 * piece + 4)).collect();
+    let mut readers = Vec::new();
+    graph
+        .submit_pieces(&of(0, ROWS), &pieces, &|_| true, &mut Submitted::default(), |piece| {
+            readers.push(piece.id)
+        })
+        .unwrap();
+    let writer = graph.submit(&[Access::write(u, rows(0, ROWS))], &[], &|_| false).unwrap();
+    assert_eq!(writer.dependencies.iter().map(|dependency| dependency.on).collect::<Vec<_>>(), readers);
+}
+
 #[test]
 fn a_task_that_is_refused_leaves_the_graph_as_it_was() {
     let mut graph = TaskGraph::new();

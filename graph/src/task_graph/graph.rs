@@ -216,6 +216,9 @@ impl TaskGraph {
     ) -> Result<(), GraphError> {
         submitted.clear(self.last);
         self.check(accesses, submitted)?;
+        let before = self.last;
+        // The caller does not know the pieces yet, and may take them for tasks of long ago.
+        let done: Done<'_> = &|task| task <= before && done(task);
         for access in accesses {
             if is_overwrite(self.tracker(access.buffer), access, accesses) {
                 self.discard(access.buffer, done);

@@ -57,7 +57,7 @@ impl TaskHandle {
     ///
     /// The thread that completes the task calls it, before later tasks that depend on the task begin and before anything that
     /// waits for the task or for the runtime goes on. So the callback should be short. (A later task that needs only some
-    /// [pieces](crate::TaskBuilder::pieces) of a kernel may begin before.) If the task is done already, this thread
+    /// [pieces](crate::interface::TaskBuilder::pieces) of a kernel may begin before.) If the task is done already, this thread
     /// calls it at once. The callback counts as a part of a task of every runtime: it may submit tasks, but waiting there, for
     /// whichever runtime, is [`Error::WaitInsideTask`].
     ///
@@ -121,7 +121,7 @@ impl TaskHandle {
     /// Cancels the task, with [several nodes](crate::guide::nodes) this node's part of it. Returns `false` if it has begun or is done. Tasks
     /// that need its results are skipped, on whatever node.
     ///
-    /// Of a kernel in [pieces](crate::TaskBuilder::pieces) this cancels the pieces that have not begun, and returns whether there
+    /// Of a kernel in [pieces](crate::interface::TaskBuilder::pieces) this cancels the pieces that have not begun, and returns whether there
     /// were any.
     pub fn cancel(&self) -> bool {
         self.pieces.iter().filter(|piece| piece.cancel()).count() > 0
