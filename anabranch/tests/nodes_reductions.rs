@@ -4,7 +4,15 @@ mod common;
 
 use anabranch::{Element, Operator, local_nodes, prelude::*};
 use common::same_on;
-use std::{fmt::Debug, mem::swap, panic::resume_unwind};
+use std::{
+    fmt::Debug,
+    mem::swap,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 use testing::deadline;
 
 const NODES: [u16; 6] = [1, 2, 3, 4, 7, 16];
@@ -59,6 +67,36 @@ fn sums_have_the_bits_of_one_tree() {
         }
         Ok(all)
     });
+}
+
+#[test]
+fn more_than_64_nodes_take_part() {
+    let _deadline = deadline();
+    let program = |rt: Runtime| {
+        let (total, leaves) = (rt.buffer::<u64, 0>([]), Arc::new(AtomicUsize::new(0)));
+        let own = Arc::clone(&leaves);
+        let mix = operator(0, |a: u64, b| match (a, b) {
+            (0, x) | (x, 0) => x,
+            _ => (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        });
+        rt.task("reduce").over([1 << 22]).reduce(&total, mix).kernel(move |tile, (total,)| {
+            own.fetch_add(1, Relaxed);
+            total.combine([], tile.range().max()[0] as u64);
+        })?;
+        let total = rt.drain(total.capture())?[[]];
+        Ok((total, leaves.load(Relaxed)))
+    };
+    let (expected, leaves) = program(Runtime::builder().threads(2).build().unwrap()).unwrap();
+    assert_eq!(leaves, 128);
+    for (nodes, threads) in
+        [(1, 1), (1, 3), (1, 4), (1, 8), (2, 3), (3, 2), (4, 2), (7, 1), (16, 1), (100, 1)]
+    {
+        let results = local_nodes(nodes).threads(threads).delays(3, 7).run(program);
+        let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        assert!(results.iter().all(|(total, _)| *total == expected), "{nodes} nodes: {results:?}");
+        assert!(results.iter().all(|(_, leaves)| *leaves > 0), "{nodes} nodes: {results:?}");
+        assert_eq!(results.iter().map(|(_, leaves)| leaves).sum::<usize>(), 128, "{nodes} nodes");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use common::{runtime, runtimes};
 use std::fmt::Debug;
 use testing::deadline;
 
-/// The documented tree: at most `chunks` chunks along the first dimension (64 by default). Each is folded from its first point
+/// The documented tree: at most `chunks` chunks along the first dimension (64 by default, if the index space is small). Each is folded from its first point
 /// to its last; then neighbours are combined pairwise.
 fn tree<T: Copy>(values: &[T], chunks: usize, operator: &impl Operator<T>) -> T {
     let chunk = |range: GridBox<1>| {
@@ -51,6 +51,44 @@ fn floating_point_sums_have_the_bits_of_one_tree() {
                 expected.to_bits(),
                 "{len} values, {rt:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn large_index_spaces_have_leaves_for_more_than_64_threads() {
+    let _deadline = deadline();
+    // Its result shows the shape of the tree.
+    let mix = || {
+        operator(0, |a: u64, b| match (a, b) {
+            (0, x) | (x, 0) => x,
+            _ => (a.rotate_left(7) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        })
+    };
+    for (space, elements, leaves) in [
+        ([1 << 21, 1], 1, 64),
+        ([1 << 22, 1], 1, 128),
+        ([1 << 22, 1], 100, 81),
+        ([1 << 22, 1], 1 << 12, 64),
+        ([3000, 1 << 12], 1, 375),
+        ([100, 1 << 16], 1, 100),
+    ] {
+        let chunks = split_1d(&GridBox::full(space), leaves, 1);
+        let values: Vec<u64> = chunks.iter().map(|chunk| chunk.max()[0] as u64).collect();
+        let expected = tree(&values, leaves, &mix());
+        for rt in runtimes() {
+            let (total, other) = (rt.buffer::<u64, 1>([elements]), rt.buffer::<u64, 0>([]));
+            rt.task("reduce")
+                .over(space)
+                .reduce(&other, sum())
+                .reduce(&total, mix())
+                .kernel(|tile, (other, total)| {
+                    other.combine([], 1);
+                    total.combine([0], tile.range().max()[0] as u64);
+                })
+                .unwrap();
+            let (other, total) = rt.fence((&other, &total)).unwrap().wait().unwrap();
+            assert_eq!((other[[]], total[[0]]), (leaves as u64, expected), "{space:?}, {rt:?}");
         }
     }
 }

@@ -38,6 +38,12 @@ pub trait Access<const K: usize>: Sealed + 'static {
     #[doc(hidden)]
     const REDUCES: bool = false;
 
+    /// The number of elements that it reduces to; 0 if it is no reduction.
+    #[doc(hidden)]
+    fn reduced(&self) -> usize {
+        0
+    }
+
     /// Computes and checks the regions of all chunks and adds them to the declaration.
     #[doc(hidden)]
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error>;

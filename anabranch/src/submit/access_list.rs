@@ -24,6 +24,10 @@ pub trait AccessList<const K: usize>: Sealed + 'static {
     #[doc(hidden)]
     const REDUCES: bool;
 
+    /// The number of elements of the largest buffer that the task reduces to; 0 without reductions.
+    #[doc(hidden)]
+    fn reduced(&self) -> usize;
+
     /// Declares all accesses: see [`Access::declare`].
     #[doc(hidden)]
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error>;
@@ -94,6 +98,10 @@ macro_rules! access_list {
             type Guards<'b> = ($($access::Guard<'b>,)*);
             type Views<'v> = ($($access::View<'v>,)*);
             const REDUCES: bool = false $(|| $access::REDUCES)*;
+
+            fn reduced(&self) -> usize {
+                0_usize$(.max(self.$i.reduced()))*
+            }
 
             fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
                 Ok(($(self.$i.declare(declaration)?,)*))

@@ -1,6 +1,6 @@
 //! The settings of a task: how it is split, and how it is run.
 
-use super::{declaration::Declaration, reduce};
+use super::declaration::Declaration;
 use anabranch_graph::command::{self, NodeId, Tiling, Work};
 use anabranch_grid::{GridBox, split_1d};
 
@@ -58,7 +58,7 @@ impl<const K: usize> Hints<K> {
             granularity: self.granularity,
             tiling: if self.tiles { Tiling::Tiles } else { Tiling::Rows },
             node: self.node.map(NodeId),
-            leaves: Some(self.chunks.unwrap_or(reduce::CHUNKS)),
+            leaves: self.chunks,
         }
     }
 }

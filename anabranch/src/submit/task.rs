@@ -11,7 +11,7 @@ use super::{
     index_space::{Collective, IndexSpace, Once, Over},
     launch::{launch, launch_pieces},
     operator::Operator,
-    reduce::{self, Reduce},
+    reduce::Reduce,
     tile::Tile,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     execute::{Core, GroupHandle, Nodes, Place, TaskHandle},
     label::TaskLabel,
 };
-use anabranch_graph::command::{NodeId, Part, Work, pieces_of_node};
+use anabranch_graph::command::{NodeId, Part, Work, default_leaves, pieces_of_node};
 use anabranch_grid::{Chunk, GridBox, RangeMapper, split_1d, split_2d};
 use smallvec::smallvec;
 use std::{borrow::Cow, marker::PhantomData, panic::Location, slice, sync::Arc};
@@ -367,7 +367,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// the current contents, see [`reduce_into`](Self::reduce_into).
     ///
     /// The results have the same bits on any number of threads and nodes. The chunks of the kernel are the leaves of the tree in which
-    /// partial results are combined; there are at most 64 chunks unless [`chunks`](Self::chunks) says otherwise.
+    /// partial results are combined. There are at most 64 chunks, and of a large index space one for every 32,768 points (for every
+    /// 512 points per element of the largest such buffer, if these are more), unless [`chunks`](Self::chunks) says otherwise.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -442,6 +443,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         }
         if L::REDUCES {
             self.hints.pieces = 1;
+            let leaves = || default_leaves(&self.space.cast(), self.accesses.reduced());
+            self.hints.chunks = Some(self.hints.chunks.unwrap_or_else(leaves));
         } else if self.hints.pieces > 1 {
             return self.kernel_in_pieces(kernel);
         }
@@ -513,8 +516,6 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         L: AccessList<K>,
     {
         let count = self.hints.chunks.unwrap_or(match self.core.threads() {
-            // The shape of the tree must not depend on the number of threads.
-            _ if L::REDUCES => reduce::CHUNKS,
             1 => 1,
             threads => threads * CHUNKS_PER_THREAD,
         });

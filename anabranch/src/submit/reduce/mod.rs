@@ -29,9 +29,6 @@ use anabranch_grid::{Extent, GridBox, Point, Region};
 use parking_lot::{Mutex, MutexGuard};
 use std::{fmt, ops::Index, sync::Arc};
 
-/// The largest number of chunks into which the index space of a reduction is split, unless the program chooses another.
-pub(crate) const CHUNKS: usize = 64;
-
 /// A declared [reduction](super::task::TaskBuilder::reduce).
 #[derive(Debug)]
 pub struct Reduce<T, const D: usize, O> {
@@ -90,6 +87,10 @@ where
     type View<'v> = &'v mut Reduction<'v, T, D, O>;
 
     const REDUCES: bool = true;
+
+    fn reduced(&self) -> usize {
+        self.buffer.extent().len()
+    }
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         let mode = if self.include_current { Mode::Update } else { Mode::Write };
