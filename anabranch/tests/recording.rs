@@ -160,7 +160,7 @@ fn a_kernel_on_one_node_gets_all_that_it_reads() {
     assert!(rt.task("nowhere").over([64]).on_node(4).is_err());
 }
 
-/// A program with borders, a transposition, reductions, fences, an epoch, effects, and buffers that are dropped and discarded.
+/// A program with borders, pieces, a transposition, reductions, fences, an epoch, effects, and buffers that are dropped and discarded.
 fn distributed(rt: &Runtime) -> Result<f64, Error> {
     const N: usize = 12;
     let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((N, N), |(y, x)| (y * N + x) as f64))?.named("u");
@@ -168,11 +168,14 @@ fn distributed(rt: &Runtime) -> Result<f64, Error> {
     let log = rt.host_object(0_u64).named("log");
     for step in 0..2 {
         let next = rt.buffer::<f64, 2>([N, N]).named(format!("next {step}"));
-        rt.task("smooth").over([N, N]).read(&u, neighborhood([1, 1])).write(&next, one_to_one()).kernel(
-            |tile, (u, next)| {
-                tile.points().for_each(|p| next.set(p, 0.5 * u[p] + u[[p[0].max(1) - 1, p[1]]]))
-            },
-        )?;
+        rt.task("smooth")
+            .over([N, N])
+            .pieces(12)
+            .read(&u, neighborhood([1, 1]))
+            .write(&next, one_to_one())
+            .kernel(|tile, (u, next)| {
+            tile.points().for_each(|p| next.set(p, 0.5 * u[p] + u[[p[0].max(1) - 1, p[1]]]))
+        })?;
         let turn = rt.task("turn").over([N, N]).read(&next, transposed()).write(&u, one_to_one());
         turn.kernel(|tile, (next, u)| tile.points().for_each(|[y, x]| u.set([y, x], next[[x, y]])))?;
         // The tasks may still use it.
