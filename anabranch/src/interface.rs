@@ -35,17 +35,18 @@
 //! |---|---|
 //! | building a task | [`NewTask`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Collective`] |
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
-//! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`] |
+//! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
 //! | results of host functions | [`HostResult`] |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
-//! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`ObjectCapture`], [`Fenceable`] |
+//! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`ObjectCapture`], [`ClusterCapture`], [`Fenceable`] |
 //! | ranks of `ndarray` arrays | [`Rank`], [`Shape`] |
 
 pub use crate::{
     data::{
         bound::BoundBuffer,
         buffer::Part,
+        cluster_object::ClusterCapture,
         element::{Rank, Shape},
         host_object::ObjectCapture,
     },
@@ -54,7 +55,7 @@ pub use crate::{
         access_list::{AccessList, Append, KernelAccessList},
         capture::{Capture, CaptureMode, Captures, Copies, Fenceable, Moves},
         declaration::Declaration,
-        effect::{Effect, Exclusive, Relaxed, Sequential},
+        effect::{Effect, Exclusive, HasEffects, PartEffect, Relaxed, Sequential},
         host_result::HostResult,
         index_space::{Collective, IndexSpace, Once, Over},
         operator::{And, Custom, Max, Min, Or, Product, Sum},

@@ -110,6 +110,7 @@ pub use self::{
     builder::Builder,
     data::{
         buffer::Buffer,
+        cluster_object::ClusterObject,
         element::Element,
         host_object::HostObject,
         initial::Initial,
@@ -144,8 +145,8 @@ pub use num_complex;
 /// The names that most programs use.
 pub mod prelude {
     pub use crate::{
-        Buffer, CancellationToken, Error, HostObject, ReadView, Runtime, Snapshot, Status, TaskGroup,
-        TaskHandle, Tile, UpdateView, WriteView, and, exclusive,
+        Buffer, CancellationToken, ClusterObject, Error, HostObject, ReadView, Runtime, Snapshot, Status,
+        TaskGroup, TaskHandle, Tile, UpdateView, WriteView, and, exclusive,
         grid::{
             Extent, GridBox, Point, Region, all, even_split, fixed, mapper, neighborhood, one_to_one,
             permuted, slice, transposed,

@@ -5,6 +5,7 @@ use crate::{
     data::{
         allocation::Allocation,
         buffer::Buffer,
+        cluster_object::ClusterObject,
         element::Element,
         host_object::HostObject,
         initial::{self, Initial},
@@ -102,8 +103,46 @@ impl Runtime {
 
     /// Moves a value into the runtime, which guards it: see [`HostObject`].
     pub fn host_object<T: Send + 'static>(&self, value: T) -> HostObject<T> {
-        let (id, number) = self.core.create_object();
+        let (id, number) = self.core.create_object(None);
         HostObject::new(id, number, value, self.core.owner())
+    }
+
+    /// Makes a value on the node `home`, and guards it there: a host object of the whole cluster, whose effects are ordered over all
+    /// nodes. See [`ClusterObject`]. `make` is called on the home only.
+    ///
+    /// If making the value may fail, all nodes must learn of it, by [`agree_result`](Self::agree_result):
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let parsed = if rt.node() == 0 { "7".parse::<i32>().map(Some) } else { Ok(None) };
+    /// let parsed = rt.agree_result(parsed.map_err(|error| error.to_string()))?;
+    /// let number = rt.cluster_object(0, || parsed.expect("node 0 has it"))?;
+    /// rt.task("add").once().effect(&number, sequential()).host(|(number,)| *number += 1)?;
+    /// assert_eq!(rt.drain(number.capture())?, Some(8));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there is no such node.
+    pub fn cluster_object<T: Send + 'static>(
+        &self,
+        home: u16,
+        make: impl FnOnce() -> T,
+    ) -> Result<ClusterObject<T>, Error> {
+        if home >= self.core.nodes() {
+            let range = "an existing node: the first is 0";
+            return Err(Error::Setting {
+                setting: "the home of a host object",
+                value: home.to_string(),
+                range,
+            });
+        }
+        let is_here = self.core.cluster().is_none_or(|cluster| cluster.node() == home);
+        let value = is_here.then(make);
+        let (id, number) = self.core.create_object(Some(home));
+        Ok(ClusterObject { local: HostObject::with(id, number, value, Some(home), self.core.owner()) })
     }
 
     /// Begins a task. The name is for messages and printed graphs.

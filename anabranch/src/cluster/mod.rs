@@ -80,6 +80,10 @@ pub(crate) mod kind {
     pub(crate) const PARTIALS: u16 = 1;
     /// A meeting of all nodes.
     pub(super) const MEETING: u16 = 2;
+    /// The turn of a host object of the whole cluster, on the way from the nodes that have it.
+    pub(crate) const COLLECT: u16 = 3;
+    /// The same, on the way to the nodes that get it.
+    pub(crate) const SPREAD: u16 = 4;
 }
 
 /// One node's view of all nodes.

@@ -54,6 +54,10 @@ pub(crate) struct ObjectInner<T> {
     number: u64,
     pub(crate) owner: Weak<dyn Owner>,
     name: OnceLock<String>,
+    /// For an object of the whole cluster: the node that has the value.
+    pub(crate) home: Option<u16>,
+    /// Whether this node has, or had, the value.
+    pub(crate) is_here: bool,
     /// Away from the reference counts, which submitters change while tasks run.
     guarded: CachePadded<Guarded<T>>,
 }
@@ -61,7 +65,7 @@ pub(crate) struct ObjectInner<T> {
 struct Guarded<T> {
     /// Never contended: the order of the tasks makes sure of that.
     lock: RwLock<()>,
-    /// `None` after the value was moved out.
+    /// `None` after the value was moved out, and on nodes that never had it.
     value: UnsafeCell<Option<T>>,
 }
 
@@ -80,6 +84,11 @@ impl<T> ObjectMut<'_, T> {
     /// The error of a task that finds no value here.
     pub(crate) fn moved_out(&self) -> Error {
         Error::MovedOut { what: self.object.label() }
+    }
+
+    /// An error if this node has had the value, and it was moved out.
+    pub(crate) fn check_home(&self) -> Result<(), Error> {
+        if self.value.is_none() && self.object.is_here { Err(self.moved_out()) } else { Ok(()) }
     }
 }
 
@@ -156,9 +165,21 @@ impl<T> Drop for ObjectInner<T> {
 
 impl<T: Send + 'static> HostObject<T> {
     pub(crate) fn new(id: ObjectId, number: u64, value: T, owner: Weak<dyn Owner>) -> Self {
-        let guarded = Guarded { lock: RwLock::new(()), value: UnsafeCell::new(Some(value)) };
+        Self::with(id, number, Some(value), None, owner)
+    }
+
+    /// An object of the whole cluster, with its value if this node is its home.
+    pub(crate) fn with(
+        id: ObjectId,
+        number: u64,
+        value: Option<T>,
+        home: Option<u16>,
+        owner: Weak<dyn Owner>,
+    ) -> Self {
+        let is_here = value.is_some();
+        let guarded = Guarded { lock: RwLock::new(()), value: UnsafeCell::new(value) };
         let (name, guarded) = (OnceLock::new(), CachePadded::new(guarded));
-        Self { inner: Arc::new(ObjectInner { id, number, owner, name, guarded }) }
+        Self { inner: Arc::new(ObjectInner { id, number, owner, name, home, is_here, guarded }) }
     }
 
     /// Names the object, for messages and printed graphs. Only the first call has an effect.

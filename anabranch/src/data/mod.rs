@@ -5,6 +5,7 @@
 pub(crate) mod allocation;
 pub(crate) mod bound;
 pub(crate) mod buffer;
+pub(crate) mod cluster_object;
 pub(crate) mod element;
 pub(crate) mod host_object;
 pub(crate) mod initial;

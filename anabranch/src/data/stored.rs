@@ -1,6 +1,6 @@
 //! Buffers without their types, as transfers between nodes see them.
 
-use super::{buffer::BufferInner, partials::Partials};
+use super::{buffer::BufferInner, cluster_object::Kept, partials::Partials};
 use anabranch_graph::{BufferId, Mode};
 use anabranch_grid::{Extent, Region};
 use smallvec::SmallVec;
@@ -10,6 +10,8 @@ use std::{fmt, ops::Deref, sync::Arc};
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) buffers: Vec<Arc<dyn Stored>>,
+    /// The host objects of the whole cluster.
+    pub(crate) objects: Vec<Kept>,
     /// The partial results of the reductions of the task.
     pub(crate) partials: Vec<(BufferId, Arc<dyn Partials>)>,
     /// What this node's part of the task accesses, or what each piece of that part does.

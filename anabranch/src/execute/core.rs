@@ -169,13 +169,14 @@ impl Core {
         created
     }
 
-    /// Adds a host object; returns its id, and its number for messages.
-    pub(crate) fn create_object(&self) -> (ObjectId, u64) {
-        self.expect_process("Runtime::host_object");
-        let created = self.change_graphs(|state| state.graphs.create_object());
+    /// Adds a host object, of the whole cluster if it has a home; returns its id, and its number for messages.
+    pub(crate) fn create_object(&self, home: Option<u16>) -> (ObjectId, u64) {
+        let call = if home.is_none() { "Runtime::host_object" } else { "Runtime::cluster_object" };
+        self.expect_process(call);
+        let created = self.change_graphs(|state| state.graphs.create_object(home));
         if let Some(nodes) = &self.several {
-            self.check_change_on_nodes("Runtime::host_object");
-            nodes.create_object(created.0);
+            self.check_change_on_nodes(call);
+            nodes.create_object(created.0, home);
         }
         created
     }

@@ -72,11 +72,11 @@ impl Graphs {
         }
     }
 
-    /// Adds a host object; returns its id, and its number for messages.
-    pub(super) fn create_object(&mut self) -> (ObjectId, u64) {
+    /// Adds a host object, of the whole cluster if it has a home; returns its id, and its number for messages.
+    pub(super) fn create_object(&mut self, home: Option<u16>) -> (ObjectId, u64) {
         let id = self.live.create_object();
         if let Some(recorder) = &self.recorder {
-            recorder.create_object(id);
+            recorder.create_object(id, home);
         }
         self.named += 1;
         (id, self.named)

@@ -3,12 +3,13 @@
 use super::{
     access::{Access, Read},
     access_list::AccessList,
-    effect::{Effect, Observe, Sequential},
+    effect::{Effect, Observe, PartEffect, Sequential},
     sealed::Sealed,
 };
 use crate::{
     data::{
         buffer::{Buffer, Part},
+        cluster_object::{ClusterCapture, ClusterObject},
         element::Element,
         host_object::{HostObject, ObjectCapture, ObjectMut},
         snapshot::Snapshot,
@@ -87,6 +88,7 @@ pub trait Capture<M: CaptureMode>: Sealed + 'static {
 
 impl<T, const D: usize> Sealed for Part<T, D> {}
 impl<T> Sealed for ObjectCapture<T> {}
+impl<T> Sealed for ClusterCapture<T> {}
 
 impl<M: CaptureMode, T: Element, const D: usize> Capture<M> for Part<T, D> {
     type Output = Snapshot<T, D>;
@@ -145,6 +147,45 @@ impl<T: Send + 'static> Capture<Moves> for ObjectCapture<T> {
 
     fn take(mut value: ObjectMut<'_, T>) -> Result<T, Error> {
         value.take().ok_or_else(|| value.moved_out())
+    }
+}
+
+impl<T: Clone + Send + 'static> Capture<Copies> for ClusterCapture<T> {
+    type Output = Option<T>;
+    type Access = PartEffect<T, Observe>;
+
+    fn access(self) -> Result<Self::Access, Error> {
+        Ok(PartEffect::on(self.object))
+    }
+
+    fn weight(&self) -> Weight {
+        Weight::Unknown
+    }
+
+    fn take(value: ObjectMut<'_, T>) -> Result<Option<T>, Error> {
+        value.check_home()?;
+        Ok(value.clone())
+    }
+}
+
+impl<T: Send + 'static> Capture<Moves> for ClusterCapture<T> {
+    type Output = Option<T>;
+    type Access = PartEffect<T, Sequential>;
+
+    fn access(self) -> Result<Self::Access, Error> {
+        Ok(PartEffect::on(self.object))
+    }
+
+    fn weight(&self) -> Weight {
+        Weight::Bytes(size_of::<T>())
+    }
+
+    fn check(value: &ObjectMut<'_, T>) -> Result<(), Error> {
+        value.check_home()
+    }
+
+    fn take(mut value: ObjectMut<'_, T>) -> Result<Option<T>, Error> {
+        Ok(value.take())
     }
 }
 
@@ -267,6 +308,14 @@ impl<T: Clone + Send + 'static> Fenceable for &HostObject<T> {
     type Captures = ObjectCapture<T>;
 
     fn captures(self) -> ObjectCapture<T> {
+        self.capture()
+    }
+}
+
+impl<T: Clone + Send + 'static> Fenceable for &ClusterObject<T> {
+    type Captures = ClusterCapture<T>;
+
+    fn captures(self) -> ClusterCapture<T> {
         self.capture()
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     data::{
         bound::{BoundBuffer, Regions},
         buffer::{Buffer, BufferInner},
+        cluster_object::Kept,
         element::Element,
         host_object::ObjectInner,
         owner::{self, Owner},
@@ -306,7 +307,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
     }
 
     /// Declares an effect on a host object.
-    pub(super) fn object<T>(&mut self, object: &ObjectInner<T>, order: Order) -> Result<(), Error> {
+    pub(super) fn object<T: Send + 'static>(
+        &mut self,
+        object: &Arc<ObjectInner<T>>,
+        order: Order,
+    ) -> Result<(), Error> {
         self.check_runtime(&object.owner, &|| object.label())?;
         if self.effects.iter().any(|effect| effect.object == object.id) {
             return Err(Error::TwoEffects { task: self.task.clone(), object: object.label() });
@@ -314,6 +319,9 @@ impl<'a, const K: usize> Declaration<'a, K> {
         self.effects.push(Effect { object: object.id, order });
         if let Some(record) = &mut self.record {
             record.objects.push(object.label());
+            if object.home.is_some() {
+                record.shared.objects.push(Kept::new(object));
+            }
         }
         Ok(())
     }

@@ -1,8 +1,16 @@
 //! Declared effects on host objects, and their orders.
 
-use super::{access::Access, declaration::Declaration, sealed::Sealed};
+use super::{
+    access::Access,
+    declaration::Declaration,
+    index_space::{Collective, Once, Over},
+    sealed::Sealed,
+};
 use crate::{
-    data::host_object::{HostObject, ObjectMut, ObjectRef},
+    data::{
+        cluster_object::ClusterObject,
+        host_object::{HostObject, ObjectMut, ObjectRef},
+    },
     error::Error,
     label::Label,
 };
@@ -18,6 +26,19 @@ pub struct Effect<T, O> {
 
 impl<T, O> Effect<T, O> {
     pub(super) fn on(object: HostObject<T>) -> Self {
+        Self { object, _order: PhantomData }
+    }
+}
+
+/// A declared effect of a task in parts on a host object of the whole cluster. The part on the home reaches the value.
+#[derive(Debug)]
+pub struct PartEffect<T, O> {
+    object: ClusterObject<T>,
+    _order: PhantomData<O>,
+}
+
+impl<T, O> PartEffect<T, O> {
+    pub(super) fn on(object: ClusterObject<T>) -> Self {
         Self { object, _order: PhantomData }
     }
 }
@@ -58,6 +79,65 @@ pub fn relaxed() -> Relaxed {
 }
 
 impl<T, O> Sealed for Effect<T, O> {}
+impl<T, O> Sealed for PartEffect<T, O> {}
+impl<T> Sealed for HostObject<T> {}
+impl<T> Sealed for ClusterObject<T> {}
+
+/// A host object that tasks of the kind `S` may have effects with the order `O` on: see [`effect`](super::task::TaskBuilder::effect).
+#[diagnostic::on_unimplemented(
+    message = "a task of this kind cannot have this effect on `{Self}`",
+    label = "not an effect of such a task",
+    note = "a task with parts on several nodes has `sequential()` effects on a `ClusterObject`: the parts are in the order of the tasks; \
+            `exclusive()` and `relaxed()` effects are for `once` tasks, which run on the home of the object"
+)]
+pub trait HasEffects<S, O>: Sealed {
+    /// The access.
+    type Effect;
+
+    /// The access.
+    #[doc(hidden)]
+    fn effect(&self) -> Self::Effect;
+
+    /// The node that must run the task.
+    #[doc(hidden)]
+    fn place(&self) -> Option<u16> {
+        None
+    }
+}
+
+impl<T, S, O> HasEffects<S, O> for HostObject<T> {
+    type Effect = Effect<T, O>;
+
+    fn effect(&self) -> Self::Effect {
+        Effect::on(self.clone())
+    }
+}
+
+impl<T, O> HasEffects<Once, O> for ClusterObject<T> {
+    type Effect = Effect<T, O>;
+
+    fn effect(&self) -> Self::Effect {
+        Effect::on(self.local.clone())
+    }
+
+    fn place(&self) -> Option<u16> {
+        self.local.inner.home
+    }
+}
+
+macro_rules! parts {
+    ($($kind:ident),*) => {$(
+        impl<T> HasEffects<$kind, Sequential> for ClusterObject<T> {
+            type Effect = PartEffect<T, Sequential>;
+
+            fn effect(&self) -> Self::Effect {
+                PartEffect::on(self.clone())
+            }
+        }
+    )*};
+}
+
+parts!(Over, Collective);
 
 /// The guards of effects are locks that are always free, thanks to the graph and the scheduler of conflicts.
 macro_rules! effect {
@@ -93,6 +173,39 @@ macro_rules! effect {
     };
 }
 
+macro_rules! part_effect {
+    ($($order:ident),*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Send + 'static, const K: usize> Access<K> for PartEffect<T, $order> {
+            type Bound = HostObject<T>;
+            type Guard<'b> = ObjectMut<'b, T>;
+            type View<'v> = Option<&'v mut T>;
+
+            fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
+                declaration.object(&self.object.local.inner, Order::$order)?;
+                Ok(self.object.local)
+            }
+
+            fn attach(_: &mut Self::Bound, _: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+                Ok(())
+            }
+
+            fn label(_: &Self::Bound) -> Option<(Label, usize)> {
+                None
+            }
+
+            unsafe fn guard(bound: &Self::Bound, _: usize) -> Self::Guard<'_> {
+                bound.inner.lock()
+            }
+
+            fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
+                guard.as_mut()
+            }
+        }
+    )*};
+}
+
+part_effect!(Sequential, Observe);
 effect!(Sequential, ObjectMut, lock, as_mut, [mut], []);
 effect!(Observe, ObjectMut, lock, as_mut, [mut], []);
 effect!(Exclusive, ObjectMut, lock, as_mut, [mut], []);

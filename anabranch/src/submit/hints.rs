@@ -1,6 +1,7 @@
 //! The settings of a task: how it is split, and how it is run.
 
 use super::declaration::Declaration;
+use crate::error::Error;
 use anabranch_graph::command::{self, NodeId, Tiling, Work};
 use anabranch_grid::{GridBox, split_1d};
 
@@ -20,6 +21,8 @@ pub(super) struct Hints<const K: usize> {
     /// Whether the split is into tiles, for the recorder.
     pub(super) tiles: bool,
     pub(super) node: Option<u16>,
+    /// The homes of the host objects of the whole cluster that a task which runs once has effects on: of several different ones two.
+    homes: [Option<u16>; 2],
     /// Whether the function blocks.
     pub(super) blocking: bool,
 }
@@ -36,6 +39,7 @@ impl<const K: usize> Default for Hints<K> {
             priority: 0,
             tiles: false,
             node: None,
+            homes: [None; 2],
             blocking: false,
         }
     }
@@ -48,6 +52,33 @@ impl<const K: usize> Hints<K> {
         record.work = work;
         record.hints = self.for_nodes(declaration.core.nodes());
         record.flush_denormals = self.flush_denormals;
+    }
+
+    /// Notes the home of an object that the task has an effect on.
+    pub(super) fn add_home(&mut self, home: u16) {
+        match self.homes {
+            [None, _] => self.homes[0] = Some(home),
+            [Some(first), _] if first == home => {}
+            _ => self.homes[1] = Some(home),
+        }
+    }
+
+    /// Places a task that runs once on the home of its objects.
+    pub(super) fn go_home(&mut self) -> Result<(), Error> {
+        let setting = "the node of a task";
+        match (self.homes, self.node) {
+            ([None, _], _) => return Ok(()),
+            ([Some(first), Some(second)], _) => {
+                let value = format!("{first} and {second}, the homes of two of its host objects");
+                return Err(Error::Setting { setting, value, range: "objects with one home, or two tasks" });
+            }
+            ([Some(home), None], Some(node)) if node != home => {
+                let value = format!("{node}, but the home of its host object is node {home}");
+                return Err(Error::Setting { setting, value, range: "the home, or no `on_node`" });
+            }
+            ([home, None], _) => self.node = home,
+        }
+        Ok(())
     }
 
     /// How the task is distributed over this number of nodes.

@@ -5,7 +5,7 @@ use super::{
     access_list::{AccessList, Append, KernelAccessList},
     body::{Chunks, HostBody, Kernel, KernelBody, PieceBody},
     declaration::{Declaration, Piece},
-    effect::Effect,
+    effect::HasEffects,
     hints::Hints,
     host_result::{HostError, HostResult},
     index_space::{Collective, IndexSpace, Once, Over},
@@ -15,7 +15,7 @@ use super::{
     tile::Tile,
 };
 use crate::{
-    data::{buffer::Buffer, element::Element, host_object::HostObject},
+    data::{buffer::Buffer, element::Element},
     error::{Cause, Error},
     execute::{Core, GroupHandle, Nodes, Place, TaskHandle},
     label::TaskLabel,
@@ -147,14 +147,17 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
 
     /// Declares an effect on a host object. `order` says how it is ordered with other effects on the same object:
     /// [`sequential()`](crate::sequential), [`exclusive()`](crate::exclusive) or [`relaxed()`](crate::relaxed). Only host tasks
-    /// have effects, because a kernel runs on several threads at once.
-    pub fn effect<T, O>(self, object: &HostObject<T>, order: O) -> TaskBuilder<'rt, K, S, L::Longer>
+    /// have effects, because a kernel runs on several threads at once. `object` is a [`HostObject`](crate::HostObject), or one of the
+    /// whole cluster: a [`ClusterObject`](crate::ClusterObject), which places a `once` task on its home.
+    pub fn effect<E, O>(mut self, object: &E, order: O) -> TaskBuilder<'rt, K, S, L::Longer>
     where
-        Effect<T, O>: Access<K>,
-        L: Append<Effect<T, O>>,
+        E: HasEffects<S, O>,
+        E::Effect: Access<K>,
+        L: Append<E::Effect>,
     {
         let _ = order;
-        self.append(Effect::on(object.clone()))
+        object.place().into_iter().for_each(|home| self.hints.add_home(home));
+        self.append(object.effect())
     }
 
     /// Declares that the host function blocks: it sleeps, waits for another thread or program, or takes a lock that a thread which
@@ -218,12 +221,13 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
-    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
+    pub fn host<F, R>(mut self, function: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<0>,
         F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
+        self.hints.go_home().map_err(|error| self.core.refuse(error))?;
         self.submit_host(Work::HostOnce, |_, views| function(views).into_result())
     }
 }

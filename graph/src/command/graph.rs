@@ -11,11 +11,18 @@ use super::{
     replay::Replay,
     shape::Shape,
     slots::BufferSlots,
-    types::{Command, CommandId, Context, NodeId, Rank},
+    turn::{Nodes, nodes_of},
+    types::{Command, CommandId, CommandKind, Context, NodeId, Rank},
     versions::Done,
 };
 use crate::task::{BufferId, Effect, ObjectId, Order, TaskId};
 use anabranch_grid::{Extent, Region};
+
+/// The nodes that get the turns of a launch, and what this node does for that.
+struct Turns {
+    next: Nodes,
+    passes: Vec<CommandKind>,
+}
 
 /// Derives one node's commands from the tasks of the program: see the [module](crate::command) docs.
 ///
@@ -123,6 +130,19 @@ impl CommandGraph {
         [3, object.0].into_iter().for_each(|word| self.hash.add(word));
     }
 
+    /// Adds a host object of the task graph that exists once, on the node `home`. The effects on it are ordered over all nodes.
+    ///
+    /// Exclusive and relaxed effects of tasks that run on the home alone are ordered like those on any object. All parts of another task
+    /// come after all parts of the last one, whatever their orders are.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn create_cluster_object(&mut self, object: ObjectId, home: NodeId) {
+        assert!(home.0 < self.rank.nodes, "{home} is not one of {} nodes", self.rank.nodes);
+        self.effects.create_on(object, home);
+        [5, object.0, home.0.into()].into_iter().for_each(|word| self.hash.add(word));
+    }
+
     /// Removes a host object. No later task can touch it. As with a [buffer](Self::remove_buffer), this is no part of the
     /// program hash.
     pub fn remove_object(&mut self, object: ObjectId) {
@@ -186,15 +206,20 @@ impl CommandGraph {
         done: &dyn Fn(CommandId) -> bool,
     ) -> Result<&[Command], CommandError> {
         self.commands.clear();
+        let turns = if launch.effects.is_empty() { None } else { self.turns(launch) };
+        let context = self.context(launch.task, turns.as_deref());
         match launch.work.snapshot() {
             Some(kind) if launch.is_without_data() => {
                 self.hash.add(launch.work.code());
-                self.commands.push(Command::new(CommandId(self.front.next()), launch.task, kind));
+                self.commands.push(Command::new(CommandId(context.first), launch.task, kind));
             }
-            _ if !launch.is_without_data() && self.replay(launch, done)? => {}
-            _ => self.derive(launch, done)?,
+            _ if !launch.is_without_data() && self.replay(launch, &context, done)? => {}
+            _ => self.derive(launch, context, done)?,
         }
         self.hash.add(launch.task.0);
+        if let Some(turns) = turns {
+            self.pass_turns(launch, *turns);
+        }
         if !launch.effects.is_empty() {
             self.add_effects(launch.effects);
         }
@@ -204,16 +229,14 @@ impl CommandGraph {
     }
 
     /// Replays a launch that repeats an earlier one. Returns whether it could be replayed.
-    fn replay(&mut self, launch: &Launch, done: Done<'_>) -> Result<bool, CommandError> {
-        let context = self.context(launch.task);
-        let digest = self.replay.launch(launch, &context, &mut self.buffers, &mut self.commands, done)?;
+    fn replay(&mut self, launch: &Launch, context: &Context, done: Done<'_>) -> Result<bool, CommandError> {
+        let digest = self.replay.launch(launch, context, &mut self.buffers, &mut self.commands, done)?;
         digest.into_iter().for_each(|digest| self.hash.add(digest));
         Ok(digest.is_some())
     }
 
     /// Derives the commands of a launch.
-    fn derive(&mut self, launch: &Launch, done: Done<'_>) -> Result<(), CommandError> {
-        let context = self.context(launch.task);
+    fn derive(&mut self, launch: &Launch, context: Context, done: Done<'_>) -> Result<(), CommandError> {
         let mut shape = self.scratch.take().unwrap_or_default();
         shape.evaluate(context.rank, launch, |buffer| self.buffers.extent(buffer))?;
         let slots = self.buffers.slots_of(&shape.buffers);
@@ -229,8 +252,29 @@ impl CommandGraph {
         Ok(())
     }
 
-    fn context(&self, task: TaskId) -> Context {
-        Context { rank: self.rank, task, applied: self.front.applied(), first: self.front.next() }
+    /// The point of the program at which the commands of a task are generated, behind those that pass turns.
+    fn context(&self, task: TaskId, turns: Option<&Turns>) -> Context {
+        let first = self.front.next() + turns.map_or(0, |turns| turns.passes.len() as u64);
+        Context { rank: self.rank, task, applied: self.front.applied(), first }
+    }
+
+    /// The nodes of a launch, and what this node does to pass turns to them, if the launch has effects on objects of the whole cluster.
+    fn turns(&self, launch: &Launch) -> Option<Box<Turns>> {
+        if !self.effects.have_turns(launch.effects) {
+            return None;
+        }
+        let extents = launch.reductions.iter().map(|reduction| self.buffers.extent(reduction.buffer).len());
+        let next = nodes_of(launch, self.rank, extents.max());
+        let passes = self.effects.passes(launch.effects, self.rank.me, &next);
+        Some(Turns { next, passes }.into())
+    }
+
+    /// Puts the commands that pass turns in front of all others.
+    fn pass_turns(&mut self, launch: &Launch, Turns { next, passes }: Turns) {
+        let ids = (self.front.next()..).map(CommandId);
+        let commands = ids.zip(passes).map(|(id, kind)| Command::new(id, launch.task, kind));
+        self.commands.splice(0..0, commands);
+        self.effects.pass_to(&next, launch);
     }
 
     /// Orders the new commands by their effects on host objects.

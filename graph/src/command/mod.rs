@@ -48,6 +48,12 @@
 //! every node that does so collect the partial results and [`combine`] them in a fixed tree. The first of these nodes becomes
 //! the owner. A result that is overwritten before it is read is never combined.
 //!
+//! # Host objects
+//! Each node has a [host object](CommandGraph::create_object) of its own, unless the object is one of the
+//! [whole cluster](CommandGraph::create_cluster_object). That one exists once, on its home. All parts of a task with an effect on it come
+//! after all parts of the last such task, on whatever nodes: these nodes [pass the turn](CommandKind::PassTurn) to the next ones, in
+//! messages without data. Its snapshot is on all nodes, so that a failure of the object reaches them all.
+//!
 //! # Versions and discards
 //! A node may have [several memories](CommandGraph::set_versions) of a buffer. A launch that overwrites all of the buffer goes to
 //! another memory if commands of this node still read the contents (a frame that is being stored, say), instead of waiting for
@@ -75,7 +81,8 @@
 //!    1. for each buffer: resolve a pending reduction, push what other nodes lack, await what this node lacks;
 //!    2. mark what the task writes as overwritten, and execute the pieces of this node's chunk;
 //!    3. make the buffers that the task reduces to pending.
-//! 5. **Effects.** Effects on host objects add dependencies and conflicts (`effects`).
+//! 5. **Effects.** Effects on host objects add dependencies and conflicts (`effects`), and those on host objects of the whole cluster
+//!    commands that come before all others (`turn`).
 //! 6. **Number.** The edges of the new commands are finished, and the commands join the execution front (`front`).
 //!
 //! A rolling hash of everything that was submitted (`hash`) shows whether two nodes run the same program.
@@ -114,6 +121,7 @@ mod shape;
 mod slots;
 mod split;
 mod tree;
+mod turn;
 mod types;
 mod versions;
 
@@ -124,5 +132,5 @@ pub use mapper::{Mapper, erase};
 pub use part::{Part, leaves_by_node, part_of_node, pieces_of_node};
 pub use tree::{combine, default_leaves, subtrees};
 pub use types::{
-    Command, CommandDependency, CommandId, CommandKind, NodeId, Target, TransferKind, TransferName,
+    Command, CommandDependency, CommandId, CommandKind, NodeId, Pass, Target, TransferKind, TransferName,
 };

@@ -1,6 +1,6 @@
 //! Commands, and the ids of nodes and commands.
 
-use crate::task::{BufferId, Kind, TaskId};
+use crate::task::{BufferId, Kind, ObjectId, TaskId};
 use anabranch_grid::{Chunk, Region};
 use smallvec::SmallVec;
 use std::{fmt, ops::Range, sync::Arc};
@@ -109,6 +109,15 @@ pub struct TransferName {
     pub kind: TransferKind,
 }
 
+/// The way of a [turn](CommandKind::PassTurn), in two parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pass {
+    /// From all nodes that have the turn to one of them.
+    Collect,
+    /// From that node to all nodes that get the turn.
+    Spread,
+}
+
 /// The action of a command, with its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandKind {
@@ -178,6 +187,26 @@ pub enum CommandKind {
         /// The total number of leaves; 0 if the index space is empty, and the result is the identity.
         leaves: u32,
     },
+    /// Passes the turn of a host object of the [whole cluster](crate::command::CommandGraph::create_cluster_object) on: one message
+    /// without data to each target, in which a failure may stand. For a task, an object and a pass, a node sends at most one message to
+    /// each other node.
+    PassTurn {
+        /// The object.
+        object: ObjectId,
+        /// The part of the way.
+        pass: Pass,
+        /// The receivers, ascending.
+        targets: Arc<[NodeId]>,
+    },
+    /// Waits for the turn of a host object of the whole cluster.
+    AwaitTurn {
+        /// The object.
+        object: ObjectId,
+        /// The part of the way.
+        pass: Pass,
+        /// The number of messages, each from another node.
+        messages: u32,
+    },
     /// Takes a snapshot of what the task reads.
     Fence,
     /// Follows everything before it and precedes everything after it, and takes a snapshot of what the task reads.
@@ -192,7 +221,7 @@ impl Command {
         Self { id, task, kind, dependencies: SmallVec::new(), conflicts: SmallVec::new() }
     }
 
-    /// The name of the transfer that the command sends or awaits; `None` if it does neither.
+    /// The name of the transfer of data that the command sends or awaits; `None` if it does neither.
     pub fn transfer(&self) -> Option<TransferName> {
         let (buffer, kind) = match self.kind {
             CommandKind::Push { buffer, .. } | CommandKind::AwaitPush { buffer, .. } => {

@@ -24,8 +24,8 @@ pub(super) fn write(region: &Region<3>, failure: &Failure) -> Vec<(usize, Vec<u8
     region.boxes().chunks(BOXES).map(note).collect()
 }
 
-/// The note that says why partial results do not come.
-pub(super) fn of_partials(failure: &Failure) -> Vec<u8> {
+/// The note that says why something does not come that is no region.
+pub(super) fn of_failure(failure: &Failure) -> Vec<u8> {
     with_boxes(&[], &message::to_bytes(failure))
 }
 

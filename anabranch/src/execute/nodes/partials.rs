@@ -113,7 +113,7 @@ impl Resolution {
 
     /// What this node says in place of its partial results, if it does not have them.
     fn note(&self) -> Option<Vec<u8>> {
-        self.reduction.lost.get().map(|failure| notes::of_partials(failure))
+        self.reduction.lost.get().map(|failure| notes::of_failure(failure))
     }
 
     /// The partial results of other nodes have arrived, or failures in their place.

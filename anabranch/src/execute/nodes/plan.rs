@@ -73,8 +73,11 @@ impl Nodes {
         self.change(|graph| graph.create_buffer(id, extent, initialised));
     }
 
-    pub(in crate::execute) fn create_object(&self, id: ObjectId) {
-        self.change(|graph| graph.create_object(id));
+    pub(in crate::execute) fn create_object(&self, id: ObjectId, home: Option<u16>) {
+        self.change(|graph| match home {
+            None => graph.create_object(id),
+            Some(home) => graph.create_cluster_object(id, NodeId(home)),
+        });
     }
 
     pub(in crate::execute) fn set_versions(&self, id: BufferId, versions: usize) {

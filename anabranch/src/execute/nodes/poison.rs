@@ -113,8 +113,13 @@ impl State {
 
     /// The failures that concern an effect.
     fn of_effect(&self, effect: &Effect) -> impl Iterator<Item = &Arc<Failure>> {
-        let broken = self.objects.get(&effect.object);
-        let since = broken.filter(|_| effect.order.is_in_order()).and_then(|broken| broken.since.as_ref());
+        self.of_object(effect.object, effect.order)
+    }
+
+    /// The failures that concern an effect of this order on an object.
+    fn of_object(&self, object: ObjectId, order: Order) -> impl Iterator<Item = &Arc<Failure>> + use<'_> {
+        let broken = self.objects.get(&object);
+        let since = broken.filter(|_| order.is_in_order()).and_then(|broken| broken.since.as_ref());
         broken.and_then(|broken| broken.before.as_ref()).into_iter().chain(since)
     }
 
@@ -153,6 +158,23 @@ impl Poison {
         let of_buffers = part.touches.iter().flat_map(|touch| state.of_touch(touch));
         let of_objects = part.effects.iter().flat_map(|effect| state.of_effect(effect));
         of_buffers.chain(of_objects).min_by_key(|failure| failure.age()).cloned()
+    }
+
+    /// The failure because of which a host object is broken, if it is: of several the one that [counts](Failure::age).
+    pub(super) fn of_object(&self, object: ObjectId) -> Option<Arc<Failure>> {
+        if !self.is_any() {
+            return None;
+        }
+        let state = self.state.lock();
+        state.of_object(object, Order::Sequential).min_by_key(|failure| failure.age()).cloned()
+    }
+
+    /// A host object of the whole cluster is broken, because of this failure.
+    pub(super) fn break_object(&self, object: ObjectId, failure: &Arc<Failure>) {
+        self.change(|state, dropped| {
+            let effect = Effect { object, order: Order::Sequential };
+            state.break_object(&effect, failure, dropped);
+        });
     }
 
     /// The parts of a region that are poisoned.

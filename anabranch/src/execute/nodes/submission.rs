@@ -16,15 +16,19 @@ use super::{
     plan::Turn,
     step::{Nothing, Step},
     transfer::{Arrival, AwaitPush, Departure, Push},
+    turn::{AwaitTurn, PassTurn, Turn as ObjectTurn},
 };
 use crate::{
-    data::stored::{Shared, Stored, Touch, Version},
+    data::{
+        cluster_object::Kept,
+        stored::{Shared, Stored, Touch, Version},
+    },
     error::Error,
     label::TaskLabel,
 };
 use anabranch_graph::{
-    BufferId, GraphError, Mode, TaskId,
-    command::{Command, CommandError, CommandKind, Launch, Work},
+    BufferId, GraphError, Mode, ObjectId, TaskId,
+    command::{Command, CommandError, CommandKind, Launch, Pass, Work},
 };
 use anabranch_grid::Region;
 use smallvec::{SmallVec, smallvec};
@@ -128,14 +132,14 @@ impl Planned<'_> {
         mut bodies: impl Iterator<Item = B>,
     ) -> SmallVec<[Node; 1]> {
         let Self { core, common, task, id, commands, .. } = &self;
-        let Shared { buffers, partials, mut touches } = shared;
+        let Shared { buffers, objects, partials, mut touches } = shared;
         touches.iter_mut().flatten().for_each(|touch| touch.version = self.version(touch.buffer));
         let mut touches = touches.into_iter();
         let lost: SmallVec<[Lost; 1]> = partials.iter().map(|_| Lost::default()).collect();
         let node = common.cluster.node();
         let mut nodes = Vec::with_capacity(commands.len());
         let mut own = SmallVec::<[Node; 1]>::new();
-        let mut steps = Steps::new(&self, &buffers);
+        let mut steps = Steps::new(&self, &buffers, &objects);
         for command in commands {
             let node = match &command.kind {
                 CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
@@ -186,13 +190,14 @@ impl Planned<'_> {
 struct Steps<'a> {
     planned: &'a Planned<'a>,
     buffers: &'a [Arc<dyn Stored>],
+    objects: &'a [Kept],
     arrivals: SmallVec<[Arc<Arrival>; 2]>,
     resolutions: SmallVec<[Arc<Resolution>; 2]>,
 }
 
 impl<'a> Steps<'a> {
-    fn new(planned: &'a Planned<'a>, buffers: &'a [Arc<dyn Stored>]) -> Self {
-        Self { planned, buffers, arrivals: SmallVec::new(), resolutions: SmallVec::new() }
+    fn new(planned: &'a Planned<'a>, buffers: &'a [Arc<dyn Stored>], objects: &'a [Kept]) -> Self {
+        Self { planned, buffers, objects, arrivals: SmallVec::new(), resolutions: SmallVec::new() }
     }
 
     fn make(&mut self, command: &Command) -> Node {
@@ -222,6 +227,14 @@ impl<'a> Steps<'a> {
                 let resolution = self.resolution(command.task, *buffer);
                 make.reduce(resolution, self.buffer(*buffer), region.clone())
             }
+            CommandKind::PassTurn { object, pass, targets } => {
+                let turn = self.turn(command.task, *object, *pass);
+                make.transfer(PassTurn(Some(turn), Arc::clone(targets)))
+            }
+            CommandKind::AwaitTurn { object, pass, messages } => {
+                let turn = self.turn(command.task, *object, *pass);
+                make.transfer(AwaitTurn(Some(turn), *messages))
+            }
             CommandKind::Horizon => make.transfer(Nothing),
             CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
                 unreachable!("a part of the task")
@@ -234,6 +247,13 @@ impl<'a> Steps<'a> {
         let buffer = self.buffers.iter().find(|buffer| buffer.id() == wanted);
         let buffer = Arc::clone(buffer.expect("a task moves buffers that it accesses"));
         Version { buffer, number: self.planned.version(wanted) }
+    }
+
+    /// The turn of a host object of the whole cluster.
+    fn turn(&self, task: TaskId, wanted: ObjectId, pass: Pass) -> ObjectTurn {
+        let object = self.objects.iter().find(|object| object.id == wanted);
+        let object = object.expect("a task passes the turns of its own objects").clone();
+        ObjectTurn::new(self.planned.common, object, task, pass)
     }
 
     /// What arrives for the task in a buffer.

@@ -15,7 +15,8 @@ pub(super) enum Change {
         bytes: usize,
     },
     RemoveBuffer(BufferId),
-    CreateObject(ObjectId),
+    /// With the home of an object of the whole cluster.
+    CreateObject(ObjectId, Option<u16>),
     RemoveObject(ObjectId),
     SetVersions(BufferId, usize),
     Discard(BufferId),

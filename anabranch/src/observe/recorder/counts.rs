@@ -47,6 +47,10 @@ impl Counts {
                 }
                 self.pushes += 1;
             }
+            CommandKind::PassTurn { targets, .. } => {
+                self.messages += targets.len() as u64;
+                self.pushes += 1;
+            }
             _ => {}
         }
     }

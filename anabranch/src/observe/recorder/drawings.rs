@@ -3,8 +3,8 @@
 use super::{names::Names, task_record::TaskRecord};
 use crate::label::TaskLabel;
 use anabranch_graph::{
-    Access, BufferId, Dependency, Effect, Horizon, Mode, Origin, Submitted, TaskId,
-    command::{Command, CommandKind, NodeId, Target, Work},
+    Access, BufferId, Dependency, Effect, Horizon, Mode, ObjectId, Origin, Submitted, TaskId,
+    command::{Command, CommandKind, NodeId, Pass, Target, Work},
     print::{Drawing, Edge, EdgeKind, Format, Node, NodeKind},
 };
 use std::{
@@ -16,10 +16,17 @@ use std::{
 pub(super) struct Drawings {
     tasks: Drawing,
     commands: Drawing,
-    /// Pushes of the current launch: the key of the command, the buffer, and the node that receives it.
-    sent: Vec<(String, BufferId, NodeId)>,
-    /// Receptions of the current launch: the key of the command, the buffer, and the node that awaits it.
-    awaited: Vec<(String, BufferId, NodeId)>,
+    /// Pushes of the current launch: the key of the command, what it sends, and the node that receives it.
+    sent: Vec<(String, Sent, NodeId)>,
+    /// Receptions of the current launch: the key of the command, what comes, and the node that awaits it.
+    awaited: Vec<(String, Sent, NodeId)>,
+}
+
+/// What one node sends to another.
+#[derive(Clone, Copy, PartialEq)]
+enum Sent {
+    Buffer(BufferId),
+    Turn(ObjectId, Pass),
 }
 
 impl Drawings {
@@ -105,13 +112,20 @@ impl Drawings {
         }
         match &command.kind {
             CommandKind::Push { buffer, targets, .. } => {
-                self.sent.extend(targets.iter().map(|t| (key.clone(), *buffer, t.node)));
+                self.sent.extend(targets.iter().map(|t| (key.clone(), Sent::Buffer(*buffer), t.node)));
             }
             CommandKind::PushPartials { buffer, targets, .. } => {
-                self.sent.extend(targets.iter().map(|&t| (key.clone(), *buffer, t)));
+                self.sent.extend(targets.iter().map(|&t| (key.clone(), Sent::Buffer(*buffer), t)));
             }
             CommandKind::AwaitPush { buffer, .. } | CommandKind::AwaitPartials { buffer, .. } => {
-                self.awaited.push((key, *buffer, NodeId(rank as u16)));
+                self.awaited.push((key, Sent::Buffer(*buffer), NodeId(rank as u16)));
+            }
+            CommandKind::PassTurn { object, pass, targets } => {
+                let sent = Sent::Turn(*object, *pass);
+                self.sent.extend(targets.iter().map(|&t| (key.clone(), sent, t)));
+            }
+            CommandKind::AwaitTurn { object, pass, .. } => {
+                self.awaited.push((key, Sent::Turn(*object, *pass), NodeId(rank as u16)));
             }
             _ => {}
         }
@@ -120,8 +134,8 @@ impl Drawings {
     /// Draws the messages of the current launch, from the pushes of all nodes to the commands that await them.
     pub(super) fn connect_messages(&mut self) {
         let awaited = mem::take(&mut self.awaited);
-        for (from, buffer, target) in mem::take(&mut self.sent) {
-            for (to, ..) in awaited.iter().filter(|(_, b, node)| (*b, *node) == (buffer, target)) {
+        for (from, sent, target) in mem::take(&mut self.sent) {
+            for (to, ..) in awaited.iter().filter(|(_, s, node)| (*s, *node) == (sent, target)) {
                 self.commands.push_edge(Edge::new(from.clone(), to.clone(), EdgeKind::Message));
             }
         }
@@ -185,6 +199,7 @@ fn describe_task(
 
 fn describe_command(key: &str, rank: usize, name: &str, command: &Command, names: &Names) -> Node {
     let label = |buffer: &BufferId| names.buffer(*buffer).unwrap_or_default().to_owned();
+    let turn = |object: &ObjectId| format!("turn of {}", names.object(*object).unwrap_or_default());
     let (kind, details) = match &command.kind {
         CommandKind::Execute { chunk, .. } => (NodeKind::Execution, vec![chunk.range.to_string()]),
         CommandKind::Push { buffer, targets } => {
@@ -202,6 +217,11 @@ fn describe_command(key: &str, rank: usize, name: &str, command: &Command, names
             (NodeKind::AwaitPush, vec![label(buffer), "partial results".into()])
         }
         CommandKind::Reduce { buffer, .. } => (NodeKind::Reduction, vec![label(buffer)]),
+        CommandKind::PassTurn { object, targets, .. } => {
+            let to = targets.iter().map(|t| format!("to node {}", t.0));
+            (NodeKind::Push, [turn(object)].into_iter().chain(to).collect())
+        }
+        CommandKind::AwaitTurn { object, .. } => (NodeKind::AwaitPush, vec![turn(object)]),
         CommandKind::Fence => (NodeKind::Fence, vec![]),
         CommandKind::Epoch => (NodeKind::Epoch, vec![]),
         CommandKind::Horizon => (NodeKind::Horizon, vec![]),

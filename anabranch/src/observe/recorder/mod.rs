@@ -63,8 +63,9 @@ impl Recorder {
         self.queue.push(Change::RemoveBuffer(id));
     }
 
-    pub(crate) fn create_object(&self, id: ObjectId) {
-        self.queue.push(Change::CreateObject(id));
+    /// Queues a new host object, of the whole cluster if it has a home.
+    pub(crate) fn create_object(&self, id: ObjectId, home: Option<u16>) {
+        self.queue.push(Change::CreateObject(id, home));
     }
 
     pub(crate) fn remove_object(&self, id: ObjectId) {

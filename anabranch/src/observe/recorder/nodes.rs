@@ -4,7 +4,10 @@ use super::{
     change::{Change, RecordedTask},
     recording::{Launches, Recording},
 };
-use anabranch_graph::command::{Command, CommandGraph, Launch, NodeId, Work};
+use anabranch_graph::{
+    ObjectId,
+    command::{Command, CommandGraph, Launch, NodeId, Work},
+};
 use anabranch_par::discard_payload;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +33,8 @@ impl Nodes {
                 self.0.iter_mut().for_each(|node| node.create_buffer(*id, *extent, *initialised));
             }
             Change::RemoveBuffer(id) => self.0.iter_mut().for_each(|node| node.remove_buffer(*id)),
-            Change::CreateObject(id) => self.0.iter_mut().for_each(|node| node.create_object(*id)),
+            Change::CreateObject(id, None) => self.0.iter_mut().for_each(|node| node.create_object(*id)),
+            Change::CreateObject(id, Some(home)) => self.create_on(*id, *home, recording),
             Change::RemoveObject(id) => self.0.iter_mut().for_each(|node| node.remove_object(*id)),
             Change::SetVersions(..) | Change::Discard(_) | Change::Execute { .. } => {}
             Change::Submit(task) => {
@@ -43,6 +47,14 @@ impl Nodes {
             discard_payload(payload);
             refuse(recording, "the destructor of a range mapper panicked".into());
         }
+    }
+
+    fn create_on(&mut self, id: ObjectId, home: u16, recording: &Mutex<Recording>) {
+        let nodes = self.0.len();
+        if usize::from(home) >= nodes && nodes > 0 {
+            return refuse(recording, format!("a host object is to be on node {home} of {nodes}"));
+        }
+        self.0.iter_mut().for_each(|node| node.create_cluster_object(id, NodeId(home)));
     }
 
     fn submit(&mut self, task: &RecordedTask, launches: &Launches, recording: &Mutex<Recording>) {

@@ -58,7 +58,7 @@ impl Recording {
                 self.graph.remove_buffer(*id);
                 self.names.remove_buffer(*id);
             }
-            Change::CreateObject(id) => {
+            Change::CreateObject(id, _) => {
                 let same = self.graph.create_object();
                 assert_eq!(same, *id, "both graphs get the same objects");
             }
