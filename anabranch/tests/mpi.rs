@@ -2,7 +2,9 @@
 
 use anabranch::{NodeError, WireError, local_nodes, prelude::*};
 use std::{
-    env, fs, mem,
+    env, fs,
+    io::{self, Write},
+    mem,
     path::Path,
     process::{self, Command, Output},
     thread,
@@ -80,6 +82,7 @@ fn one_process() {
     let error = match task.as_str() {
         "everything" => return everything(rt),
         "failures" => return leave(node, failures(rt).unwrap()),
+        "one log" => return leave(node, one_log(rt).unwrap()),
         "graphs" => return drop(heat(rt).unwrap()),
         "programs differ" => programs_differ(&rt),
         "a node stops" => a_node_stops(&rt),
@@ -269,6 +272,43 @@ fn failures(rt: Runtime) -> Result<String, Error> {
     Ok(texts.join("\n"))
 }
 
+/// All nodes write a file one after the other, in the order of the tasks; the last node has the log. Returns the log, or why it broke.
+fn one_log(rt: Runtime) -> Result<String, Error> {
+    let (node, nodes) = (rt.node(), rt.nodes());
+    let file = Path::new(&env::var_os(FOLDER).unwrap()).join("lines");
+    let log = rt.cluster_object(nodes - 1, || {
+        fs::write(&file, "").unwrap();
+        Vec::new()
+    })?;
+    for step in 0..20 {
+        let lines = file.clone();
+        let write = rt.task("write").collective().effect(&log, sequential());
+        write.host(move |_, (_,)| -> io::Result<()> {
+            // Another node than before is late.
+            if step % nodes == node {
+                thread::sleep(Duration::from_millis(2));
+            }
+            writeln!(fs::File::options().append(true).open(lines)?, "{step}")
+        })?;
+        let lines = file.clone();
+        rt.task("count").once().effect(&log, sequential()).host(move |(log,)| -> io::Result<()> {
+            log.push(fs::read_to_string(lines)?.lines().count());
+            Ok(())
+        })?;
+    }
+    let seen = rt.fence(&log)?.wait()?;
+    let each = (1..=20).map(|step| step * usize::from(nodes)).collect::<Vec<_>>();
+    assert_eq!(seen, (node + 1 == nodes).then_some(each));
+    let fails = node == 0;
+    let write = rt.task("fail").collective().effect(&log, sequential());
+    write.host(move |_, (_,)| if fails { Err("no disk") } else { Ok(()) })?;
+    rt.task("count").once().effect(&log, sequential()).host(|(log,)| log.push(0))?;
+    let fence = rt.fence(&log)?.wait().unwrap_err();
+    let text = format!("{fence}\n{}", rt.wait().unwrap_err());
+    assert_eq!(log.into_inner().unwrap().is_some(), node + 1 == nodes);
+    Ok(text)
+}
+
 /// Node 1 leaves a task out.
 fn programs_differ(rt: &Runtime) -> Error {
     let program = || {
@@ -369,6 +409,23 @@ fn failures_are_the_same_errors_on_all_nodes_and_the_program_goes_on() {
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
         assert_eq!(errors.len(), 7, "{errors:?}");
+    }
+}
+
+#[test]
+fn effects_on_one_object_are_ordered_over_all_processes() {
+    let _deadline = deadline();
+    for (mpi, nodes) in [(&OPEN_MPI, 2), (&OPEN_MPI, 4), (&MPICH, 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(output) = run(mpi, nodes, "one log", folder.path(), &[]) else { continue };
+        let text = text(&output);
+        assert!(output.status.success(), "{text}");
+        let results = results(folder.path());
+        assert_eq!(results.len(), usize::from(nodes), "{text}");
+        assert!(results.iter().all(|(_, other)| *other == results[0].1), "{results:?}");
+        let errors = String::from_utf8(results[0].1.clone()).unwrap();
+        let parts = ["task \"count\"", "task \"fail\"", "failed on node 0: no disk", "1 part of a task"];
+        assert!(parts.iter().all(|part| errors.contains(part)), "{errors}");
     }
 }
 

@@ -85,10 +85,9 @@ impl<T> Sealed for ClusterObject<T> {}
 
 /// A host object that tasks of the kind `S` may have effects with the order `O` on: see [`effect`](super::task::TaskBuilder::effect).
 #[diagnostic::on_unimplemented(
-    message = "a task of this kind cannot have this effect on `{Self}`",
-    label = "not an effect of such a task",
-    note = "a task with parts on several nodes has `sequential()` effects on a `ClusterObject`: the parts are in the order of the tasks; \
-            `exclusive()` and `relaxed()` effects are for `once` tasks, which run on the home of the object"
+    message = "a task cannot have an effect on `{Self}`",
+    label = "not a host object",
+    note = "effects are on a `HostObject` or a `ClusterObject`; a task with parts on several nodes has `sequential()` effects on the latter"
 )]
 pub trait HasEffects<S, O>: Sealed {
     /// The access.
