@@ -290,6 +290,9 @@ impl Node {
                 }
             }
             CommandKind::Push { .. } | CommandKind::PushPartials { .. } => unreachable!("these send"),
+            CommandKind::PassTurn { .. } | CommandKind::AwaitTurn { .. } => {
+                unreachable!("these programs have no objects of the whole cluster")
+            }
         }
     }
 
