@@ -4,6 +4,7 @@ pub mod application;
 pub mod conflicts;
 pub mod empty_tasks;
 pub mod frames;
+pub mod generation;
 pub mod memory;
 pub mod nodes;
 pub mod topologies;
