@@ -32,8 +32,8 @@ impl Watched {
 
     /// Runs a part of task number `task`. All parts of the tasks before must have ended, and none of a later task may have begun.
     fn part(&self, task: usize, parts: &[usize], is_slow: bool) {
-        for before in 0..task {
-            assert_eq!(self.0[before].load(SeqCst), parts[before], "of task {before}, when {task} begins");
+        for (before, parts) in parts[..task].iter().enumerate() {
+            assert_eq!(self.0[before].load(SeqCst), *parts, "of task {before}, when {task} begins");
         }
         if is_slow {
             thread::sleep(Duration::from_micros(300));
@@ -159,7 +159,8 @@ fn one_log_for_all_nodes_is_that_of_one_node() {
         rt.task("copy").once().write(&copy, all()).effect(&log, relaxed()).host(|(copy, log)| {
             copy.fill_with(|[i]| log[i].0 ^ log[i].1);
         })?;
-        Ok(rt.drain((copy.capture(), u.capture())).map(|(copy, u)| (copy.into_vec(), u.into_vec()))?)
+        let (copy, u) = rt.drain((copy.capture(), u.capture()))?;
+        Ok((copy.into_vec(), u.into_vec()))
     });
 }
 

@@ -2,7 +2,10 @@
 
 use anabranch_graph::{BufferId, Effect, Mode, ObjectId, Order, TaskId, command::*};
 use anabranch_grid::{Extent, GridBox, all, one_to_one};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    slice,
+};
 
 const OBJECT: ObjectId = ObjectId(1);
 const U: BufferId = BufferId(2);
@@ -11,6 +14,9 @@ const EXCLUSIVE: Effect = Effect { object: OBJECT, order: Order::Exclusive };
 
 /// A part of a task: the task and the node.
 type Part = (TaskId, NodeId);
+
+/// The messages to a node that have not been awaited: their senders, and what comes before them.
+type Sent = BTreeMap<(Pass, NodeId), Vec<(NodeId, BTreeSet<Part>)>>;
 
 /// What the commands of a program on several nodes come after.
 struct Cluster {
@@ -55,7 +61,7 @@ impl Cluster {
 
     /// Executes the commands of a task as soon as what they need is there. Panics if some of them never can.
     fn execute(&mut self, task: TaskId, commands: &[Vec<Command>]) {
-        let mut sent: BTreeMap<(Pass, NodeId), Vec<(NodeId, BTreeSet<Part>)>> = BTreeMap::new();
+        let mut sent = Sent::new();
         let mut next = vec![0; commands.len()];
         while let Some((node, command)) = (0..commands.len()).find_map(|node| {
             let command = commands[node].get(next[node])?;
@@ -216,7 +222,7 @@ fn an_error_leaves_the_turn_where_it_is() {
     for graph in &mut cluster.graphs {
         let hash = graph.program_hash();
         let launch = Launch {
-            accesses: &[wrong.clone()],
+            accesses: slice::from_ref(&wrong),
             effects: &[SEQUENTIAL],
             ..Launch::new(TaskId(1), Work::Collective)
         };
