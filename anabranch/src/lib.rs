@@ -105,6 +105,7 @@ mod runtime;
 mod settings;
 mod submit;
 mod sync;
+mod weights;
 
 pub use self::{
     builder::Builder,

@@ -160,8 +160,9 @@ fn a_kernel_on_one_node_gets_all_that_it_reads() {
     assert!(rt.task("nowhere").over([64]).on_node(4).is_err());
 }
 
-/// A program with borders, pieces, a transposition, reductions, fences, an epoch, effects, and buffers that are dropped and discarded.
-fn distributed(rt: &Runtime) -> Result<f64, Error> {
+/// A program with borders, pieces, a transposition, reductions, fences, an epoch, effects, buffers that are dropped and discarded,
+/// and weights of the nodes.
+fn distributed(rt: &Runtime, nodes: u16) -> Result<f64, Error> {
     const N: usize = 12;
     let u = rt.buffer_from(&ndarray::Array2::from_shape_fn((N, N), |(y, x)| (y * N + x) as f64))?.named("u");
     let total = rt.buffer::<f64, 0>([]).named("total");
@@ -185,6 +186,8 @@ fn distributed(rt: &Runtime) -> Result<f64, Error> {
         let log = rt.task("log").once().read(&total, all()).effect(&log, sequential());
         log.host(|(_, log)| *log += 1)?;
     }
+    // The weights 1, 2, 0, 1, and so on.
+    rt.set_weights(&(1..=nodes).map(|node| f64::from(node % 3)).collect::<Vec<_>>())?;
     drop(rt.fence(&u.part(GridBox::new([3, 0], [9, 2])))?);
     drop(rt.barrier_with((total.capture(), log.capture()))?);
     let v = rt.buffer::<f64, 2>([N, N]).named("v");
@@ -224,12 +227,12 @@ fn nodes_execute_the_commands_of_a_dry_run() {
     let _deadline = deadline();
     for nodes in [1, 2, 3, 4, 7] {
         let dry = Runtime::builder().threads(2).dry_run(nodes).build().unwrap();
-        let expected = distributed(&dry).unwrap();
+        let expected = distributed(&dry, nodes).unwrap();
         let dry = dry.command_graph().unwrap();
         for threads in [1, 3] {
             let real = local_nodes(nodes).builder(Runtime::builder().threads(threads).record_graphs(true));
             let results = real.delays(7, threads as u64).run(|rt| {
-                let total = distributed(&rt)?;
+                let total = distributed(&rt, rt.nodes())?;
                 Ok((total.to_bits(), commands_of(rt.node(), &rt.command_graph().unwrap())))
             });
             for (node, result) in (0..).zip(results) {

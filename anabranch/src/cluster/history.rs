@@ -14,7 +14,7 @@ pub(super) const AHEAD: u64 = 512;
 /// A node posts its hashes after this number of submissions.
 const POST: u64 = 64;
 
-/// A submission: a task, one that was refused, or a call at which all nodes meet.
+/// A submission: a task, one that was refused, or a call that all nodes make.
 #[derive(Clone, Debug)]
 pub(super) enum What {
     Task(TaskLabel),
@@ -33,7 +33,7 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(label) => label.fmt(f),
-            Self::Refused(why) => write!(f, "a task that was refused, because {why},"),
+            Self::Refused(why) => write!(f, "a call that was refused, because {why},"),
             Self::Call(call) => write!(f, "the call of {call}"),
         }
     }
@@ -109,7 +109,7 @@ impl History {
         self.add(hash_of(call), What::Call(call))
     }
 
-    /// Adds a task that was refused for this reason. `kind` is the part of the reason that is the same on all nodes.
+    /// Adds a submission that was refused for this reason. `kind` is the part of the reason that is the same on all nodes.
     pub(super) fn add_refused(&mut self, kind: &str, why: String) -> Result<(u64, u64), Divergence> {
         self.add(hash_of(kind), What::Refused(why))
     }

@@ -5,7 +5,7 @@
 //! what the steps and the waiting threads need of the other nodes. The transport itself is the crate [`anabranch_wire`].
 //!
 //! # Protocol
-//! 1. *Submissions* have numbers: tasks, and calls at which all nodes [meet](Cluster::meet). After each one a node has a
+//! 1. *Submissions* have numbers: tasks, calls at which all nodes [meet](Cluster::meet), and calls that change later tasks. After each one a node has a
 //!    hash of everything that it has submitted so far ([`history`]).
 //! 2. Every 64 submissions, and before a thread blocks, a node posts the hashes since its last post to its neighbours in a tree
 //!    of all nodes. A node that gets them compares them with its own, now or when it has submitted as much. All pairs of
@@ -52,7 +52,7 @@ mod pacemaker;
 
 pub(crate) use self::link::{Said, Then};
 use self::{
-    history::{Divergence, History},
+    history::{Divergence, History, What},
     link::{Link, Over},
     pacemaker::Pacemaker,
 };
@@ -236,7 +236,22 @@ impl Cluster {
     /// # Errors
     /// If the run has ended.
     pub(crate) fn submitted(&self, label: &TaskLabel, hash: u64) -> Result<(), Arc<NodeError>> {
-        let added = self.history.lock().add(hash, label.clone().into());
+        self.add(label.clone().into(), hash)
+    }
+
+    /// Notes a call that is a submission of its own, as [`submitted`](Self::submitted) does for a task. The nodes do not meet.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub(crate) fn called(&self, call: &'static str, hash: u64) -> Result<(), Arc<NodeError>> {
+        self.add(What::Call(call), hash)?;
+        // At once: if another node has made another call, its transfers soon differ, too.
+        self.post();
+        self.check()
+    }
+
+    fn add(&self, what: What, hash: u64) -> Result<(), Arc<NodeError>> {
+        let added = self.history.lock().add(hash, what);
         self.stop_if_different(added.map(drop));
         if self.history.lock().is_post_due() {
             self.post();

@@ -22,7 +22,10 @@ use crate::{
     observe::{Recorder, UnreportedFailures, Watchdog},
     settings::Settings,
 };
-use anabranch_graph::{BufferId, ObjectId, TaskId, command::CommandId};
+use anabranch_graph::{
+    BufferId, ObjectId, TaskId,
+    command::{CommandId, Weights},
+};
 use anabranch_grid::Extent;
 use anabranch_par::PoolError;
 use crossbeam_utils::CachePadded;
@@ -179,6 +182,11 @@ impl Core {
             nodes.create_object(created.0, home);
         }
         created
+    }
+
+    /// Sets the weights of the nodes in the recorded graphs.
+    pub(super) fn record_weights(&self, weights: &Weights) {
+        self.change_graphs(|state| state.graphs.set_weights(weights));
     }
 
     /// With several nodes: ends the run if the calling thread may not create or change a buffer or a host object.

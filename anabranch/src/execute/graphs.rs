@@ -8,7 +8,8 @@ use crate::{
     observe::{RecordedTask, Recorder, TaskRecord},
 };
 use anabranch_graph::{
-    Access, BufferId, Effect, GraphError, ObjectId, Settings, Submitted, TaskGraph, TaskId, command::Work,
+    Access, BufferId, Effect, GraphError, ObjectId, Settings, Submitted, TaskGraph, TaskId,
+    command::{Weights, Work},
 };
 use anabranch_grid::Extent;
 use std::sync::Arc;
@@ -86,6 +87,13 @@ impl Graphs {
         self.live.remove_object(id);
         if let Some(recorder) = &self.recorder {
             recorder.remove_object(id);
+        }
+    }
+
+    /// Sets the weights of the nodes. The live graph does not depend on them.
+    pub(super) fn set_weights(&mut self, weights: &Weights) {
+        if let Some(recorder) = &self.recorder {
+            recorder.set_weights(weights);
         }
     }
 

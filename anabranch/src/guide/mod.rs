@@ -19,6 +19,7 @@
 //! | `orders` | all three orders on one object, drawn as the tasks ran |
 //! | `accumulate` | adding in any order, faster than in order |
 //! | `cancel` | a search that ends at the first match |
+//! | `load` | uneven work on several nodes that balances itself by measured times |
 
 /// A printed graph, as a block of its own between two paragraphs.
 macro_rules! picture {

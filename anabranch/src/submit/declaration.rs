@@ -27,7 +27,7 @@ use crate::{
         stored::{Touch, Touches},
     },
     error::{DeclarationError, Error, Mistake},
-    execute::{Core, GroupHandle},
+    execute::{Core, GroupHandle, Nodes},
     label::{Label, TaskLabel},
     observe::TaskRecord,
 };
@@ -120,8 +120,14 @@ impl<'a, const K: usize> Declaration<'a, K> {
             effects: SmallVec::new(),
             priority: 0,
             pieces: Vec::new(),
-            record: core.needs_records().then(Box::default),
+            record: core.needs_records().then(|| Self::record(core)),
         }
+    }
+
+    #[cold]
+    fn record(core: &Core) -> Box<TaskRecord> {
+        let times_weighted = core.several_nodes().map_or(0, Nodes::times_weighted);
+        Box::new(TaskRecord { times_weighted, ..TaskRecord::default() })
     }
 
     /// Declares an access to a buffer.

@@ -14,6 +14,7 @@ use super::{
     turn::{Nodes, nodes_of},
     types::{Command, CommandId, CommandKind, Context, NodeId, Rank},
     versions::Done,
+    weights::Weights,
 };
 use crate::task::{BufferId, Effect, ObjectId, Order, TaskId};
 use anabranch_grid::{Extent, Region};
@@ -29,6 +30,8 @@ struct Turns {
 /// The graph keeps only what later commands can depend on, not the commands themselves.
 pub struct CommandGraph {
     rank: Rank,
+    /// Unless all nodes have the same.
+    weights: Option<Weights>,
     buffers: BufferSlots,
     replay: Replay,
     effects: Effects,
@@ -54,6 +57,7 @@ impl CommandGraph {
         assert!(node.0 < nodes, "{node} is not one of {nodes} nodes");
         Self {
             rank: Rank { me: node, nodes },
+            weights: None,
             buffers: BufferSlots::default(),
             replay: Replay::default(),
             effects: Effects::default(),
@@ -77,6 +81,36 @@ impl CommandGraph {
     /// The hash of everything that was created and submitted. Nodes that run the same program have equal hashes.
     pub fn program_hash(&self) -> u64 {
         self.hash.value()
+    }
+
+    /// Sets the weights of the nodes for later launches: the shares of the nodes in index spaces that they divide, of kernels and of host
+    /// functions for each chunk. At first all weights are equal. The chunks of a launch with reductions consist of
+    /// whole leaves; the leaves, and so the results, do not depend on the weights.
+    ///
+    /// ```
+    /// use anabranch_graph::command::{CommandGraph, Hints, NodeId, Weights, Work, part_of_node};
+    /// use anabranch_grid::GridBox;
+    ///
+    /// let mut graph = CommandGraph::new(NodeId(1), 3);
+    /// let work = Work::Kernel { space: GridBox::full([9, 8, 1]) };
+    /// let rows = |graph: &CommandGraph| part_of_node(&work, &Hints::default(), NodeId(1), 3, None, graph.weights()).chunk;
+    /// assert_eq!(rows(&graph), Some(GridBox::new([3, 0, 0], [6, 8, 1])));
+    /// graph.set_weights(&Weights::new(&[1.0, 6.0, 2.0]).unwrap());
+    /// assert_eq!(rows(&graph), Some(GridBox::new([1, 0, 0], [7, 8, 1])));
+    /// ```
+    ///
+    /// # Panics
+    /// If there is not one weight for each node.
+    pub fn set_weights(&mut self, weights: &Weights) {
+        let (given, nodes) = (weights.nodes(), self.nodes());
+        assert!(given == usize::from(nodes), "{given} weights for {nodes} nodes: give one to each node");
+        [12].into_iter().chain(weights.words()).for_each(|word| self.hash.add(word));
+        self.weights = (!weights.are_equal()).then(|| weights.clone());
+    }
+
+    /// The weights of the nodes that hold for the next launch, unless all are equal.
+    pub fn weights(&self) -> Option<&Weights> {
+        self.weights.as_ref()
     }
 
     /// Adds a buffer of the task graph. If it is `initialised`, every node has its contents from the start.
@@ -230,7 +264,8 @@ impl CommandGraph {
 
     /// Replays a launch that repeats an earlier one. Returns whether it could be replayed.
     fn replay(&mut self, launch: &Launch, context: &Context, done: Done<'_>) -> Result<bool, CommandError> {
-        let digest = self.replay.launch(launch, context, &mut self.buffers, &mut self.commands, done)?;
+        let (weights, buffers) = (self.weights.as_ref(), &mut self.buffers);
+        let digest = self.replay.launch(launch, context, weights, buffers, &mut self.commands, done)?;
         digest.into_iter().for_each(|digest| self.hash.add(digest));
         Ok(digest.is_some())
     }
@@ -238,7 +273,8 @@ impl CommandGraph {
     /// Derives the commands of a launch.
     fn derive(&mut self, launch: &Launch, context: Context, done: Done<'_>) -> Result<(), CommandError> {
         let mut shape = self.scratch.take().unwrap_or_default();
-        shape.evaluate(context.rank, launch, |buffer| self.buffers.extent(buffer))?;
+        let weights = self.weights.as_ref();
+        shape.evaluate(context.rank, weights, launch, |buffer| self.buffers.extent(buffer))?;
         let slots = self.buffers.slots_of(&shape.buffers);
         shape.check_written(launch.task, |operand| self.buffers.state_in(slots[operand]))?;
         if self.buffers.have_versions() {

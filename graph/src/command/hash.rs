@@ -7,6 +7,7 @@
 use super::{
     launch::{BufferAccess, Hints, Launch, Work},
     shape::Shape,
+    weights::Weights,
 };
 use anabranch_grid::{GridBox, Region};
 
@@ -74,8 +75,9 @@ pub(super) fn digest(launch: &Launch, shape: &Shape) -> u64 {
     hash.value()
 }
 
-/// The key of a launch on this node. Launches that repeat each other have the same key, which is never 0.
-pub(super) fn key(launch: &Launch) -> u64 {
+/// The key of a launch on this node, whose index space is divided by these weights. Launches that repeat each other have the same
+/// key, which is never 0.
+pub(super) fn key(launch: &Launch, weights: Option<&Weights>) -> u64 {
     let mut hash = RollingHash::default();
     let space = match launch.work {
         Work::Kernel { space } | Work::HostChunks { space } => Some(space),
@@ -85,6 +87,7 @@ pub(super) fn key(launch: &Launch) -> u64 {
     if let Some(space) = space {
         hash.add_box(&space);
     }
+    weights.into_iter().for_each(|weights| hash.add(weights.hash()));
     for BufferAccess { buffer, mode, mapper } in launch.accesses {
         hash.add_all([buffer.0 << 2 | *mode as u64, mapper.hash()]);
     }

@@ -44,6 +44,11 @@ impl Work {
         }
     }
 
+    /// Whether all nodes divide the index space among them.
+    pub(super) fn is_divided(&self, hints: &Hints) -> bool {
+        matches!(self, Self::Kernel { .. } | Self::HostChunks { .. }) && hints.node.is_none()
+    }
+
     /// The number of the kind in the program hash.
     pub(super) fn code(&self) -> u64 {
         match self {

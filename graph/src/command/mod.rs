@@ -69,10 +69,11 @@
 //! # The way of a launch
 //! [`CommandGraph::launch`] takes these steps. Steps 1 to 4 are skipped for a fence, epoch or horizon without accesses.
 //!
-//! 1. **Replay?** A launch that repeats an earlier one (equal mappers on the same buffers), on buffers whose states have
+//! 1. **Replay?** A launch that repeats an earlier one (equal mappers on the same buffers, divided in the same way), on buffers whose states have
 //!    the same structure as before, is not derived again: its commands are replayed with new numbers (`replay`, `interned`).
 //!    Otherwise:
-//! 2. **Split.** The index space is split by arithmetic: chunks and pieces are computed, not listed (`split`).
+//! 2. **Split.** The index space is split by arithmetic, evenly or by [weights](CommandGraph::set_weights): chunks and pieces are
+//!    computed, not listed (`split`).
 //! 3. **Find what is needed.** The range mappers are evaluated for this node's chunk, its pieces, and the whole index space, and
 //!    the launch is checked (`shape`). Nodes that read a region are found by bisection over runs of chunks (`shape::readers`).
 //!    Local accesses such as a stencil take a handful of mapper calls, whose number grows with the logarithm of the number
@@ -124,6 +125,7 @@ mod tree;
 mod turn;
 mod types;
 mod versions;
+mod weights;
 
 pub use error::CommandError;
 pub use graph::CommandGraph;
@@ -134,3 +136,4 @@ pub use tree::{combine, default_leaves, subtrees};
 pub use types::{
     Command, CommandDependency, CommandId, CommandKind, NodeId, Pass, Target, TransferKind, TransferName,
 };
+pub use weights::Weights;

@@ -416,6 +416,7 @@ fn submit(graph: &mut CommandGraph, action: &Action, with_versions: bool) -> Vec
                 graph.set_versions(*buffer, *versions);
             }
         }
+        Action::SetWeights(weights) => graph.set_weights(weights),
         Action::Discard(buffer) => graph.discard(*buffer, &|_| false),
         Action::RemoveBuffer(buffer) => graph.remove_buffer(*buffer),
         Action::CreateObject(object) => graph.create_object(*object),

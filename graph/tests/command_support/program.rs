@@ -69,6 +69,7 @@ impl Task {
 pub enum Action {
     CreateBuffer { buffer: BufferId, extent: Extent<3>, initialised: bool, versions: usize },
     Discard(BufferId),
+    SetWeights(Weights),
     RemoveBuffer(BufferId),
     CreateObject(ObjectId),
     Launch(Box<Task>),
@@ -109,7 +110,7 @@ impl Builder {
         if self.memory.len() < 2 {
             self.create_buffer(picks);
         }
-        match picks.below(22) {
+        match picks.below(24) {
             0..11 => self.kernel(picks),
             11 | 12 => self.host_once(picks),
             13 => self.collective(picks),
@@ -124,6 +125,7 @@ impl Builder {
             17 => self.repeat(picks),
             18 => self.snapshot(Work::Epoch, picks, false),
             19 => self.discard(picks),
+            20 | 21 => self.set_weights(picks),
             _ => self.snapshot(Work::Horizon, &mut Picks(&[0]), false),
         }
     }
@@ -188,6 +190,13 @@ impl Builder {
         let array = &self.memory[&buffer];
         self.memory.insert(buffer, Array::new(array.extent));
         self.actions.push(Action::Discard(buffer));
+    }
+
+    /// Sets other weights for the following tasks, often with nodes that have none.
+    fn set_weights(&mut self, picks: &mut Picks) {
+        let weights: Vec<_> = (0..self.nodes).map(|_| [0.0, 1.0, 1.0, 0.3, 7.0][picks.below(5)]).collect();
+        let weights = Weights::new(&weights).or_else(|| Weights::new(&vec![1.0; self.nodes.into()]));
+        self.actions.push(Action::SetWeights(weights.expect("valid weights")));
     }
 
     fn pick_buffer(&self, picks: &mut Picks) -> Option<BufferId> {

@@ -28,5 +28,6 @@ mod submission;
 mod together;
 mod transfer;
 mod turn;
+mod weights;
 
 pub(crate) use self::{plan::Nodes, report::Meeting, submission::Refused};

@@ -9,12 +9,19 @@ use crate::{
 use anabranch_graph::{
     BufferId, ObjectId,
     command::{
-        CommandGraph, CommandId, Hints, NodeId, Part, Work, leaves_by_node, part_of_node, pieces_of_node,
+        CommandGraph, CommandId, Hints, NodeId, Part, Weights, Work, leaves_by_node, part_of_node,
+        pieces_of_node,
     },
 };
 use anabranch_grid::{Extent, GridBox};
 use parking_lot::Mutex;
-use std::{mem, sync::Arc};
+use std::{
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 /// What a runtime has only with several nodes.
 pub(crate) struct Nodes {
@@ -23,12 +30,17 @@ pub(crate) struct Nodes {
     plan: Mutex<Option<Box<CommandGraph>>>,
     /// Buffers and host objects whose last handles were dropped. The last handle may go at another time on another node.
     gone: Mutex<Vec<Gone>>,
+    /// How often the program has set weights of the nodes.
+    pub(super) times_weighted: AtomicU64,
     /// The reductions that no task has read yet.
     pub(super) reductions: Reductions,
 }
 
 /// A number of elements that a task reduces to. It does not matter, because the hints say how many leaves there are.
 const REDUCED: usize = 1;
+
+/// The call that sets weights of the nodes.
+pub(super) const SET_WEIGHTS: &str = "Runtime::set_weights";
 
 enum Gone {
     Buffer(BufferId),
@@ -42,6 +54,7 @@ impl Nodes {
             common: Common::new(cluster),
             plan: Mutex::new(Some(Box::new(graph))),
             gone: Mutex::default(),
+            times_weighted: AtomicU64::new(0),
             reductions: Reductions::default(),
         }
     }
@@ -52,21 +65,34 @@ impl Nodes {
         &self.common.cluster
     }
 
+    /// The weights of the nodes, unless all are equal. Inside a range mapper there are none: the task will be refused.
+    fn weights(&self) -> Option<Weights> {
+        self.plan.lock().as_ref().and_then(|graph| graph.weights().cloned())
+    }
+
     /// The part of a task that this node executes.
     pub(crate) fn part(&self, work: &Work, hints: &Hints, reduces: bool) -> Part {
-        let reduced = reduces.then_some(REDUCED);
-        part_of_node(work, hints, NodeId(self.cluster().node()), self.cluster().nodes(), reduced)
+        let (reduced, weights) = (reduces.then_some(REDUCED), self.weights());
+        let (node, nodes) = (NodeId(self.cluster().node()), self.cluster().nodes());
+        part_of_node(work, hints, node, nodes, reduced, weights.as_ref())
+    }
+
+    /// How often the program has set weights of the nodes, and so may have changed the parts of later tasks.
+    pub(crate) fn times_weighted(&self) -> u64 {
+        self.times_weighted.load(Relaxed)
     }
 
     /// The boxes of the pieces in which this node executes its part of a kernel.
     pub(crate) fn pieces(&self, work: &Work, hints: &Hints) -> Vec<GridBox<3>> {
-        pieces_of_node(work, hints, NodeId(self.cluster().node()), self.cluster().nodes()).collect()
+        let (node, nodes) = (NodeId(self.cluster().node()), self.cluster().nodes());
+        pieces_of_node(work, hints, node, nodes, self.weights().as_ref()).collect()
     }
 
     /// Which node has which partial results of a task with reductions.
     pub(crate) fn shares(&self, work: &Work, hints: &Hints) -> Shares {
         let me = NodeId(self.cluster().node());
-        Shares::new(me, leaves_by_node(work, hints, self.cluster().nodes(), REDUCED))
+        let weights = self.weights();
+        Shares::new(me, leaves_by_node(work, hints, self.cluster().nodes(), REDUCED, weights.as_ref()))
     }
 
     pub(in crate::execute) fn create_buffer(&self, id: BufferId, extent: Extent<3>, initialised: bool) {

@@ -13,7 +13,7 @@ use super::{
     },
     common::Common,
     partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
-    plan::Turn,
+    plan::{SET_WEIGHTS, Turn},
     step::{Nothing, Step},
     transfer::{Arrival, AwaitPush, Departure, Push},
     turn::{AwaitTurn, PassTurn, Turn as ObjectTurn},
@@ -69,11 +69,16 @@ impl Core {
         let nodes = self.several_nodes().expect("a runtime with several nodes");
         let call = || task.label.to_string();
         self.check_submitter(call).map_err(Refused::Other)?;
+        let record = task.record.expect("with several nodes, every task has a record");
+        if record.times_weighted != nodes.times_weighted() {
+            // The body would have another part of the index space than the command.
+            let (call, place) = (SET_WEIGHTS.into(), "inside a range mapper");
+            return Err(Refused::Other(Error::SubmitterOnly { call, place }));
+        }
         self.wait_for_room();
         let mut turn = nodes.begin_turn(call).map_err(Refused::Other)?;
         let (id, horizon, recorder) = {
             let State { graphs, .. } = &mut *self.state.lock();
-            let record = task.record.expect("with several nodes, every task has a record");
             let accepted = graphs.submit_on_nodes(task.label, task.accesses, task.effects, record);
             accepted.map_err(|error| Refused::Graph(error.into()))?;
             let submitted = graphs.submitted();

@@ -2,7 +2,10 @@
 
 use super::task_record::TaskRecord;
 use crate::label::TaskLabel;
-use anabranch_graph::{Access, BufferId, Effect, ObjectId, command::Command};
+use anabranch_graph::{
+    Access, BufferId, Effect, ObjectId,
+    command::{Command, Weights},
+};
 use anabranch_grid::Extent;
 use std::sync::Arc;
 
@@ -20,6 +23,8 @@ pub(super) enum Change {
     RemoveObject(ObjectId),
     SetVersions(BufferId, usize),
     Discard(BufferId),
+    /// In a dry run: a weight for each of its nodes.
+    SetWeights(Weights),
     Submit(RecordedTask),
     /// With several nodes: the commands of this node for the task that was submitted last, and for the horizon behind it.
     Execute {

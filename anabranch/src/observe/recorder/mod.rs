@@ -27,7 +27,10 @@ pub(crate) use self::{change::RecordedTask, task_record::TaskRecord};
 
 use self::{change::Change, queue::Queue, recording::Recording};
 use crate::{label::TaskLabel, settings::RecordSettings};
-use anabranch_graph::{BufferId, ObjectId, command::Command};
+use anabranch_graph::{
+    BufferId, ObjectId,
+    command::{Command, Weights},
+};
 use anabranch_grid::Extent;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -78,6 +81,13 @@ impl Recorder {
 
     pub(crate) fn discard(&self, id: BufferId) {
         self.queue.push(Change::Discard(id));
+    }
+
+    /// Queues the weights of the nodes of a dry run. Those of another number of nodes do not concern it.
+    pub(crate) fn set_weights(&self, weights: &Weights) {
+        if self.settings.nodes.map(usize::from) == Some(weights.nodes()) {
+            self.queue.push(Change::SetWeights(weights.clone()));
+        }
     }
 
     /// Queues a task that the live graph has accepted.

@@ -36,6 +36,7 @@ impl Nodes {
             Change::CreateObject(id, None) => self.0.iter_mut().for_each(|node| node.create_object(*id)),
             Change::CreateObject(id, Some(home)) => self.create_on(*id, *home, recording),
             Change::RemoveObject(id) => self.0.iter_mut().for_each(|node| node.remove_object(*id)),
+            Change::SetWeights(weights) => self.0.iter_mut().for_each(|node| node.set_weights(weights)),
             Change::SetVersions(..) | Change::Discard(_) | Change::Execute { .. } => {}
             Change::Submit(task) => {
                 let launches = launches.expect("a submitted task is launched");

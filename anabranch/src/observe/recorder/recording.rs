@@ -68,6 +68,8 @@ impl Recording {
             }
             Change::SetVersions(id, versions) => self.graph.set_versions(*id, *versions),
             Change::Discard(id) => self.graph.discard(*id, &|_| false),
+            // The task graph does not depend on them.
+            Change::SetWeights(_) => {}
             Change::Submit(task) => return Some(self.submit(task)),
             Change::Execute { node, label, commands } => self.add_executed(*node, label.name(), commands),
         }

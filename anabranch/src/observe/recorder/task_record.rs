@@ -15,6 +15,8 @@ pub(crate) struct TaskRecord {
     /// The labels of the host objects, one for each effect.
     pub(crate) objects: Vec<String>,
     pub(crate) flush_denormals: bool,
+    /// With several nodes: how often the weights of the nodes were set when this node's part was found.
+    pub(crate) times_weighted: u64,
     pub(crate) shared: Shared,
 }
 
@@ -28,6 +30,7 @@ impl Default for TaskRecord {
             buffers: Vec::new(),
             objects: Vec::new(),
             flush_denormals: false,
+            times_weighted: 0,
             shared: Shared::default(),
         }
     }

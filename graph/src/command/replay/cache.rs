@@ -10,6 +10,7 @@ use crate::command::{
     slots::BufferSlots,
     types::{Command, Context},
     versions::Done,
+    weights::Weights,
 };
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -18,6 +19,7 @@ use std::collections::hash_map::Entry;
 struct Repeated {
     work: Work,
     hints: Hints,
+    weights: Option<Weights>,
     accesses: Vec<BufferAccess>,
     reductions: Vec<Reduction>,
     shape: Shape,
@@ -28,10 +30,11 @@ struct Repeated {
 }
 
 impl Repeated {
-    fn new(launch: &Launch, shape: Shape) -> Self {
+    fn new(launch: &Launch, weights: Option<&Weights>, shape: Shape) -> Self {
         Self {
             work: launch.work,
             hints: launch.hints,
+            weights: weights.cloned(),
             accesses: launch.accesses.to_vec(),
             reductions: launch.reductions.to_vec(),
             digest: digest(launch, &shape),
@@ -41,9 +44,10 @@ impl Repeated {
         }
     }
 
-    fn is(&self, launch: &Launch) -> bool {
+    fn is(&self, launch: &Launch, weights: Option<&Weights>) -> bool {
         self.work == launch.work
             && self.hints == launch.hints
+            && self.weights.as_ref() == weights
             && self.accesses == launch.accesses
             && self.reductions == launch.reductions
     }
@@ -88,11 +92,13 @@ impl Replay {
         &mut self,
         launch: &Launch,
         context: &Context,
+        weights: Option<&Weights>,
         buffers: &mut BufferSlots,
         out: &mut Vec<Command>,
         done: Done<'_>,
     ) -> Result<Option<u64>, CommandError> {
-        let Some(key) = self.recognise(launch) else { return Ok(None) };
+        let weights = weights.filter(|_| launch.work.is_divided(&launch.hints));
+        let Some(key) = self.recognise(key(launch, weights)) else { return Ok(None) };
         if self.recorded > RECORDED {
             self.repeated.clear();
             (self.patterns, self.recorded) = (Patterns::default(), 0);
@@ -101,11 +107,11 @@ impl Replay {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let mut shape = Shape::default();
-                shape.evaluate(context.rank, launch, |buffer| buffers.extent(buffer))?;
-                entry.insert(Repeated::new(launch, shape))
+                shape.evaluate(context.rank, weights, launch, |buffer| buffers.extent(buffer))?;
+                entry.insert(Repeated::new(launch, weights, shape))
             }
         };
-        if !repeated.is(launch) || repeated.is_given_up() {
+        if !repeated.is(launch, weights) || repeated.is_given_up() {
             return Ok(None);
         }
         let slots = buffers.slots_of(&repeated.shape.buffers);
@@ -136,10 +142,9 @@ impl Replay {
         Ok(Some(repeated.digest))
     }
 
-    /// The key of a launch that may repeat an earlier one. The first time, a launch is only noted, because most programs also
+    /// The key of a launch, if it may repeat an earlier one. The first time, a launch is only noted, because most programs also
     /// have launches that do not repeat.
-    fn recognise(&mut self, launch: &Launch) -> Option<u64> {
-        let key = key(launch);
+    fn recognise(&mut self, key: u64) -> Option<u64> {
         if self.seen.is_empty() {
             self.seen = vec![0; NOTED];
         }

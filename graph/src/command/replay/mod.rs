@@ -1,6 +1,6 @@
 //! Replay: launches that repeat are derived once, in terms of symbols, and then applied with new numbers.
 //!
-//! The commands of a launch depend on its shape (equal mappers, hints, index space and buffers) and on the
+//! The commands of a launch depend on its shape (equal mappers, hints, weights, index space and buffers) and on the
 //! [patterns](super::interned) of its buffers' states, but not on which commands those states name. So a launch whose shape
 //! was seen before goes through these steps:
 //!

@@ -7,6 +7,7 @@ use crate::{
         launch::{Hints, Launch, Work},
         split::Split,
         types::Rank,
+        weights::Weights,
     },
     task::{BufferId, Mode},
 };
@@ -29,7 +30,7 @@ pub(in crate::command) struct Shape {
 impl Default for Shape {
     /// The shape of a launch without accesses.
     fn default() -> Self {
-        let split = Split::new(&Work::HostOnce, &Hints::default(), 1, None);
+        let split = Split::new(&Work::HostOnce, &Hints::default(), 1, None, None);
         let (buffers, reductions) = (SmallVec::new(), SmallVec::new());
         Self { split, own: 0..0, buffers, accesses: Vec::new(), reductions }
     }
@@ -40,6 +41,7 @@ impl Shape {
     pub(in crate::command) fn evaluate(
         &mut self,
         rank: Rank,
+        weights: Option<&Weights>,
         launch: &Launch,
         extent: impl Fn(BufferId) -> Extent<3>,
     ) -> Result<(), CommandError> {
@@ -49,7 +51,7 @@ impl Shape {
             return Err(CommandError::WritingSnapshot { task: launch.task });
         }
         let reduced = launch.reductions.iter().map(|reduction| extent(reduction.buffer).len()).max();
-        self.split = Split::new(&launch.work, &launch.hints, rank.nodes, reduced);
+        self.split = Split::new(&launch.work, &launch.hints, rank.nodes, reduced, weights);
         self.own = self.split.of_node(rank.me);
         for access in launch.accesses {
             let operand = self.operand(access.buffer);

@@ -96,7 +96,11 @@ impl Shape {
             if self.own.start <= part.start && part.end <= self.own.end {
                 return true;
             }
-            let region = access.map.region(&self.split, self.split.range(part.clone()));
+            let range = self.split.range(part.clone());
+            if range.is_empty() {
+                return true;
+            }
+            let region = access.map.region(&self.split, range);
             self.bisect(access, part, &region, wanted, visit)
         };
         // To look at four chunks takes four calls if one of them is found by bisection, and more if several are.
