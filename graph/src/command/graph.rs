@@ -300,7 +300,7 @@ impl CommandGraph {
             return None;
         }
         let extents = launch.reductions.iter().map(|reduction| self.buffers.extent(reduction.buffer).len());
-        let next = nodes_of(launch, self.rank, extents.max());
+        let next = nodes_of(launch, self.rank, extents.max(), self.weights.as_ref());
         let passes = self.effects.passes(launch.effects, self.rank.me, &next);
         Some(Turns { next, passes }.into())
     }

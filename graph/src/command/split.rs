@@ -208,7 +208,7 @@ impl Split {
     }
 
     /// Whether a chunk is empty, because its node has a small weight or none.
-    fn is_empty(&self, chunk: usize) -> bool {
+    pub(crate) fn is_empty(&self, chunk: usize) -> bool {
         self.weights.is_some() && self.range(chunk..chunk + 1).is_empty()
     }
 

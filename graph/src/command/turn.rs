@@ -10,6 +10,7 @@ use super::{
     launch::Launch,
     split::Split,
     types::{CommandKind, NodeId, Pass, Rank},
+    weights::Weights,
 };
 use crate::task::ObjectId;
 use smallvec::{SmallVec, smallvec};
@@ -65,12 +66,18 @@ impl Turn {
 }
 
 /// The nodes that run a part of a launch.
-pub(super) fn nodes_of(launch: &Launch, rank: Rank, reduced: Option<usize>) -> Nodes {
-    let split = Split::new(&launch.work, &launch.hints, rank.nodes, reduced);
+pub(super) fn nodes_of(
+    launch: &Launch,
+    rank: Rank,
+    reduced: Option<usize>,
+    weights: Option<&Weights>,
+) -> Nodes {
+    let split = Split::new(&launch.work, &launch.hints, rank.nodes, reduced, weights);
     if split.everywhere {
         return (0..rank.nodes).map(NodeId).collect();
     }
-    let mut nodes: Nodes = (0..split.chunks()).map(|chunk| split.node_of(chunk)).collect();
+    let chunks = (0..split.chunks()).filter(|&chunk| !split.is_empty(chunk));
+    let mut nodes: Nodes = chunks.map(|chunk| split.node_of(chunk)).collect();
     nodes.sort_unstable();
     nodes.dedup();
     nodes
