@@ -6,7 +6,11 @@ use anabranch::{NodeError, local_nodes, prelude::*};
 use common::same_on;
 use std::{
     mem::swap,
-    sync::{Arc, mpsc::channel},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc::channel,
+    },
     thread,
 };
 use testing::deadline;
@@ -340,5 +344,34 @@ fn different_weights_name_the_call() {
             text.contains("submission 2 of the program is the call of Runtime::set_weights on node"),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn nodes_without_a_share_get_no_turn_of_an_object_of_the_whole_cluster() {
+    let _deadline = deadline();
+    for nodes in NODES {
+        let parts = Arc::new(AtomicUsize::new(0));
+        let results = local_nodes(nodes).threads(2).delays(3, nodes.into()).run(|rt| {
+            let log = rt.cluster_object(nodes - 1, Vec::new)?;
+            let (mut sum, mut expected) = (0, Vec::new());
+            for step in 0..12 {
+                set_weights(&rt, step)?;
+                sum += weights(nodes, step).iter().filter(|weight| **weight > 0.0).count();
+                expected.push(sum);
+                let [count, seen] = [Arc::clone(&parts), Arc::clone(&parts)];
+                let task = rt.task("parts").over([1000]).effect(&log, sequential());
+                task.host(move |_, (_,)| {
+                    count.fetch_add(1, SeqCst);
+                })?;
+                let task = rt.task("note").once().effect(&log, sequential());
+                task.host(move |(log,)| log.push(seen.load(SeqCst)))?;
+            }
+            Ok((rt.drain(log.capture())?, expected))
+        });
+        for (node, result) in (0..).zip(results) {
+            let (log, expected) = result.unwrap();
+            assert_eq!(log, (node == nodes - 1).then_some(expected), "node {node} of {nodes}");
+        }
     }
 }
