@@ -362,8 +362,8 @@ fn nodes_with_another_home_run_another_program() {
 #[cfg(feature = "print")]
 #[test]
 fn a_dry_run_prints_the_commands_of_the_real_run() {
-    use anabranch::graph::print::{Node, NodeKind};
     let _deadline = deadline();
+    use anabranch::graph::print::{Node, NodeKind};
     let graph = |rt: Runtime| -> Result<Vec<Node>, Error> {
         let log = rt.cluster_object(1, Vec::new)?.named("log");
         for step in 0..3 {

@@ -413,15 +413,17 @@ fn a_kernel_that_is_refused_leaves_nothing_behind() {
     }
 }
 
+/// Notes whether another thread than this one drops it.
+struct Noted(Arc<AtomicBool>, thread::ThreadId);
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.0.store(thread::current().id() != self.1, Release);
+    }
+}
+
 /// What the function of a kernel holds is dropped as a part of the last piece, and not by a thread that waits or submits.
 #[test]
 fn the_last_piece_drops_the_function() {
-    struct Noted(Arc<AtomicBool>, thread::ThreadId);
-    impl Drop for Noted {
-        fn drop(&mut self) {
-            self.0.store(thread::current().id() != self.1, Release);
-        }
-    }
     let _deadline = deadline();
     for threads in THREADS {
         let rt = Runtime::builder().threads(threads).help_while_waiting(false).build().unwrap();
