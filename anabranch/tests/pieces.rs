@@ -451,6 +451,10 @@ fn a_kernel_without_points_is_done_at_once() {
         task.wait().unwrap();
         assert_eq!(task.status(), Status::Done);
         assert!(!task.cancel());
-        rt.wait().unwrap();
+        // As for any other task, whatever its schedule was.
+        let inside = rt.task("inside").once().host(move |()| task.wait()).unwrap();
+        let error = inside.wait().unwrap_err().to_string();
+        assert!(error.contains("TaskHandle::wait"), "{error}");
+        rt.wait().unwrap_err();
     }
 }

@@ -1,4 +1,4 @@
-//! Weights: later launches have other chunks, the data follows, and repeated launches are told apart.
+//! Weights: later launches have other chunks, the data follows, and launches with other weights are no repetitions.
 
 mod command_program;
 

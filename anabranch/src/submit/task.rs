@@ -498,6 +498,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let work = Work::Kernel { space: self.space.cast() };
         let boxes = match self.core.several_nodes() {
             Some(nodes) => nodes.pieces(&work, &self.hints.for_nodes(self.core.nodes())),
+            None if self.space.is_empty() => vec![self.space.cast()],
             None => pieces_of_node(&work, &self.hints.for_nodes(1), NodeId(0), 1, None).collect(),
         };
         let each = match (chunks, self.core.threads()) {
