@@ -57,3 +57,34 @@ fn a_loop_in_a_kernel_adds_no_thread() {
         assert!(names.len() <= threads && names.iter().all(|name| name.starts_with("mine-")), "{names:?}");
     }
 }
+
+#[test]
+fn a_kernel_of_one_chunk_is_like_one_of_many() {
+    let _deadline = deadline();
+    let half = |x: f64| std::hint::black_box(x) * std::hint::black_box(0.5);
+    for threads in [1, 2, 3, 4, 8] {
+        let rt = Runtime::builder().threads(threads).name("mine-").build().unwrap();
+        for chunks in [1, 2] {
+            let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+            let inside = Arc::clone(&seen);
+            let kernel = rt.task("kernel").over([2]).chunks(chunks).flush_denormals();
+            let kernel = kernel.kernel(move |tile, ()| {
+                let sum: usize = (0..1000_usize).par().sum();
+                inside.lock().push((participant(), sum, half(f64::MIN_POSITIVE)));
+                assert_eq!(tile.range(), GridBox::new([1], [2]), "stop");
+            });
+            let error = kernel.unwrap().wait().unwrap_err().to_string();
+            let chunk = if chunks == 1 { "[0..2]" } else { "[0..1]" };
+            assert!(error.contains("stop") && error.contains(chunk), "{error}");
+            assert!(rt.wait().is_err());
+            for (me, sum, flushed) in seen.lock().drain(..) {
+                let me = me.expect("a kernel has a place among the threads");
+                assert!(me.index() < threads && me.count() == threads, "{me:?}");
+                assert_eq!(sum, 499_500);
+                if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+                    assert_eq!(flushed, 0.0);
+                }
+            }
+        }
+    }
+}

@@ -189,11 +189,16 @@ impl<const D: usize> GridBox<D> {
     /// union is a box.
     #[inline]
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
-        let mut differing =
-            (0..D).filter(|&axis| self.min[axis] != other.min[axis] || self.max[axis] != other.max[axis]);
-        let axis = differing.next()?;
+        let mut differing = None;
+        for axis in 0..D {
+            let differs = (self.min[axis] != other.min[axis]) | (self.max[axis] != other.max[axis]);
+            if differs && differing.replace(axis).is_some() {
+                return None;
+            }
+        }
+        let axis = differing?;
         let touching = self.min[axis] <= other.max[axis] && other.min[axis] <= self.max[axis];
-        (touching && differing.next().is_none()).then(|| self.bounding(other))
+        touching.then(|| self.bounding(other))
     }
 }
 

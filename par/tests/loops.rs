@@ -9,7 +9,12 @@ use std::{
     cell::RefCell,
     convert::Infallible,
     hint::black_box,
-    sync::atomic::{AtomicUsize, Ordering::*},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::*},
+    },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -401,4 +406,33 @@ fn an_idle_pool_uses_no_processor_time() {
     let pool = ThreadPool::builder().workers(8).name("idle-test").build().unwrap();
     (0..100).par().on(&pool).for_each(|_| linger());
     testing::threads::wait_until_asleep("idle-test");
+}
+
+#[test]
+fn one_call_is_like_a_loop_of_one_item() {
+    let _deadline = testing::deadline();
+    for pool in THREADS.map(|threads| ThreadPool::new(threads).unwrap()) {
+        let ran = Arc::new(AtomicUsize::new(0));
+        for threads in [1, usize::MAX] {
+            let count = threads.min(pool.threads());
+            let begun = Arc::clone(&ran);
+            let sum: usize = pool.run_one(threads, || {
+                let me = participant().unwrap();
+                assert_eq!((me.index(), me.count()), (0, count));
+                assert!(pool.team(2, |_| ()).is_err(), "it is inside");
+                // Without workers, a job runs when the thread has left.
+                drop(pool.spawn(move || begun.fetch_add(1, Relaxed)));
+                assert!(pool.workers() > 0 || ran.load(Relaxed) == 0);
+                (0..1000_usize).par().sum()
+            });
+            assert_eq!(sum, 499_500);
+            while ran.swap(0, Relaxed) == 0 {
+                assert!(pool.workers() > 0);
+                thread::yield_now();
+            }
+            let panics = || pool.run_one(threads, || panic!("stop"));
+            assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+            assert!(participant().is_none());
+        }
+    }
 }

@@ -10,7 +10,10 @@
 //!
 //! A task that runs for long must not keep all later tasks in the list. It moves to a list of stragglers.
 
-use super::task::node::{Head, Needs, Node};
+use super::task::{
+    node::{Head, Node},
+    properties::Needs,
+};
 use crate::error::Failure;
 use anabranch_graph::{Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
 use rustc_hash::FxHashMap;

@@ -15,8 +15,9 @@ use super::{
     },
     groups::group::{Callback, Due, Group},
     task::{
-        node::{Body, Completed, Head, Needs, Node, Properties},
+        node::{Body, Completed, Head, Node},
         place::Place,
+        properties::{Needs, Properties},
     },
     threads::compute::Compute,
 };
@@ -69,7 +70,7 @@ fn node_in(group: Option<Arc<Group>>, id: u64) -> Node {
     let properties = Properties { label: label(), place, observes, group, contention: None };
     // The models never ask a node for its runtime.
     let head = Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new().unwrap());
-    Node::new(head, NoBody)
+    Node::new(|| head, || NoBody)
 }
 
 /// A node that depends on nothing and is claimed by its runner.

@@ -5,8 +5,9 @@ use super::{
     groups::group::Group,
     live_tasks::LiveTasks,
     task::{
-        node::{Body, Contention, Head, Needs, Node, Properties},
+        node::{Body, Head, Node},
         place::Place,
+        properties::{Contention, Needs, Properties},
     },
     threads::compute::Compute,
 };
@@ -46,7 +47,7 @@ impl Submission<'_> {
     }
 
     /// The head of the node of this task.
-    #[inline]
+    #[inline(always)]
     pub(super) fn head(&self, id: TaskId, core: &Arc<Core>) -> Head {
         let properties = Properties {
             label: self.label.clone(),
@@ -80,7 +81,7 @@ impl Accepted<'_> {
     }
 
     /// The head of the node.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn head(&self) -> Head {
         self.task.head(self.state.graphs.submitted().id, self.core)
     }
@@ -230,7 +231,7 @@ impl Core {
             let State { graphs, tasks, barrier, .. } = &mut *state;
             let (place, observes, group) = (Place::Inline, true, group.cloned());
             let properties = Properties { label, place, observes, group, contention: None };
-            let node = Node::new(Head::new(graphs.barrier_id(), properties, self), BarrierBody);
+            let node = Node::new(|| Head::new(graphs.barrier_id(), properties, self), || BarrierBody);
             let dependencies =
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
             let before = barrier.replace(node.clone());

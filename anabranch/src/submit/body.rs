@@ -78,7 +78,8 @@ pub(super) type Chunks<const K: usize> = SmallVec<[Chunk<K>; 1]>;
 
 /// A kernel with its bound accesses.
 pub(super) struct Kernel<const K: usize, L: AccessList<K>, F> {
-    pub(super) bound: Result<L::Bound, Cause>,
+    /// The error is boxed: it is rare, and large for a node that two threads touch.
+    pub(super) bound: Result<L::Bound, Box<Cause>>,
     pub(super) chunks: Chunks<K>,
     pub(super) function: F,
     pub(super) flush_denormals: bool,
@@ -117,6 +118,7 @@ where
 pub(super) struct KernelBody<const K: usize, L: AccessList<K>, F>(Option<Kernel<K, L, F>>);
 
 impl<const K: usize, L: AccessList<K>, F> KernelBody<K, L, F> {
+    #[inline(always)]
     pub(super) fn new(kernel: Kernel<K, L, F>) -> Self {
         Self(Some(kernel))
     }
@@ -129,7 +131,7 @@ where
 {
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
         let kernel = self.0.take().expect(ONCE);
-        let bound = kernel.bound.as_ref().map_err(Cause::clone)?;
+        let bound = kernel.bound.as_ref().map_err(|cause| Cause::clone(cause))?;
         // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows the task.
         unsafe { kernel.run(bound, 0..kernel.chunks.len(), compute) }?;
         // SAFETY: memory is attached, all chunks are done, and the graph still allows the task.
@@ -166,7 +168,7 @@ where
 {
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
         let kernel = self.kernel.take().expect(ONCE);
-        let bound = kernel.bound.as_ref().map_err(Cause::clone)?;
+        let bound = kernel.bound.as_ref().map_err(|cause| Cause::clone(cause))?;
         // SAFETY: memory is attached if `bound` is not an error; the executor calls this once, when the graph allows this piece.
         unsafe { kernel.run(bound, self.chunks.clone(), compute) }
     }

@@ -102,7 +102,7 @@ impl AsRef<[Access]> for Piece {
 }
 
 impl<'a, const K: usize> Declaration<'a, K> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(
         core: &'a Arc<Core>,
         group: Option<&'a GroupHandle>,

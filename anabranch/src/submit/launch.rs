@@ -38,14 +38,13 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     let accepted = declaration.core.accept(&task);
     let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
     let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
-    let body = match attached {
-        Ok(()) => body(Ok(bound)),
+    let node = match attached {
+        Ok(()) => Node::new(|| accepted.head(), || body(Ok(bound))),
         Err(error) => {
             _refused = bound;
-            body(Err(Box::new(error)))
+            Node::new(|| accepted.head(), || body(Err(Box::new(error))))
         }
     };
-    let node = Node::new(accepted.head(), body);
     Ok(accepted.insert(node))
 }
 
@@ -82,7 +81,7 @@ pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(
     };
     let pieces = accepted.heads().zip(&declaration.pieces);
     let nodes: SmallVec<_> =
-        pieces.map(|(head, piece)| Node::new(head, body(piece.chunks.clone()))).collect();
+        pieces.map(|(head, piece)| Node::new(|| head, || body(piece.chunks.clone()))).collect();
     // From here on the pieces alone have the function of the program: it is dropped as a part of the last of them.
     _unused = nodes.is_empty().then_some(body);
     accepted.insert(&nodes);

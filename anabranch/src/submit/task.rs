@@ -460,8 +460,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let flush_denormals = self.hints.flush_denormals;
         let body = |bound: Result<_, Box<Error>>| {
             KernelBody::new(Kernel::<K, L, F> {
-                bound: bound.map_err(Cause::from),
-                chunks: chunks.clone(),
+                bound: bound.map_err(|error| Box::new(Cause::from(error))),
+                chunks: Chunks::from_slice(&chunks),
                 function: kernel,
                 flush_denormals,
             })
@@ -484,9 +484,13 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
         let flush_denormals = self.hints.flush_denormals;
         let nodes = launch_pieces::<K, L, _, _>(&mut declaration, bound, |bound| {
-            let bound = bound.map_err(Cause::from);
-            let kernel =
-                Arc::new(Kernel::<K, L, F> { bound, chunks: chunks.clone(), function, flush_denormals });
+            let bound = bound.map_err(|error| Box::new(Cause::from(error)));
+            let kernel = Arc::new(Kernel::<K, L, F> {
+                bound,
+                chunks: Chunks::from_slice(&chunks),
+                function,
+                flush_denormals,
+            });
             move |chunks| PieceBody::new(Arc::clone(&kernel), chunks)
         })?;
         Ok(TaskHandle::new(nodes))
@@ -526,6 +530,9 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         });
         if let Some(nodes) = self.core.several_nodes() {
             return self.split_on_nodes(nodes, count);
+        }
+        if count == 1 && !self.space.is_empty() {
+            return smallvec![Chunk::whole(self.space)];
         }
         // The leaves of a reduction are bands of rows, here as on many nodes.
         let ranges = match L::REDUCES {

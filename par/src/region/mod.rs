@@ -23,6 +23,7 @@ pub(crate) mod slots;
 pub(crate) use body::RegionBody;
 
 use crate::{
+    ThreadPool,
     context::Context,
     current::{self, Entered, Participant, own_block},
     denormals::{control::is_flushing, flush_denormals},
@@ -69,6 +70,27 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
             Some(counters) => Claimer::new(plan.partition, counters, own_block(pool)),
             None => Claimer::alone(plan.partition, plan.most),
         });
+    }
+}
+
+impl ThreadPool {
+    /// Calls `f` on the calling thread alone, as the opener of a loop of one item for at most this many threads: what such a loop
+    /// does, without the cost of a loop.
+    ///
+    /// ```
+    /// use anabranch_par::{ThreadPool, participant};
+    ///
+    /// let pool = ThreadPool::new(2)?;
+    /// let me = pool.run_one(usize::MAX, || participant().unwrap());
+    /// assert_eq!((me.index(), me.count()), (0, 2));
+    /// # Ok::<(), anabranch_par::PoolError>(())
+    /// ```
+    #[inline]
+    pub fn run_one<R>(&self, threads: usize, f: impl FnOnce() -> R) -> R {
+        let count = threads.clamp(1, self.threads()) as u32;
+        let _deferred = RunDeferred::on_drop();
+        let _entered = current::enter(self.state(), Participant { index: 0, count });
+        f()
     }
 }
 

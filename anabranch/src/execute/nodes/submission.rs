@@ -6,9 +6,10 @@ use super::{
         groups::group::Group,
         submission::Submission,
         task::{
-            node::{Body, Head, Needs, Node, Properties},
+            node::{Body, Head, Node},
             part::{Lost, Part},
             place::Place,
+            properties::{Needs, Properties},
         },
     },
     common::Common,
@@ -335,7 +336,7 @@ struct Make<'a> {
 impl Make<'_> {
     fn node<B: Body>(&self, head: Head, body: B) -> Node {
         let (label, common) = (self.label.clone(), Arc::clone(self.common));
-        Node::new(head, Step { id: self.id, label, common, body })
+        Node::new(|| head, || Step { id: self.id, label, common, body })
     }
 
     /// This node's part of the task.

@@ -111,7 +111,7 @@ mod tests {
             record: None,
         };
         let accepted = core.accept(&task).unwrap();
-        let node = Node::new(accepted.head(), body);
+        let node = Node::new(|| accepted.head(), || body);
         TaskHandle::new(smallvec::smallvec![accepted.insert(node)])
     }
 

@@ -5,4 +5,5 @@ pub(super) mod later;
 pub(super) mod node;
 pub(super) mod part;
 pub(super) mod place;
+pub(super) mod properties;
 pub(super) mod status;

@@ -64,7 +64,12 @@
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
 
-use super::{later::Later, part::Part, place::Place};
+use super::{
+    later::Later,
+    part::Part,
+    place::Place,
+    properties::{Contention, Needs, Properties},
+};
 use crate::{
     error::{Cause, Failure},
     execute::{
@@ -80,7 +85,7 @@ use crate::{
         atomic::{AtomicU8, AtomicU32, Ordering::*},
     },
 };
-use anabranch_graph::{Effect, TaskId};
+use anabranch_graph::TaskId;
 use anabranch_par::{Job, Marks};
 use smallvec::SmallVec;
 use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
@@ -141,8 +146,19 @@ impl<B: Body> Job for Entry<B> {
 pub(crate) struct Node(Arc<dyn Task>);
 
 impl Node {
-    pub(crate) fn new<B: Body>(head: Head, body: B) -> Self {
-        Self(Arc::new(Entry { head, body: Mutex::new(body) }))
+    /// A node with this head and body. Both are made where they stay: to copy a body of some hundred bytes, right after it was
+    /// written, takes as long as the rest of this function.
+    #[inline(always)]
+    pub(crate) fn new<B: Body>(head: impl FnOnce() -> Head, body: impl FnOnce() -> B) -> Self {
+        let entry = Arc::<Entry<B>>::new_uninit();
+        let place = Arc::as_ptr(&entry).cast::<Entry<B>>().cast_mut();
+        // SAFETY: no other thread has the new `Arc`. Both fields are written before the entry counts as initialised. If one of the
+        // functions panics, the entry never does, and what was written is leaked.
+        unsafe {
+            (&raw mut (*place).head).write(head());
+            (&raw mut (*place).body).write(Mutex::new(body()));
+            Self(entry.assume_init())
+        }
     }
 
     pub(crate) fn task(&self) -> &dyn Task {
@@ -180,29 +196,6 @@ impl Deref for Node {
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.id, self.label)
-    }
-}
-
-/// What a task needs of a task that it depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
-    /// Only its end.
-    End,
-    /// A host object in the state in which the task leaves it.
-    Object,
-    /// The contents of a buffer that the task writes.
-    Contents,
-}
-
-impl Needs {
-    /// Whether the failure of the one task is a reason to skip the other. A cancelled task has not touched its host objects,
-    /// as the program wished: they are good.
-    pub(crate) fn is_broken_by(self, failure: &Arc<Failure>) -> bool {
-        match self {
-            Self::End => false,
-            Self::Object => !matches!(failure.root().cause, Cause::Cancelled),
-            Self::Contents => true,
-        }
     }
 }
 
@@ -325,23 +318,6 @@ pub(crate) struct Head {
     pub(crate) part: Option<Box<Part>>,
 }
 
-/// What the submitter says about a task, beside its body.
-pub(crate) struct Properties {
-    pub(crate) label: TaskLabel,
-    pub(crate) place: Place,
-    /// See [`Submission::observes`](crate::execute::Submission::observes).
-    pub(crate) observes: bool,
-    pub(crate) group: Option<Arc<Group>>,
-    pub(crate) contention: Option<Box<Contention>>,
-}
-
-/// What the scheduler of conflicts must know about a task.
-pub(crate) struct Contention {
-    pub(crate) effects: SmallVec<[Effect; 2]>,
-    /// The priority among tasks that may conflict.
-    pub(crate) priority: i32,
-}
-
 /// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
 const SUBMITTING: u32 = 1 << 31;
 
@@ -351,12 +327,12 @@ unsafe impl Send for Head {}
 unsafe impl Sync for Head {}
 
 impl Head {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(id: TaskId, properties: Properties, core: &Arc<Core>) -> Self {
         Self::with_core(id, properties, NonNull::from_ref(&**core), core.id())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with_core(
         id: TaskId,
         properties: Properties,

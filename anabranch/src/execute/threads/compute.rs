@@ -1,8 +1,13 @@
 //! The compute threads of a runtime, as kernels use them.
 
 use super::draw::Draw;
-use anabranch_par::{IntoParallel, LoopError, Schedule, Split, ThreadPool};
-use std::{any::Any, convert::Infallible, sync::Arc};
+use anabranch_par::{IntoParallel, LoopError, Schedule, Split, ThreadPool, flush_denormals};
+use std::{
+    any::Any,
+    convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 /// The compute threads: a pool, or in a seeded runtime the calling thread and the order of the chunks.
 pub(crate) struct Compute {
@@ -45,6 +50,9 @@ impl Compute {
         flush_denormals: bool,
         kernel: impl Fn(usize) + Sync,
     ) -> Result<(), ChunkPanic> {
+        if chunks == 1 {
+            return self.run_chunk(flush_denormals, || kernel(0));
+        }
         let order = self.draw.as_ref().map(|draw| draw.shuffled(chunks));
         let chunk_of = |item: usize| order.as_ref().map_or(item, |order| order[item]);
         let done = (0..chunks)
@@ -65,5 +73,12 @@ impl Compute {
             }
             other => unreachable!("nothing else ends this loop: {other}"),
         })
+    }
+
+    /// Calls `kernel`, which is the only chunk, on this thread.
+    fn run_chunk(&self, flush: bool, kernel: impl FnOnce()) -> Result<(), ChunkPanic> {
+        let kernel = || if flush { flush_denormals(kernel) } else { kernel() };
+        catch_unwind(AssertUnwindSafe(|| self.pool.run_one(self.threads, kernel)))
+            .map_err(|payload| ChunkPanic { chunk: 0, payload })
     }
 }
