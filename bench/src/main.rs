@@ -6,6 +6,7 @@
 //! cargo run --release -p bench -- all --record
 //! cargo run --release -p bench -- table conflict-cap
 //! cargo run --release -p bench -- table nodes
+//! cargo run --release -p bench -- table scaling
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
 //! cargo run --release -p bench -- all --against ../before/target/release/bench
 //! ```
@@ -38,13 +39,13 @@ use machine::Setting;
 use record::Record;
 use report::Entry;
 use row::Row;
-use workloads::{application, conflicts, generation, memory, nodes};
+use workloads::{application, conflicts, generation, memory, nodes, scaling};
 
 /// Measures Anabranch and its peers side by side, and reports whether each bar is met.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
-    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `table conflict-cap` (the effect of searching more candidates), `table nodes` (messages and generation time against the number of nodes), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `table conflict-cap` (the effect of searching more candidates), `table nodes` (messages and generation time against the number of nodes), `table scaling` (a simulated step of the main program against the number of nodes), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -110,6 +111,10 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     }
     if arguments.names == ["table", "nodes"] {
         print!("{}", generation::nodes_table(arguments.smoke)?);
+        return Ok(true);
+    }
+    if arguments.names == ["table", "scaling"] {
+        print!("{}", scaling::scaling_table(arguments.smoke)?);
         return Ok(true);
     }
     if arguments.names == ["documents"] {

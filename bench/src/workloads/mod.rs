@@ -7,4 +7,5 @@ pub mod frames;
 pub mod generation;
 pub mod memory;
 pub mod nodes;
+pub mod scaling;
 pub mod topologies;
