@@ -146,8 +146,8 @@ impl<B: Body> Job for Entry<B> {
 pub(crate) struct Node(Arc<dyn Task>);
 
 impl Node {
-    /// A node with this head and body. Both are made where they stay: to copy a body of some hundred bytes, right after it was
-    /// written, takes as long as the rest of this function.
+    /// A node with the head and the body that these functions make. They are called when there is memory for the node, so that the
+    /// compiler writes both where they stay instead of copying them there.
     #[inline(always)]
     pub(crate) fn new<B: Body>(head: impl FnOnce() -> Head, body: impl FnOnce() -> B) -> Self {
         let entry = Arc::<Entry<B>>::new_uninit();
