@@ -48,11 +48,6 @@ impl<const K: usize> Neighborhood<K> {
         self.periodic = true;
         self
     }
-
-    /// The box `range` grown by `radius`, clamped or wrapped: one box, or several if it wraps.
-    fn grown(&self, range: &GridBox<K>, radius: [usize; K], buffer: Extent<K>) -> Boxes<K> {
-        if self.periodic { wrapped(range, radius, buffer) } else { smallvec![clamped(range, radius, buffer)] }
-    }
 }
 
 type Boxes<const K: usize> = SmallVec<[GridBox<K>; 4]>;
@@ -62,17 +57,21 @@ impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
         if chunk.range.is_empty() || buffer.is_empty() {
             return Region::empty();
         }
-        if !self.along_axes && !self.periodic {
-            return clamped(&chunk.range, self.radius, buffer).into();
-        }
         if !self.along_axes || K == 0 {
-            return Region::from_boxes(self.grown(&chunk.range, self.radius, buffer));
+            return match self.periodic {
+                true => Region::from_boxes(wrapped(&chunk.range, self.radius, buffer)),
+                false => clamped(&chunk.range, self.radius, buffer).into(),
+            };
         }
-        Region::from_boxes((0..K).flat_map(|axis| {
+        let along = |axis: usize| {
             let mut radius = [0; K];
             radius[axis] = self.radius[axis];
-            self.grown(&chunk.range, radius, buffer)
-        }))
+            radius
+        };
+        if self.periodic {
+            return Region::from_boxes((0..K).flat_map(|axis| wrapped(&chunk.range, along(axis), buffer)));
+        }
+        Region::from_boxes((0..K).map(|axis| clamped(&chunk.range, along(axis), buffer)))
     }
 
     fn describe(&self) -> String {

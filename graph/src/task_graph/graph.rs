@@ -319,7 +319,7 @@ impl TaskGraph {
     }
 
     /// Checks the accesses of a task, and finds the tasks that it depends on because it reads, and the versions that it reads.
-    #[inline]
+    #[inline(always)]
     fn check(&self, accesses: &[Access], submitted: &mut Submitted) -> Result<(), GraphError> {
         for (i, access) in accesses.iter().enumerate() {
             let tracker = self.tracker(access.buffer);
@@ -445,6 +445,7 @@ fn is_overwrite(tracker: &BufferTracker, access: &Access, accesses: &[Access]) -
         && access.region.contains_box(&tracker.whole())
 }
 
+#[inline]
 fn check_bounds(tracker: &BufferTracker, i: usize, access: &Access) -> Result<(), GraphError> {
     let whole = tracker.whole();
     match access.region.boxes().iter().all(|range| whole.contains(range)) {
@@ -454,6 +455,7 @@ fn check_bounds(tracker: &BufferTracker, i: usize, access: &Access) -> Result<()
 }
 
 /// Adds the dependencies on the writers of the region that an access reads.
+#[inline(always)]
 fn read(
     tracker: &BufferTracker,
     epoch: TaskId,
@@ -474,6 +476,7 @@ fn read(
 }
 
 /// Checks that accesses of one task to one buffer overlap only if both read.
+#[inline]
 fn check_overlap(earlier: &[Access], i: usize, access: &Access) -> Result<(), GraphError> {
     for (j, other) in earlier.iter().enumerate() {
         let shared = other.buffer == access.buffer && (other.mode.writes() || access.mode.writes());

@@ -49,17 +49,27 @@ impl Shape {
     /// Checks that the pieces on all nodes write all that the task does, each point once. Every node checks all of them, so
     /// every node finds the same error.
     fn check_write(&self, task: TaskId, number: usize) -> Result<(), CommandError> {
-        let access = &self.accesses[number];
-        let (mut order, mut points) = (Ascent::default(), 0);
-        for (part, region) in self.written(access) {
-            check_part(task, number, part, &region, &access.whole)?;
-            points += count(&region);
-            order.add(&region);
+        match self.is_tiled(&self.accesses[number]) {
+            true => Ok(()),
+            false => self.check_union(task, number),
         }
-        if !order.is_broken && points == count(&access.whole) {
-            return Ok(());
+    }
+
+    /// Whether the pieces write a box slice by slice, from one of its ends to the other. The usual splits and mappers do.
+    fn is_tiled(&self, access: &AccessShape) -> bool {
+        let [whole] = access.whole.boxes() else { return false };
+        let mut rest = Some(*whole);
+        for (_, region) in self.written(access) {
+            rest = match (rest, region.boxes()) {
+                (rest, []) => rest,
+                (Some(rest), [slice]) => match without_slice(&rest, slice) {
+                    Some(less) => less,
+                    None => return false,
+                },
+                _ => return false,
+            }
         }
-        self.check_union(task, number)
+        rest.is_none()
     }
 
     /// The pieces on all nodes and what they write.
@@ -71,6 +81,9 @@ impl Shape {
     #[inline(never)]
     fn check_union(&self, task: TaskId, access: usize) -> Result<(), CommandError> {
         let written: Vec<_> = self.written(&self.accesses[access]).collect();
+        for (part, region) in &written {
+            check_part(task, access, *part, region, &self.accesses[access].whole)?;
+        }
         let union: Region<3> = written.iter().map(|(_, region)| region.clone()).collect();
         if written.iter().map(|(_, region)| count(region)).sum::<u128>() != count(&union) {
             for (i, (later, again)) in written.iter().enumerate() {
@@ -129,36 +142,50 @@ fn count(region: &Region<3>) -> u128 {
         .sum()
 }
 
-/// Finds out whether regions are single boxes that follow each other along one axis, in one direction. Then they are
-/// disjoint. The usual splits and mappers give such regions.
-#[derive(Default)]
-struct Ascent {
-    last: Option<GridBox<3>>,
-    /// The axis along which the first two boxes follow each other, and whether they do so upwards.
-    direction: Option<(usize, bool)>,
-    is_broken: bool,
+/// What is left of a box without a slice at one of its ends, which is as wide as the box on the other axes. `None` if it is no such
+/// slice, and `Some(None)` if nothing is left.
+#[inline]
+fn without_slice(whole: &GridBox<3>, slice: &GridBox<3>) -> Option<Option<GridBox<3>>> {
+    let ([mut min, mut max], [from, to]) = ([whole.min().0, whole.max().0], [slice.min().0, slice.max().0]);
+    let is_as_wide = |axis: &usize| from[*axis] == min[*axis] && to[*axis] == max[*axis];
+    let Some(axis) = (0..3).find(|axis| !is_as_wide(axis)) else { return Some(None) };
+    if !(axis + 1..3).all(|axis| is_as_wide(&axis)) {
+        return None;
+    }
+    if from[axis] == min[axis] && to[axis] < max[axis] {
+        min[axis] = to[axis];
+    } else if to[axis] == max[axis] && from[axis] > min[axis] {
+        max[axis] = from[axis];
+    } else {
+        return None;
+    }
+    Some(Some(GridBox::new(min, max)))
 }
 
-impl Ascent {
-    #[inline]
-    fn add(&mut self, region: &Region<3>) {
-        let [only] = region.boxes() else {
-            self.is_broken |= !region.is_empty();
-            return;
-        };
-        if let Some(last) = self.last.replace(*only) {
-            let follows = |axis: usize, up: bool| {
-                let (first, second) = if up { (&last, only) } else { (only, &last) };
-                first.max()[axis] <= second.min()[axis]
-            };
-            match self.direction {
-                Some((axis, up)) => self.is_broken |= !follows(axis, up),
-                None => {
-                    let mut all = (0..3).flat_map(|axis| [(axis, true), (axis, false)]);
-                    self.direction = all.find(|&(axis, up)| follows(axis, up));
-                    self.is_broken |= self.direction.is_none();
-                }
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuboid(ranges: [[usize; 2]; 3]) -> GridBox<3> {
+        GridBox::new(ranges.map(|range| range[0]), ranges.map(|range| range[1]))
+    }
+
+    /// Compares with the differences of regions.
+    #[test]
+    fn a_slice_is_cut_from_either_end_of_a_box_on_any_axis() {
+        let whole = cuboid([[1, 4], [2, 5], [0, 3]]);
+        let ranges = || (0..6).flat_map(|low| (low + 1..7).map(move |high| [low, high]));
+        let mut slices = 0;
+        for slice in
+            ranges().flat_map(|a| ranges().flat_map(move |b| ranges().map(move |c| cuboid([a, b, c]))))
+        {
+            let rest = Region::from(whole).difference(&slice.into());
+            let is_slice = whole.contains(&slice) && rest.boxes().len() <= 1;
+            let expected = is_slice.then(|| rest.boxes().first().copied());
+            assert_eq!(without_slice(&whole, &slice), expected, "{slice}");
+            slices += usize::from(is_slice);
         }
+        // On each axis two from each end, and the box itself.
+        assert_eq!(slices, 13);
     }
 }
