@@ -44,6 +44,9 @@ const SPIN: Duration = Duration::from_micros(200);
 const SHORTEST: Duration = Duration::from_micros(50);
 /// Rounds without a call of the system.
 const ROUNDS: u32 = 64;
+/// The same if processes share processors. Some MPI offers the processor by itself in each poll that finds nothing. After that it must
+/// be polled again: if this thread offered it, too, every other turn of the process would be in vain.
+const CROWDED_ROUNDS: u32 = 8;
 
 impl Pace {
     /// The longest rest.
@@ -65,8 +68,12 @@ impl Pace {
             }
             return;
         }
-        self.rounds = self.rounds.saturating_add(1);
-        if self.rounds < ROUNDS && !IS_CROWDED.load(Relaxed) {
+        self.rounds = self.rounds.wrapping_add(1);
+        let polls_again = match IS_CROWDED.load(Relaxed) {
+            false => self.rounds < ROUNDS,
+            true => !self.rounds.is_multiple_of(CROWDED_ROUNDS),
+        };
+        if polls_again {
             std::hint::spin_loop();
             return;
         }

@@ -2,7 +2,9 @@
 //!
 //! *Gather* (every node gets the parts of all nodes) takes as many steps as the number of nodes has binary digits. In step
 //! *k* a node sends what it has, the parts of 2^*k* nodes from itself on, to the node 2^*k* before it. So each byte reaches
-//! each node once, and a node sends a handful of messages instead of one to every other node. Without bytes it is a barrier.
+//! each node once, and a node sends a handful of messages instead of one to every other node. Without bytes it is a barrier. If the
+//! number of nodes is a power of two, nodes exchange what they have in pairs instead. That takes as many steps, and a node goes on as
+//! soon as it has heard of one other: where several nodes share a processor, that saves changes from one to the next.
 //!
 //! A node may give a *note* in place of its part, which goes the same way.
 //!
@@ -69,20 +71,27 @@ impl Collective {
             others.flat_map(|other| parts[other].iter().map(move |layout| (*layout, other as u16)))
         };
         let (mut sends, mut receives) = (Vec::new(), Vec::new());
+        let in_pairs = nodes.is_power_of_two();
         let (mut step, mut distance) = (0, 1);
         while distance < nodes {
-            let count = distance.min(nodes - distance);
-            let (layouts, owners) = from(node, count).unzip();
+            let (to, first, theirs, count) = if in_pairs {
+                let first = node & !(distance - 1);
+                (node ^ distance, first, first ^ distance, distance)
+            } else {
+                let count = distance.min(nodes - distance);
+                ((node + nodes - distance) % nodes, node, node + distance, count)
+            };
+            let (layouts, owners) = from(first, count).unzip();
             sends.push(Send {
-                to: ((node + nodes - distance) % nodes) as u16,
+                to: to as u16,
                 step: step + 1,
                 needs: (1 << step) - 1,
                 layouts,
                 owners,
-                first: place.node,
+                first: first as u16,
                 count: count as u16,
             });
-            let bytes = from(node + distance, count).map(|(layout, _)| layout.bytes()).sum::<usize>();
+            let bytes = from(theirs, count).map(|(layout, _)| layout.bytes()).sum::<usize>();
             receives.push(Receive { step: step + 1, bytes: bytes + count });
             (step, distance) = (step + 1, 2 * distance);
         }

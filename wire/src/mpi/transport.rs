@@ -141,7 +141,7 @@ impl<H: Handle> Idle for Connection<H> {
         self.epoch = self.epoch.wrapping_add(1);
         let early = mem::take(&mut self.early);
         let connection = Some(*self);
-        Box::new(Mpi { connection, early, flights: Vec::new(), sent: Vec::new() })
+        Box::new(Mpi { connection, early, flights: Vec::new(), was_silent: true, sent: Vec::new() })
     }
 
     fn end(mut self: Box<Self>) {
@@ -167,6 +167,8 @@ struct Mpi<H: Handle> {
     connection: Option<Connection<H>>,
     early: Vec<Vec<u8>>,
     flights: Vec<(Purpose, Flight<H>)>,
+    /// Whether the last poll has received all messages that were there.
+    was_silent: bool,
     /// Memory of messages that have been sent.
     sent: Vec<Vec<u8>>,
 }
@@ -206,7 +208,13 @@ impl<H: Handle> Mpi<H> {
                 1..=127 => connection.early.push(message),
                 _ => connection.spare.push(message),
             }
+            // The first message after a silence may be all that this node needs. Where processes share processors, another call of MPI,
+            // which finds nothing, would offer the processor to another process.
+            if mem::take(&mut self.was_silent) {
+                return Ok(());
+            }
         }
+        self.was_silent = true;
         if self.flights.is_empty() {
             return Ok(());
         }
