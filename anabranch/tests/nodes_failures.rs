@@ -482,6 +482,18 @@ fn a_refused_task_is_an_error_and_the_program_goes_on() {
 }
 
 #[test]
+fn thousands_of_refused_tasks_in_a_row_end_nothing() {
+    let _deadline = deadline();
+    same_on(&NODES, |rt| {
+        let u = rt.buffer::<u64, 1>([70]).named("u");
+        for _ in 0..3000 {
+            rt.task("never written").over([70]).read(&u, one_to_one()).kernel(|_, _| ()).unwrap_err();
+        }
+        rt.wait()
+    });
+}
+
+#[test]
 fn a_task_that_one_node_alone_refuses_ends_the_run() {
     let _deadline = deadline();
     for count in [2, 3, 7] {

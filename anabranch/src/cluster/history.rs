@@ -1,7 +1,8 @@
 //! The submissions of this node, and their comparison with those of its neighbours.
 //!
 //! The nodes are a tree: node `n` has the neighbours `(n - 1) / 2`, `2n + 1` and `2n + 2`. If two nodes differ, then some two
-//! neighbours do. Submissions are kept until all neighbours have said that theirs are the same.
+//! neighbours do. Submissions are kept until all neighbours have said that theirs are the same, or until all nodes have met: the name of a
+//! meeting has the hash of all submissions before it.
 
 use crate::{error::NodeError, label::TaskLabel};
 use anabranch_wire::Place;
@@ -56,6 +57,15 @@ struct Neighbour {
     same: u64,
     /// The hashes of its next submissions, which this node has not made yet.
     ahead: VecDeque<u64>,
+}
+
+impl Neighbour {
+    /// Notes that the first submissions are the same here and there, up to this number.
+    fn is_same_up_to(&mut self, number: u64) {
+        let new = number.saturating_sub(self.same);
+        self.ahead.drain(..self.ahead.len().min(new as usize));
+        self.same += new;
+    }
 }
 
 pub(super) struct History {
@@ -142,11 +152,27 @@ impl History {
     pub(super) fn heard(&mut self, from: u16, post: &[u8]) -> Result<(), Divergence> {
         let Some(at) = self.neighbours.iter().position(|other| other.node == from) else { return Ok(()) };
         let (words, _) = post.as_chunks::<8>();
-        // Messages of one node come in order, so these hashes follow those before.
-        self.neighbours[at].ahead.extend(words.iter().skip(1).map(|word| u64::from_le_bytes(*word)));
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let Some(first) = words.next() else { return Ok(()) };
+        let other = &mut self.neighbours[at];
+        let known = other.same + other.ahead.len() as u64;
+        if first > known {
+            // Messages of one node come in order, so between the last one and this one the nodes have met.
+            debug_assert!(first <= self.count, "this node has entered the meeting, too");
+            other.is_same_up_to(first);
+        }
+        // A message from before a meeting may come after it.
+        other.ahead.extend(words.skip(known.saturating_sub(first) as usize));
         self.compare(at)?;
         self.forget();
         Ok(())
+    }
+
+    /// Notes that all nodes have met: each has made this number of submissions, the same ones.
+    pub(super) fn met(&mut self, number: u64) {
+        self.neighbours.iter_mut().for_each(|other| other.is_same_up_to(number));
+        self.posted = self.posted.max(number);
+        self.forget();
     }
 
     /// Compares what this node and a neighbour have both submitted.
@@ -237,6 +263,46 @@ mod tests {
                 assert_eq!(divergence.number, 13);
                 assert!(divergence.nodes.contains(&odd));
             }
+        }
+    }
+
+    #[test]
+    fn after_a_meeting_only_later_submissions_are_posted() {
+        for nodes in [2, 3, 4, 7] {
+            let mut all = histories(nodes);
+            let mut late = Vec::new();
+            for round in 0..50_u64 {
+                for (node, history) in all.iter_mut().enumerate() {
+                    history.add(round, What::Call("one")).unwrap();
+                    if round % 3 == node as u64 % 3 {
+                        // On the way while the nodes meet.
+                        late.extend(history.post().map(|(to, post)| (node as u16, to, post)));
+                    }
+                    history.add_call("a meeting").unwrap();
+                }
+                // Node 0 goes on first, and its next message overtakes the end of the meeting on the others.
+                let number = all[0].count;
+                all[0].met(number);
+                assert!(all[0].post().is_none(), "a meeting is a comparison");
+                for (from, to, post) in late.drain(..) {
+                    to.iter().for_each(|&to| all[usize::from(to)].heard(from, &post).unwrap());
+                }
+                all[0].add(round, What::Call("two")).unwrap();
+                let (to, post) = all[0].post().unwrap();
+                to.iter().for_each(|&to| all[usize::from(to)].heard(0, &post).unwrap());
+                for history in &mut all[1..] {
+                    history.met(number);
+                    history.add(round, What::Call("two")).unwrap();
+                }
+                exchange(&mut all).unwrap();
+                assert!(all.iter().all(|history| history.recent.is_empty()), "{nodes} nodes");
+            }
+            // What comes after a meeting is still compared.
+            all[0].add_call("something else").unwrap();
+            for history in &mut all[1..] {
+                history.add_call("the same").unwrap();
+            }
+            assert_eq!(exchange(&mut all).unwrap_err().number, all[0].count);
         }
     }
 

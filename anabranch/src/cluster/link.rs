@@ -1,9 +1,15 @@
 //! This node's end of the transport, and the transfers that are under way. All of it is under one lock.
 
 use crate::error::NodeError;
+use anabranch_par::discard_payload;
 use anabranch_wire::{Begun, Endpoint, Event, Ticket, WireError};
 use rustc_hash::FxHashMap;
-use std::{any::Any, sync::Arc};
+use std::{
+    any::Any,
+    mem,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+};
 
 /// A function that is called, outside the lock, when transfers are over, with what other nodes have said in place of data, or with the
 /// reason why they will never be.
@@ -50,10 +56,25 @@ impl Over {
     }
 
     /// Says that the transfers have ended.
-    pub(super) fn end(self) {
-        let Self { then, memory, said } = self;
-        then(Ok(said));
-        drop(memory);
+    pub(super) fn end(mut self) {
+        let said = mem::take(&mut self.said);
+        self.end_with(Ok(said));
+    }
+
+    /// Says how the transfers have ended. Lets go of the memory before: a thread that waits for the steps may then take values back
+    /// that only they have held.
+    pub(super) fn end_with(self, result: Result<Vec<Said>, Arc<NodeError>>) {
+        let Self { then, memory, .. } = self;
+        let_go(memory);
+        then(result);
+    }
+}
+
+/// Drops what steps have held. It may be the last holder of values of the program, whose destructors may panic. Such a panic has printed
+/// its message, and ends nothing else.
+pub(crate) fn let_go<T>(held: T) {
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| drop(held))) {
+        discard_payload(payload);
     }
 }
 
@@ -154,5 +175,47 @@ impl Link {
         let endpoint = self.endpoint.take()?;
         self.transfers.clear();
         Some((endpoint, Unfinished(self.sets.drain().map(|(_, set)| set).collect())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+
+    #[test]
+    fn steps_hold_nothing_any_more_when_their_transfers_have_ended() {
+        let object = Arc::new(());
+        for fails in [false, true] {
+            let seen = Arc::new(Mutex::new(None));
+            let then: Then = {
+                let (object, seen) = (Arc::downgrade(&object), Arc::clone(&seen));
+                Box::new(move |result| *seen.lock() = Some((object.strong_count(), result.is_err())))
+            };
+            let over = Over::new(Arc::new(Arc::clone(&object)), then);
+            match fails {
+                false => over.end(),
+                true => over.end_with(Err(Arc::new(NodeError::Here { why: "a test".into() }))),
+            }
+            assert_eq!(*seen.lock(), Some((1, fails)));
+        }
+    }
+
+    #[test]
+    fn steps_end_although_a_destructor_of_the_program_panics() {
+        struct Panics;
+        impl Drop for Panics {
+            fn drop(&mut self) {
+                panic!("a destructor");
+            }
+        }
+        let ended = Arc::new(Mutex::new(false));
+        let then: Then = {
+            let ended = Arc::clone(&ended);
+            Box::new(move |_| *ended.lock() = true)
+        };
+        let over = Over::new(Arc::new(Panics), then);
+        over.end();
+        assert!(*ended.lock());
     }
 }

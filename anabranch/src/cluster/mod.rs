@@ -9,7 +9,7 @@
 //!    hash of everything that it has submitted so far ([`history`]).
 //! 2. Every 64 submissions, and before a thread blocks, a node posts the hashes since its last post to its neighbours in a tree
 //!    of all nodes. A node that gets them compares them with its own, now or when it has submitted as much. All pairs of
-//!    neighbours together compare all nodes.
+//!    neighbours together compare all nodes. A meeting that is over has compared them, too, so a node in a meeting posts only if it lasts.
 //! 3. A submitting thread that is [`AHEAD`](history::AHEAD) submissions ahead of a neighbour waits for it. So a node that only sends does not
 //!    run away from its receivers.
 //! 4. A *push* sends boxes from the memory of a buffer; an *await* expects a number of bytes in such memory. The name of a
@@ -50,7 +50,7 @@ mod history;
 mod link;
 mod pacemaker;
 
-pub(crate) use self::link::{Said, Then};
+pub(crate) use self::link::{Said, Then, let_go};
 use self::{
     history::{Divergence, History, What},
     link::{Link, Over},
@@ -70,6 +70,7 @@ use std::{
         atomic::{AtomicU64, Ordering::*},
     },
     thread::{self, ThreadId},
+    time::{Duration, Instant},
 };
 
 /// The kinds of [`Tag`]s.
@@ -85,6 +86,10 @@ pub(crate) mod kind {
     /// The same, on the way to the nodes that get it.
     pub(crate) const SPREAD: u16 = 4;
 }
+
+/// How long a node is in a meeting before it posts. A meeting that is over compares all nodes. One that is not may wait for a node whose
+/// program differs.
+const SILENCE: Duration = Duration::from_micros(100);
 
 /// One node's view of all nodes.
 pub(crate) struct Cluster {
@@ -187,7 +192,7 @@ impl Cluster {
                 }
                 // The run is being ended, perhaps by another thread.
                 let why = self.stopped.wait();
-                (over.then)(Err(Arc::clone(why)));
+                over.end_with(Err(Arc::clone(why)));
             }
         }
         false
@@ -282,17 +287,25 @@ impl Cluster {
         let (kind, why) = (error.kind_on_nodes(), error.to_string());
         let added = self.history.lock().add_refused(&kind, why);
         self.stop_if_different(added.map(drop));
+        if self.history.lock().is_post_due() {
+            self.post();
+        }
     }
 
-    /// Notes a call at which all nodes meet. Returns the name of the meeting.
+    /// Notes a call at which all nodes meet, and says so to the neighbours. Returns the name of the meeting.
     ///
     /// # Errors
     /// If the run has ended.
     pub(crate) fn announce(&self, call: &'static str) -> Result<Tag, Arc<NodeError>> {
+        let name = self.name_meeting(call)?;
+        self.post();
+        Ok(name)
+    }
+
+    fn name_meeting(&self, call: &'static str) -> Result<Tag, Arc<NodeError>> {
         self.check()?;
         let added = self.history.lock().add_call(call);
         let (number, hash) = added.map_err(|divergence| self.stop(divergence.into()))?;
-        self.post();
         Ok(Tag::new(number, hash, kind::MEETING))
     }
 
@@ -320,7 +333,7 @@ impl Cluster {
     /// # Errors
     /// If the run has ended.
     pub(crate) fn meet(&self, call: &'static str, say: Option<Vec<u8>>) -> Result<Vec<Said>, Arc<NodeError>> {
-        let meeting = self.announce(call)?;
+        let meeting = self.name_meeting(call)?;
         let met = Arc::new(OnceLock::new());
         let then: Then = {
             let met = Arc::clone(&met);
@@ -329,11 +342,21 @@ impl Cluster {
         // This thread polls. Another one would only take the processor from it.
         self.begin_meeting(meeting, say, then);
         let mut pace = Pace::new();
+        let begin = Instant::now();
+        let mut posted = false;
         loop {
             if let Some(result) = met.get() {
-                return mem::replace(&mut *result.lock(), Ok(Vec::new()));
+                let result = mem::replace(&mut *result.lock(), Ok(Vec::new()));
+                if result.is_ok() {
+                    self.history.lock().met(meeting.task);
+                }
+                return result;
             }
             pace.after(self.poll());
+            if !posted && begin.elapsed() > SILENCE {
+                self.post();
+                posted = true;
+            }
         }
     }
 
@@ -362,7 +385,7 @@ impl Cluster {
             Some(text) => endpoint.abort(&text),
             None => drop(endpoint),
         }
-        unfinished.sets().for_each(|over| (over.then)(Err(Arc::clone(why))));
+        unfinished.sets().for_each(|over| over.end_with(Err(Arc::clone(why))));
         Arc::clone(why)
     }
 

@@ -12,7 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the thread rests while other threads poll, or something happens.
+/// How long the thread rests while other threads poll: it takes the processor from one of them when it looks.
+const OTHERS_POLL: Duration = Duration::from_micros(500);
+/// How long it rests while it polls itself and something happens.
 const SHORTEST: Duration = Duration::from_micros(100);
 /// The longest rest while transfers are under way. A node that waits for long is late by at most this time.
 const LONGEST: Duration = Duration::from_millis(1);
@@ -41,11 +43,14 @@ impl Pacemaker {
     fn run(&self, cluster: &Cluster, interval: Option<Duration>) {
         // Since when nothing has happened, as far as this thread knows.
         let mut quiet = Instant::now();
+        let mut shortest = SHORTEST;
         while !self.ends.load(Acquire) {
             if cluster.is_busy() || quiet.elapsed() < LINGER {
                 let polls = cluster.polls.load(Relaxed);
-                thread::park_timeout((quiet.elapsed() / 8).clamp(SHORTEST, LONGEST));
-                if cluster.polls.load(Relaxed) != polls || self.burst(cluster) {
+                thread::park_timeout((quiet.elapsed() / 8).clamp(shortest, LONGEST));
+                let others_poll = cluster.polls.load(Relaxed) != polls;
+                shortest = if others_poll { OTHERS_POLL } else { SHORTEST };
+                if others_poll || self.burst(cluster) {
                     quiet = Instant::now();
                 }
                 continue;

@@ -5,10 +5,13 @@
 //!
 //! On one node, memory that the system does not have is refused. With several nodes, each node has addresses for all of a buffer, and
 //! memory for the parts that it touches: see [`Allocation::reserved`].
+//!
+//! On Linux, large allocations are mappings of their own, which ask for huge pages, so that the first touch of their memory takes fewer
+//! page faults.
 
 use super::element::Element;
 #[cfg(target_os = "linux")]
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc},
     fmt,
@@ -18,9 +21,13 @@ use std::{
 /// Every allocation begins at a multiple of this: a cache line.
 const ALIGN: usize = 64;
 
-/// Fewer bytes than this are no mapping of their own.
+/// Fewer bytes than this are no mapping of their own, if memory is only reserved.
 #[cfg(target_os = "linux")]
 const SMALL: usize = 1 << 20;
+
+/// The size of a huge page. From this size on, an allocation asks for them.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 2 << 20;
 
 /// A block of zeroed memory, shared by the tasks that use it.
 ///
@@ -44,9 +51,14 @@ unsafe impl Sync for Allocation {}
 impl Allocation {
     /// Memory for `len` values, all bytes zero; `None` if the system has no memory left (or could never have as much).
     pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        #[cfg(target_os = "linux")]
+        if bytes >= HUGE {
+            return Self::mapped(bytes, MapFlags::PRIVATE);
+        }
         // The system zeroes pages when they are first touched, but only for small alignments. So this allocates a larger
         // block and skips its beginning to get the alignment.
-        let bytes = len.checked_mul(size_of::<T>())?.checked_add(ALIGN)?;
+        let bytes = bytes.checked_add(ALIGN)?;
         let layout = Layout::from_size_align(bytes, 16).ok()?;
         // SAFETY: the size is at least ALIGN.
         let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
@@ -64,14 +76,29 @@ impl Allocation {
         if bytes < SMALL {
             return Self::zeroed::<T>(len);
         }
-        let layout = Layout::from_size_align(bytes.checked_add(ALIGN)?, ALIGN).ok()?;
-        let bytes = layout.size();
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        Self::mapped(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
+    }
+
+    /// A mapping for this number of bytes, in huge pages if there are enough bytes and the system has such pages.
+    #[cfg(target_os = "linux")]
+    fn mapped(bytes: usize, flags: MapFlags) -> Option<Self> {
+        let is_huge = bytes >= HUGE;
+        let layout =
+            Layout::from_size_align(bytes.checked_add(if is_huge { HUGE } else { 0 })?, ALIGN).ok()?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the system chooses addresses that nothing else uses.
-        let block = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }.ok()?;
-        // A mapping begins with a page.
-        let block = NonNull::new(block.cast())?;
-        Some(Self { block, layout, start: block, is_mapped: true })
+        let block = unsafe { mmap_anonymous(std::ptr::null_mut(), layout.size(), access, flags) }.ok()?;
+        let block = NonNull::new(block.cast::<u8>())?;
+        // A mapping begins with a page; the values begin with a huge one.
+        let offset = if is_huge { block.as_ptr().align_offset(HUGE) } else { 0 };
+        // SAFETY: the offset is less than HUGE, and the block is larger than the values by that much.
+        let start = unsafe { block.add(offset) };
+        if is_huge {
+            // SAFETY: the advice changes how the system backs this part of the mapping, and not what it holds. Without huge pages the
+            // memory is as good.
+            let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
+        }
+        Some(Self { block, layout, start, is_mapped: true })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -84,10 +111,15 @@ impl Allocation {
     /// # Panics
     /// If the allocation is smaller.
     pub(crate) fn values_mut<T: Element>(&mut self, len: usize) -> &mut [T] {
-        assert!(len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= self.layout.size() - ALIGN));
+        assert!(len.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= self.size()));
         // SAFETY: that many bytes lie behind `start`, which is aligned for `T`; all of them are initialised, any bytes
         // are a valid `T`, and `self` is borrowed uniquely.
         unsafe { std::slice::from_raw_parts_mut(self.start(), len) }
+    }
+
+    /// The bytes from the first value on.
+    fn size(&self) -> usize {
+        self.layout.size() - (self.start.addr().get() - self.block.addr().get())
     }
 
     /// The first value.
@@ -101,7 +133,7 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         if self.is_mapped {
-            // SAFETY: mapped in `reserved` with this size, and unmapped only here.
+            // SAFETY: mapped in `mapped` with this size, and unmapped only here.
             let unmapped = unsafe { munmap(self.block.as_ptr().cast(), self.layout.size()) };
             debug_assert!(unmapped.is_ok(), "{unmapped:?}");
             return;

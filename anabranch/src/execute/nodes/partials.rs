@@ -13,7 +13,7 @@ use super::{
     transfer::{ONCE, end_all, ends, layouts, unreadable},
 };
 use crate::{
-    cluster::{Said, Then, kind},
+    cluster::{Said, Then, kind, let_go},
     data::{partials::Partials, stored::Version},
     error::{Cause, Failure, NodeError},
     execute::{
@@ -136,7 +136,7 @@ impl Resolution {
         let this = Arc::clone(self);
         Box::new(move |result| {
             let result = result.and_then(|said| this.has_arrived(&said));
-            drop(this);
+            let_go(this);
             end_all(completions, &result);
         })
     }

@@ -22,8 +22,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// After this time without an event the workers poll no more. It is longer than the shortest sleep of the thread that polls then.
-const QUIET: Duration = Duration::from_micros(200);
+/// After this time without an event the workers poll no more. It is several times longer than the shortest rest of the thread that polls
+/// then. Otherwise the workers of two nodes that wait for each other in turn would never poll again: each node would be late by such a
+/// rest, and so make the workers of the other one sleep.
+const QUIET: Duration = Duration::from_millis(1);
 
 /// How often a worker polls before it looks for other work.
 const POLLS: usize = 16;

@@ -7,7 +7,7 @@
 
 use super::{common::Common, notes, together::Together};
 use crate::{
-    cluster::{Said, Then, kind},
+    cluster::{Said, Then, kind, let_go},
     data::stored::{Stored, Version},
     error::{Cause, Failure, NodeError},
     execute::{
@@ -194,7 +194,7 @@ impl Body for AwaitPush {
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
         let then: Then = Box::new(move |result| {
             let result = result.and_then(|said| arrival.has_arrived(&said));
-            drop(arrival);
+            let_go(arrival);
             end_all(completions, &result);
         });
         common.cluster.transfer(Arc::new(buffer.buffer), then, |endpoint, begun| {

@@ -11,7 +11,7 @@ use super::{
     transfer::{ONCE, end_all, ends, unreadable},
 };
 use crate::{
-    cluster::{Said, Then, kind},
+    cluster::{Said, Then, kind, let_go},
     data::cluster_object::Kept,
     error::{Cause, Failure, NodeError},
     execute::{Body, Compute, task::later::Later},
@@ -101,7 +101,7 @@ impl Body for AwaitTurn {
         let (bytes, completion) = (self.1 as usize * BYTES, later.completion());
         let then: Then = Box::new(move |result| {
             let result = result.and_then(|said| turn.has_come(&said));
-            drop(turn);
+            let_go(turn);
             end_all(vec![completion], &result);
         });
         common.cluster.transfer(Arc::new(object.object), then, |endpoint, begun| {
