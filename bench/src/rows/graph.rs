@@ -60,7 +60,13 @@ pub fn rows() -> Vec<Row> {
         .bar(1.5)
         .better(1.1),
     ];
-    (0..3).flat_map(stage).chain(more).collect()
+    let epochs = [
+        epoch_over_none("soup", soup),
+        epoch_over_none("chain", chain),
+        epoch_over_none("wave-sim", wave_sim),
+        epoch_over_none("jacobi", jacobi),
+    ];
+    (0..3).flat_map(stage).chain(more).chain(epochs).collect()
 }
 
 fn generation(name: String, about: &'static str, topology: fn() -> Topology, node: Option<Node>) -> Row {
@@ -75,6 +81,23 @@ fn per_task(context: &Context, topology: &Topology, node: Option<Node>) -> Resul
     let load = Load::back_to_back(context.pick(100, 3), 1);
     let times = load.try_time(|| topology.generate(node))?;
     Ok(times.into_iter().map(|ns| ns / 1e3 / topology.len() as f64).collect())
+}
+
+/// What an epoch at the end of a program costs: figure 7 of the paper on declarative data flow.
+fn epoch_over_none(name: &str, topology: fn() -> Topology) -> Row {
+    Row::lower(
+        format!("commands/{name}/epoch-over-none"),
+        "x",
+        "time of `nodes-16` for a program that ends with an epoch / for one that does not",
+        move |context: &Context| {
+            let (with, without) = (topology().with_epoch(), topology());
+            let time = |topology| per_task(context, topology, Some(Node::middle(16)));
+            Quantities::new()
+                .quantity("an epoch (us)", || time(&with))
+                .quantity("none (us)", || time(&without))
+                .run(context.pick(20, 1), |medians| medians[0] / medians[1])
+        },
+    )
 }
 
 fn scaling(context: &Context) -> Result<Outcome, Failure> {

@@ -43,6 +43,15 @@ pub fn rows() -> Vec<Row> {
             None,
         ),
         row(
+            "nodes/barriers/2p",
+            "us",
+            "per task: the same host tasks without the effect, each followed by `wait()`",
+            "barriers",
+            2,
+            1000,
+            None,
+        ),
+        row(
             "nodes/stencil-1024/2p",
             "us",
             "a step of three points on 1,024 floats",

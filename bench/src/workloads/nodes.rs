@@ -156,6 +156,7 @@ impl Node {
             "stencil-1048576" => self.stencil(1 << 20)?,
             "all-gather" => self.all_gather()?,
             "effects" => self.effects()?,
+            "barriers" => self.barriers()?,
             "waiting-cpu" => self.wait_a_second(|used, _| used)?,
             "waiting-late" => self.wait_a_second(|_, late| late)?,
             other => return Err(format!("no workload is called `{other}`").into()),
@@ -234,6 +235,14 @@ impl Node {
             let task = self.rt.task("count").collective().effect(&object, sequential());
             task.host(|_, (count,)| *count += 1)?;
             Ok(())
+        })
+    }
+
+    /// Host tasks on all processes, with a barrier after each.
+    fn barriers(&self) -> Result<(), Failure> {
+        self.measure(|| {
+            self.rt.task("count").collective().host(|_, ()| {})?;
+            self.rt.wait()
         })
     }
 

@@ -19,6 +19,8 @@ use crate::harness::Failure;
 pub struct Topology {
     buffers: Vec<(Extent<3>, bool)>,
     tasks: Vec<Task>,
+    /// Whether an epoch follows the tasks.
+    epoch: bool,
 }
 
 struct Task {
@@ -49,7 +51,7 @@ impl Node {
 
 impl Topology {
     fn new() -> Self {
-        Self { buffers: Vec::new(), tasks: Vec::new() }
+        Self { buffers: Vec::new(), tasks: Vec::new(), epoch: false }
     }
 
     fn buffer<const B: usize>(&mut self, extent: [usize; B], initialised: bool) -> BufferId {
@@ -78,6 +80,12 @@ impl Topology {
                 access.mapper = make();
             }
         }
+        self
+    }
+
+    /// Ends the program with an epoch, which everything that is still in flight comes before.
+    pub fn with_epoch(mut self) -> Self {
+        self.epoch = true;
         self
     }
 
@@ -113,6 +121,13 @@ impl Topology {
             black_box(commands.launch(&Launch { accesses: declared, ..launch })?);
             if let Some(horizon) = &submitted.horizon {
                 black_box(commands.launch(&Launch::new(horizon.id, Work::Horizon))?);
+            }
+        }
+        if self.epoch {
+            let epoch = graph.epoch(&[], &[], &|_| false)?;
+            black_box(&epoch);
+            if let Some(commands) = &mut commands {
+                black_box(commands.launch(&Launch::new(epoch.id, Work::Epoch))?);
             }
         }
         Ok(())
@@ -256,7 +271,7 @@ mod tests {
             for node in [None, Some(Node::middle(1)), Some(Node::middle(16))] {
                 topology.generate(node).unwrap();
             }
-            topology.with_new_mappers().generate(Some(Node::middle(16))).unwrap();
+            topology.with_new_mappers().with_epoch().generate(Some(Node::middle(16))).unwrap();
         }
     }
 }
