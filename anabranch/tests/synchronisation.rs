@@ -491,7 +491,8 @@ fn a_thread_that_waits_for_a_sleeping_task_uses_no_processor_time() {
             wait(&rt, task, &object);
         });
         begins.recv().unwrap();
-        testing::threads::wait_until_asleep("sleepy-");
+        // Three workers, the lane and the thread of the program.
+        testing::threads::wait_until_asleep("sleepy-", 5);
         gate.open();
         program.unwrap().join().unwrap();
     }

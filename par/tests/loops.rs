@@ -405,7 +405,7 @@ fn an_idle_pool_uses_no_processor_time() {
     let _deadline = testing::deadline();
     let pool = ThreadPool::builder().workers(8).name("idle-test").build().unwrap();
     (0..100).par().on(&pool).for_each(|_| linger());
-    testing::threads::wait_until_asleep("idle-test");
+    testing::threads::wait_until_asleep("idle-test", 8);
 }
 
 #[test]

@@ -176,6 +176,6 @@ mod idle {
         let pool = ThreadPool::builder().workers(4).name("passive").wait_policy(WaitPolicy::Passive);
         let pool = pool.spin(Duration::from_secs(1000)).build().unwrap();
         (0..100).par().on(&pool).for_each(|_| ());
-        testing::threads::wait_until_asleep("passive");
+        testing::threads::wait_until_asleep("passive", 4);
     }
 }

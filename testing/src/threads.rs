@@ -5,27 +5,25 @@ use std::{fs, thread, time::Duration};
 /// How many looks in a row must find the threads asleep.
 const LOOKS: usize = 20;
 
-/// Waits until all threads of this process whose names begin with `name` are asleep, in each of several looks in a row. A thread
-/// that spins or yields is never asleep, on however busy a machine: a test that waits for it ends with its deadline.
-///
-/// # Panics
-/// If there is no such thread.
-pub fn wait_until_asleep(name: &str) {
+/// Waits until this process has at least so many threads whose names begin with `name`, and all of them are asleep, in each of several
+/// looks in a row. A thread that spins or yields is never asleep, on however busy a machine: a test that waits for it ends with its
+/// deadline. A new thread has its name only when it runs for the first time, which may be long after it was spawned.
+pub fn wait_until_asleep(name: &str, threads: usize) {
     let mut asleep = 0;
     while asleep < LOOKS {
         thread::sleep(Duration::from_millis(1));
-        asleep = if are_asleep(name) { asleep + 1 } else { 0 };
+        asleep = if are_asleep(name, threads) { asleep + 1 } else { 0 };
     }
 }
 
-fn are_asleep(name: &str) -> bool {
+fn are_asleep(name: &str, threads: usize) -> bool {
     let tasks = fs::read_dir("/proc/self/task").expect("a list of the threads");
     // A thread may end before its file is read.
     let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
     // The number of the thread, its name in parentheses, its state.
     let named: Vec<_> = stats.filter(|stat| stat.contains(&format!("({name}"))).collect();
-    assert!(!named.is_empty(), "no thread is called {name}…");
-    named.iter().all(|stat| stat.rsplit(')').next().is_some_and(|state| state.starts_with(" S")))
+    named.len() >= threads
+        && named.iter().all(|stat| stat.rsplit(')').next().is_some_and(|state| state.starts_with(" S")))
 }
 
 #[cfg(test)]
@@ -59,19 +57,29 @@ mod tests {
         let _deadline = crate::deadline();
         beside("yields", thread::yield_now, || {
             // Until it has left the barrier it may be asleep there.
-            while are_asleep("yields") {
+            while are_asleep("yields", 1) {
                 thread::yield_now();
             }
             for _ in 0..50 {
                 thread::sleep(Duration::from_millis(1));
-                assert!(!are_asleep("yields"));
+                assert!(!are_asleep("yields", 1));
             }
+        });
+    }
+
+    #[test]
+    fn threads_that_have_no_name_yet_are_waited_for() {
+        let _deadline = crate::deadline();
+        assert!(!are_asleep("nobody", 1));
+        beside("early", thread::park, || {
+            wait_until_asleep("early", 1);
+            assert!(!are_asleep("early", 2), "a second thread has yet to begin");
         });
     }
 
     #[test]
     fn a_thread_that_is_parked_is_asleep() {
         let _deadline = crate::deadline();
-        beside("parks", thread::park, || wait_until_asleep("parks"));
+        beside("parks", thread::park, || wait_until_asleep("parks", 1));
     }
 }
