@@ -68,9 +68,12 @@ fn only_the_second_operand_is_transferred() {
             panic!("a push, an await-push, an execution: {mul:?}")
         };
         let target = Target { node: NodeId(other as u16), region: rows(node).into() };
-        assert_eq!(push.kind, CommandKind::Push { buffer: B, targets: [target].into() });
+        assert_eq!(push.kind, CommandKind::Push { buffer: B, targets: [target].into(), exchange: None });
         assert_eq!(on(push), [(diag_b[0].id.0, Kind::True)]);
-        assert_eq!(arrival.kind, CommandKind::AwaitPush { buffer: B, region: rows(other).into() });
+        assert_eq!(
+            arrival.kind,
+            CommandKind::AwaitPush { buffer: B, region: rows(other).into(), exchange: None }
+        );
         assert_eq!(on(arrival), [(0, Kind::Output)]);
         assert_eq!(product.kind, execute);
         let operands = [diag_a[0].id.0, diag_b[0].id.0, arrival.id.0].map(|id| (id, Kind::True));

@@ -31,7 +31,7 @@ fn data_that_a_node_has_is_not_sent_again() {
     let changed = Mapper::new(|chunk| line(4, 5).intersection(&chunk.range.into()));
     program.kernel(&[access(U, Mode::Update, changed)]);
     let again = program.kernel(&read_all);
-    assert_eq!(again[0].kind, CommandKind::AwaitPush { buffer: U, region: line(4, 5) });
+    assert_eq!(again[0].kind, CommandKind::AwaitPush { buffer: U, region: line(4, 5), exchange: None });
     assert_eq!(again.len(), 2);
 }
 

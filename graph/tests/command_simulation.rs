@@ -42,7 +42,7 @@ proptest! {
 fn the_programs_have_commands_of_every_kind() {
     let mut runner = TestRunner::deterministic();
     let mut all = BTreeMap::new();
-    for seed in 0..100 {
+    for seed in 0..300 {
         let steps = steps().new_tree(&mut runner).expect("a program").current();
         let (actions, last) = Builder::program(6, &steps);
         for (kind, count) in simulate(6, &actions, &last, seed) {
@@ -53,6 +53,7 @@ fn the_programs_have_commands_of_every_kind() {
         "Execute",
         "Push",
         "AwaitPush",
+        "exchange",
         "PushPartials",
         "AwaitPartials",
         "Reduce",

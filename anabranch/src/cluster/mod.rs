@@ -79,6 +79,8 @@ pub(crate) mod kind {
     pub(crate) const DATA: u16 = 0;
     /// Partial results of a reduction to a buffer.
     pub(crate) const PARTIALS: u16 = 1;
+    /// Elements of a buffer that all nodes exchange.
+    pub(crate) const EXCHANGE: u16 = 5;
     /// A meeting of all nodes.
     pub(super) const MEETING: u16 = 2;
     /// The turn of a host object of the whole cluster, on the way from the nodes that have it.

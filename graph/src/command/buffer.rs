@@ -1,11 +1,14 @@
 //! The state of one buffer on one node: which parts are current here, what other nodes have, and which commands of this
 //! node access the buffer's memory.
 
-use super::types::{Command, CommandId, NodeId, NodeRegions};
+use super::{
+    source::Source,
+    types::{Command, CommandId, NodeId, NodeRegions},
+};
 use crate::task::{Kind, TaskId};
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 /// The location of a point's current contents, as this node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +66,8 @@ pub(super) struct BufferState {
     /// The parts of the owned region that other nodes have, by ascending node.
     pub(super) sent: Vec<(NodeId, Region<3>)>,
     pub(super) pending: Option<Box<PendingReduction>>,
+    /// What each node has, if every node knows it.
+    pub(super) source: Option<Arc<Source>>,
     /// Whether every point is known to have been written.
     complete: bool,
     /// The number of cells and readers above which those before the horizon are merged.
@@ -78,7 +83,7 @@ impl BufferState {
         let location = if initialised { Location::Copied } else { Location::Nowhere };
         let cells = RegionMap::new(extent, Cell { location, writer: CommandId::EPOCH });
         let (readers, sent) = (Vec::new(), Vec::new());
-        Self { cells, readers, sent, pending: None, complete: initialised, bound: BOUND }
+        Self { cells, readers, sent, pending: None, source: None, complete: initialised, bound: BOUND }
     }
 
     pub(super) fn whole(&self) -> GridBox<3> {
@@ -230,6 +235,7 @@ impl BufferState {
 
     /// Notes that the former contents of `region` are obsolete on every node.
     pub(super) fn note_overwrite(&mut self, region: &Region<3>) {
+        self.source = None;
         self.complete |= region.contains_box(&self.whole());
         // Often the next node has the same region as the last one, so that the difference need not be computed again.
         let mut last: Option<[Region<3>; 2]> = None;

@@ -9,6 +9,7 @@
 
 use super::{
     buffer::{BufferState, Cell, PendingReduction, Reader},
+    source::Source,
     types::{CommandId, NodeId},
 };
 use crate::task::TaskId;
@@ -35,11 +36,18 @@ struct Structure<'a> {
     readers: &'a [Reader],
     sent: &'a [(NodeId, Region<3>)],
     pending: Option<&'a PendingReduction>,
+    source: Option<&'a Source>,
 }
 
 impl<'a> Structure<'a> {
     fn new(cells: &'a [(GridBox<3>, Cell)], state: &'a BufferState) -> Self {
-        Self { cells, readers: &state.readers, sent: &state.sent, pending: state.pending.as_deref() }
+        Self {
+            cells,
+            readers: &state.readers,
+            sent: &state.sent,
+            pending: state.pending.as_deref(),
+            source: state.source.as_deref(),
+        }
     }
 }
 

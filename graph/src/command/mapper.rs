@@ -1,6 +1,6 @@
 //! Range mappers of launches: without types, and comparable.
 
-use anabranch_grid::{Chunk, EvenSplit, Extent, OneToOne, Permuted, RangeMapper, Region};
+use anabranch_grid::{All, Chunk, EvenSplit, Extent, Fixed, OneToOne, Permuted, RangeMapper, Region};
 use rustc_hash::FxHasher;
 use std::{
     any::{Any, TypeId},
@@ -82,6 +82,11 @@ impl Mapper {
     pub(super) fn is_exact(&self, cut: usize) -> bool {
         self.map.is_exact(cut)
     }
+
+    /// Whether all chunks are known to access the same region.
+    pub(super) fn is_constant(&self) -> bool {
+        self.map.is_constant()
+    }
 }
 
 impl PartialEq for Mapper {
@@ -91,6 +96,12 @@ impl PartialEq for Mapper {
 }
 
 impl Eq for Mapper {}
+
+impl Hash for Mapper {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.hash.hash(hasher);
+    }
+}
 
 impl fmt::Debug for Mapper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,6 +122,8 @@ trait Erased: Any + Send + Sync {
     fn equals(&self, other: &dyn Erased) -> bool;
 
     fn is_exact(&self, cut: usize) -> bool;
+
+    fn is_constant(&self) -> bool;
 }
 
 /// Whether all values of a type are equal, because they contain nothing.
@@ -161,6 +174,11 @@ impl<M: RangeMapper<K, B> + 'static, const K: usize, const B: usize> Erased for 
                 || mapper.is::<Permuted<K>>()
                 || (mapper.is::<EvenSplit>() && cut == 1 && B > 0))
     }
+
+    fn is_constant(&self) -> bool {
+        let mapper: &dyn Any = &self.mapper;
+        mapper.is::<All>() || mapper.is::<Fixed<B>>()
+    }
 }
 
 /// A function that is a mapper.
@@ -185,6 +203,10 @@ impl<F: Fn(&Chunk<3>) -> Region<3> + Send + Sync + 'static> Erased for Untyped<F
     }
 
     fn is_exact(&self, _: usize) -> bool {
+        false
+    }
+
+    fn is_constant(&self) -> bool {
         false
     }
 }

@@ -42,6 +42,13 @@
 //! start are current on every node, and no node owns them until they are overwritten. For each buffer and task, a node that
 //! lacks what it reads awaits *one* push, and an owner sends one push that names all receivers.
 //!
+//! # Exchanges
+//! After a launch that overwrites all of a buffer, every node knows who has what. If the next launch that reads the buffer reads the same
+//! region on every node, all nodes have the same list of parts (`source`): the push and the await-push then say so, and
+//! the nodes may exchange the parts in a number of messages that grows with the logarithm of the nodes. This is the case if the mapper
+//! that wrote is one of those that are known to be exact or one node wrote, and if the task that reads is a fence or reads with
+//! [`all`](anabranch_grid::all) or [`fixed`](anabranch_grid::fixed) on every node.
+//!
 //! # Reductions
 //! The index space of a task with reductions is cut into *leaves* in a way that does not depend on the number of nodes. Each
 //! node computes partial results for its leaves; the buffer is then *pending*. The first task that reads the buffer makes
@@ -120,6 +127,7 @@ mod part;
 mod replay;
 mod shape;
 mod slots;
+mod source;
 mod split;
 mod tree;
 mod turn;

@@ -13,7 +13,7 @@ use super::{
     types::NodeId,
     weights::Weights,
 };
-use anabranch_grid::{GridBox, Point};
+use anabranch_grid::{Chunk, GridBox, Point};
 use std::ops::Range;
 
 /// Consecutive things, divided into runs as evenly as possible, larger runs first.
@@ -97,7 +97,7 @@ impl Axis {
 }
 
 /// The split of a task's index space. The chunks are numbered row by row, and each of the first nodes has one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Split {
     space: GridBox<3>,
     rows: Axis,
@@ -210,6 +210,11 @@ impl Split {
     /// Whether a chunk is empty, because its node has a small weight or none.
     pub(crate) fn is_empty(&self, chunk: usize) -> bool {
         self.weights.is_some() && self.range(chunk..chunk + 1).is_empty()
+    }
+
+    /// A chunk.
+    pub(crate) fn chunk(&self, at: usize) -> Chunk<3> {
+        Chunk { range: self.range(at..at + 1), global: self.space }
     }
 
     /// The node of a chunk.

@@ -135,6 +135,9 @@ pub enum CommandKind {
         buffer: BufferId,
         /// The receivers and their regions, by ascending node.
         targets: Arc<[Target]>,
+        /// If every node gets the parts that all nodes have: these parts, by ascending node. Then all nodes can exchange them together, in
+        /// few messages. Each node has the same answer. A node does not push a part that is empty.
+        exchange: Option<Arc<[(NodeId, Region<3>)]>>,
     },
     /// Waits until a region has arrived from its owners, in any number of messages. A message may also hold parts of the
     /// regions of other commands of the same task and buffer; these regions are disjoint.
@@ -143,6 +146,9 @@ pub enum CommandKind {
         buffer: BufferId,
         /// The union of everything that must arrive.
         region: Region<3>,
+        /// The parts of all nodes if every node gets them, as in [`Push`](Self::Push). Then this is the only await of the task and the
+        /// buffer, and the region is what other nodes have.
+        exchange: Option<Arc<[(NodeId, Region<3>)]>>,
     },
     /// Sends this node's partial results of a reduction.
     PushPartials {

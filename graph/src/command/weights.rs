@@ -105,6 +105,12 @@ impl PartialEq for Weights {
 
 impl Eq for Weights {}
 
+impl Hash for Weights {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.0.hash.hash(hasher);
+    }
+}
+
 /// A weight as a whole number: in proportion to the largest one, and 0 only if it is 0.
 fn whole(weight: f64, largest: f64) -> u64 {
     if weight == 0.0 {

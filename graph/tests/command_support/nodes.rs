@@ -61,8 +61,12 @@ pub fn simulate(nodes: u16, actions: &[Action], last: &Memory, mut seed: u64) ->
     }
     check_owners(&graphs, last);
     check_everywhere(&machine);
+    check_exchanges(&machine);
     let mut kinds = BTreeMap::new();
     for command in machine.iter().flat_map(|node| &node.commands) {
+        if exchange(command).is_some() {
+            *kinds.entry("exchange".to_string()).or_default() += 1;
+        }
         let words = format!("{:?}", command.kind);
         *kinds.entry(words.split([' ', '{']).next().unwrap().to_string()).or_default() += 1;
     }
@@ -85,6 +89,53 @@ fn check_everywhere(machine: &[Node]) {
             command.kind
         {
             assert_eq!(everywhere, combined[&of(command)] == machine.len(), "{command:?}");
+        }
+    }
+}
+
+/// The parts that all nodes exchange, if the command sends or awaits them.
+fn exchange(command: &Command) -> Option<&[(NodeId, Region<3>)]> {
+    match &command.kind {
+        CommandKind::Push { exchange, .. } | CommandKind::AwaitPush { exchange, .. } => exchange.as_deref(),
+        _ => None,
+    }
+}
+
+/// Checks that all nodes exchange the same parts, that each node pushes its own part to all others, and that it awaits all others.
+fn check_exchanges(machine: &[Node]) {
+    let of = |node: &Node, name| {
+        let commands = node.commands.iter().filter(|command| command.transfer() == Some(name));
+        commands.cloned().collect::<Vec<_>>()
+    };
+    let all = machine.iter().flat_map(|node| &node.commands).filter(|command| exchange(command).is_some());
+    let names: BTreeSet<_> = all.filter_map(Command::transfer).collect();
+    for name in names {
+        let commands: Vec<_> = machine.iter().map(|node| of(node, name)).collect();
+        let parts = exchange(&commands[0][0]).expect("every node has a command").to_vec();
+        assert!(parts.is_sorted_by(|a, b| a.0 < b.0) && parts.iter().all(|(_, part)| !part.is_empty()));
+        for (number, commands) in commands.iter().enumerate() {
+            let is_mine = |node: &NodeId| usize::from(node.0) == number;
+            let own = parts.iter().find(|(node, _)| is_mine(node)).map(|(_, part)| part);
+            let others = parts.iter().filter(|(node, _)| !is_mine(node));
+            let others: BTreeSet<_> = others.flat_map(|(_, part)| points(part)).collect();
+            assert!(commands.iter().all(|command| exchange(command) == Some(&parts)), "{commands:?}");
+            let (mut pushes, mut awaits) = (0, 0);
+            for command in commands {
+                match &command.kind {
+                    CommandKind::Push { targets, .. } => {
+                        pushes += 1;
+                        assert!(targets.iter().all(|target| Some(&target.region) == own));
+                        let to = targets.iter().map(|target| usize::from(target.node.0));
+                        assert!(to.eq((0..machine.len()).filter(|&node| node != number)));
+                    }
+                    CommandKind::AwaitPush { region, .. } => {
+                        awaits += 1;
+                        assert_eq!(points(region).collect::<BTreeSet<_>>(), others);
+                    }
+                    kind => panic!("{kind:?} has no parts"),
+                }
+            }
+            assert_eq!((pushes, awaits), (own.iter().len(), usize::from(!others.is_empty())));
         }
     }
 }
@@ -132,7 +183,7 @@ fn execute(machine: &mut [Node], number: usize, index: usize, tasks: &HashMap<Ta
     let used = machine[number].versions[index].clone();
     let versions = |buffer: &BufferId| (*buffer, used[buffer]);
     match &command.kind {
-        CommandKind::Push { buffer, targets } => {
+        CommandKind::Push { buffer, targets, .. } => {
             for Target { node, region } in targets.iter() {
                 assert_ne!(node.0 as usize, number, "a node sends nothing to itself");
                 for p in points(region) {
@@ -258,7 +309,7 @@ impl Node {
                 let one = anabranch_grid::GridBox::full([1, 1, 1]);
                 self.check_reads(task, versions, &anabranch_grid::Chunk::whole(one));
             }
-            CommandKind::AwaitPush { buffer, region } => {
+            CommandKind::AwaitPush { buffer, region, .. } => {
                 let name = command.transfer().expect("a transfer");
                 let arrived = self.inbox.get_mut(&name).expect("a message");
                 let memory = self.memory.get_mut(&version(buffer)).unwrap();

@@ -83,6 +83,27 @@ impl Endpoint {
         self.begin(Collective::broadcast(self.place(), root, tag, memory, layouts))
     }
 
+    /// Takes part in a [`broadcast`](Self::broadcast) as its root, with a note of at most [`NOTE`](crate::NOTE) bytes in place of the bytes
+    /// of the layouts. All other nodes get it as an [`Event::Note`](crate::Event::Note).
+    ///
+    /// # Errors
+    /// See [`broadcast`](Self::broadcast).
+    pub fn broadcast_note(
+        &mut self,
+        tag: Tag,
+        memory: MemoryMut,
+        layouts: &[Layout],
+        note: &[u8],
+    ) -> Result<Begun, WireError> {
+        check_note(note)?;
+        check_layouts(tag, layouts, |layout| memory.holds(layout))?;
+        let place = self.place();
+        let mut broadcast = Collective::broadcast(place, place.node, tag, memory, layouts);
+        let bytes = layouts.iter().map(|layout| layout.bytes() as u64).sum();
+        broadcast.notes.push(Note { node: place.node, bytes, text: note.to_vec() });
+        self.begin(broadcast)
+    }
+
     fn begin(&mut self, collective: Collective) -> Result<Begun, WireError> {
         self.check_open()?;
         if self.inbox.expects(&Key { tag: collective.tag, step: 1 }) {

@@ -141,7 +141,7 @@ impl<H: Handle> Idle for Connection<H> {
         self.epoch = self.epoch.wrapping_add(1);
         let early = mem::take(&mut self.early);
         let connection = Some(*self);
-        Box::new(Mpi { connection, early, flights: Vec::new(), was_silent: true, sent: Vec::new() })
+        Box::new(Mpi { connection, early, flights: Vec::new(), partial_polls: 0, sent: Vec::new() })
     }
 
     fn end(mut self: Box<Self>) {
@@ -161,14 +161,18 @@ enum Purpose {
     Get(u64),
 }
 
+/// The most polls in a row that receive one message each. The next one receives all that there are, so that a node keeps up with those that
+/// send to it.
+const PARTIAL_POLLS: u32 = 4;
+
 /// The connection while an endpoint has it.
 struct Mpi<H: Handle> {
     /// Is there until `close`.
     connection: Option<Connection<H>>,
     early: Vec<Vec<u8>>,
     flights: Vec<(Purpose, Flight<H>)>,
-    /// Whether the last poll has received all messages that were there.
-    was_silent: bool,
+    /// The polls since the last one that has received all messages that were there.
+    partial_polls: u32,
     /// Memory of messages that have been sent.
     sent: Vec<Vec<u8>>,
 }
@@ -208,13 +212,14 @@ impl<H: Handle> Mpi<H> {
                 1..=127 => connection.early.push(message),
                 _ => connection.spare.push(message),
             }
-            // The first message after a silence may be all that this node needs. Where processes share processors, another call of MPI,
+            // After a silence one message may be all that this node needs. Where processes share processors, another call of MPI,
             // which finds nothing, would offer the processor to another process.
-            if mem::take(&mut self.was_silent) {
+            if self.partial_polls < PARTIAL_POLLS {
+                self.partial_polls += 1;
                 return Ok(());
             }
         }
-        self.was_silent = true;
+        self.partial_polls = 0;
         if self.flights.is_empty() {
             return Ok(());
         }

@@ -100,6 +100,26 @@ pub fn gather_with_notes(wire: Endpoint) {
     node.finish();
 }
 
+/// The root of a broadcast gives a note in place of its bytes, of which there may be many or none.
+pub fn broadcast_with_notes(wire: Endpoint) {
+    let mut node = Node::new(wire);
+    for root in 0..node.nodes() {
+        for size in [0, 9, 30_000] {
+            let (tag, layout) = (Tag::new(root.into(), size as u64, 9), Layout::contiguous(0, size));
+            let block = Block::zeros(size);
+            let text = vec![root as u8; if size == 9 { NOTE } else { 100 }];
+            if node.me() == root {
+                let begun = node.wire.broadcast_note(tag, block.memory_mut(), &[layout], &text).unwrap();
+                assert_eq!(node.notes_of(begun), []);
+            } else {
+                let begun = node.wire.broadcast(root, tag, block.memory_mut(), &[layout]).unwrap();
+                assert_eq!(node.notes_of(begun), [(root, text)]);
+            }
+        }
+    }
+    node.finish();
+}
+
 pub fn wrong_notes_are_refused(wire: Endpoint) {
     let mut node = Node::new(wire);
     let (nodes, long) = (node.nodes(), vec![0; NOTE + 1]);
@@ -108,7 +128,8 @@ pub fn wrong_notes_are_refused(wire: Endpoint) {
     assert_eq!(node.wire.send_note(0, tag, 1, &long), Err(too_long.clone()));
     assert_eq!(node.wire.send_note(nodes, tag, 1, &[]), Err(WireError::NoSuchNode { node: nodes, nodes }));
     let parts = vec![Vec::new(); nodes.into()];
-    assert_eq!(node.wire.gather_note(tag, MemoryMut::empty(), &parts, &long), Err(too_long));
+    assert_eq!(node.wire.gather_note(tag, MemoryMut::empty(), &parts, &long), Err(too_long.clone()));
+    assert_eq!(node.wire.broadcast_note(tag, MemoryMut::empty(), &[], &long), Err(too_long));
     // A note in place of nothing says nothing.
     node.wire.send_note(0, tag, 0, b"nothing").unwrap();
     assert_eq!(node.wire.expect(tag, MemoryMut::empty(), 0), Ok(Begun::Done));

@@ -5,7 +5,7 @@
 //!    the task and gives it an id; the command graph derives this node's commands.
 //! 2. Each command becomes a node of the executor, whose id is that of the command ([`submission`]). The node of a command that executes
 //!    the task has the body that the task has on one node, for this node's part of the index space. The nodes of pushes and awaits have bodies of
-//!    their own ([`transfer`], [`partials`], [`turn`]), which end [later](super::task::later) than they return, when the transport says so.
+//!    their own ([`transfer`], [`exchange`], [`partials`], [`turn`]), which end [later](super::task::later) than they return, when the transport says so.
 //! 3. The nodes are linked by the dependencies of their commands. From there on the executor does not distinguish them from the tasks of a
 //!    program on one node.
 //! 4. While transfers are under way, a worker without other work polls the transport ([`progress`]), and goes on with the steps whose
@@ -17,6 +17,7 @@
 //! would have gone, and steps that need none of it run. The turn of a broken host object of the whole cluster ([`turn`]) takes its failure along. When all nodes meet, they exchange what is to be reported ([`report`]).
 
 mod common;
+mod exchange;
 mod notes;
 mod partials;
 pub(super) mod plan;

@@ -13,6 +13,7 @@ use super::{
         },
     },
     common::Common,
+    exchange::{Exchange, TakePart},
     partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
     plan::{SET_WEIGHTS, Turn},
     step::{Nothing, Step},
@@ -29,7 +30,7 @@ use crate::{
 };
 use anabranch_graph::{
     BufferId, GraphError, Mode, ObjectId, TaskId,
-    command::{Command, CommandError, CommandKind, Launch, Pass, Work},
+    command::{Command, CommandError, CommandKind, Launch, NodeId, Pass, Work},
 };
 use anabranch_grid::Region;
 use smallvec::{SmallVec, smallvec};
@@ -198,18 +199,24 @@ struct Steps<'a> {
     buffers: &'a [Arc<dyn Stored>],
     objects: &'a [Kept],
     arrivals: SmallVec<[Arc<Arrival>; 2]>,
+    exchanges: SmallVec<[Arc<Exchange>; 2]>,
     resolutions: SmallVec<[Arc<Resolution>; 2]>,
 }
 
 impl<'a> Steps<'a> {
     fn new(planned: &'a Planned<'a>, buffers: &'a [Arc<dyn Stored>], objects: &'a [Kept]) -> Self {
-        Self { planned, buffers, objects, arrivals: SmallVec::new(), resolutions: SmallVec::new() }
+        let (arrivals, exchanges, resolutions) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        Self { planned, buffers, objects, arrivals, exchanges, resolutions }
     }
 
     fn make(&mut self, command: &Command) -> Node {
         let make = self.planned.make(command);
         match &command.kind {
-            CommandKind::Push { buffer, targets } => make.transfer(Push(Some(Departure {
+            CommandKind::Push { buffer, exchange: Some(parts), .. }
+            | CommandKind::AwaitPush { buffer, exchange: Some(parts), .. } => {
+                make.transfer(TakePart(Some(self.exchange(command.task, *buffer, parts))))
+            }
+            CommandKind::Push { buffer, targets, .. } => make.transfer(Push(Some(Departure {
                 common: Arc::clone(self.planned.common),
                 task: command.task,
                 buffer: self.buffer(*buffer),
@@ -273,6 +280,27 @@ impl<'a> Steps<'a> {
         arrival
     }
 
+    /// The exchange of these parts of a buffer for the task.
+    fn exchange(
+        &mut self,
+        task: TaskId,
+        buffer: BufferId,
+        parts: &Arc<[(NodeId, Region<3>)]>,
+    ) -> Arc<Exchange> {
+        if let Some(known) = self.exchanges.iter().find(|exchange| exchange.is_of(task, buffer)) {
+            return Arc::clone(known);
+        }
+        let Planned { common, commands, .. } = self.planned;
+        let of = |command: &&Command| {
+            let transfer = command.transfer();
+            command.task == task && transfer.is_some_and(|name| name.buffer == buffer)
+        };
+        let steps = commands.iter().filter(of).count();
+        let exchange = Exchange::new(common, task, self.buffer(buffer), parts, steps);
+        self.exchanges.push(Arc::clone(&exchange));
+        exchange
+    }
+
     /// The resolution of the reduction to a buffer, which the task reads.
     fn resolution(&mut self, task: TaskId, buffer: BufferId) -> Arc<Resolution> {
         if let Some(known) = self.resolutions.iter().find(|resolution| resolution.is_of(buffer)) {
@@ -318,7 +346,7 @@ fn link(core: &Arc<Core>, nodes: &[(Node, Option<&Command>)]) {
 /// The regions of a buffer that the commands await for a task.
 fn awaited(commands: &[Command], task: TaskId, wanted: BufferId) -> impl Iterator<Item = &Region<3>> {
     commands.iter().filter_map(move |command| match &command.kind {
-        CommandKind::AwaitPush { buffer, region } if (command.task, *buffer) == (task, wanted) => {
+        CommandKind::AwaitPush { buffer, region, .. } if (command.task, *buffer) == (task, wanted) => {
             Some(region)
         }
         _ => None,

@@ -5,7 +5,7 @@
 //! Like all bodies, they let go of what they hold when they begin or are skipped: the last handle of a buffer must not be dropped
 //! with the node, under the lock of the runtime's state.
 
-use super::{common::Common, notes, together::Together};
+use super::{common::Common, notes, poison::Poisoned, together::Together};
 use crate::{
     cluster::{Said, Then, kind, let_go},
     data::stored::{Stored, Version},
@@ -17,7 +17,7 @@ use crate::{
 };
 use anabranch_graph::{BufferId, TaskId, command::Target};
 use anabranch_grid::{GridBox, Region};
-use anabranch_wire::{Layout, Memory, MemoryMut, Tag};
+use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -71,13 +71,8 @@ impl Arrival {
 
     /// All parts have arrived, or the failures in their place.
     fn has_arrived(&self, said: &[Said]) -> Result<(), Arc<NodeError>> {
-        let Common { cluster, poison, locations } = &*self.common;
-        let mut poisoned = Vec::with_capacity(said.len());
-        for said in said {
-            let read = notes::read(said, locations);
-            poisoned.push(read.ok_or_else(|| cluster.stop(unreadable(said)))?);
-        }
-        poison.replace(self.buffer.key(), &self.regions, &poisoned);
+        let failures = read_failures(&self.common, said)?;
+        self.common.poison.replace(self.buffer.key(), &self.regions, &failures);
         Ok(())
     }
 
@@ -90,7 +85,15 @@ impl Arrival {
 /// Says that the executor begins or skips a step once.
 pub(super) const ONCE: &str = "a step is begun once";
 
-fn tag(task: TaskId, buffer: &dyn Stored) -> Tag {
+/// What other nodes have said in place of contents: the regions, and why they were not written.
+pub(super) fn read_failures(common: &Common, said: &[Said]) -> Result<Vec<Poisoned>, Arc<NodeError>> {
+    let read = |said: &Said| {
+        notes::read(said, &common.locations).ok_or_else(|| common.cluster.stop(unreadable(said)))
+    };
+    said.iter().map(read).collect()
+}
+
+pub(super) fn tag(task: TaskId, buffer: &dyn Stored) -> Tag {
     Tag::new(task.0, buffer.id().0, kind::DATA)
 }
 
@@ -120,31 +123,39 @@ pub(super) fn unreadable(said: &Said) -> NodeError {
     NodeError::Here { why }
 }
 
-/// What a node is sent of a buffer: these boxes, and notes, each in place of a number of bytes.
-struct Sent {
-    to: u16,
+/// What another node is sent of a buffer: these boxes, and notes, each in place of a number of bytes.
+pub(super) struct Contents {
     layouts: Vec<Layout>,
     notes: Vec<(usize, Vec<u8>)>,
 }
 
-impl Departure {
-    /// What a node is sent. This calls functions of the program, for the messages of its errors.
-    fn sent(&self, Target { node, region }: &Target) -> Sent {
-        let Self { common, buffer, .. } = self;
-        let mut sent = Sent { to: node.0, layouts: Vec::new(), notes: Vec::new() };
+impl Contents {
+    /// The contents of a region. This calls functions of the program, for the messages of its errors.
+    pub(super) fn new(common: &Common, buffer: &Version, region: &Region<3>) -> Self {
         let poisoned = common.poison.within(buffer.key(), region);
         if poisoned.is_empty() {
-            sent.layouts = layouts(&*buffer.buffer, region);
-            return sent;
+            return Self { layouts: layouts(&**buffer, region), notes: Vec::new() };
         }
-        let mut good = region.clone();
+        let (mut good, mut all) = (region.clone(), Vec::new());
         for (part, failure) in poisoned {
             good = good.difference(&part);
             let notes = notes::write(&part, &failure);
-            sent.notes.extend(notes.into_iter().map(|(points, note)| (points * buffer.element(), note)));
+            all.extend(notes.into_iter().map(|(points, note)| (points * buffer.element(), note)));
         }
-        sent.layouts = layouts(&*buffer.buffer, &good);
-        sent
+        Self { layouts: layouts(&**buffer, &good), notes: all }
+    }
+
+    /// Sends them to a node, from this memory of the buffer.
+    pub(super) fn send(
+        &self,
+        to: u16,
+        tag: Tag,
+        memory: Memory,
+        endpoint: &mut Endpoint,
+        begun: &mut Vec<Begun>,
+    ) -> Result<(), WireError> {
+        begun.push(endpoint.send(to, tag, memory, &self.layouts)?);
+        self.notes.iter().try_for_each(|(bytes, note)| endpoint.send_note(to, tag, *bytes, note))
     }
 }
 
@@ -155,19 +166,17 @@ impl Body for Push {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let departure = self.0.take().expect(ONCE);
-        let sends: Vec<_> = departure.targets.iter().map(|target| departure.sent(target)).collect();
-        let Departure { common, task, buffer, .. } = departure;
+        let Departure { common, task, buffer, targets } = departure;
+        let contents = |target: &Target| (target.node.0, Contents::new(&common, &buffer, &target.region));
+        let sends: Vec<_> = targets.iter().map(contents).collect();
         let tag = tag(task, &*buffer);
         // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which the cluster keeps until
         // the transfers are over or the endpoint is gone. Until this step ends, the graph lets no step of this node write the
         // region; after the end of a run no step begins.
         let memory = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
         common.cluster.transfer(Arc::new(buffer.buffer), ends(later.completion()), |endpoint, begun| {
-            for Sent { to, layouts, notes } in &sends {
-                begun.push(endpoint.send(*to, tag, memory, layouts)?);
-                for (bytes, note) in notes {
-                    endpoint.send_note(*to, tag, *bytes, note)?;
-                }
+            for (to, contents) in &sends {
+                contents.send(*to, tag, memory, endpoint, begun)?;
             }
             Ok(())
         });

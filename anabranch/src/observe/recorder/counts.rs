@@ -6,7 +6,7 @@ use anabranch_graph::{
     command::{Command, CommandKind},
 };
 use anabranch_grid::Region;
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 #[derive(Default)]
 pub(super) struct Counts {
@@ -29,20 +29,29 @@ impl Counts {
     pub(super) fn add(&mut self, command: &Command, names: &Names) {
         self.commands += 1;
         self.most = self.most.max(command.id.0);
+        // What each node sends if all nodes gather the parts of several.
+        let passed_on = u16::BITS - (self.nodes - 1).leading_zeros();
+        let is_gather = |parts: &Option<Arc<[_]>>| parts.as_ref().is_some_and(|parts| parts.len() > 1);
         let mut send = |buffer: BufferId, region: &Region<3>, targets: usize| {
             self.messages += targets as u64;
             self.bytes += (region.len() * names.element_size(buffer) * targets) as u64;
         };
         match &command.kind {
-            CommandKind::Push { buffer, targets } => {
+            CommandKind::Push { buffer, targets, exchange } => {
                 targets.iter().for_each(|target| send(*buffer, &target.region, 1));
+                if is_gather(exchange) {
+                    // The awaits count them.
+                    self.messages -= targets.len() as u64;
+                }
                 self.pushes += 1;
+            }
+            CommandKind::AwaitPush { exchange, .. } if is_gather(exchange) => {
+                self.messages += u64::from(passed_on);
             }
             CommandKind::PushPartials { buffer, region, targets, everywhere, .. } => {
                 send(*buffer, region, targets.len());
                 if *everywhere {
                     // The nodes pass the partial results on.
-                    let passed_on = usize::BITS - targets.len().leading_zeros();
                     self.messages -= targets.len() as u64 - u64::from(passed_on);
                 }
                 self.pushes += 1;

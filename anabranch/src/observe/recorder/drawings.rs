@@ -202,7 +202,7 @@ fn describe_command(key: &str, rank: usize, name: &str, command: &Command, names
     let turn = |object: &ObjectId| format!("turn of {}", names.object(*object).unwrap_or_default());
     let (kind, details) = match &command.kind {
         CommandKind::Execute { chunk, .. } => (NodeKind::Execution, vec![chunk.range.to_string()]),
-        CommandKind::Push { buffer, targets } => {
+        CommandKind::Push { buffer, targets, .. } => {
             let to = |t: &Target| format!("{} to node {}", t.region, t.node.0);
             (NodeKind::Push, [label(buffer)].into_iter().chain(targets.iter().map(to)).collect())
         }
@@ -210,7 +210,7 @@ fn describe_command(key: &str, rank: usize, name: &str, command: &Command, names
             let to = targets.iter().map(|t| format!("partial results {leaves:?} to node {}", t.0));
             (NodeKind::Push, [label(buffer)].into_iter().chain(to).collect())
         }
-        CommandKind::AwaitPush { buffer, region } => {
+        CommandKind::AwaitPush { buffer, region, .. } => {
             (NodeKind::AwaitPush, vec![label(buffer), region.to_string()])
         }
         CommandKind::AwaitPartials { buffer, .. } => {

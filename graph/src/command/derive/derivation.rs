@@ -6,11 +6,13 @@ use crate::{
         launch::Work,
         shape::Shape,
         slots::Operands,
+        source::Source,
         types::{Command, CommandId, CommandKind, Context},
     },
     task::BufferId,
 };
 use anabranch_grid::Chunk;
+use std::sync::Arc;
 
 /// One launch on one node, while its commands are derived.
 pub(in crate::command) struct Derivation<'a> {
@@ -36,8 +38,10 @@ impl<'a> Derivation<'a> {
     pub(in crate::command) fn run(mut self, work: &Work) {
         for operand in 0..self.shape.buffers.len() {
             self.resolve_reduction(operand);
-            self.push(operand);
-            self.await_push(operand);
+            if !self.exchange(operand) {
+                self.push(operand);
+                self.await_push(operand);
+            }
         }
         match work.snapshot() {
             Some(kind) => self.access(0, kind),
@@ -54,8 +58,12 @@ impl<'a> Derivation<'a> {
     fn overwrite(&mut self) {
         let shape = self.shape;
         for access in shape.accesses.iter().filter(|access| access.mode.writes()) {
+            let nodes = self.context.rank.nodes;
             let state = self.state(access.operand);
             state.note_overwrite(&access.whole);
+            if Source::is_of_use(nodes) {
+                state.source = access.source(&shape.split, &state.whole()).map(Arc::new);
+            }
             if access.mine() != &access.whole {
                 state.invalidate(&access.whole);
             }

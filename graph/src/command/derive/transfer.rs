@@ -3,6 +3,7 @@
 use super::derivation::Derivation;
 use crate::command::{
     buffer::Location,
+    source::Parts,
     types::{Command, CommandId, CommandKind, NodeId, NodeRegions, Target},
 };
 use anabranch_grid::Region;
@@ -13,6 +14,34 @@ use std::mem::take;
 type Writers = SmallVec<[CommandId; 4]>;
 
 impl Derivation<'_> {
+    /// Exchanges a region that all nodes read, if every node knows who has which parts of it. Returns false if the nodes must push and
+    /// await what they lack instead.
+    pub(super) fn exchange(&mut self, operand: usize) -> bool {
+        let (shape, rank) = (self.shape, self.context.rank);
+        let mut reads = shape.reads(operand).peekable();
+        let Some(source) = reads.peek().and_then(|_| self.state(operand).source.take()) else { return false };
+        if reads.all(|access| access.is_of(&shape.split, &source)) {
+            self.state(operand).source = Some(source);
+            return false;
+        }
+        let Some(region) = shape.read_by_all(rank.nodes, operand) else { return false };
+        let parts = source.parts(&region);
+        let own = parts.iter().find(|(node, _)| *node == rank.me).map(|(_, part)| part.clone());
+        debug_assert_eq!(own.clone().unwrap_or_default(), self.state(operand).owned(&region));
+        if let Some(own) = &own {
+            let others = (0..rank.nodes).map(NodeId).filter(|&node| node != rank.me);
+            let mut to: NodeRegions = others.map(|node| (node, own.clone())).collect();
+            self.state(operand).note_sent(&mut to);
+            let push = self.push_after_writers(operand, own);
+            self.push_together(operand, to, own, push, Some(&parts));
+        }
+        let missing = self.state(operand).missing(&region);
+        if !missing.is_empty() {
+            self.await_together(operand, missing, Some(&parts));
+        }
+        true
+    }
+
     /// Sends to other nodes what they read and only this node has: one message to each node for each buffer and task.
     pub(super) fn push(&mut self, operand: usize) {
         let (shape, rank) = (self.shape, self.context.rank);
@@ -32,27 +61,38 @@ impl Derivation<'_> {
             return;
         }
         let sent = union(&parts);
-        let kind = CommandKind::Push { buffer: self.buffer(operand), targets: [].into() };
-        let mut push = self.command(kind);
-        self.state(operand).add_read_edges(&sent, &mut push);
+        let push = self.push_after_writers(operand, &sent);
         let waits_for_one = push.dependencies.windows(2).all(|pair| pair[0].on == pair[1].on);
         if parts.len() == 1 || waits_for_one {
-            return self.push_together(operand, parts, &sent, push);
+            return self.push_together(operand, parts, &sent, push, None);
         }
         for parts in self.with_common_writers(operand, parts) {
             let sent = union(&parts);
-            let kind = CommandKind::Push { buffer: self.buffer(operand), targets: [].into() };
-            let mut push = self.command(kind);
-            self.state(operand).add_read_edges(&sent, &mut push);
-            self.push_together(operand, parts, &sent, push);
+            let push = self.push_after_writers(operand, &sent);
+            self.push_together(operand, parts, &sent, push, None);
         }
     }
 
+    /// A push after the writers of what it sends.
+    fn push_after_writers(&mut self, operand: usize, sent: &Region<3>) -> Command {
+        let kind = CommandKind::Push { buffer: self.buffer(operand), targets: [].into(), exchange: None };
+        let mut push = self.command(kind);
+        self.state(operand).add_read_edges(sent, &mut push);
+        push
+    }
+
     /// Adds a push of these parts, whose union is `sent`.
-    fn push_together(&mut self, operand: usize, mut parts: NodeRegions, sent: &Region<3>, mut push: Command) {
+    fn push_together(
+        &mut self,
+        operand: usize,
+        mut parts: NodeRegions,
+        sent: &Region<3>,
+        mut push: Command,
+        exchange: Option<&Parts>,
+    ) {
         let target = |(node, region): &mut (NodeId, Region<3>)| Target { node: *node, region: take(region) };
         let targets = parts.iter_mut().map(target).collect();
-        push.kind = CommandKind::Push { buffer: self.buffer(operand), targets };
+        push.kind = CommandKind::Push { buffer: self.buffer(operand), targets, exchange: exchange.cloned() };
         let applied = self.context.applied;
         self.state(operand).note_read(sent, push.id, applied);
         self.out.push(push);
@@ -83,7 +123,7 @@ impl Derivation<'_> {
 
     /// Waits for what this node reads and lacks.
     pub(super) fn await_push(&mut self, operand: usize) {
-        let (shape, applied) = (self.shape, self.context.applied);
+        let shape = self.shape;
         if self.context.rank.nodes == 1 {
             return;
         }
@@ -95,13 +135,20 @@ impl Derivation<'_> {
             return;
         }
         for region in self.with_common_readers(operand, missing) {
-            let kind = CommandKind::AwaitPush { buffer: self.buffer(operand), region: region.clone() };
-            let mut arrival = self.command(kind);
-            let state = self.state(operand);
-            state.add_write_edges(&region, &mut arrival);
-            state.note_write(&region, arrival.id, applied, Location::Copied);
-            self.out.push(arrival);
+            self.await_together(operand, region, None);
         }
+    }
+
+    /// Adds a command that awaits this region.
+    fn await_together(&mut self, operand: usize, region: Region<3>, exchange: Option<&Parts>) {
+        let (buffer, applied) = (self.buffer(operand), self.context.applied);
+        let exchange = exchange.cloned();
+        let kind = CommandKind::AwaitPush { buffer, region: region.clone(), exchange };
+        let mut arrival = self.command(kind);
+        let state = self.state(operand);
+        state.add_write_edges(&region, &mut arrival);
+        state.note_write(&region, arrival.id, applied, Location::Copied);
+        self.out.push(arrival);
     }
 
     /// Cuts a region into parts that the same pieces of this node read, so that no piece waits for what it does not read.

@@ -79,7 +79,10 @@ impl Transition {
     /// A measure of the memory that the transition takes.
     pub(super) fn size(&self) -> usize {
         let targets = |command: &Command| match &command.kind {
-            CommandKind::Push { targets, .. } => 1 + targets.len(),
+            CommandKind::Push { targets, exchange, .. } => {
+                1 + targets.len() + exchange.as_ref().map_or(0, |parts| parts.len())
+            }
+            CommandKind::AwaitPush { exchange: Some(parts), .. } => 1 + parts.len(),
             CommandKind::PushPartials { targets, .. } => 1 + targets.len(),
             _ => 1,
         };

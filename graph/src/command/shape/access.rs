@@ -1,7 +1,7 @@
 //! One access of a launch.
 
 use crate::{
-    command::{mapper::Mapper, split::Split},
+    command::{mapper::Mapper, source::Source, split::Split},
     task::Mode,
 };
 use anabranch_grid::{Chunk, GridBox, Region};
@@ -31,6 +31,11 @@ impl AccessMap {
     /// Whether the pieces of a split are known to access disjoint regions whose union is the region of the whole index space.
     pub(super) fn is_exact(&self, split: &Split) -> bool {
         matches!(self, Self::User(mapper) if mapper.is_exact(split.cut_axes()))
+    }
+
+    /// Whether all chunks are known to access the same region.
+    pub(super) fn is_constant(&self) -> bool {
+        matches!(self, Self::User(mapper) if mapper.is_constant())
     }
 }
 
@@ -77,6 +82,29 @@ impl AccessShape {
     /// The region of piece number `at` of this node's chunk.
     pub(in crate::command) fn piece(&self, at: usize) -> &Region<3> {
         self.pieces().get(at).unwrap_or_else(|| self.mine())
+    }
+
+    /// What each node has if the access overwrites a buffer, which is `whole`, and nothing else is known to all nodes.
+    pub(in crate::command) fn source(&self, split: &Split, whole: &GridBox<3>) -> Option<Source> {
+        let mapper = match &self.map {
+            _ if !self.whole.contains_box(whole) => return None,
+            _ if split.chunks() == 1 => None,
+            AccessMap::User(mapper) if self.map.is_exact(split) => Some(mapper.clone()),
+            _ => return None,
+        };
+        Some(Source { split: split.clone(), mapper })
+    }
+
+    /// Whether each node reads what it has, and nothing else.
+    pub(in crate::command) fn is_of(&self, split: &Split, source: &Source) -> bool {
+        match (&source.mapper, &self.map) {
+            (None, _) => {
+                let is_one = !split.everywhere && split.chunks() == 1;
+                is_one && split.node_of(0) == source.split.node_of(0)
+            }
+            (Some(by), AccessMap::User(mapper)) => mapper == by && *split == source.split,
+            _ => false,
+        }
     }
 
     /// The region of this node's chunk.

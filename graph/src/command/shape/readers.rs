@@ -45,6 +45,20 @@ impl Shape {
         found
     }
 
+    /// The region of an operand that all nodes read, if they are known to read the same and each has a chunk. The answer is the same
+    /// on every node.
+    pub(in crate::command) fn read_by_all(&self, nodes: u16, operand: usize) -> Option<Region<3>> {
+        let (split, chunks) = (&self.split, self.split.chunks());
+        let have_chunks = chunks == nodes.into() && !(0..chunks).any(|chunk| split.is_empty(chunk));
+        if !split.everywhere && !have_chunks {
+            return None;
+        }
+        let constant = self.reads(operand).filter(|access| split.everywhere || access.map.is_constant());
+        let region = constant.fold(Region::empty(), |all, access| all.union(&access.whole));
+        let is_all = self.reads(operand).all(|access| access.whole.difference(&region).is_empty());
+        (is_all && !region.is_empty()).then_some(region)
+    }
+
     /// Whether a node before this one reads a part of `wanted`, and whether a node after it does. The second answer counts
     /// only if both the first one and this node's own reads say no.
     pub(in crate::command) fn readers_around(
