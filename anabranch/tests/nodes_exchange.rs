@@ -90,6 +90,27 @@ fn nodes_without_a_part_get_those_of_the_others() {
     });
 }
 
+/// The parts have some 400 KiB on 4 nodes, and 200 KiB on 8.
+#[test]
+fn large_parts_reach_all_nodes() {
+    let _deadline = deadline();
+    const LEN: usize = 200_000;
+    same_on(&[4, 8], &[2], |rt| {
+        let (u, sum) = (rt.buffer::<u64, 1>([LEN]), rt.buffer::<u64, 1>([16]));
+        let mut results = Vec::new();
+        for round in 0..3 {
+            rt.task("write").over([LEN]).write(&u, one_to_one()).kernel(move |_, (u,)| {
+                u.fill_with(|[i]| mix(round, [i as u64]));
+            })?;
+            rt.task("sum").over([16]).read(&u, all()).write(&sum, one_to_one()).kernel(|_, (u, sum)| {
+                sum.fill_with(|[i]| mix(i as u64, (0..LEN).map(|j| u[[j]])));
+            })?;
+            results.push(rt.fence(&sum)?.wait()?.into_vec());
+        }
+        Ok(results)
+    });
+}
+
 /// Writes u in pieces, on one node or on all. The pieces with these points fail.
 fn write_but(rt: &Runtime, u: &Buffer<u64, 1>, node: Option<u16>, bad: &[usize]) -> Result<(), Error> {
     let bad = bad.to_vec();

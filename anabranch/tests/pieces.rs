@@ -311,6 +311,39 @@ fn a_failed_piece_travels_to_the_nodes_that_need_it() {
     }
 }
 
+/// The node in the middle lacks a border of either neighbour. Its pieces need one each.
+#[test]
+fn a_piece_needs_the_border_of_one_neighbour_only() {
+    let _deadline = deadline();
+    for threads in THREADS {
+        // The neighbour that is late, and the first row of the piece that does not need it.
+        for (late, first) in [(0, 15), (2, 10)] {
+            let gate = Gate::default();
+            let results = local_nodes(3).threads(threads).delays(5, threads as u64).run(|rt| {
+                let (u, v) = (rt.buffer::<usize, 1>([30]), rt.buffer::<usize, 1>([30]));
+                let (opens, waits) = (gate.clone(), gate.clone());
+                let node = rt.node();
+                rt.task("write").over([30]).write(&u, one_to_one()).host(move |_, (u,)| {
+                    if node == late {
+                        waits.pass();
+                    }
+                    u.fill_with(|[i]| i);
+                })?;
+                let task = rt.task("sum").over([30]).pieces(6);
+                task.read(&u, neighborhood([1])).write(&v, one_to_one()).kernel(move |tile, (u, v)| {
+                    v.fill_with(|[i]| u[[i.max(1) - 1]] + u[[i]] + u[[(i + 1).min(29)]]);
+                    if tile.range().min()[0] == first {
+                        opens.open();
+                    }
+                })?;
+                Ok::<_, Error>(rt.fence(&v)?.wait()?.into_vec())
+            });
+            let expected: Vec<_> = (0..30).map(|i: usize| i.max(1) - 1 + i + (i + 1).min(29)).collect();
+            results.into_iter().for_each(|result| assert_eq!(result.unwrap(), expected));
+        }
+    }
+}
+
 #[test]
 fn a_cancelled_kernel_ends_once() {
     let _deadline = deadline();

@@ -51,6 +51,14 @@ pub enum Begun {
 pub enum Event {
     /// What has this ticket is over: what was expected is in place, or the memory of what was sent is free.
     Done(Ticket),
+    /// All bytes of a part of what was [expected](crate::Endpoint::expect_parts) are in place, and some of the others are not. This comes
+    /// before the [`Done`](Self::Done) of the same ticket.
+    Part {
+        /// What was begun.
+        ticket: Ticket,
+        /// The number of the part.
+        part: usize,
+    },
     /// A node has given a note in place of some of what was expected, or of its part of a gather. This comes before the
     /// [`Done`](Self::Done) of the same ticket.
     Note {

@@ -15,6 +15,10 @@ use std::{
 /// reason why they will never be.
 pub(crate) type Then = Box<dyn FnOnce(Result<Vec<Said>, Arc<NodeError>>) + Send>;
 
+/// A function that is called, outside the lock, when a part of what is [expected](Endpoint::expect_parts) is in place, with its number.
+/// It may still be called when the transfers are over.
+pub(crate) type Each = Arc<dyn Fn(usize) + Send + Sync>;
+
 /// What a node says in place of data: a [note](Endpoint::send_note).
 #[derive(Debug)]
 pub(crate) struct Said {
@@ -48,11 +52,29 @@ pub(super) struct Over {
     pub(super) memory: Arc<dyn Any + Send + Sync>,
     /// What was said in place of data so far.
     pub(super) said: Vec<Said>,
+    /// If parts are of interest.
+    pub(super) each: Option<Each>,
+}
+
+/// What has ended: a part of what is expected, or all transfers of a step.
+pub(super) enum Ended {
+    Part(Each, usize),
+    All(Over),
+}
+
+impl Ended {
+    /// Says so. No lock is held.
+    pub(super) fn end(self) {
+        match self {
+            Self::Part(each, part) => each(part),
+            Self::All(over) => over.end(),
+        }
+    }
 }
 
 impl Over {
     pub(super) fn new(memory: Arc<dyn Any + Send + Sync>, then: Then) -> Self {
-        Self { then, memory, said: Vec::new() }
+        Self { then, memory, said: Vec::new(), each: None }
     }
 
     /// Says that the transfers have ended.
@@ -64,8 +86,8 @@ impl Over {
     /// Says how the transfers have ended. Lets go of the memory before: a thread that waits for the steps may then take values back
     /// that only they have held.
     pub(super) fn end_with(self, result: Result<Vec<Said>, Arc<NodeError>>) {
-        let Self { then, memory, .. } = self;
-        let_go(memory);
+        let Self { then, memory, each, .. } = self;
+        let_go((memory, each));
         then(result);
     }
 }
@@ -139,13 +161,18 @@ impl Link {
     }
 
     /// Makes progress. Returns whether anything has happened and what to call, and adds the messages that have arrived.
-    pub(super) fn poll(&mut self, posts: &mut Vec<Post>) -> Result<(bool, Vec<Over>), WireError> {
-        let mut over = Vec::new();
-        let Some(endpoint) = &mut self.endpoint else { return Ok((false, over)) };
+    pub(super) fn poll(&mut self, posts: &mut Vec<Post>) -> Result<(bool, Vec<Ended>), WireError> {
+        let mut ended = Vec::new();
+        let Some(endpoint) = &mut self.endpoint else { return Ok((false, ended)) };
         let any = endpoint.poll(&mut self.events)?;
         for event in self.events.drain(..) {
             match event {
                 Event::Post { from, message } => posts.push((from, message)),
+                Event::Part { ticket, part } => {
+                    let number = self.transfers.get(&ticket).expect("a transfer that was begun");
+                    let each = self.sets.get(number).and_then(|set| set.over.each.clone());
+                    ended.extend(each.map(|each| Ended::Part(each, part)));
+                }
                 Event::Note { ticket, node, note } => {
                     let number = self.transfers.get(&ticket).expect("a transfer that was begun");
                     let set = self.sets.get_mut(number).expect("the set of a transfer");
@@ -156,12 +183,12 @@ impl Link {
                     let set = self.sets.get_mut(&number).expect("the set of a transfer");
                     set.left -= 1;
                     if set.left == 0 {
-                        over.extend(self.sets.remove(&number).map(|set| set.over));
+                        ended.extend(self.sets.remove(&number).map(|set| Ended::All(set.over)));
                     }
                 }
             }
         }
-        Ok((any, over))
+        Ok((any, ended))
     }
 
     /// Sends a message to several nodes.

@@ -50,10 +50,10 @@ mod history;
 mod link;
 mod pacemaker;
 
-pub(crate) use self::link::{Said, Then, let_go};
+pub(crate) use self::link::{Each, Said, Then, let_go};
 use self::{
     history::{Divergence, History, What},
-    link::{Link, Over},
+    link::{Ended, Link, Over},
     pacemaker::Pacemaker,
 };
 use crate::{
@@ -165,7 +165,21 @@ impl Cluster {
         then: Then,
         begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
     ) {
-        if self.begin(memory, then, begin) {
+        if self.begin(Over::new(memory, then), begin) {
+            self.let_poll();
+        }
+    }
+
+    /// Begins transfers as [`transfer`](Self::transfer) does. Calls `each` when a part is in place of what is expected in parts, and others
+    /// are not.
+    pub(crate) fn transfer_in_parts(
+        &self,
+        memory: Arc<dyn Any + Send + Sync>,
+        each: Each,
+        then: Then,
+        begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
+    ) {
+        if self.begin(Over { each: Some(each), ..Over::new(memory, then) }, begin) {
             self.let_poll();
         }
     }
@@ -179,11 +193,10 @@ impl Cluster {
     /// Begins transfers as [`transfer`](Self::transfer) does. Returns whether they are under way: then some thread must poll.
     fn begin(
         &self,
-        memory: Arc<dyn Any + Send + Sync>,
-        then: Then,
+        over: Over,
         begin: impl FnOnce(&mut Endpoint, &mut Vec<Begun>) -> Result<(), WireError>,
     ) -> bool {
-        let begun = self.link.lock().begin(Over::new(memory, then), begin);
+        let begun = self.link.lock().begin(over, begin);
         match begun {
             Ok(None) => return true,
             Ok(Some(over)) => over.end(),
@@ -228,7 +241,7 @@ impl Cluster {
                 return true;
             }
         };
-        ended.into_iter().for_each(Over::end);
+        ended.into_iter().for_each(Ended::end);
         self.stop_if_different(heard);
         any
     }
@@ -320,7 +333,7 @@ impl Cluster {
     }
 
     fn begin_meeting(&self, meeting: Tag, say: Option<Vec<u8>>, then: Then) -> bool {
-        self.begin(Arc::new(()), then, |endpoint, begun| {
+        self.begin(Over::new(Arc::new(()), then), |endpoint, begun| {
             let parts = vec![Vec::new(); endpoint.place().nodes.into()];
             begun.push(match say {
                 Some(say) => endpoint.gather_note(meeting, MemoryMut::empty(), &parts, &say)?,

@@ -6,10 +6,11 @@ use super::{
     header::{Header, Kind},
     link::Link,
     notes::{self, Note},
+    parts::Parts,
 };
 use crate::{
-    MemoryMut, WireError,
-    tag::{Key, Owner},
+    Event, Layout, MemoryMut, WireError,
+    tag::{Key, Owner, Ticket},
     transport::Get,
 };
 use rustc_hash::FxHashMap;
@@ -22,6 +23,8 @@ struct Expected {
     coming: usize,
     /// What was said in place of bytes.
     notes: Vec<Note>,
+    /// If there are several that are reported one by one.
+    parts: Option<Parts>,
     owner: Owner,
 }
 
@@ -30,14 +33,33 @@ pub(super) struct Inbox {
     expected: FxHashMap<Key, Expected>,
     /// Messages that came before they were expected.
     early: FxHashMap<Key, Vec<Vec<u8>>>,
-    /// The key and the bytes of each transfer in place.
-    coming: FxHashMap<u64, (Key, usize)>,
+    /// The key and the layout of each transfer in place.
+    coming: FxHashMap<u64, (Key, Layout)>,
     next_name: u64,
+    /// Parts that are in place and were not reported yet.
+    parts: Vec<(Ticket, usize)>,
 }
 
 impl Expected {
     fn is_complete(&self) -> bool {
         self.missing == 0 && self.coming == 0
+    }
+
+    /// The bytes of a layout are in place.
+    fn placed(&mut self, layout: &Layout) {
+        if let Some(parts) = &mut self.parts {
+            parts.placed(layout);
+        }
+    }
+
+    /// The parts that are in place and were not reported, unless all of it is: then the end says so.
+    fn parts_over(&mut self) -> impl Iterator<Item = (Ticket, usize)> {
+        let ticket = match self.owner {
+            Owner::Program(ticket) if !self.is_complete() => Some(ticket),
+            _ => None,
+        };
+        let over = self.parts.as_mut().zip(ticket).map(|(parts, ticket)| (parts.over.drain(..), ticket));
+        over.into_iter().flat_map(|(over, ticket)| over.map(move |part| (ticket, part)))
     }
 }
 
@@ -56,16 +78,22 @@ impl Inbox {
         self.expected.is_empty()
     }
 
-    /// Expects these numbers of bytes and tokens. The answer is the notes among them if all are there.
+    /// Adds the parts that are in place and were not reported yet.
+    pub fn report_parts(&mut self, events: &mut Vec<Event>) {
+        events.extend(self.parts.drain(..).map(|(ticket, part)| Event::Part { ticket, part }));
+    }
+
+    /// Expects these numbers of bytes and tokens, perhaps in parts. The answer is the notes among them if all are there.
     pub fn expect(
         &mut self,
         link: &mut Link,
         key: Key,
         missing: usize,
         memory: MemoryMut,
+        parts: Option<Parts>,
         owner: Owner,
     ) -> Result<Option<Vec<Note>>, WireError> {
-        let mut expected = Expected { memory, missing, coming: 0, notes: Vec::new(), owner };
+        let mut expected = Expected { memory, missing, coming: 0, notes: Vec::new(), parts, owner };
         for message in self.early.remove(&key).unwrap_or_default() {
             let header = Header::read(&message).expect("it was read before");
             self.place(link, &header, &message, &mut expected)?;
@@ -73,6 +101,7 @@ impl Inbox {
         if expected.is_complete() {
             return Ok(Some(expected.notes));
         }
+        self.parts.extend(expected.parts_over());
         self.expected.insert(key, expected);
         Ok(None)
     }
@@ -92,6 +121,7 @@ impl Inbox {
         if expected.is_complete() {
             return Ok(Some((expected.owner, expected.notes)));
         }
+        self.parts.extend(expected.parts_over());
         self.expected.insert(header.key, expected);
         Ok(None)
     }
@@ -123,12 +153,13 @@ impl Inbox {
                     return Err(wrong("fewer bytes than its layouts say"));
                 };
                 expected.memory.fill(&layout, part);
+                expected.placed(&layout);
                 payload = rest;
             } else {
                 expected.coming += layout.bytes();
                 let name = self.next_name;
                 self.next_name += 1;
-                self.coming.insert(name, (key, layout.bytes()));
+                self.coming.insert(name, (key, layout));
                 link.transport.get(Get { from, number, name, memory: expected.memory, layout })?;
                 number += 1;
             }
@@ -145,10 +176,12 @@ impl Inbox {
 
     /// A transfer in place is over. The answer is as for [`arrived`](Self::arrived).
     pub fn got(&mut self, name: u64) -> Option<(Owner, Vec<Note>)> {
-        let (key, bytes) = self.coming.remove(&name).expect("a get is reported once");
+        let (key, layout) = self.coming.remove(&name).expect("a get is reported once");
         let expected = self.expected.get_mut(&key).expect("it waits for its transfers in place");
-        expected.coming -= bytes;
+        expected.coming -= layout.bytes();
+        expected.placed(&layout);
         if !expected.is_complete() {
+            self.parts.extend(expected.parts_over());
             return None;
         }
         self.expected.remove(&key).map(|expected| (expected.owner, expected.notes))

@@ -24,6 +24,7 @@ mod link;
 mod moving;
 mod notes;
 mod outbox;
+mod parts;
 mod patterns;
 mod posts;
 
@@ -43,6 +44,7 @@ use self::{
     link::Link,
     notes::Note,
     outbox::{Outbox, Parcel},
+    parts::Parts,
     posts::Posts,
 };
 
@@ -221,13 +223,43 @@ impl Endpoint {
     /// # Errors
     /// [`WireError::Repeated`] if the tag is expected already. Otherwise the communication has failed.
     pub fn expect(&mut self, tag: Tag, memory: MemoryMut, bytes: usize) -> Result<Begun, WireError> {
+        self.expect_with(tag, memory, bytes, None)
+    }
+
+    /// Expects the bytes of all parts under this tag, as [`expect`](Self::expect) does. The bytes of the parts are disjoint. A part whose
+    /// bytes are in place while others are not is reported by an [`Event::Part`].
+    ///
+    /// # Errors
+    /// See [`expect`](Self::expect).
+    pub fn expect_parts(
+        &mut self,
+        tag: Tag,
+        memory: MemoryMut,
+        parts: &[Vec<Layout>],
+    ) -> Result<Begun, WireError> {
+        for layouts in parts {
+            check_layouts(tag, layouts, |layout| memory.holds(layout))?;
+        }
+        let bytes = parts.iter().flatten().map(Layout::bytes).sum();
+        self.expect_with(tag, memory, bytes, Some(Parts::new(parts)))
+    }
+
+    fn expect_with(
+        &mut self,
+        tag: Tag,
+        memory: MemoryMut,
+        bytes: usize,
+        parts: Option<Parts>,
+    ) -> Result<Begun, WireError> {
         self.check_open()?;
         let key = Key { tag, step: 0 };
         if self.inbox.expects(&key) {
             return Err(WireError::Repeated { tag });
         }
         let ticket = self.ticket();
-        match self.inbox.expect(&mut self.link, key, bytes, memory, Owner::Program(ticket)) {
+        let expected = self.inbox.expect(&mut self.link, key, bytes, memory, parts, Owner::Program(ticket));
+        self.inbox.report_parts(&mut self.due);
+        match expected {
             Ok(Some(notes)) => Ok(self.begun_with(notes, ticket)),
             Ok(None) => Ok(Begun::Later(ticket)),
             Err(error) => Err(self.fail(error)),
@@ -286,6 +318,7 @@ impl Endpoint {
                     over
                 }
             };
+            self.inbox.report_parts(events);
             if let Some((owner, notes)) = over {
                 self.ended(owner, notes, events)?;
             }

@@ -123,7 +123,8 @@ impl Endpoint {
         for receive in std::mem::take(&mut collective.receives) {
             let key = Key { tag: collective.tag, step: receive.step };
             let owner = Owner::Step(ticket, receive.step);
-            let arrived = self.inbox.expect(&mut self.link, key, receive.bytes, collective.memory, owner)?;
+            let arrived =
+                self.inbox.expect(&mut self.link, key, receive.bytes, collective.memory, None, owner)?;
             if let Some(notes) = arrived {
                 collective.arrived(receive.step, notes);
             }

@@ -16,6 +16,8 @@ pub struct Node {
     pub wire: Endpoint,
     done: HashSet<Ticket>,
     pub posts: VecDeque<(u16, Vec<u8>)>,
+    /// The parts that are in place of what is not done.
+    pub parts: HashSet<(Ticket, usize)>,
     /// The notes in place of what was begun, and who gave them.
     pub notes: Vec<(Ticket, u16, Vec<u8>)>,
     events: Vec<Event>,
@@ -23,7 +25,14 @@ pub struct Node {
 
 impl Node {
     pub fn new(wire: Endpoint) -> Self {
-        Self { wire, done: HashSet::new(), posts: VecDeque::new(), notes: Vec::new(), events: Vec::new() }
+        Self {
+            wire,
+            done: HashSet::new(),
+            posts: VecDeque::new(),
+            parts: HashSet::new(),
+            notes: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     pub fn place(&self) -> Place {
@@ -49,6 +58,10 @@ impl Node {
         for event in self.events.drain(..) {
             match event {
                 Event::Done(ticket) => assert!(self.done.insert(ticket), "{ticket:?} is done twice"),
+                Event::Part { ticket, part } => {
+                    assert!(!self.done.contains(&ticket), "{ticket:?} is done before part {part}");
+                    assert!(self.parts.insert((ticket, part)), "part {part} of {ticket:?} is in place twice");
+                }
                 Event::Note { ticket, node, note } => {
                     assert!(!self.done.contains(&ticket), "{ticket:?} is done before its note");
                     self.notes.push((ticket, node, note));
@@ -120,6 +133,7 @@ impl Node {
     pub fn finish(self) {
         let place = self.place();
         assert!(self.posts.is_empty(), "{place} has posts left");
+        assert!(self.parts.is_empty(), "{place} has parts left");
         assert!(self.notes.is_empty(), "{place} has notes left");
         self.wire.finish().unwrap_or_else(|error| panic!("{place}: {error}"));
     }

@@ -273,3 +273,43 @@ pub fn to_oneself(wire: Endpoint) {
     }
     node.finish();
 }
+
+/// What is expected is cut into halves of columns, and the second half comes only when the receiver has reported the first one.
+pub fn a_part_is_reported_before_the_others_come(wire: Endpoint) {
+    let mut node = Node::new(wire);
+    let nodes = node.nodes();
+    let (from, to) = ((node.me() + nodes - 1) % nodes, (node.me() + 1) % nodes);
+    for (round, columns) in [2, 300, 4000, 2, 4000].into_iter().enumerate() {
+        let len = 10 * columns * 4;
+        let half = |at: usize| {
+            Layout::of_box([10, columns, 1], 4, [0, at * columns / 2, 0], [10, (at + 1) * columns / 2, 1])
+        };
+        let (source, block) = (Block::pattern(len, round as u64), Block::zeros(len));
+        let tag = Tag::new(round as u64, 7, 7);
+        let first = node.wire.send(to, tag, source.memory(), &[half(1)]).unwrap();
+        if round > 2 {
+            // Perhaps it has come by now.
+            node.barrier(round as u64);
+        }
+        let begun = node.wire.expect_parts(tag, block.memory_mut(), &[vec![half(0)], vec![half(1)]]).unwrap();
+        let Begun::Later(ticket) = begun else { panic!("the other half has not been sent") };
+        node.until("a part", |node| node.parts.remove(&(ticket, 1)));
+        block.check(&[half(1)], round as u64);
+        // The other node may go on.
+        node.wire.post(from, b"the other half").unwrap();
+        node.until("the other node", |node| node.posts.pop_front().is_some());
+        let second = match round {
+            1 => {
+                node.wire.send_note(to, tag, half(0).bytes(), b"no").unwrap();
+                assert_eq!(node.notes_of(begun), [(from, b"no".to_vec())]);
+                Begun::Done
+            }
+            _ => node.wire.send(to, tag, source.memory(), &[half(0)]).unwrap(),
+        };
+        node.wait_all(&[first, second, begun]);
+        if round != 1 {
+            block.check(&[half(0), half(1)], round as u64);
+        }
+    }
+    node.finish();
+}

@@ -31,6 +31,10 @@ use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError}
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// The bytes of a part above which all nodes push their parts to each other one, as after a failure. A message of many bytes costs little
+/// beside the bytes, and a byte that goes through other nodes arrives later.
+const LARGE: usize = 256 << 10;
+
 /// The parts of a buffer that all nodes get, and the steps of this node that exchange them.
 pub(super) struct Exchange {
     common: Arc<Common>,
@@ -74,6 +78,12 @@ impl Exchange {
         self.own().is_some_and(|own| !poison.within(self.buffer.key(), own).is_empty())
     }
 
+    /// Whether all nodes push their parts.
+    fn is_large(&self) -> bool {
+        let most = self.parts.iter().map(|(_, part)| part.len()).max().unwrap_or(0);
+        self.parts.len() > 1 && most * self.buffer.element() > LARGE
+    }
+
     /// The regions that come from other nodes.
     fn awaited(&self) -> SmallVec<[Region<3>; 1]> {
         let me = self.common.cluster.node();
@@ -104,18 +114,38 @@ impl Exchange {
         }
     }
 
-    /// The exchange is over, but for the parts of these nodes.
-    fn goes_on(self: Arc<Self>, said: &[Said], is_poisoned: bool, completions: Vec<Completion>) {
-        if said.is_empty() && !is_poisoned {
-            return self.ends(&[], completions);
-        }
+    /// Exchanges the parts. Nodes whose parts are poisoned push them afterwards.
+    fn exchange(self: Arc<Self>, completions: Vec<Completion>) {
+        let is_poisoned = self.is_poisoned();
+        let (common, memory) = (Arc::clone(&self.common), Arc::clone(&self.buffer.buffer));
+        let (begins, me) = (Arc::clone(&self), common.cluster.node());
+        let then: Then = Box::new(move |result| match result {
+            Ok(said) => {
+                let poisoned: Vec<_> =
+                    said.iter().map(|said| said.node).chain(is_poisoned.then_some(me)).collect();
+                match poisoned.is_empty() {
+                    true => self.ends(&[], completions),
+                    false => self.push(&poisoned, completions),
+                }
+            }
+            Err(why) => self.fails(why, completions),
+        });
+        common.cluster.transfer(Arc::new(memory), then, move |endpoint, begun| {
+            begun.push(begins.begin_on(endpoint, is_poisoned)?);
+            Ok(())
+        });
+    }
+
+    /// These nodes push their parts to all others.
+    fn push(self: Arc<Self>, nodes: &[u16], completions: Vec<Completion>) {
         let (common, buffer) = (Arc::clone(&self.common), self.buffer.clone());
-        let (me, nodes) = (common.cluster.node(), common.cluster.nodes());
-        let own = self.own().filter(|_| is_poisoned).map(|own| Contents::new(&common, &buffer, own));
-        let points = said.iter().filter_map(|said| self.part_of(said.node)).map(Region::len).sum::<usize>();
+        let (me, all) = (common.cluster.node(), common.cluster.nodes());
+        let own = self.own().filter(|_| nodes.contains(&me)).map(|own| Contents::new(&common, &buffer, own));
+        let others = nodes.iter().filter(|&&node| node != me);
+        let points = others.filter_map(|&node| self.part_of(node)).map(Region::len).sum::<usize>();
         let bytes = points * buffer.element();
         let tag = tag(self.task, &*buffer);
-        // SAFETY: as in `begin_on`. The exchange is over, so that nothing else uses the memory of these parts.
+        // SAFETY: as in `begin_on`. If there was an exchange, it is over, so that nothing else uses the memory of these parts.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
         // SAFETY: as above.
         let to_read = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
@@ -128,7 +158,7 @@ impl Exchange {
                 begun.push(endpoint.expect(tag, memory, bytes)?);
             }
             if let Some(contents) = &own {
-                let mut others = (0..nodes).filter(|&node| node != me);
+                let mut others = (0..all).filter(|&node| node != me);
                 others.try_for_each(|node| contents.send(node, tag, to_read, endpoint, begun))?;
             }
             Ok(())
@@ -163,18 +193,13 @@ impl Body for TakePart {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let exchange = self.0.take().expect(ONCE);
-        let Some(completions) = exchange.steps.begin(later)? else { return Ok(()) };
-        let is_poisoned = exchange.is_poisoned();
-        let (common, memory) = (Arc::clone(&exchange.common), Arc::clone(&exchange.buffer.buffer));
-        let begins = Arc::clone(&exchange);
-        let then: Then = Box::new(move |result| match result {
-            Ok(said) => exchange.goes_on(&said, is_poisoned, completions),
-            Err(why) => exchange.fails(why, completions),
-        });
-        common.cluster.transfer(Arc::new(memory), then, move |endpoint, begun| {
-            begun.push(begins.begin_on(endpoint, is_poisoned)?);
-            Ok(())
-        });
+        let Some(completions) = exchange.steps.begin(0, later)? else { return Ok(()) };
+        if exchange.is_large() {
+            let nodes: Vec<u16> = exchange.parts.iter().map(|(node, _)| node.0).collect();
+            exchange.push(&nodes, completions);
+        } else {
+            exchange.exchange(completions);
+        }
         Ok(())
     }
 

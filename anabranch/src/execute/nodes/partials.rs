@@ -236,7 +236,7 @@ impl Body for Gather {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let resolution = self.0.take().expect(ONCE);
-        let Some(completions) = resolution.gathers.begin(later)? else { return Ok(()) };
+        let Some(completions) = resolution.gathers.begin(0, later)? else { return Ok(()) };
         let (partials, tag) = (resolution.partials(), resolution.tag);
         let mut parts = vec![Vec::new(); resolution.common.cluster.nodes().into()];
         for (node, positions) in partials.shares().nodes() {

@@ -222,8 +222,8 @@ impl<'a> Steps<'a> {
                 buffer: self.buffer(*buffer),
                 targets: Arc::clone(targets),
             }))),
-            CommandKind::AwaitPush { buffer, .. } => {
-                make.transfer(AwaitPush(Some(self.arrival(command.task, *buffer))))
+            CommandKind::AwaitPush { buffer, region, .. } => {
+                make.transfer(AwaitPush(Some((self.arrival(command.task, *buffer), region.clone()))))
             }
             CommandKind::PushPartials { buffer, everywhere: true, .. }
             | CommandKind::AwaitPartials { buffer, everywhere: true, .. } => {

@@ -1,4 +1,4 @@
-//! Several steps with one transfer.
+//! Several steps that begin one transfer together.
 
 use crate::{
     error::{Cause, Failure},
@@ -7,7 +7,7 @@ use crate::{
 use parking_lot::Mutex;
 use std::{mem, sync::Arc};
 
-/// Steps of one node that share a transfer: it begins with the last of them, and ends all of them.
+/// Steps of one node that share a transfer, which begins with the last of them.
 pub(super) struct Together {
     steps: usize,
     begun: Mutex<Begun>,
@@ -15,8 +15,8 @@ pub(super) struct Together {
 
 #[derive(Default)]
 struct Begun {
-    /// Of the steps that have begun.
-    completions: Vec<Completion>,
+    /// Of the steps that have begun, each with its place among all.
+    completions: Vec<(usize, Completion)>,
     /// Why one of the steps was skipped. Then there is no transfer.
     skipped: Option<Cause>,
 }
@@ -26,17 +26,19 @@ impl Together {
         Self { steps, begun: Mutex::default() }
     }
 
-    /// A step begins. Returns the completions of all steps, which end with the transfer, if this is the last of them.
-    pub(super) fn begin(&self, later: Later<'_>) -> Result<Option<Vec<Completion>>, Cause> {
+    /// A step begins, whose place among the steps is `at`. If this is the last of them, returns the completions of all, by place.
+    pub(super) fn begin(&self, at: usize, later: Later<'_>) -> Result<Option<Vec<Completion>>, Cause> {
         let mut begun = self.begun.lock();
         if let Some(cause) = &begun.skipped {
             return Err(cause.clone());
         }
-        begun.completions.push(later.completion());
+        begun.completions.push((at, later.completion()));
         if begun.completions.len() < self.steps {
             return Ok(None);
         }
-        Ok(Some(mem::take(&mut begun.completions)))
+        let mut completions = mem::take(&mut begun.completions);
+        completions.sort_unstable_by_key(|(at, _)| *at);
+        Ok(Some(completions.into_iter().map(|(_, completion)| completion).collect()))
     }
 
     /// A step is skipped, and so are the others.
@@ -46,6 +48,6 @@ impl Together {
             begun.skipped = Some(why.cause.clone());
             mem::take(&mut begun.completions)
         };
-        completions.into_iter().for_each(|completion| completion.finish(Err(why.cause.clone())));
+        completions.into_iter().for_each(|(_, completion)| completion.finish(Err(why.cause.clone())));
     }
 }

@@ -7,7 +7,7 @@
 
 use super::{common::Common, notes, poison::Poisoned, together::Together};
 use crate::{
-    cluster::{Said, Then, kind, let_go},
+    cluster::{Each, Said, Then, kind},
     data::stored::{Stored, Version},
     error::{Cause, Failure, NodeError},
     execute::{
@@ -18,8 +18,9 @@ use crate::{
 use anabranch_graph::{BufferId, TaskId, command::Target};
 use anabranch_grid::{GridBox, Region};
 use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{mem, slice, sync::Arc};
 
 /// Sends parts of a buffer, from its memory.
 pub(super) struct Push(pub(super) Option<Departure>);
@@ -33,18 +34,27 @@ pub(super) struct Departure {
     pub(super) targets: Arc<[Target]>,
 }
 
-/// Waits for parts of a buffer, which arrive in its memory.
-pub(super) struct AwaitPush(pub(super) Option<Arc<Arrival>>);
+/// Waits for a region of a buffer, which arrives in its memory.
+pub(super) struct AwaitPush(pub(super) Option<(Arc<Arrival>, Region<3>)>);
 
-/// All parts of a buffer that a task lacks on this node. They may be awaited by several steps, and one message may have parts
-/// for several: so these steps transfer [`Together`], when all of the memory is free.
+/// All that a task lacks of a buffer on this node. Several steps may await it, each a region of its own, and one message may have parts
+/// for several: so these steps begin to receive [`Together`], when all of the memory is free. Each of them ends as soon as its own region is
+/// in place. A step with failures in its region ends with the last of them.
 pub(super) struct Arrival {
-    common: Arc<Common>,
     tag: Tag,
     buffer: Version,
-    /// The regions of the steps.
-    regions: SmallVec<[Region<3>; 1]>,
     steps: Together,
+    awaited: Arc<Awaited>,
+}
+
+/// The regions that steps await. Does not hold the buffer, which nothing may hold any more when the last step ends.
+struct Awaited {
+    common: Arc<Common>,
+    /// The buffer and its version.
+    key: (BufferId, u32),
+    regions: SmallVec<[Region<3>; 1]>,
+    /// Of the steps that have begun and not ended, by region.
+    completions: Mutex<Vec<Option<Completion>>>,
 }
 
 impl Arrival {
@@ -56,29 +66,44 @@ impl Arrival {
         regions: impl Iterator<Item = &'r Region<3>>,
     ) -> Arc<Self> {
         let regions: SmallVec<_> = regions.cloned().collect();
-        Arc::new(Self {
-            common: Arc::clone(common),
-            tag: tag(task, &*buffer),
-            buffer,
-            steps: Together::new(regions.len()),
-            regions,
-        })
-    }
-
-    fn bytes(&self) -> usize {
-        self.regions.iter().map(Region::len).sum::<usize>() * self.buffer.element()
-    }
-
-    /// All parts have arrived, or the failures in their place.
-    fn has_arrived(&self, said: &[Said]) -> Result<(), Arc<NodeError>> {
-        let failures = read_failures(&self.common, said)?;
-        self.common.poison.replace(self.buffer.key(), &self.regions, &failures);
-        Ok(())
+        let (tag, key, steps) = (tag(task, &*buffer), buffer.key(), Together::new(regions.len()));
+        let awaited = Awaited { common: Arc::clone(common), key, regions, completions: Mutex::default() };
+        Arc::new(Self { tag, buffer, steps, awaited: Arc::new(awaited) })
     }
 
     /// Whether this is what arrives for the task in this buffer.
     pub(super) fn is_of(&self, task: TaskId, buffer: BufferId) -> bool {
         (self.tag.task, self.tag.buffer) == (task.0, buffer.0)
+    }
+}
+
+impl Awaited {
+    /// The place of a region among all.
+    fn place(&self, region: &Region<3>) -> usize {
+        self.regions.iter().position(|other| other == region).expect("a region that is awaited")
+    }
+
+    /// All of a region is in place.
+    fn has_arrived(&self, at: usize) {
+        // It has ended already if another thread has heard meanwhile that all regions are in place.
+        let Some(completion) = self.completions.lock()[at].take() else { return };
+        self.common.poison.replace(self.key, slice::from_ref(&self.regions[at]), &[]);
+        completion.finish(Ok(()));
+    }
+
+    /// All regions have arrived, or failures in their place, or they never will. Ends the steps that have not ended.
+    fn end(&self, result: Result<Vec<Said>, Arc<NodeError>>) {
+        let rest = mem::take(&mut *self.completions.lock());
+        let (mut regions, mut completions) = (Vec::new(), Vec::new());
+        for (region, completion) in self.regions.iter().zip(rest) {
+            if let Some(completion) = completion {
+                regions.push(region.clone());
+                completions.push(completion);
+            }
+        }
+        let failures = result.and_then(|said| read_failures(&self.common, &said));
+        let result = failures.map(|failures| self.common.poison.replace(self.key, &regions, &failures));
+        end_all(completions, &result);
     }
 }
 
@@ -194,27 +219,35 @@ impl Body for AwaitPush {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let arrival = self.0.take().expect(ONCE);
-        let Some(completions) = arrival.steps.begin(later)? else { return Ok(()) };
-        let (common, buffer) = (Arc::clone(&arrival.common), arrival.buffer.clone());
-        let (tag, bytes) = (arrival.tag, arrival.bytes());
+        let (arrival, region) = self.0.take().expect(ONCE);
+        let (tag, buffer, awaited) = (arrival.tag, arrival.buffer.clone(), Arc::clone(&arrival.awaited));
+        let Some(completions) = arrival.steps.begin(awaited.place(&region), later)? else { return Ok(()) };
+        drop(arrival);
+        *awaited.completions.lock() = completions.into_iter().map(Some).collect();
+        let bytes = awaited.regions.iter().map(Region::len).sum::<usize>() * buffer.element();
+        let parts: Vec<_> = match &*awaited.regions {
+            [_] => Vec::new(),
+            several => several.iter().map(|region| layouts(&*buffer, region)).collect(),
+        };
         // SAFETY: as in `Push`. Until these steps end, the graph lets no other step of this node use their regions, and the nodes send
-        // exactly these regions, because their graphs derive them from the same launch.
+        // exactly these regions, because their graphs derive them from the same launch. What a step awaits is written before it ends,
+        // because the endpoint reports a part when all of its bytes are there, and each byte comes once.
         let memory = unsafe { MemoryMut::new(buffer.start(), buffer.bytes()) };
-        let then: Then = Box::new(move |result| {
-            let result = result.and_then(|said| arrival.has_arrived(&said));
-            let_go(arrival);
-            end_all(completions, &result);
-        });
-        common.cluster.transfer(Arc::new(buffer.buffer), then, |endpoint, begun| {
-            begun.push(endpoint.expect(tag, memory, bytes)?);
+        let (cluster, ends) = (Arc::clone(&awaited.common.cluster), Arc::clone(&awaited));
+        let each: Each = Arc::new(move |part| awaited.has_arrived(part));
+        let then: Then = Box::new(move |result| ends.end(result));
+        cluster.transfer_in_parts(Arc::new(buffer.buffer), each, then, |endpoint, begun| {
+            begun.push(match parts.is_empty() {
+                true => endpoint.expect(tag, memory, bytes)?,
+                false => endpoint.expect_parts(tag, memory, &parts)?,
+            });
             Ok(())
         });
         Ok(())
     }
 
     fn skip(&mut self, why: &Arc<Failure>) {
-        if let Some(arrival) = self.0.take() {
+        if let Some((arrival, _)) = self.0.take() {
             arrival.steps.skip(why);
         }
     }
