@@ -90,12 +90,12 @@ fn nodes_without_a_part_get_those_of_the_others() {
     });
 }
 
-/// The parts have some 400 KiB on 4 nodes, and 200 KiB on 8.
+/// The parts have some 400 KiB on 4 nodes, and 100 KiB on 16.
 #[test]
 fn large_parts_reach_all_nodes() {
     let _deadline = deadline();
     const LEN: usize = 200_000;
-    same_on(&[4, 8], &[2], |rt| {
+    same_on(&[4, 16], &[2], |rt| {
         let (u, sum) = (rt.buffer::<u64, 1>([LEN]), rt.buffer::<u64, 1>([16]));
         let mut results = Vec::new();
         for round in 0..3 {

@@ -31,9 +31,10 @@ use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError}
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The bytes of a part above which all nodes push their parts to each other one, as after a failure. A message of many bytes costs little
-/// beside the bytes, and a byte that goes through other nodes arrives later.
-const LARGE: usize = 256 << 10;
+/// The bytes of a part for each node, above which all nodes push their parts to each other one, as after a failure. A message of many bytes
+/// costs little beside the bytes, and bytes that go through other nodes arrive later. Four processes on two processors took 0.23 ms instead of
+/// 0.32 with parts of 64 KiB, and 0.23 instead of 0.21 with parts of 16 KiB.
+const LARGE: usize = 8 << 10;
 
 /// The parts of a buffer that all nodes get, and the steps of this node that exchange them.
 pub(super) struct Exchange {
@@ -81,7 +82,8 @@ impl Exchange {
     /// Whether all nodes push their parts.
     fn is_large(&self) -> bool {
         let most = self.parts.iter().map(|(_, part)| part.len()).max().unwrap_or(0);
-        self.parts.len() > 1 && most * self.buffer.element() > LARGE
+        self.parts.len() > 1
+            && most * self.buffer.element() > LARGE * usize::from(self.common.cluster.nodes())
     }
 
     /// The regions that come from other nodes.
