@@ -76,7 +76,8 @@ fn nodes_without_a_part_get_those_of_the_others() {
         let u = rt.buffer::<u64, 1>([N]);
         let mut results = Vec::new();
         for round in 0..6 {
-            let weight = |node: usize| if (node + round) % 3 == 0 { 1.0 + round as f64 } else { 0.0 };
+            let weight =
+                |node: usize| if (node + round).is_multiple_of(3) { 1.0 + round as f64 } else { 0.0 };
             let weights: Vec<_> = (0..nodes).map(weight).collect();
             if weights.iter().any(|&weight| weight > 0.0) {
                 rt.set_weights(&weights)?;
@@ -129,7 +130,7 @@ fn write_but(rt: &Runtime, u: &Buffer<u64, 1>, node: Option<u16>, bad: &[usize])
     Ok(())
 }
 
-/// What each point of u is after all nodes have exchanged it, as the nodes see it that read it from behind; `None` if it failed.
+/// What each point of u is after all nodes have exchanged it, as nodes see it that read it in reverse order; `None` if it failed.
 fn after_exchange(rt: Runtime, node: Option<u16>, bad: &[usize]) -> Result<Vec<Option<u64>>, Error> {
     let (u, v) = (rt.buffer::<u64, 1>([N]), rt.buffer::<u64, 1>([N]));
     write_but(&rt, &u, node, bad)?;

@@ -87,6 +87,22 @@ fn a_dry_run_shows_the_messages_between_its_nodes() {
 }
 
 #[test]
+fn a_dry_run_counts_the_messages_of_an_exchange() {
+    let _deadline = deadline();
+    // Eight nodes take three steps, but push large parts to each other.
+    for (len, messages) in [(64, 8 * 3), (200_000, 8 * 7)] {
+        let rt = Runtime::builder().threads(1).dry_run(8).build().unwrap();
+        let (u, v) = (rt.buffer::<f64, 1>([len]), rt.buffer::<f64, 1>([8]));
+        rt.task("write").over([len]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0)).unwrap();
+        let read = rt.task("read").over([8]).read(&u, all()).write(&v, one_to_one());
+        read.kernel(|_, (_, v)| v.fill(1.0)).unwrap();
+        rt.wait().unwrap();
+        let summary = rt.dry_run_summary().unwrap();
+        assert!(summary.contains(&format!("8 pushes in {messages} messages")), "{summary}");
+    }
+}
+
+#[test]
 fn a_task_runs_on_the_node_that_it_names() {
     let _deadline = deadline();
     let rt = Runtime::builder().threads(1).dry_run(3).build().unwrap();

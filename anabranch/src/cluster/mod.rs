@@ -14,7 +14,8 @@
 //!    run away from its receivers.
 //! 4. A *push* sends boxes from the memory of a buffer; an *await* expects a number of bytes in such memory. The name of a
 //!    transfer is the task that needs the data and the buffer: both sides derive it from the same launch, so that either may
-//!    come first. The step ends when the transport says so.
+//!    come first. The step ends when the transport says that its own region is there. If all nodes get the parts of all, they *exchange*
+//!    them instead, in one pattern of the transport.
 //! 5. A task that fails, or is cancelled, does not end the run. What it should have written is poisoned. A push of poisoned contents sends a
 //!    *note* in their place: the region and the failure, with the whole chain of causes. The note counts as the bytes, so the await ends
 //!    when each byte has come or is spoken for, and nothing writes into its memory afterwards. Partial results of reductions likewise. So every
@@ -87,6 +88,16 @@ pub(crate) mod kind {
     pub(crate) const COLLECT: u16 = 3;
     /// The same, on the way to the nodes that get it.
     pub(crate) const SPREAD: u16 = 4;
+}
+
+/// The bytes of a part for each node, in an exchange, above which [parts are large](is_large). Four processes on two processors took 0.23 ms
+/// with pushes and 0.32 with a gather of parts of 64 KiB, and 0.23 and 0.21 with parts of 16 KiB.
+const LARGE: usize = 8 << 10;
+
+/// Whether nodes that exchange parts, the largest of which has this number of bytes, push them to each other one instead of a gather. A message
+/// of many bytes costs little beside the bytes, and bytes that go through other nodes arrive later.
+pub(crate) fn is_large(bytes: usize, nodes: u16) -> bool {
+    bytes > LARGE * usize::from(nodes)
 }
 
 /// How long a node is in a meeting before it posts. A meeting that is over compares all nodes. One that is not may wait for a node whose
@@ -170,8 +181,7 @@ impl Cluster {
         }
     }
 
-    /// Begins transfers as [`transfer`](Self::transfer) does. Calls `each` when a part is in place of what is expected in parts, and others
-    /// are not.
+    /// Begins transfers as [`transfer`](Self::transfer) does. Calls `each` with the number of each part that is complete while others are not.
     pub(crate) fn transfer_in_parts(
         &self,
         memory: Arc<dyn Any + Send + Sync>,

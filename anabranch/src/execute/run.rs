@@ -132,16 +132,17 @@ impl Node {
         }
     }
 
-    /// The end of a task whose body has returned before, on the thread that hears of it.
-    pub(super) fn end_later(self, result: Result<(), Cause>) {
+    /// The end of a task whose body has returned before, on the thread that hears of it. `is_last` says whether this thread has no other task to
+    /// end.
+    pub(super) fn end_later(self, result: Result<(), Cause>, is_last: bool) {
         // SAFETY: the task is not counted as completed before `completion_is_finished`.
         let core = unsafe { self.core() };
         if result.is_err() {
             self.fail_with(Ok(result), core);
         }
         // A worker that polls has no other work. It goes on with kernels, too.
-        let is_free =
-            core.executor.compute().pool().worker_index().is_some() && !self.runtime.is_inside_task();
+        let is_worker = || core.executor.compute().pool().worker_index().is_some();
+        let is_free = is_last && is_worker() && !self.runtime.is_inside_task();
         let runner = if is_free { Runner::Worker } else { Runner::Program };
         if self.completion_is_finished()
             && let Some(next) = self.retire(core, runner)

@@ -37,8 +37,8 @@
 //!
 //! # Ownership and transfers
 //! For each buffer a node knows which parts it owns, of which parts it has a current copy, and what it has sent to which
-//! node. It knows nothing about the parts that other nodes own, so the state takes no more memory with 4,096 nodes than
-//! with two. The writes of a task make the writing nodes owners; all copies elsewhere become stale. Contents given from the
+//! node. It knows nothing about the parts that other nodes own (but for what [exchanges](#exchanges) need), so the state takes no more
+//! memory with 4,096 nodes than with two. The writes of a task make the writing nodes owners; all copies elsewhere become stale. Contents given from the
 //! start are current on every node, and no node owns them until they are overwritten. For each buffer and task, a node that
 //! lacks what it reads awaits *one* push, and an owner sends one push that names all receivers.
 //!

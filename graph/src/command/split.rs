@@ -196,6 +196,16 @@ impl Split {
         self.chunks
     }
 
+    /// Whether the chunks of two splits are the same boxes on the same nodes.
+    pub(crate) fn has_same_chunks(&self, other: &Self) -> bool {
+        if self == other {
+            return true;
+        }
+        let of = |split: &Self| (split.space, split.chunks, split.first_node, split.everywhere);
+        let range = |split: &Self, chunk| split.range(chunk..chunk + 1);
+        of(self) == of(other) && (0..self.chunks).all(|chunk| range(self, chunk) == range(other, chunk))
+    }
+
     /// The chunk of a node, if it has one that is not empty.
     pub(crate) fn of_node(&self, node: NodeId) -> Range<usize> {
         if self.everywhere {

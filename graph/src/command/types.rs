@@ -135,8 +135,8 @@ pub enum CommandKind {
         buffer: BufferId,
         /// The receivers and their regions, by ascending node.
         targets: Arc<[Target]>,
-        /// If every node gets the parts that all nodes have: these parts, by ascending node. Then all nodes can exchange them together, in
-        /// few messages. Each node has the same answer. A node does not push a part that is empty.
+        /// The parts of all nodes, by ascending node, if every node gets all of them. Then the nodes can exchange them together, in few
+        /// messages. Each node has the same list. It names only nodes that have something.
         exchange: Option<Arc<[(NodeId, Region<3>)]>>,
     },
     /// Waits until a region has arrived from its owners, in any number of messages. A message may also hold parts of the

@@ -4,7 +4,8 @@
 //! 1. A transfer is sent in messages, or announced by one (`outbox`, `header`). What leaves goes through the [`Link`].
 //! 2. [`Endpoint::poll`] reads what has arrived. A message waits for its expectation, or its expectation is there already
 //!    (`inbox`); an announcement makes this node take the bytes into their place.
-//! 3. When the last byte of an expectation is there, its owner goes on: the program gets an event, a collective pattern sends
+//! 3. When the last byte of a part of an expectation is there, the program gets an event (`parts`).
+//! 4. When the last byte of an expectation is there, its owner goes on: the program gets an event, a collective pattern sends
 //!    its next messages (`collective`).
 //!
 //! # How an endpoint ends
@@ -90,7 +91,7 @@ pub struct Endpoint {
     outbox: Outbox,
     posts: Posts,
     collectives: FxHashMap<Ticket, Collective>,
-    /// What the next poll reports: the ends of what was complete, with notes, when it was begun.
+    /// What the next poll reports: what was complete, in part or as a whole with notes, when it was begun.
     due: Vec<Event>,
     alive: Alive,
     next_ticket: u64,

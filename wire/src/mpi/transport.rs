@@ -212,7 +212,7 @@ impl<H: Handle> Mpi<H> {
                 1..=127 => connection.early.push(message),
                 _ => connection.spare.push(message),
             }
-            // After a silence one message may be all that this node needs. Where processes share processors, another call of MPI,
+            // One message may be all that this node needs. Where processes share processors, another call of MPI,
             // which finds nothing, would offer the processor to another process.
             if self.partial_polls < PARTIAL_POLLS {
                 self.partial_polls += 1;

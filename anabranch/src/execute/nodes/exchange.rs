@@ -1,7 +1,7 @@
 //! Bodies of the steps in which all nodes exchange their parts of a buffer: in place of pushes and awaits, if every node gets the parts of all.
 //!
 //! If several nodes have parts, all nodes gather them; if one has all, it broadcasts it. Either way a node sends a number of messages that
-//! grows with the logarithm of the nodes.
+//! grows with the logarithm of the nodes. [Large](is_large) parts are pushed by their nodes to each other one instead.
 //!
 //! # Failures
 //! A node whose part is poisoned, wholly or in places, cannot say in the exchange which of its contents are good: other nodes pass them
@@ -17,7 +17,7 @@ use super::{
     transfer::{Contents, ONCE, end_all, layouts, read_failures, tag},
 };
 use crate::{
-    cluster::{Said, Then, kind, let_go},
+    cluster::{Said, Then, is_large, kind, let_go},
     data::stored::Version,
     error::{Cause, Failure, NodeError},
     execute::{
@@ -30,11 +30,6 @@ use anabranch_grid::Region;
 use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// The bytes of a part for each node, above which all nodes push their parts to each other one, as after a failure. A message of many bytes
-/// costs little beside the bytes, and bytes that go through other nodes arrive later. Four processes on two processors took 0.23 ms instead of
-/// 0.32 with parts of 64 KiB, and 0.23 instead of 0.21 with parts of 16 KiB.
-const LARGE: usize = 8 << 10;
 
 /// The parts of a buffer that all nodes get, and the steps of this node that exchange them.
 pub(super) struct Exchange {
@@ -82,8 +77,7 @@ impl Exchange {
     /// Whether all nodes push their parts.
     fn is_large(&self) -> bool {
         let most = self.parts.iter().map(|(_, part)| part.len()).max().unwrap_or(0);
-        self.parts.len() > 1
-            && most * self.buffer.element() > LARGE * usize::from(self.common.cluster.nodes())
+        self.parts.len() > 1 && is_large(most * self.buffer.element(), self.common.cluster.nodes())
     }
 
     /// The regions that come from other nodes.
@@ -92,27 +86,33 @@ impl Exchange {
         self.parts.iter().filter(|(node, _)| node.0 != me).map(|(_, part)| part.clone()).collect()
     }
 
-    fn begin_on(&self, endpoint: &mut Endpoint, is_poisoned: bool) -> Result<Begun, WireError> {
-        let of = |region: &Region<3>| layouts(&*self.buffer, region);
+    /// Where the parts of each node lie.
+    fn layouts(&self) -> Vec<Vec<Layout>> {
+        let mut parts = vec![Vec::new(); self.common.cluster.nodes().into()];
+        for (node, part) in &*self.parts {
+            parts[usize::from(node.0)] = layouts(&*self.buffer, part);
+        }
+        parts
+    }
+
+    /// Begins the pattern. `parts` are the layouts of all nodes.
+    fn begin_on(
+        &self,
+        endpoint: &mut Endpoint,
+        parts: &[Vec<Layout>],
+        is_poisoned: bool,
+    ) -> Result<Begun, WireError> {
         let tag = Tag::new(self.task.0, self.buffer.id().0, kind::EXCHANGE);
         // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which the cluster keeps until
         // the transfers are over or the endpoint is gone. The steps of this exchange have begun. Until they end, the graph lets no other
         // step of this node write this node's part, or use the other parts. All nodes exchange the same parts, because their
         // graphs derive them from the same launches.
         let memory = unsafe { MemoryMut::new(self.buffer.start(), self.buffer.bytes()) };
-        if let [(root, all)] = &*self.parts {
-            return match is_poisoned {
-                true => endpoint.broadcast_note(tag, memory, &of(all), &[]),
-                false => endpoint.broadcast(root.0, tag, memory, &of(all)),
-            };
-        }
-        let mut parts: Vec<Vec<Layout>> = vec![Vec::new(); self.common.cluster.nodes().into()];
-        for (node, part) in &*self.parts {
-            parts[usize::from(node.0)] = of(part);
-        }
-        match is_poisoned {
-            true => endpoint.gather_note(tag, memory, &parts, &[]),
-            false => endpoint.gather(tag, memory, &parts),
+        match (&*self.parts, is_poisoned) {
+            ([(root, _)], true) => endpoint.broadcast_note(tag, memory, &parts[usize::from(root.0)], &[]),
+            ([(root, _)], false) => endpoint.broadcast(root.0, tag, memory, &parts[usize::from(root.0)]),
+            (_, true) => endpoint.gather_note(tag, memory, parts, &[]),
+            (_, false) => endpoint.gather(tag, memory, parts),
         }
     }
 
@@ -120,7 +120,7 @@ impl Exchange {
     fn exchange(self: Arc<Self>, completions: Vec<Completion>) {
         let is_poisoned = self.is_poisoned();
         let (common, memory) = (Arc::clone(&self.common), Arc::clone(&self.buffer.buffer));
-        let (begins, me) = (Arc::clone(&self), common.cluster.node());
+        let (begins, parts, me) = (Arc::clone(&self), self.layouts(), common.cluster.node());
         let then: Then = Box::new(move |result| match result {
             Ok(said) => {
                 let poisoned: Vec<_> =
@@ -133,7 +133,7 @@ impl Exchange {
             Err(why) => self.fails(why, completions),
         });
         common.cluster.transfer(Arc::new(memory), then, move |endpoint, begun| {
-            begun.push(begins.begin_on(endpoint, is_poisoned)?);
+            begun.push(begins.begin_on(endpoint, &parts, is_poisoned)?);
             Ok(())
         });
     }

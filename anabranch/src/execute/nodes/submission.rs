@@ -291,9 +291,12 @@ impl<'a> Steps<'a> {
             return Arc::clone(known);
         }
         let Planned { common, commands, .. } = self.planned;
-        let of = |command: &&Command| {
-            let transfer = command.transfer();
-            command.task == task && transfer.is_some_and(|name| name.buffer == buffer)
+        let of = |command: &&Command| match &command.kind {
+            CommandKind::Push { buffer: of, exchange: Some(_), .. }
+            | CommandKind::AwaitPush { buffer: of, exchange: Some(_), .. } => {
+                (command.task, *of) == (task, buffer)
+            }
+            _ => false,
         };
         let steps = commands.iter().filter(of).count();
         let exchange = Exchange::new(common, task, self.buffer(buffer), parts, steps);

@@ -1,4 +1,4 @@
-//! Several steps that begin one transfer together.
+//! Several steps that begin one transfer together, and may end one by one.
 
 use crate::{
     error::{Cause, Failure},
@@ -49,5 +49,48 @@ impl Together {
             mem::take(&mut begun.completions)
         };
         completions.into_iter().for_each(|(_, completion)| completion.finish(Err(why.cause.clone())));
+    }
+}
+
+/// Steps that have begun and have not ended, by place. They end one by one, or several at once when the transfer is over.
+pub(super) struct Unfinished<T = Completion>(Mutex<Vec<Option<T>>>);
+
+impl<T> Default for Unfinished<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Unfinished<T> {
+    /// All steps have begun.
+    pub(super) fn begin(&self, steps: Vec<T>) {
+        *self.0.lock() = steps.into_iter().map(Some).collect();
+    }
+
+    /// The step with this place ends; `None` if it has ended. Another thread may have heard of the end of all in the meantime.
+    pub(super) fn end(&self, at: usize) -> Option<T> {
+        self.0.lock().get_mut(at)?.take()
+    }
+
+    /// All steps end that have not ended.
+    pub(super) fn end_all(&self) -> Vec<(usize, T)> {
+        let steps = mem::take(&mut *self.0.lock()).into_iter().enumerate();
+        steps.filter_map(|(at, step)| Some((at, step?))).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_ends_once() {
+        let steps = Unfinished::default();
+        assert_eq!(steps.end(0), None);
+        steps.begin(vec!['a', 'b', 'c']);
+        assert_eq!((steps.end(1), steps.end(1)), (Some('b'), None));
+        assert_eq!(steps.end_all(), [(0, 'a'), (2, 'c')]);
+        // A report of a part that another thread has taken before the end of all.
+        assert_eq!((steps.end(0), steps.end(2), steps.end_all()), (None, None, vec![]));
     }
 }

@@ -5,7 +5,12 @@
 //! Like all bodies, they let go of what they hold when they begin or are skipped: the last handle of a buffer must not be dropped
 //! with the node, under the lock of the runtime's state.
 
-use super::{common::Common, notes, poison::Poisoned, together::Together};
+use super::{
+    common::Common,
+    notes,
+    poison::Poisoned,
+    together::{Together, Unfinished},
+};
 use crate::{
     cluster::{Each, Said, Then, kind},
     data::stored::{Stored, Version},
@@ -18,9 +23,8 @@ use crate::{
 use anabranch_graph::{BufferId, TaskId, command::Target};
 use anabranch_grid::{GridBox, Region};
 use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::{mem, slice, sync::Arc};
+use std::{slice, sync::Arc};
 
 /// Sends parts of a buffer, from its memory.
 pub(super) struct Push(pub(super) Option<Departure>);
@@ -53,8 +57,8 @@ struct Awaited {
     /// The buffer and its version.
     key: (BufferId, u32),
     regions: SmallVec<[Region<3>; 1]>,
-    /// Of the steps that have begun and not ended, by region.
-    completions: Mutex<Vec<Option<Completion>>>,
+    /// By region.
+    steps: Unfinished,
 }
 
 impl Arrival {
@@ -67,7 +71,7 @@ impl Arrival {
     ) -> Arc<Self> {
         let regions: SmallVec<_> = regions.cloned().collect();
         let (tag, key, steps) = (tag(task, &*buffer), buffer.key(), Together::new(regions.len()));
-        let awaited = Awaited { common: Arc::clone(common), key, regions, completions: Mutex::default() };
+        let awaited = Awaited { common: Arc::clone(common), key, regions, steps: Unfinished::default() };
         Arc::new(Self { tag, buffer, steps, awaited: Arc::new(awaited) })
     }
 
@@ -85,22 +89,16 @@ impl Awaited {
 
     /// All of a region is in place.
     fn has_arrived(&self, at: usize) {
-        // It has ended already if another thread has heard meanwhile that all regions are in place.
-        let Some(completion) = self.completions.lock()[at].take() else { return };
-        self.common.poison.replace(self.key, slice::from_ref(&self.regions[at]), &[]);
-        completion.finish(Ok(()));
+        if let Some(completion) = self.steps.end(at) {
+            self.common.poison.replace(self.key, slice::from_ref(&self.regions[at]), &[]);
+            completion.finish_before_others(Ok(()));
+        }
     }
 
     /// All regions have arrived, or failures in their place, or they never will. Ends the steps that have not ended.
     fn end(&self, result: Result<Vec<Said>, Arc<NodeError>>) {
-        let rest = mem::take(&mut *self.completions.lock());
-        let (mut regions, mut completions) = (Vec::new(), Vec::new());
-        for (region, completion) in self.regions.iter().zip(rest) {
-            if let Some(completion) = completion {
-                regions.push(region.clone());
-                completions.push(completion);
-            }
-        }
+        let (places, completions): (Vec<_>, Vec<_>) = self.steps.end_all().into_iter().unzip();
+        let regions: Vec<_> = places.into_iter().map(|at| self.regions[at].clone()).collect();
         let failures = result.and_then(|said| read_failures(&self.common, &said));
         let result = failures.map(|failures| self.common.poison.replace(self.key, &regions, &failures));
         end_all(completions, &result);
@@ -135,8 +133,14 @@ pub(super) fn ends(completion: Completion) -> Then {
 
 /// Ends steps with their transfer.
 pub(super) fn end_all(completions: Vec<Completion>, result: &Result<(), Arc<NodeError>>) {
-    let end = |completion: Completion| completion.finish(result.clone().map_err(Cause::Nodes));
-    completions.into_iter().for_each(end);
+    let result = || result.clone().map_err(Cause::Nodes);
+    let mut completions = completions.into_iter().peekable();
+    while let Some(completion) = completions.next() {
+        match completions.peek() {
+            Some(_) => completion.finish_before_others(result()),
+            None => completion.finish(result()),
+        }
+    }
 }
 
 /// The end of a run in which a node cannot read what another one says.
@@ -223,7 +227,7 @@ impl Body for AwaitPush {
         let (tag, buffer, awaited) = (arrival.tag, arrival.buffer.clone(), Arc::clone(&arrival.awaited));
         let Some(completions) = arrival.steps.begin(awaited.place(&region), later)? else { return Ok(()) };
         drop(arrival);
-        *awaited.completions.lock() = completions.into_iter().map(Some).collect();
+        awaited.steps.begin(completions);
         let bytes = awaited.regions.iter().map(Region::len).sum::<usize>() * buffer.element();
         let parts: Vec<_> = match &*awaited.regions {
             [_] => Vec::new(),

@@ -42,7 +42,15 @@ impl Completion {
     /// may call functions of the program.
     pub(crate) fn finish(mut self, result: Result<(), Cause>) {
         if let Some(node) = self.0.take() {
-            node.end_later(result);
+            node.end_later(result, true);
+        }
+    }
+
+    /// Ends the task as [`finish`](Self::finish) does, on a thread that is about to end other tasks. It queues the kernels that become ready,
+    /// even if it is a worker.
+    pub(crate) fn finish_before_others(mut self, result: Result<(), Cause>) {
+        if let Some(node) = self.0.take() {
+            node.end_later(result, false);
         }
     }
 }
@@ -51,7 +59,7 @@ impl Drop for Completion {
     fn drop(&mut self) {
         if let Some(node) = self.0.take() {
             let message = "its completion was dropped".into();
-            node.end_later(Err(Cause::Panic { message, chunk: None }));
+            node.end_later(Err(Cause::Panic { message, chunk: None }), false);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The numbers in the summary of a dry run.
 
 use super::names::Names;
+use crate::cluster::is_large;
 use anabranch_graph::{
     BufferId,
-    command::{Command, CommandKind},
+    command::{Command, CommandKind, NodeId},
 };
 use anabranch_grid::Region;
 use std::{fmt, sync::Arc};
@@ -29,9 +30,14 @@ impl Counts {
     pub(super) fn add(&mut self, command: &Command, names: &Names) {
         self.commands += 1;
         self.most = self.most.max(command.id.0);
-        // What each node sends if all nodes gather the parts of several.
+        // The messages of each node in a gather.
         let passed_on = u16::BITS - (self.nodes - 1).leading_zeros();
-        let is_gather = |parts: &Option<Arc<[_]>>| parts.as_ref().is_some_and(|parts| parts.len() > 1);
+        let nodes = self.nodes;
+        let is_gather = |buffer: BufferId, parts: &Option<Arc<[(NodeId, Region<3>)]>>| {
+            let Some(parts) = parts else { return false };
+            let most = parts.iter().map(|(_, part)| part.len()).max().unwrap_or(0);
+            parts.len() > 1 && !is_large(most * names.element_size(buffer), nodes)
+        };
         let mut send = |buffer: BufferId, region: &Region<3>, targets: usize| {
             self.messages += targets as u64;
             self.bytes += (region.len() * names.element_size(buffer) * targets) as u64;
@@ -39,13 +45,13 @@ impl Counts {
         match &command.kind {
             CommandKind::Push { buffer, targets, exchange } => {
                 targets.iter().for_each(|target| send(*buffer, &target.region, 1));
-                if is_gather(exchange) {
+                if is_gather(*buffer, exchange) {
                     // The awaits count them.
                     self.messages -= targets.len() as u64;
                 }
                 self.pushes += 1;
             }
-            CommandKind::AwaitPush { exchange, .. } if is_gather(exchange) => {
+            CommandKind::AwaitPush { buffer, exchange, .. } if is_gather(*buffer, exchange) => {
                 self.messages += u64::from(passed_on);
             }
             CommandKind::PushPartials { buffer, region, targets, everywhere, .. } => {

@@ -84,7 +84,7 @@ impl AccessShape {
         self.pieces().get(at).unwrap_or_else(|| self.mine())
     }
 
-    /// What each node has if the access overwrites a buffer, which is `whole`, and nothing else is known to all nodes.
+    /// What each node has after the access, if it overwrites all of a buffer, which is `whole`, and every node can compute it.
     pub(in crate::command) fn source(&self, split: &Split, whole: &GridBox<3>) -> Option<Source> {
         let mapper = match &self.map {
             _ if !self.whole.contains_box(whole) => return None,
@@ -102,7 +102,7 @@ impl AccessShape {
                 let is_one = !split.everywhere && split.chunks() == 1;
                 is_one && split.node_of(0) == source.split.node_of(0)
             }
-            (Some(by), AccessMap::User(mapper)) => mapper == by && *split == source.split,
+            (Some(by), AccessMap::User(mapper)) => mapper == by && split.has_same_chunks(&source.split),
             _ => false,
         }
     }
