@@ -75,6 +75,7 @@ impl Choices<'_> {
             chunks: (!bits.is_multiple_of(3)).then_some(1 + bits % 9),
             granularity: 1 + (bits >> 4) % 3,
             tiles: (bits % 5 == 1).then_some([1 + bits % 2, 1 + (bits >> 5) % 2]),
+            pieces: 1 + (bits >> 2) % 7,
         }
     }
 

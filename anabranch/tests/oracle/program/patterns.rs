@@ -11,6 +11,8 @@ pub struct Split {
     pub chunks: Option<usize>,
     pub granularity: usize,
     pub tiles: Option<[usize; 2]>,
+    /// At most this many pieces, on nodes.
+    pub pieces: usize,
 }
 
 impl Split {

@@ -11,14 +11,25 @@ pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
 }
 
 fn on_one_node(mut step: Step) -> Step {
+    in_one_piece(&mut step);
     if let Step::Cancel(_, on) | Step::CancelTask { on, .. } = &mut step {
         *on = Subset::ALL;
     }
     step
 }
 
+/// A kernel in pieces fails or is skipped piece by piece, and the model knows whole tasks.
+fn in_one_piece(step: &mut Step) {
+    if let Step::Compute(compute) = step {
+        compute.split.pieces = 1;
+    }
+}
+
 /// With several nodes, tasks do not submit or wait.
 fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
+    if nodes.fails || nodes.cancels {
+        in_one_piece(&mut step);
+    }
     match &mut step {
         Step::Nest { .. } | Step::InnerWait { .. } => return None,
         Step::Cancel(..) | Step::CancelTask { .. } if !nodes.cancels => return None,

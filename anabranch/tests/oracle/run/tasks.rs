@@ -50,7 +50,8 @@ fn kernel<const K: usize>(
 where
     for<'a> TaskBuilder<'a, K, Over, ()>: Tiled,
 {
-    let task = scope.task(name(i)).over(space.cast::<K>()).granularity(split.granularity);
+    let task =
+        scope.task(name(i)).over(space.cast::<K>()).granularity(split.granularity).pieces(split.pieces);
     let task = split.chunks.into_iter().fold(task, TaskBuilder::chunks);
     let task = split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols));
     match node {
