@@ -94,16 +94,30 @@ impl Inbox {
         owner: Owner,
     ) -> Result<Option<Vec<Note>>, WireError> {
         let mut expected = Expected { memory, missing, coming: 0, notes: Vec::new(), parts, owner };
+        let mut placed = Ok(());
         for message in self.early.remove(&key).unwrap_or_default() {
             let header = Header::read(&message).expect("it was read before");
-            self.place(link, &header, &message, &mut expected)?;
+            placed = placed.and_then(|()| self.place(link, &header, &message, &mut expected));
+        }
+        Ok(self.keep(key, expected, placed)?.map(|(_, notes)| notes))
+    }
+
+    /// Keeps what is expected if it is not complete. The answer is the owner and the notes if it is. After an error it never is.
+    fn keep(
+        &mut self,
+        key: Key,
+        mut expected: Expected,
+        placed: Result<(), WireError>,
+    ) -> Result<Option<(Owner, Vec<Note>)>, WireError> {
+        if placed.is_err() {
+            expected.missing = usize::MAX;
         }
         if expected.is_complete() {
-            return Ok(Some(expected.notes));
+            return Ok(Some((expected.owner, expected.notes)));
         }
         self.parts.extend(expected.parts_over());
         self.expected.insert(key, expected);
-        Ok(None)
+        placed.map(|()| None)
     }
 
     /// A message has come. The answer is the owner of what it belongs to, and the notes, if that is complete now.
@@ -117,13 +131,8 @@ impl Inbox {
             self.early.entry(header.key).or_default().push(message[..header.len()].to_vec());
             return Ok(None);
         };
-        self.place(link, header, message, &mut expected)?;
-        if expected.is_complete() {
-            return Ok(Some((expected.owner, expected.notes)));
-        }
-        self.parts.extend(expected.parts_over());
-        self.expected.insert(header.key, expected);
-        Ok(None)
+        let placed = self.place(link, header, message, &mut expected);
+        self.keep(header.key, expected, placed)
     }
 
     fn place(

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`finish`](Endpoint::finish) | nothing: it returns when all nodes have called it |
 //! | [`abort`](Endpoint::abort), or an error that this node found | [`WireError::Aborted`], with the reason |
+//! | a message that does not fit what this node expects | the same, a second later |
 //! | dropped otherwise, also by a panic | [`WireError::Left`] |
 //! | no poll for the timeout | [`WireError::Lost`] |
 
@@ -93,6 +94,8 @@ pub struct Endpoint {
     collectives: FxHashMap<Ticket, Collective>,
     /// What the next poll reports: what was complete, in part or as a whole with notes, when it was begun.
     due: Vec<Event>,
+    /// The first message that does not fit what is expected, and when it came.
+    wrong: Option<(WireError, Instant)>,
     alive: Alive,
     next_ticket: u64,
     /// Reused by `poll`.
@@ -148,6 +151,7 @@ impl Endpoint {
             alive: Alive::new(link.place, options.timeout, Instant::now()),
             link,
             inbox: Inbox::default(),
+            wrong: None,
             outbox: Outbox::default(),
             posts: Posts::new(nodes),
             collectives: FxHashMap::default(),
@@ -171,7 +175,7 @@ impl Endpoint {
     /// Whether a transfer or a pattern of this node is under way.
     pub fn is_busy(&self) -> bool {
         let is_idle = self.outbox.is_empty() && self.inbox.is_empty() && self.collectives.is_empty();
-        !(is_idle && self.due.is_empty())
+        !(is_idle && self.due.is_empty() && self.wrong.is_none())
     }
 
     /// Sends the bytes of the layouts to the node that expects them under this tag, from `memory`.
@@ -263,7 +267,24 @@ impl Endpoint {
         match expected {
             Ok(Some(notes)) => Ok(self.begun_with(notes, ticket)),
             Ok(None) => Ok(Begun::Later(ticket)),
-            Err(error) => Err(self.fail(error)),
+            Err(error) => match self.is_wrong(error) {
+                Ok(()) => Ok(Begun::Later(ticket)),
+                Err(error) => Err(self.fail(error)),
+            },
+        }
+    }
+
+    /// Notes a message that does not fit what is expected; what it belongs to is never over. The endpoint fails [later](GRACE).
+    ///
+    /// # Errors
+    /// Any other error.
+    fn is_wrong(&mut self, error: WireError) -> Result<(), WireError> {
+        match error {
+            WireError::Malformed { .. } => {
+                self.wrong.get_or_insert_with(|| (error, Instant::now()));
+                Ok(())
+            }
+            other => Err(other),
         }
     }
 
@@ -325,6 +346,11 @@ impl Endpoint {
             }
         }
         self.arrivals = arrivals;
+        if let Some((error, came)) = &self.wrong
+            && came.elapsed() >= GRACE
+        {
+            return Err(error.clone());
+        }
         match now.map_or(Due::Nothing, |now| self.alive.due(now)) {
             Due::Nothing => {}
             Due::Beat => self.link.control(self.alive.successor, Kind::Beat, 0, &[])?,
@@ -367,7 +393,8 @@ impl Endpoint {
         let payload = header.payload_of(message);
         match kind {
             Kind::Data | Kind::Announcement | Kind::Note => {
-                return self.inbox.arrived(&mut self.link, &header, message);
+                let arrived = self.inbox.arrived(&mut self.link, &header, message);
+                return arrived.or_else(|error| self.is_wrong(error).map(|()| None));
             }
             Kind::Post => self.posts.arrived(from, number, payload.to_vec(), events),
             Kind::Taking => {
@@ -494,6 +521,10 @@ impl Endpoint {
         if node < nodes { Ok(()) } else { Err(WireError::NoSuchNode { node, nodes }) }
     }
 }
+
+/// How long an endpoint goes on after a message that does not fit what is expected. Most often the nodes run different programs. Then their
+/// posts say where, which is a better error.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How long an endpoint that ends tries to send what it has begun to send.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -123,10 +123,10 @@ impl Endpoint {
         for receive in std::mem::take(&mut collective.receives) {
             let key = Key { tag: collective.tag, step: receive.step };
             let owner = Owner::Step(ticket, receive.step);
-            let arrived =
-                self.inbox.expect(&mut self.link, key, receive.bytes, collective.memory, None, owner)?;
-            if let Some(notes) = arrived {
-                collective.arrived(receive.step, notes);
+            match self.inbox.expect(&mut self.link, key, receive.bytes, collective.memory, None, owner) {
+                Ok(Some(notes)) => collective.arrived(receive.step, notes),
+                Ok(None) => {}
+                Err(error) => self.is_wrong(error)?,
             }
         }
         self.send_steps(ticket, &mut collective)?;

@@ -30,9 +30,12 @@ pub fn a_node_sends_too_much(wire: Endpoint) {
     let (tag, block) = (Tag::new(0, 0, 0), Block::pattern(100, 0));
     if node.me() == 1 {
         let _ = node.wire.send(0, tag, block.memory(), &[Layout::contiguous(0, 100)]);
+        let _ = node.wire.post(0, b"the program of node 1");
     }
     if node.me() == 0 {
         let _ = node.wire.expect(tag, block.memory_mut(), 50);
+        // The programs have a while to say why.
+        node.until("a post", |node| node.posts.pop_front().is_some());
         let WireError::Malformed { from: 1, what } = node.failure() else { panic!("another error") };
         assert!(what.ends_with("more bytes than were expected"), "{what}");
         return;
