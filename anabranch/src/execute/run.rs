@@ -132,8 +132,8 @@ impl Node {
         }
     }
 
-    /// The end of a task whose body has returned before, on the thread that hears of it. `is_last` says whether this thread has no other task to
-    /// end.
+    /// The end of a task whose body has returned before, on the thread that hears of it. `is_last` says that the transfer of
+    /// this task ends no other task after it.
     pub(super) fn end_later(self, result: Result<(), Cause>, is_last: bool) {
         // SAFETY: the task is not counted as completed before `completion_is_finished`.
         let core = unsafe { self.core() };

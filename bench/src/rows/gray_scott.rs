@@ -139,8 +139,8 @@ impl Run {
     }
 }
 
-/// Two processes with a thread each, beside one process with two. The runs are longer than those of other rows: two processes do not begin
-/// at the same moment, and the first one waits for the other, which is no part of the time of a step.
+/// Two processes with a thread each, beside one process with two. Two processes do not begin at the same moment. The first one waits for
+/// the other, and that wait is not part of a step. In runs that are longer than those of other rows it matters less.
 pub(super) fn on_two_processes(context: &Context, one: &str) -> Result<Outcome, Failure> {
     let shape = [1080, 1920].map(|side| side / context.pick(1, 8));
     let frames = context.pick(4, 1) * frames(context, shape);

@@ -136,7 +136,7 @@ pub enum CommandKind {
         /// The receivers and their regions, by ascending node.
         targets: Arc<[Target]>,
         /// The parts of all nodes, by ascending node, if every node gets all of them. Then the nodes can exchange them together, in few
-        /// messages. Each node has the same list. It names only nodes that have something.
+        /// messages. Each node has the same list. The list names only nodes whose part is not empty.
         exchange: Option<Arc<[(NodeId, Region<3>)]>>,
     },
     /// Waits until a region has arrived from its owners, in any number of messages. A message may also hold parts of the

@@ -23,7 +23,7 @@ pub(super) struct Versions {
     current: u32,
     /// The memory that was left longest ago comes first.
     spare: Vec<Spare>,
-    /// Commands that read the current memory and do not matter for leaving it: pushes, which are soon done, or as soon as an exchange of all nodes, and commands that
+    /// Commands that read the current memory and do not delay leaving it: pushes, which end soon or with the exchange of all nodes, and commands that
     /// used it before it became the current one.
     ignored: SmallVec<[CommandId; 8]>,
     /// Whether the contents were discarded, and nothing was written since.

@@ -26,6 +26,8 @@ struct Expected {
     /// If there are several that are reported one by one.
     parts: Option<Parts>,
     owner: Owner,
+    /// Whether a message did not fit. Then it is never complete, and nothing more is written.
+    is_wrong: bool,
 }
 
 #[derive(Default)]
@@ -42,7 +44,7 @@ pub(super) struct Inbox {
 
 impl Expected {
     fn is_complete(&self) -> bool {
-        self.missing == 0 && self.coming == 0
+        self.missing == 0 && self.coming == 0 && !self.is_wrong
     }
 
     /// The bytes of a layout are in place.
@@ -93,7 +95,8 @@ impl Inbox {
         parts: Option<Parts>,
         owner: Owner,
     ) -> Result<Option<Vec<Note>>, WireError> {
-        let mut expected = Expected { memory, missing, coming: 0, notes: Vec::new(), parts, owner };
+        let (notes, is_wrong) = (Vec::new(), false);
+        let mut expected = Expected { memory, missing, coming: 0, notes, parts, owner, is_wrong };
         let mut placed = Ok(());
         for message in self.early.remove(&key).unwrap_or_default() {
             let header = Header::read(&message).expect("it was read before");
@@ -102,7 +105,8 @@ impl Inbox {
         Ok(self.keep(key, expected, placed)?.map(|(_, notes)| notes))
     }
 
-    /// Keeps what is expected if it is not complete. The answer is the owner and the notes if it is. After an error it never is.
+    /// Keeps the expectation if it is not complete. If it is, returns its owner and its notes. After an error an expectation is never
+    /// complete.
     fn keep(
         &mut self,
         key: Key,
@@ -110,7 +114,7 @@ impl Inbox {
         placed: Result<(), WireError>,
     ) -> Result<Option<(Owner, Vec<Note>)>, WireError> {
         if placed.is_err() {
-            expected.missing = usize::MAX;
+            (expected.is_wrong, expected.parts) = (true, None);
         }
         if expected.is_complete() {
             return Ok(Some((expected.owner, expected.notes)));
@@ -131,7 +135,10 @@ impl Inbox {
             self.early.entry(header.key).or_default().push(message[..header.len()].to_vec());
             return Ok(None);
         };
-        let placed = self.place(link, header, message, &mut expected);
+        let placed = match expected.is_wrong {
+            true => Ok(()),
+            false => self.place(link, header, message, &mut expected),
+        };
         self.keep(header.key, expected, placed)
     }
 
@@ -154,6 +161,10 @@ impl Inbox {
         let mut number = header.number;
         for layout in header.read_layouts(message) {
             let layout = layout.ok_or_else(|| wrong("a layout without an end"))?;
+            bytes += layout.bytes();
+            if bytes > expected.missing {
+                return Err(wrong("more bytes than were expected"));
+            }
             if !expected.memory.holds(&layout) {
                 return Err(wrong(&format!("{layout:?} is outside of the memory of the receiver")));
             }
@@ -172,7 +183,6 @@ impl Inbox {
                 link.transport.get(Get { from, number, name, memory: expected.memory, layout })?;
                 number += 1;
             }
-            bytes += layout.bytes();
         }
         let missing = expected.missing.checked_sub(bytes);
         expected.missing = missing.ok_or_else(|| wrong("more bytes than were expected"))?;

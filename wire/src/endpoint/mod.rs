@@ -92,7 +92,7 @@ pub struct Endpoint {
     outbox: Outbox,
     posts: Posts,
     collectives: FxHashMap<Ticket, Collective>,
-    /// What the next poll reports: what was complete, in part or as a whole with notes, when it was begun.
+    /// Events for the next poll: of transfers that had complete parts, or were complete with notes, when they began.
     due: Vec<Event>,
     /// The first message that does not fit what is expected, and when it came.
     wrong: Option<(WireError, Instant)>,
@@ -274,7 +274,8 @@ impl Endpoint {
         }
     }
 
-    /// Notes a message that does not fit what is expected; what it belongs to is never over. The endpoint fails [later](GRACE).
+    /// Keeps the error of a message that does not fit what is expected. The transfer or pattern of that message never ends. The endpoint
+    /// fails [later](GRACE).
     ///
     /// # Errors
     /// Any other error.
@@ -347,7 +348,7 @@ impl Endpoint {
         }
         self.arrivals = arrivals;
         if let Some((error, came)) = &self.wrong
-            && came.elapsed() >= GRACE
+            && came.elapsed() >= if any { 10 * GRACE } else { GRACE }
         {
             return Err(error.clone());
         }
@@ -479,6 +480,11 @@ impl Endpoint {
         if let State::Failed(first) = &self.state {
             return first.clone();
         }
+        let error = match (self.wrong.take(), error) {
+            // A node may end because of what was wrong. If it gives up, it says why.
+            (Some((wrong, _)), error) if !matches!(error, WireError::Aborted { .. }) => wrong,
+            (_, error) => error,
+        };
         self.state = State::Failed(error.clone());
         let node = self.place().node;
         match &error {
@@ -522,8 +528,8 @@ impl Endpoint {
     }
 }
 
-/// How long an endpoint goes on after a message that does not fit what is expected. Most often the nodes run different programs. Then their
-/// posts say where, which is a better error.
+/// How long an endpoint goes on after a message that does not fit what is expected, and ten times as long if it still receives messages.
+/// Most often the nodes run different programs. Then posts can say where the programs differ, which helps the user more.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long an endpoint that ends tries to send what it has begun to send.
@@ -531,6 +537,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
+        if matches!(self.state, State::Open)
+            && let Some((wrong, _)) = self.wrong.take()
+        {
+            self.fail(wrong);
+        }
         if matches!(self.state, State::Open) {
             self.say(Kind::Left, std::thread::panicking().into(), &[]);
         }

@@ -27,17 +27,21 @@ pub fn a_node_aborts(wire: Endpoint) {
 
 pub fn a_node_sends_too_much(wire: Endpoint) {
     let mut node = Node::new(wire);
-    let (tag, block) = (Tag::new(0, 0, 0), Block::pattern(100, 0));
+    let tag = Tag::new(0, 0, 0);
     if node.me() == 1 {
+        let block = Block::pattern(100, 0);
         let _ = node.wire.send(0, tag, block.memory(), &[Layout::contiguous(0, 100)]);
         let _ = node.wire.post(0, b"the program of node 1");
     }
     if node.me() == 0 {
-        let _ = node.wire.expect(tag, block.memory_mut(), 50);
-        // The programs have a while to say why.
+        let (block, halves) = (Block::zeros(100), [0, 25].map(|at| vec![Layout::contiguous(at, 25)]));
+        let _ = node.wire.expect_parts(tag, block.memory_mut(), &halves);
+        // For a second, node 0 still receives posts.
         node.until("a post", |node| node.posts.pop_front().is_some());
         let WireError::Malformed { from: 1, what } = node.failure() else { panic!("another error") };
         assert!(what.ends_with("more bytes than were expected"), "{what}");
+        assert!(node.parts.is_empty(), "no part is in place");
+        block.check(&[], 0);
         return;
     }
     let WireError::Aborted { node: 0, why } = node.failure() else { panic!("another error") };

@@ -1,7 +1,8 @@
 //! Bodies of the steps in which all nodes exchange their parts of a buffer: in place of pushes and awaits, if every node gets the parts of all.
 //!
 //! If several nodes have parts, all nodes gather them; if one has all, it broadcasts it. Either way a node sends a number of messages that
-//! grows with the logarithm of the nodes. [Large](is_large) parts are pushed by their nodes to each other one instead.
+//! grows with the logarithm of the nodes. If parts are [large](is_large), each node pushes its own part to every other
+//! node instead.
 //!
 //! # Failures
 //! A node whose part is poisoned, wholly or in places, cannot say in the exchange which of its contents are good: other nodes pass them

@@ -62,17 +62,18 @@ impl<T> Default for Unfinished<T> {
 }
 
 impl<T> Unfinished<T> {
-    /// All steps have begun.
+    /// Keeps the steps, all of which have begun.
     pub(super) fn begin(&self, steps: Vec<T>) {
         *self.0.lock() = steps.into_iter().map(Some).collect();
     }
 
-    /// The step with this place ends; `None` if it has ended. Another thread may have heard of the end of all in the meantime.
+    /// Takes the step at this place, for the caller to end it. The answer is `None` if the step was taken before: another thread may have
+    /// heard of the end of all.
     pub(super) fn end(&self, at: usize) -> Option<T> {
         self.0.lock().get_mut(at)?.take()
     }
 
-    /// All steps end that have not ended.
+    /// Takes all steps that are left, each with its place.
     pub(super) fn end_all(&self) -> Vec<(usize, T)> {
         let steps = mem::take(&mut *self.0.lock()).into_iter().enumerate();
         steps.filter_map(|(at, step)| Some((at, step?))).collect()
@@ -90,7 +91,7 @@ mod tests {
         steps.begin(vec!['a', 'b', 'c']);
         assert_eq!((steps.end(1), steps.end(1)), (Some('b'), None));
         assert_eq!(steps.end_all(), [(0, 'a'), (2, 'c')]);
-        // A report of a part that another thread has taken before the end of all.
+        // One thread holds the report of a part while another thread ends all steps.
         assert_eq!((steps.end(0), steps.end(2), steps.end_all()), (None, None, vec![]));
     }
 }

@@ -57,7 +57,7 @@ struct Awaited {
     /// The buffer and its version.
     key: (BufferId, u32),
     regions: SmallVec<[Region<3>; 1]>,
-    /// By region.
+    /// The steps that have begun, in the order of `regions`.
     steps: Unfinished,
 }
 

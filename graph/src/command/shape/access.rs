@@ -84,7 +84,7 @@ impl AccessShape {
         self.pieces().get(at).unwrap_or_else(|| self.mine())
     }
 
-    /// What each node has after the access, if it overwrites all of a buffer, which is `whole`, and every node can compute it.
+    /// What each node has after the access, if the access overwrites all of a buffer (`whole`) and every node can compute who has what.
     pub(in crate::command) fn source(&self, split: &Split, whole: &GridBox<3>) -> Option<Source> {
         let mapper = match &self.map {
             _ if !self.whole.contains_box(whole) => return None,

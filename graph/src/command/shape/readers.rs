@@ -1,6 +1,6 @@
 //! Which other nodes read a region, by bisection.
 //!
-//! No node evaluates the mappers of all chunks to find them. The box of a run of consecutive chunks is mapped as if it were one chunk.
+//! To find these nodes, no node evaluates the mappers of all chunks. The box of a run of consecutive chunks is mapped as if it were one chunk.
 //! Mappers are monotonic, so if the run's region does not meet the wanted one, no chunk of the run does. Otherwise both
 //! halves of the run are visited, and of a short run each chunk. Finding a node takes a number of mapper calls that grows with the logarithm of the number
 //! of chunks.
