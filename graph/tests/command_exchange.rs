@@ -1,4 +1,4 @@
-//! Exchanges: when all nodes know who has what of a buffer that all of them read.
+//! Exchanges: all nodes read a buffer, and every node knows the part of each node.
 
 mod command_program;
 

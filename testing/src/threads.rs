@@ -5,7 +5,7 @@ use std::{fs, thread, time::Duration};
 /// How many looks in a row must find the threads asleep.
 const LOOKS: usize = 20;
 
-/// Waits until this process has at least so many threads whose names begin with `name`, and all of them are asleep, in each of several
+/// Waits until this process has at least this number of threads whose names begin with `name`, and all of them are asleep, in each of several
 /// looks in a row. A thread that spins or yields is never asleep, on however busy a machine: a test that waits for it ends with its
 /// deadline. A new thread has its name only when it runs for the first time, which may be long after it was spawned.
 pub fn wait_until_asleep(name: &str, threads: usize) {

@@ -80,14 +80,14 @@ pub(crate) mod kind {
     pub(crate) const DATA: u16 = 0;
     /// Partial results of a reduction to a buffer.
     pub(crate) const PARTIALS: u16 = 1;
-    /// Elements of a buffer that all nodes exchange.
-    pub(crate) const EXCHANGE: u16 = 5;
     /// A meeting of all nodes.
     pub(super) const MEETING: u16 = 2;
     /// The turn of a host object of the whole cluster, on the way from the nodes that have it.
     pub(crate) const COLLECT: u16 = 3;
     /// The same, on the way to the nodes that get it.
     pub(crate) const SPREAD: u16 = 4;
+    /// Elements of a buffer that all nodes exchange.
+    pub(crate) const EXCHANGE: u16 = 5;
 }
 
 /// A part of an exchange is [large](is_large) if it has more than this number of bytes for each node. Measured with four processes on two

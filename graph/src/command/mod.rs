@@ -43,7 +43,7 @@
 //! lacks what it reads awaits *one* push, and an owner sends one push that names all receivers.
 //!
 //! # Exchanges
-//! After a launch that overwrites all of a buffer, every node knows who has what. If the next launch that reads the buffer reads the same
+//! After a launch that overwrites all of a buffer, every node knows the part of each node. If the next launch that reads the buffer reads the same
 //! region on every node, all nodes have the same list of parts (`source`): the push and the await-push then say so, and
 //! the nodes may exchange the parts in a number of messages that grows with the logarithm of the nodes. This is the case if the mapper
 //! that wrote is one of those that are known to be exact or one node wrote, and if the task that reads is a fence or reads with

@@ -14,7 +14,7 @@ use std::mem::take;
 type Writers = SmallVec<[CommandId; 4]>;
 
 impl Derivation<'_> {
-    /// Exchanges a region that all nodes read, if every node knows who has which parts of it. Returns false if the nodes must push and
+    /// Exchanges a region that all nodes read, if every node knows the part of each node. Returns false if the nodes must push and
     /// await what they lack instead.
     pub(super) fn exchange(&mut self, operand: usize) -> bool {
         let (shape, rank) = (self.shape, self.context.rank);

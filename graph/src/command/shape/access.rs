@@ -84,7 +84,8 @@ impl AccessShape {
         self.pieces().get(at).unwrap_or_else(|| self.mine())
     }
 
-    /// What each node has after the access, if the access overwrites all of a buffer (`whole`) and every node can compute who has what.
+    /// What each node has after the access, if the access overwrites all of a buffer (`whole`) and every node can compute
+    /// the part of each node.
     pub(in crate::command) fn source(&self, split: &Split, whole: &GridBox<3>) -> Option<Source> {
         let mapper = match &self.map {
             _ if !self.whole.contains_box(whole) => return None,
