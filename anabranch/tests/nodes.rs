@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch::{LocalNodes, NodeError, local_nodes, prelude::*};
-use common::same_on;
+use common::{Gate, same_on};
 use std::{
     mem::swap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -459,4 +459,50 @@ fn a_buffer_may_be_larger_than_the_memory_of_a_node() {
         Ok(sums)
     });
     sums.into_iter().for_each(|sums| assert_eq!(sums.unwrap(), [1000, 2000, 3000]));
+}
+
+/// The only worker of node 0 goes on with a kernel that lasts until node 1 has all buffers.
+#[test]
+fn all_transfers_of_a_task_begin_before_the_kernel_that_follows() {
+    let _deadline = deadline();
+    for follows_first in [true, false] {
+        let (submitted, arrived) = (Gate::default(), Gate::default());
+        let results = local_nodes(2).threads(1).run(|rt| {
+            let [u, v, w] = [(); 3].map(|()| rt.buffer::<u32, 1>([6000]));
+            let [local, remote] = [(); 2].map(|()| rt.buffer::<u32, 1>([1]));
+            let waits = submitted.clone();
+            let task = rt.task("write").over([1]).on_node(0)?;
+            let task = task.write(&u, all()).write(&v, all()).write(&w, all());
+            task.kernel(move |_, (u, v, w)| {
+                waits.pass();
+                (1..).zip([u, v, w]).for_each(|(i, buffer)| buffer.fill(i));
+            })?;
+            let follow = || {
+                let waits = arrived.clone();
+                let task = rt.task("follow").over([1]).on_node(0)?.read(&u, all()).write(&local, all());
+                task.kernel(move |_, (u, local)| {
+                    waits.pass();
+                    local.fill(u[[5]]);
+                })
+            };
+            let arrive = || {
+                let opens = arrived.clone();
+                let task = rt.task("arrive").over([1]).on_node(1)?.read(&u, all()).read(&v, all());
+                task.read(&w, all()).write(&remote, all()).kernel(move |_, (u, v, w, remote)| {
+                    remote.fill(u[[7]] + v[[7]] + w[[7]]);
+                    opens.open();
+                })
+            };
+            match follows_first {
+                true => (follow()?, arrive()?),
+                false => (arrive()?, follow()?),
+            };
+            if rt.node() == 0 {
+                submitted.open();
+            }
+            let values = [&local, &remote].map(|buffer| Ok(rt.fence(buffer)?.wait()?[[0]]));
+            values.into_iter().collect::<Result<Vec<_>, Error>>()
+        });
+        results.into_iter().for_each(|result| assert_eq!(result.unwrap(), [1, 6]));
+    }
 }

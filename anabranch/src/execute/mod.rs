@@ -7,7 +7,7 @@
 //! 2. [node](task::node): the node counts its unfinished dependencies. The dependency that finishes last makes it ready.
 //! 3. [`conflicts`]: a ready task with exclusive or relaxed effects starts when the scheduler of conflicts says so.
 //! 4. [executor](threads::executor): the task is queued for a compute worker or a host lane.
-//! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with one of them.
+//! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with some of them ([`following`]).
 //!    A task whose work goes on elsewhere ends [later](task::later) than its body.
 //! 6. [`waiting`]: latches count tasks down to [`events`], which wake threads and futures. A [group](groups) counts its tasks, cancels
 //!    them together, and has their failures.
@@ -21,6 +21,7 @@ mod conflicts;
 mod core;
 mod current_task;
 mod events;
+mod following;
 mod graphs;
 mod groups;
 mod in_flight;

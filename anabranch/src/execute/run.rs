@@ -1,8 +1,9 @@
-//! Running a task and what follows from it: its successors are released, and the thread may go on with one of them.
+//! Running a task and what follows from it: its successors are released, and the thread may go on with some of them.
 
 use super::{
     core::Core,
     events::latch::Latches,
+    following::Following,
     groups::group::{Callback as GroupCallback, Due, Group},
     shutdown::LastReference,
     task::{
@@ -43,21 +44,7 @@ impl Node {
     pub(super) fn run_on(self, runner: Runner) {
         // SAFETY: the thread that has claimed a task counts it as completed, in `retire`, and not before.
         let core = unsafe { self.core() };
-        let mut next = Some(self);
-        let mut done = 0;
-        while let Some(node) = next {
-            if !node.execute(core) {
-                // Another thread retires the task, and may end the runtime.
-                return;
-            }
-            next = node.retire(core, runner);
-            done += 1;
-            if done == MAX_CHAIN
-                && let Some(node) = next.take()
-            {
-                node.give_back(core);
-            }
-        }
+        Following::only(self).run_on(core, runner);
     }
 
     /// Runs or skips the body, and keeps the failure if there is one. Returns whether this thread retires the task.
@@ -144,36 +131,31 @@ impl Node {
         let is_worker = || core.executor.compute().pool().worker_index().is_some();
         let is_free = is_last && is_worker() && !self.runtime.is_inside_task();
         let runner = if is_free { Runner::Worker } else { Runner::Program };
-        if self.completion_is_finished()
-            && let Some(next) = self.retire(core, runner)
-        {
-            next.run_on(runner);
+        if self.completion_is_finished() {
+            let mut following = Following::default();
+            self.retire(&mut following, core, runner);
+            following.run_on(core, runner);
         }
     }
 
-    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for one that may
-    /// follow on this thread, which is returned.
-    fn retire(self, core: &Core, runner: Runner) -> Option<Self> {
+    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for those that may
+    /// follow on this thread.
+    fn retire(self, following: &mut Following, core: &Core, runner: Runner) {
         let head: &Head = &self;
         let completed = head.complete(|callback| self.call(callback, core));
         let Completed { successors, mut latches, poison } = completed;
-        let mut next = None;
-        head.release_successors(successors, poison, |node| {
-            next = node.become_ready(next.take(), core, runner);
-        });
+        head.release_successors(successors, poison, |node| node.become_ready(following, core, runner));
         if head.contends() {
             for node in core.conflicts.finished(&self) {
-                next = node.start(next, core, runner);
+                node.start(following, core, runner);
             }
         }
         if let Some(group) = &head.group {
-            (next, latches) = self.complete_in(group, next, core);
+            latches = self.complete_in(group, following, core);
         }
         // A waker is the program's code. It may take long.
-        if latches.is_some()
-            && let Some(node) = next.take()
-        {
-            node.give_back(core);
+        if latches.is_some() {
+            following.give_back(core);
         }
         // After this the task must not use the runtime, which may be gone if no other task is in flight.
         let last_reference = core.complete_task();
@@ -182,23 +164,17 @@ impl Node {
             latches.release();
         }
         last_reference.into_iter().for_each(LastReference::shut_down);
-        next
     }
 
-    /// Counts the task as completed for its group: calls the functions that waited for the group, and then closes the task. The
-    /// thread may go on with `next` so far. Returns the task that it goes on with, and the latches of the task and of the group.
-    fn complete_in(
-        &self,
-        group: &Group,
-        mut next: Option<Self>,
-        core: &Core,
-    ) -> (Option<Self>, Option<Latches>) {
+    /// Counts the task as completed for its group: calls the functions that waited for the group, and then closes the task. Returns the
+    /// latches of the task and of the group.
+    fn complete_in(&self, group: &Group, following: &mut Following, core: &Core) -> Option<Latches> {
         let mut released = Vec::new();
         // A group that the program has dropped prints its failures, whose messages are the program's code.
         let mut due = self.runtime.inside_task(|| group.complete(&mut released));
         while let Some(Due { group, callbacks }) = due {
             // A callback may take long.
-            next.take().into_iter().for_each(|node| node.give_back(core));
+            following.give_back(core);
             for GroupCallback { call: callback, label } in callbacks {
                 if let Some(cause) = call(|| callback(group), core) {
                     group.failures.add(&Arc::new(self.failure(label, cause)));
@@ -208,7 +184,7 @@ impl Node {
         }
         let mut latches = self.close();
         Latches::extend(&mut latches, released);
-        (next, latches)
+        latches
     }
 
     /// Calls a function that the program has given for the end of this task.
@@ -220,47 +196,51 @@ impl Node {
         }
     }
 
-    /// All dependencies of this task are done. The thread that found this may go on with one task, `next` so far. Returns the
-    /// task that it goes on with.
-    fn become_ready(self, next: Option<Self>, core: &Core, runner: Runner) -> Option<Self> {
+    /// All dependencies of this task are done. The thread that found this may go on with it.
+    fn become_ready(self, following: &mut Following, core: &Core, runner: Runner) {
         if !self.contends() {
-            return self.start(next, core, runner);
+            return self.start(following, core, runner);
         }
-        let start = core.conflicts.eligible(&self);
-        start.into_iter().fold(next, |next, node| node.start(next, core, runner))
+        for node in core.conflicts.eligible(&self) {
+            node.start(following, core, runner);
+        }
     }
 
-    /// This task can start: it follows on this thread, and `next` is queued, or the other way round. Returns the task that
-    /// follows.
-    fn start(self, next: Option<Self>, core: &Core, runner: Runner) -> Option<Self> {
-        let head: &Head = &self;
-        let is_preferred = next.is_none() || head.place == Place::Inline;
-        if !is_preferred || !core.executor.may_follow(runner, head.place) {
-            core.executor.enqueue(self);
-            return next;
+    /// This task can start: it follows on this thread, or it is queued.
+    fn start(self, following: &mut Following, core: &Core, runner: Runner) {
+        if !following.has_room_for(self.place) || !core.executor.may_follow(runner, self.place) {
+            return core.executor.enqueue(self);
         }
-        if !head.claim() {
-            // A waiting thread was faster.
-            return next;
+        // Otherwise a thread that waits was faster.
+        if self.claim() {
+            following.add(self);
         }
-        if let Some(other) = next {
-            other.give_back(core);
-        }
-        Some(self)
-    }
-
-    /// Gives back a claimed task that has not begun, and queues it.
-    fn give_back(self, core: &Core) {
-        self.unclaim();
-        core.executor.enqueue(self);
     }
 
     /// Ends the submission of a task with this many unfinished dependencies. Runs or queues the task if it is ready.
     pub(super) fn finish_submission(&self, dependencies: u32, core: &Core) {
-        if self.wait_for_dependencies(dependencies)
-            && let Some(node) = self.clone().become_ready(None, core, Runner::Program)
-        {
-            node.run_on(Runner::Program);
+        if self.wait_for_dependencies(dependencies) {
+            let mut following = Following::default();
+            self.clone().become_ready(&mut following, core, Runner::Program);
+            following.run_on(core, Runner::Program);
+        }
+    }
+}
+
+impl Following {
+    /// Runs these tasks on this thread, and then tasks that they made ready and that may run here. The runtime may be gone
+    /// afterwards.
+    fn run_on(mut self, core: &Core, runner: Runner) {
+        let mut done = 0;
+        while let Some(node) = self.take() {
+            // Otherwise another thread retires the task.
+            if node.execute(core) {
+                node.retire(&mut self, core, runner);
+            }
+            done += 1;
+            if done == MAX_CHAIN {
+                self.give_back(core);
+            }
         }
     }
 }
