@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch::{LocalNodes, NodeError, local_nodes, prelude::*};
-use common::{Gate, same_on};
+use common::{Gate, block_on, same_on};
 use std::{
     mem::swap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -287,6 +287,48 @@ fn different_programs_are_an_error_that_names_the_first_difference() {
                 assert!(text.contains("submission 8 of the program is task"), "{text}");
                 assert!(text.contains("\"even\"") || text.contains("\"odd\""), "{text}");
             }
+        }
+    }
+}
+
+/// How a program waits for a task.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    Future,
+    Callback,
+    Room,
+}
+
+/// No thread of these programs blocks in a call that compares them.
+#[test]
+fn programs_that_differ_do_not_wait_for_ever_in_futures_and_submissions() {
+    let _deadline = deadline();
+    for wait in [Wait::Future, Wait::Callback, Wait::Room] {
+        let results = nodes(3).builder(Runtime::builder().max_in_flight(5)).run(move |rt| {
+            let u = rt.buffer::<u64, 1>([64]);
+            rt.task("write").over([64]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1))?;
+            // Node 1 awaits rows for a task that the others do not have, and the others await rows of node 1.
+            let name = if rt.node() == 1 { "odd" } else { "even" };
+            let place = if rt.node() == 1 { 1 } else { 0 };
+            let task = rt.task(name).over([1]).on_node(place)?.update(&u, all()).kernel(|_, _| ())?;
+            match wait {
+                Wait::Future => block_on(rt.fence(&u)?).map(drop),
+                Wait::Callback => {
+                    let fence = rt.task("after").over([64]).read(&u, all()).kernel(|_, _| ())?;
+                    let (send, receive) = channel();
+                    fence.on_done(move |_| send.send(()).unwrap());
+                    let _ = receive.recv();
+                    fence.wait()
+                }
+                Wait::Room => loop {
+                    rt.task("more").over([1]).update(&u, all()).kernel(|_, _| ())?;
+                },
+            }
+            .and(task.wait())
+        });
+        for result in results {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("submission 2 of the program is task"), "{wait:?}: {error}");
         }
     }
 }

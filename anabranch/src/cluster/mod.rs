@@ -295,7 +295,8 @@ impl Cluster {
         self.check()
     }
 
-    /// Posts the hashes of the latest submissions to the neighbours. A thread calls this before it blocks.
+    /// Posts the hashes of the latest submissions to the neighbours. A thread calls this before it blocks, and the pacemaker from time to
+    /// time.
     pub(crate) fn post(&self) {
         let sent = {
             // In the order of the poll: first the link, so that messages leave in the order in which they were made.

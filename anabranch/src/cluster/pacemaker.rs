@@ -1,4 +1,8 @@
 //! The thread of a node that sees to it that some thread polls the transport while transfers are under way. It sleeps otherwise.
+//!
+//! It also posts the hashes of what was submitted, if no other thread does for some time. A thread posts before it waits for a task. A
+//! program that waits in another way (in a future, for a callback, for room for more tasks) would hang without the post of this thread if
+//! another node runs a different program.
 
 use super::Cluster;
 use parking_lot::Mutex;
@@ -22,6 +26,10 @@ const LONGEST: Duration = Duration::from_millis(1);
 const BURST: Duration = Duration::from_micros(50);
 /// How long after the last transfer it does not sleep yet, because waking it takes the thread that begins the next one some time.
 const LINGER: Duration = Duration::from_millis(5);
+/// How often the thread posts while transfers are under way.
+const POST: Duration = Duration::from_millis(50);
+/// The longest sleep while no transfers are under way: tasks that need none may have been submitted, and are posted then.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(super) struct Pacemaker {
@@ -34,13 +42,15 @@ pub(super) struct Pacemaker {
 /// Starts the thread of this node. It polls at least once in each `interval`, to tell the other nodes that this one is alive.
 pub(super) fn start(cluster: &Arc<Cluster>, interval: Option<Duration>, name: String) -> io::Result<()> {
     let shared = Arc::clone(cluster);
-    let run = move || shared.pacemaker.run(&shared, interval);
+    let sleep = interval.map_or(LONGEST_SLEEP, |interval| LONGEST_SLEEP.min(interval / 2));
+    let run = move || shared.pacemaker.run(&shared, sleep);
     *cluster.pacemaker.thread.lock() = Some(thread::Builder::new().name(name).spawn(run)?);
     Ok(())
 }
 
 impl Pacemaker {
-    fn run(&self, cluster: &Cluster, interval: Option<Duration>) {
+    fn run(&self, cluster: &Cluster, sleep: Duration) {
+        let mut posted = Instant::now();
         // Since when nothing has happened, as far as this thread knows.
         let mut quiet = Instant::now();
         let mut shortest = SHORTEST;
@@ -53,16 +63,18 @@ impl Pacemaker {
                 if others_poll || self.burst(cluster) {
                     quiet = Instant::now();
                 }
+                if posted.elapsed() > POST {
+                    cluster.post();
+                    posted = Instant::now();
+                }
                 continue;
             }
+            cluster.post();
             cluster.poll_uncounted();
             // SeqCst, here and in `wake`: either this thread sees the transfers, or the other thread sees that this one sleeps.
             self.sleeps.store(true, SeqCst);
             if !cluster.is_busy() && !self.ends.load(SeqCst) {
-                match interval {
-                    Some(interval) => thread::park_timeout(interval / 2),
-                    None => thread::park(),
-                }
+                thread::park_timeout(sleep);
             }
             self.sleeps.store(false, SeqCst);
             quiet = Instant::now();
