@@ -39,13 +39,13 @@
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
 //! | results of host functions | [`HostResult`] |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
-//! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`ObjectCapture`], [`ClusterCapture`], [`Fenceable`] |
+//! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`Parts`], [`ObjectCapture`], [`ClusterCapture`], [`Fenceable`] |
 //! | ranks of `ndarray` arrays | [`Rank`], [`Shape`] |
 
 pub use crate::{
     data::{
         bound::BoundBuffer,
-        buffer::Part,
+        buffer::{Part, Parts},
         cluster_object::ClusterCapture,
         element::{Rank, Shape},
         host_object::ObjectCapture,

@@ -503,6 +503,18 @@ fn a_buffer_may_be_larger_than_the_memory_of_a_node() {
     sums.into_iter().for_each(|sums| assert_eq!(sums.unwrap(), [1000, 2000, 3000]));
 }
 
+#[test]
+fn a_host_task_over_an_empty_index_space_is_not_called() {
+    let _deadline = deadline();
+    same_everywhere(|rt| {
+        let called = rt.host_object(0);
+        let task = rt.task("nothing").over([0]).effect(&called, sequential());
+        let handle = task.host(|_, (called,)| *called += 1)?;
+        handle.wait()?;
+        rt.fence(&called)?.wait()
+    });
+}
+
 /// The only worker of node 0 goes on with a kernel that lasts until node 1 has all buffers.
 #[test]
 fn all_transfers_of_a_task_begin_before_the_kernel_that_follows() {

@@ -239,3 +239,51 @@ fn commands_of_an_endless_program_name_only_recent_commands() {
         }
     }
 }
+
+/// Node 2 of 4 captures everything, and the others nothing.
+#[test]
+fn a_snapshot_of_other_regions_on_each_node_moves_only_those() {
+    let _deadline = testing::deadline();
+    let hints = Hints { own_regions: Some(1), ..Hints::default() };
+    for work in [Work::Fence, Work::Epoch] {
+        for node in 0..4 {
+            let mut program = Program::new(node, 4, 8, false);
+            program.kernel(&[access(U, Mode::Write, points(8))]);
+            let only = Mapper::new(|chunk| {
+                let nodes = chunk.range.min()[0]..chunk.range.max()[0];
+                if nodes.contains(&2) { line(0, 8) } else { Region::empty() }
+            });
+            let commands = program.launch_with(work, hints, &[access(U, Mode::Read, only)]).unwrap();
+            let (mut pushed, mut awaited, mut snapshots) = (Region::empty(), Region::empty(), 0);
+            for command in &commands {
+                match &command.kind {
+                    CommandKind::Push { targets, .. } => {
+                        assert!(targets.iter().all(|target| target.node == NodeId(2)), "{commands:?}");
+                        pushed = targets.iter().fold(pushed, |all, target| all.union(&target.region));
+                    }
+                    CommandKind::AwaitPush { region, .. } => awaited = awaited.union(region),
+                    CommandKind::Fence | CommandKind::Epoch => snapshots += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+            let own = line(2 * usize::from(node), 2 * usize::from(node) + 2);
+            let expected = match node {
+                2 => (Region::empty(), line(0, 8).difference(&own)),
+                _ => (own, Region::empty()),
+            };
+            assert_eq!(((pushed, awaited), snapshots), (expected, 1), "node {node}");
+        }
+    }
+}
+
+#[test]
+fn other_regions_on_each_node_are_part_of_the_hash() {
+    let _deadline = testing::deadline();
+    let hash = |own_regions| {
+        let mut program = Program::new(0, 2, 8, true);
+        let hints = Hints { own_regions, ..Hints::default() };
+        program.launch_with(Work::Fence, hints, &[access(U, Mode::Read, everything(8))]).unwrap();
+        program.graph.program_hash()
+    };
+    assert!(hash(Some(1)) != hash(Some(2)) && hash(None) != hash(Some(0)));
+}

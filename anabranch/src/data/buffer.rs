@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::Error, label::Label};
 use anabranch_graph::BufferId;
-use anabranch_grid::{Extent, GridBox};
+use anabranch_grid::{Extent, GridBox, Region};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -77,6 +77,18 @@ impl<const D: usize> BufferInner<D> {
     /// The name of the buffer in messages.
     pub(crate) fn label(&self) -> Label {
         self.label.get_or_init(|| Label::numbered(self.number)).clone()
+    }
+
+    /// A box to be captured.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchPart`] if it does not lie inside the buffer.
+    pub(crate) fn part(&self, range: GridBox<D>) -> Result<Region<D>, Error> {
+        if GridBox::full(self.extent).contains(&range) {
+            return Ok(range.into());
+        }
+        let (buffer, extent) = (self.label(), self.extent.to_string());
+        Err(Error::NoSuchPart { buffer, extent, part: range.to_string() })
     }
 
     /// The address of the memory of a version, or null if it is not allocated yet. It stays there as long as the buffer.
@@ -192,6 +204,52 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     pub fn capture(&self) -> Part<T, D> {
         self.part(GridBox::full(self.inner.extent))
     }
+
+    /// A part for each node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
+    /// [`drain`](crate::Runtime::drain): node `n` gets the contents of `part(n)`. A node whose part is `None`, or empty, gets `None` and is
+    /// sent nothing. On one node that is node 0.
+    ///
+    /// The call that takes the parts calls `part` with every node, on every node: the answers must be the same everywhere. Different
+    /// ones are an error on all nodes. Unlike a fence of what all nodes get, one of parts may fail on some nodes only: see
+    /// [`agree_result`](crate::Runtime::agree_result).
+    ///
+    /// ```
+    /// use anabranch::{local_nodes, prelude::*};
+    ///
+    /// let results = local_nodes(3).threads(1).run(|rt| {
+    ///     let u = rt.buffer_from(&[1, 2, 3, 4, 5, 6])?;
+    ///     // Node 0 gets nothing, node 1 the first three elements, node 2 the others.
+    ///     let halves = u.parts(|node| (node > 0).then(|| GridBox::new(3 * node as usize - 3, 3 * node as usize)));
+    ///     Ok(rt.fence(&halves)?.wait()?.map(|half| half.into_vec()))
+    /// });
+    /// let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+    /// assert_eq!(results, [None, Some(vec![1, 2, 3]), Some(vec![4, 5, 6])]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn parts(&self, part: impl Fn(u16) -> Option<GridBox<D>> + Send + Sync + 'static) -> Parts<T, D> {
+        Parts { buffer: self.clone(), part: Arc::new(part), home: None }
+    }
+
+    /// The contents on one node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
+    /// [`drain`](crate::Runtime::drain): the other nodes get `None` and are sent nothing.
+    ///
+    /// A node that does not exist is an error of the call that takes the capture.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&[1, 2, 3])?;
+    /// if let Some(all) = rt.fence(&u.capture_on(0))?.wait()? {
+    ///     println!("{:?}", all.as_slice()); // on any number of nodes once
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn capture_on(&self, node: u16) -> Parts<T, D> {
+        let all = GridBox::full(self.inner.extent);
+        let part = move |other| (other == node).then_some(all);
+        Parts { home: Some(node), ..self.parts(part) }
+    }
 }
 
 impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
@@ -205,4 +263,23 @@ impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
 pub struct Part<T, const D: usize> {
     pub(crate) buffer: Buffer<T, D>,
     pub(crate) range: GridBox<D>,
+}
+
+/// A box of a buffer for each node, to be captured: see [`Buffer::parts`] and [`Buffer::capture_on`].
+#[derive(Clone)]
+pub struct Parts<T, const D: usize> {
+    pub(crate) buffer: Buffer<T, D>,
+    /// The part of each node.
+    pub(crate) part: Arc<dyn Fn(u16) -> Option<GridBox<D>> + Send + Sync>,
+    /// The node that the program has named, if it has.
+    pub(crate) home: Option<u16>,
+}
+
+impl<T, const D: usize> fmt::Debug for Parts<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("buffer", &self.buffer)
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
 }

@@ -17,7 +17,7 @@ use crate::{
     },
     error::Error,
 };
-use anabranch_grid::{Fixed, GridBox, fixed};
+use anabranch_grid::{Fixed, fixed};
 
 /// Whether captures copy or move.
 pub trait CaptureMode: Sealed + 'static {}
@@ -96,11 +96,8 @@ impl<M: CaptureMode, T: Element, const D: usize> Capture<M> for Part<T, D> {
 
     fn access(self) -> Result<Self::Access, Error> {
         let Self { buffer, range } = self;
-        if !GridBox::full(buffer.extent()).contains(&range) {
-            let (label, extent) = (buffer.inner.label(), buffer.extent().to_string());
-            return Err(Error::NoSuchPart { buffer: label, extent, part: range.to_string() });
-        }
-        Ok(Read { buffer, mapper: fixed(range) })
+        let mapper = fixed(buffer.inner.part(range)?);
+        Ok(Read { buffer, mapper })
     }
 
     fn weight(&self) -> Weight {

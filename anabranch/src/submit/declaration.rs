@@ -333,7 +333,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
     }
 
     /// Checks that a buffer or object belongs to the runtime of this task.
-    fn check_runtime(&self, owner: &Weak<dyn Owner>, label: &dyn Fn() -> String) -> Result<(), Error> {
+    pub(super) fn check_runtime(
+        &self,
+        owner: &Weak<dyn Owner>,
+        label: &dyn Fn() -> String,
+    ) -> Result<(), Error> {
         if owner::is_owned_by(owner, self.core) {
             return Ok(());
         }

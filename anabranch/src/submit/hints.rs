@@ -90,6 +90,7 @@ impl<const K: usize> Hints<K> {
             tiling: if self.tiles { Tiling::Tiles } else { Tiling::Rows },
             node: self.node.map(NodeId),
             leaves: self.chunks,
+            own_regions: None,
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod host_result;
 pub(crate) mod index_space;
 mod launch;
 pub(crate) mod operator;
+mod parts;
 pub(crate) mod reduce;
 pub(crate) mod sealed;
 pub(crate) mod task;

@@ -264,7 +264,8 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     }
 
     /// Submits the task as a host task. `function` is called once on each node for the part of the index space that belongs to
-    /// that node, on a host lane, where it may block. It may return a `Result`. An error or a panic fails the task.
+    /// that node, on a host lane, where it may block. A node without a part does not call it, and no node does if the index space is
+    /// empty. It may return a `Result`. An error or a panic fails the task.
     ///
     /// A thread that waits for the task may run it instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
     /// [`blocking`](Self::blocking).
@@ -285,7 +286,10 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
             return Err(Error::Setting { setting: "the task", value, range });
         }
         let work = Work::HostChunks { space: self.space.cast() };
-        self.submit_host(work, |tile, views| function(tile, views).into_result())
+        self.submit_host(work, |tile, views| match tile.range().is_empty() {
+            true => Ok(()),
+            false => function(tile, views).into_result(),
+        })
     }
 }
 

@@ -62,9 +62,10 @@ pub(super) fn digest(launch: &Launch, shape: &Shape) -> u64 {
     let mut hash = RollingHash::default();
     hash.add(launch.work.code());
     hash.add_box(&shape.split.space());
-    let Hints { tiling, granularity: [rows, columns], pieces, node, leaves } = launch.hints;
+    let Hints { tiling, granularity: [rows, columns], pieces, node, leaves, own_regions } = launch.hints;
     let (node, leaves) = (node.map_or(usize::MAX, |node| node.0.into()), leaves.unwrap_or(0));
     hash.add_all([tiling as usize, rows, columns, pieces, leaves, node].map(|word| word as u64));
+    own_regions.into_iter().for_each(|regions| hash.add(regions));
     for access in &shape.accesses {
         hash.add(shape.buffers[access.operand].0 << 2 | access.mode as u64);
         hash.add_region(&access.whole);

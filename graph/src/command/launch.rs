@@ -25,9 +25,9 @@ pub enum Work {
     HostOnce,
     /// A host function that runs once on every node. Node `n` is the point `[n, 0, 0]` of the index space.
     Collective,
-    /// A snapshot on every node. Its index space is one point.
+    /// A snapshot on every node. Its index space is one point, unless each node has [regions of its own](Hints::own_regions).
     Fence,
-    /// An epoch, perhaps with a snapshot on every node. Its index space is one point.
+    /// An epoch, perhaps with a snapshot on every node. Its index space is that of a fence.
     Epoch,
     /// A horizon.
     Horizon,
@@ -90,11 +90,21 @@ pub struct Hints {
     /// [`default_leaves`](super::default_leaves) if it is `None`. The result depends on this number but not on the number of
     /// nodes. At most as many nodes as leaves take part.
     pub leaves: Option<usize>,
+    /// For a snapshot that is of other regions on each node: a hash of the regions of all nodes, for the program hash. Node `n` is
+    /// then the point `[n, 0, 0]` of the index space.
+    pub own_regions: Option<u64>,
 }
 
 impl Default for Hints {
     fn default() -> Self {
-        Self { tiling: Tiling::Rows, granularity: [1, 1], pieces: 1, node: None, leaves: None }
+        Self {
+            tiling: Tiling::Rows,
+            granularity: [1, 1],
+            pieces: 1,
+            node: None,
+            leaves: None,
+            own_regions: None,
+        }
     }
 }
 

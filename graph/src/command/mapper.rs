@@ -1,6 +1,8 @@
 //! Range mappers of launches: without types, and comparable.
 
-use anabranch_grid::{All, Chunk, EvenSplit, Extent, Fixed, OneToOne, Permuted, RangeMapper, Region};
+use anabranch_grid::{
+    All, Chunk, EvenSplit, Extent, Fixed, GridBox, OneToOne, Permuted, RangeMapper, Region,
+};
 use rustc_hash::FxHasher;
 use std::{
     any::{Any, TypeId},
@@ -139,7 +141,11 @@ struct Typed<M, const K: usize, const B: usize> {
 
 impl<M: RangeMapper<K, B> + 'static, const K: usize, const B: usize> Erased for Typed<M, K, B> {
     fn map(&self, chunk: &Chunk<3>) -> Region<3> {
-        let chunk = Chunk { range: chunk.range.cast::<K>(), global: chunk.global.cast::<K>() };
+        let chunk = match K {
+            // An index space without dimensions has one point, whatever node of a snapshot it stands for.
+            0 => Chunk::whole(GridBox::full([0; K])),
+            _ => Chunk { range: chunk.range.cast::<K>(), global: chunk.global.cast::<K>() },
+        };
         self.mapper.map(&chunk, self.extent).cast()
     }
 

@@ -132,6 +132,7 @@ impl Split {
         let one = GridBox::full([1, 1, 1]);
         let [first_node, count] = match (work, hints.node) {
             (Work::Collective, _) => [0, nodes],
+            (Work::Fence | Work::Epoch, _) if hints.own_regions.is_some() => [0, nodes],
             (work, None) if work.is_divided(hints) => [0, nodes],
             (_, node) => [node.map_or(0, |node| node.0), 1],
         };
@@ -140,6 +141,9 @@ impl Split {
             Work::Kernel { space } | Work::HostChunks { space } => (space, false),
             Work::Collective => (GridBox::full([nodes as usize, 1, 1]), false),
             Work::HostOnce => (one, false),
+            Work::Fence | Work::Epoch if hints.own_regions.is_some() => {
+                (GridBox::full([nodes as usize, 1, 1]), false)
+            }
             Work::Fence | Work::Epoch | Work::Horizon => (one, true),
         };
         let hints = match work {

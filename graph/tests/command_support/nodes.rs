@@ -14,6 +14,8 @@ type Versions = BTreeMap<BufferId, u32>;
 
 #[derive(Default)]
 struct Node {
+    /// Its number, and the number of all nodes.
+    place: (u16, u16),
     commands: Vec<Command>,
     /// For each command.
     versions: Vec<Rc<Versions>>,
@@ -225,6 +227,7 @@ fn task_leaves(tasks: &HashMap<TaskId, &Task>, reduction: TaskId) -> u32 {
 
 impl Node {
     fn generate(&mut self, graph: &mut CommandGraph, actions: &[Action]) {
+        self.place = (graph.node().0, graph.nodes());
         let mut extents = BTreeMap::new();
         for action in actions {
             let commands = submit(graph, action, true);
@@ -306,8 +309,8 @@ impl Node {
         match &command.kind {
             CommandKind::Execute { chunk, leaves } => self.execute_chunk(task, versions, chunk, leaves),
             CommandKind::Fence | CommandKind::Epoch | CommandKind::Horizon => {
-                let one = anabranch_grid::GridBox::full([1, 1, 1]);
-                self.check_reads(task, versions, &anabranch_grid::Chunk::whole(one));
+                let (me, nodes) = self.place;
+                self.check_reads(task, versions, &task.snapshot(NodeId(me), nodes));
             }
             CommandKind::AwaitPush { buffer, region, .. } => {
                 let name = command.transfer().expect("a transfer");

@@ -33,11 +33,22 @@ impl Task {
         }
     }
 
+    /// The index space of a snapshot on this node.
+    pub fn snapshot(&self, node: NodeId, nodes: u16) -> Chunk<3> {
+        let global = self.space(nodes);
+        let range = match self.hints.own_regions {
+            Some(_) => GridBox::new([node.0.into(), 0, 0], [usize::from(node.0) + 1, 1, 1]),
+            None => global,
+        };
+        Chunk { range, global }
+    }
+
     /// The index space.
     fn space(&self, nodes: u16) -> GridBox<3> {
         match self.work {
             Work::Kernel { space } | Work::HostChunks { space } => space,
             Work::Collective => GridBox::full([nodes as usize, 1, 1]),
+            _ if self.hints.own_regions.is_some() => GridBox::full([nodes as usize, 1, 1]),
             _ => GridBox::full([1, 1, 1]),
         }
     }
@@ -232,6 +243,7 @@ impl Builder {
             pieces: [1, 1, 2, 3, 8][picks.below(5)],
             node: picks.chance(10).then(|| NodeId(picks.below(self.nodes as usize) as u16)),
             leaves: [None, Some(5), Some(16), Some(1)][picks.below(4)],
+            own_regions: None,
         };
         let work = if picks.chance(20) { Work::HostChunks { space } } else { Work::Kernel { space } };
         let mut task = self.task(work, hints);
@@ -265,9 +277,10 @@ impl Builder {
         self.submit(task);
     }
 
-    /// Adds a snapshot of everything if `all`, and of random buffers otherwise.
+    /// Adds a snapshot of everything if `all`, and of random buffers otherwise, perhaps of other regions on each node.
     fn snapshot(&mut self, work: Work, picks: &mut Picks, all: bool) {
-        let mut task = self.task(work, Hints::default());
+        let own_regions = (!all && work != Work::Horizon && picks.chance(40)).then_some(7);
+        let mut task = self.task(work, Hints { own_regions, ..Hints::default() });
         let names: Vec<_> = self.memory.keys().copied().collect();
         for buffer in names {
             let written = self.memory[&buffer].written();
