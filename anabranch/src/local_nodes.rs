@@ -49,7 +49,9 @@ impl LocalNodes {
         self
     }
 
-    /// Delays messages, so that they overtake each other: by up to this number of polls of the receiver, drawn from a seed.
+    /// Delays messages, so that they overtake each other: by up to this number of polls of the receiver, drawn from a seed. The
+    /// seed also says up to which size data go in one message. Otherwise a program with little data would never try what it does with
+    /// large data.
     pub fn delays(mut self, polls: u32, seed: u64) -> Self {
         (self.delays, self.seed) = (polls, seed);
         self
@@ -68,6 +70,8 @@ impl LocalNodes {
             Ok(options) => options,
             Err(error) => return (0..self.nodes).map(|_| Err(error.clone())).collect(),
         };
+        let eager = [16 << 10, 0, 200, 2000][(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62) as usize];
+        let options = if self.delays > 0 { options.eager(eager) } else { options };
         let network = Network::new(self.nodes).seed(self.seed).delays(self.delays).options(options);
         let run = |endpoint: Endpoint| program(self.builder.clone().build_on(endpoint)?);
         thread::scope(|scope| {

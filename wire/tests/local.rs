@@ -2,7 +2,9 @@
 
 mod conformance;
 
-use anabranch_wire::{Event, Options, WireError, local::Network};
+use anabranch_wire::{
+    Begun, Event, Layout, Memory, MemoryMut, Options, Pace, Tag, WireError, local::Network,
+};
 use conformance::{ENDS, SCENARIOS, Scenario, node::Node};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,10 +12,15 @@ use std::{
 };
 
 fn run(scenarios: &[Scenario], nodes: &[u16], delays: &[u32]) {
+    run_with(&Options::new(), scenarios, nodes, delays);
+}
+
+fn run_with(options: &Options, scenarios: &[Scenario], nodes: &[u16], delays: &[u32]) {
     for &nodes in nodes {
         for &delays in delays {
             for Scenario { name, run } in scenarios {
-                let network = Network::new(nodes).seed(u64::from(nodes)).delays(delays);
+                let network = Network::new(nodes).options(options.clone());
+                let network = network.seed(u64::from(nodes)).delays(delays);
                 let result = catch_unwind(AssertUnwindSafe(|| network.run(run)));
                 assert!(result.is_ok(), "{name} failed with {nodes} nodes and delays up to {delays}");
             }
@@ -31,6 +38,45 @@ fn all_scenarios_without_delays() {
 fn all_scenarios_with_messages_that_overtake_each_other() {
     let _deadline = testing::deadline();
     run(SCENARIOS, &[2, 3, 4, 7], &[6]);
+}
+
+#[test]
+fn all_scenarios_with_small_transfers_from_place_to_place() {
+    let _deadline = testing::deadline();
+    for eager in [0, 100] {
+        let options = Options::new().eager(eager);
+        // In this scenario small transfers are to go in messages.
+        let scenarios = SCENARIOS.iter().filter(|scenario| scenario.name != "a_flood_stays_with_its_sender");
+        run_with(&options, &Vec::from_iter(scenarios.cloned()), &[2, 3, 4], &[0, 6]);
+    }
+}
+
+#[test]
+fn the_limit_says_what_goes_in_one_message() {
+    let _deadline = testing::deadline();
+    for (eager, bytes, in_one) in [(0, 0, true), (0, 1, false), (100, 100, true), (100, 101, false)] {
+        let network = Network::new(2).options(Options::new().eager(eager));
+        let ends = network.run(|mut wire| {
+            let mut data = vec![7_u8; bytes];
+            let (tag, layout) = (Tag::new(1, 1, 0), [Layout::contiguous(0, bytes)]);
+            let begun = match wire.place().node {
+                // SAFETY: `data` stays until the network has ended, and nothing else uses it.
+                0 => wire.send(1, tag, unsafe { Memory::new(data.as_ptr(), bytes) }, &layout)?,
+                // SAFETY: as above.
+                _ => wire.expect(tag, unsafe { MemoryMut::new(data.as_mut_ptr(), bytes) }, bytes)?,
+            };
+            let (mut events, mut pace) = (Vec::new(), Pace::new());
+            while let Begun::Later(ticket) = begun
+                && !events.contains(&Event::Done(ticket))
+            {
+                pace.after(wire.poll(&mut events)?);
+            }
+            let in_one = wire.place().node == 1 || begun == Begun::Done;
+            wire.finish()?;
+            Ok::<_, WireError>(in_one)
+        });
+        assert_eq!(ends, [Ok(in_one), Ok(true)], "{bytes} bytes, limit {eager}");
+    }
 }
 
 #[test]

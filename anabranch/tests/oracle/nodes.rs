@@ -11,7 +11,7 @@ use crate::{
 };
 use anabranch::{Status, local_nodes};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, env, ops::Range, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, env, ops::Range, panic::catch_unwind, sync::Arc, time::Instant};
 use testing::{
     deadline,
     mpi::{MPICH, Mpi, OPEN_MPI, text},
@@ -116,7 +116,9 @@ fn run_all(
         let setup = setup(seed);
         let fails = |bytes: &[u8]| {
             watch.program(seed);
-            check(bytes, setup).err()
+            // The model panics if it finds a contradiction in what the nodes have seen.
+            let checked = catch_unwind(|| check(bytes, setup));
+            checked.unwrap_or_else(|_| Err("the model has found a contradiction".into())).err()
         };
         if let Some(error) = fails(&bytes(seed)) {
             // Threads may take another order the next time, so each shrunk program is tried several times.

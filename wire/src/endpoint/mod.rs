@@ -116,11 +116,14 @@ pub struct Options {
     /// After how long a node that does not answer is lost; `None`: never. Each node must call
     /// [`poll`](Endpoint::poll) at least every eighth of this time. 60 s by default.
     pub timeout: Option<Duration>,
+    /// Up to this number of bytes go in one message. Larger transfers are announced, and go from place to place. 16 KiB by default, which
+    /// is the largest value. A small one lets short tests try what large transfers do.
+    pub eager: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { timeout: Some(Duration::from_secs(60)) }
+        Self { timeout: Some(Duration::from_secs(60)), eager: header::PAYLOAD }
     }
 }
 
@@ -134,6 +137,13 @@ impl Options {
     #[must_use]
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.timeout = timeout.into();
+        self
+    }
+
+    /// Up to this number of bytes go in one message; at most 16 KiB.
+    #[must_use]
+    pub fn eager(mut self, bytes: usize) -> Self {
+        self.eager = bytes.min(header::PAYLOAD);
         self
     }
 }
@@ -152,7 +162,7 @@ impl Endpoint {
             link,
             inbox: Inbox::default(),
             wrong: None,
-            outbox: Outbox::default(),
+            outbox: Outbox::new(options.eager.min(header::PAYLOAD)),
             posts: Posts::new(nodes),
             collectives: FxHashMap::default(),
             due: Vec::new(),

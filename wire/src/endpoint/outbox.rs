@@ -1,6 +1,6 @@
 //! What this node sends.
 //!
-//! Up to 16 KiB go in one message together with their layouts, and the memory is free at once. Larger transfers are announced
+//! Up to 16 KiB (or less: see `Options::eager`) go in one message together with their layouts, and the memory is free at once. Larger transfers are announced
 //! by a message, and each box then goes from place to place. Boxes of short rows are packed into several messages, up to a
 //! size, because that is faster than a transfer of many short pieces. A receiver that has not yet placed many messages gets
 //! announcements only (see `credit`).
@@ -34,6 +34,8 @@ pub(super) struct Parcel {
 
 #[derive(Default)]
 pub(super) struct Outbox {
+    /// See [`Options::eager`](super::Options::eager).
+    eager: usize,
     next_number: u32,
     next_parcel: u64,
     /// The parcel of each transfer in place.
@@ -45,6 +47,10 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
+    pub fn new(eager: usize) -> Self {
+        Self { eager, ..Self::default() }
+    }
+
     /// Whether every transfer is over.
     pub fn is_empty(&self) -> bool {
         self.parcels.is_empty()
@@ -59,7 +65,7 @@ impl Outbox {
     pub fn send(&mut self, link: &mut Link, parcel: Parcel, layouts: &[Layout]) -> Result<bool, WireError> {
         let bytes: usize = layouts.iter().map(Layout::bytes).sum();
         let short = layouts.iter().all(|layout| layout.row() < SHORT_ROW);
-        let packed = bytes <= PAYLOAD || (short && bytes <= PACKED);
+        let packed = bytes <= self.eager || (short && self.eager == PAYLOAD && bytes <= PACKED);
         // A part of a message is header and layouts.
         if packed && link.credit.permits(parcel.to, bytes + bytes / 8 + LAYOUTS * 64) {
             pack(link, &parcel, layouts)?;

@@ -12,6 +12,7 @@ mod transfers;
 use anabranch_wire::Endpoint;
 
 /// A scenario, by name.
+#[derive(Clone)]
 pub struct Scenario {
     pub name: &'static str,
     pub run: fn(Endpoint),

@@ -178,7 +178,8 @@ impl Model<'_> {
         };
         let task = Task {
             parts: chunks.iter().enumerate().map(part).collect(),
-            nodes: 0..nodes,
+            // Other nodes do not touch their objects.
+            nodes: 0..chunks.len(),
             reads,
             writes,
             update,
