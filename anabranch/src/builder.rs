@@ -175,6 +175,9 @@ impl Builder {
     /// computes what, and which node sends what to which. The runtime prints a summary to standard error when it ends. The
     /// environment variable `ANABRANCH_DRY_RUN_NODES` does the same without a change to the program; this setting takes
     /// precedence over it.
+    ///
+    /// Nodes that run the program have the same commands. Only for a buffer with [versions](crate::Buffer::with_versions) the dry run takes
+    /// another version wherever one may help, and a node only if tasks still use the last one.
     pub fn dry_run(mut self, nodes: u16) -> Self {
         self.settings.record.nodes = Some(nodes);
         self

@@ -1,10 +1,13 @@
 //! A recorded program and a dry run compute the same results as a plain run, and their graphs show names, regions and messages.
 
+mod common;
+
 use anabranch::{
     graph::print::{Drawing, Format},
     local_nodes,
     prelude::*,
 };
+use common::Gate;
 use testing::deadline;
 
 /// A program with some steps of a stencil, a reduction, effects of all orders, a barrier and a fence.
@@ -258,5 +261,36 @@ fn nodes_execute_the_commands_of_a_dry_run() {
                 assert_eq!(commands, commands_of(node, &dry), "node {node} of {nodes}");
             }
         }
+    }
+}
+
+/// On each node the second write goes on with another version, because a task still reads the first one.
+#[test]
+fn nodes_use_the_versions_of_a_dry_run() {
+    let _deadline = deadline();
+    let program = |rt: &Runtime| {
+        let (u, gate) = (rt.buffer::<u64, 1>([8]).with_versions(2), Gate::default());
+        let write = |value| {
+            let task = rt.task("write").over([8]).write(&u, one_to_one());
+            task.kernel(move |_, (u,)| u.fill(value))
+        };
+        write(1)?;
+        let waits = gate.clone();
+        rt.task("read").over([8]).read(&u, one_to_one()).host(move |_, _| waits.pass())?;
+        u.discard();
+        write(2)?;
+        gate.open();
+        Ok::<_, Error>(rt.fence(&u)?.wait()?.into_vec())
+    };
+    let dry = Runtime::builder().threads(2).dry_run(2).build().unwrap();
+    assert_eq!(program(&dry).unwrap(), [2; 8]);
+    let dry = dry.command_graph().unwrap();
+    let real = local_nodes(2).builder(Runtime::builder().threads(2).record_graphs(true));
+    let results = real.run(|rt| {
+        assert_eq!(program(&rt)?, [2; 8]);
+        Ok(commands_of(rt.node(), &rt.command_graph().unwrap()))
+    });
+    for (node, result) in (0..).zip(results) {
+        assert_eq!(result.unwrap(), commands_of(node, &dry), "node {node}");
     }
 }

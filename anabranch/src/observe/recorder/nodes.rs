@@ -37,7 +37,12 @@ impl Nodes {
             Change::CreateObject(id, Some(home)) => self.create_on(*id, *home, recording),
             Change::RemoveObject(id) => self.0.iter_mut().for_each(|node| node.remove_object(*id)),
             Change::SetWeights(weights) => self.0.iter_mut().for_each(|node| node.set_weights(weights)),
-            Change::SetVersions(..) | Change::Discard(_) | Change::Execute { .. } => {}
+            Change::SetVersions(id, versions) => {
+                self.0.iter_mut().for_each(|node| node.set_versions(*id, *versions));
+            }
+            // No command is known to be done: a buffer goes on with another version where it may have to.
+            Change::Discard(id) => self.0.iter_mut().for_each(|node| node.discard(*id, &|_| false)),
+            Change::Execute { .. } => {}
             Change::Submit(task) => {
                 let launches = launches.expect("a submitted task is launched");
                 self.submit(task, &launches, recording);
