@@ -7,11 +7,13 @@ use anabranch::{Cause, Failures, prelude::*};
 use common::{Gate, THREADS, block_on, runtime, runtimes, seeded};
 use parking_lot::Mutex;
 use std::{
+    future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::*},
     },
+    task::{Context, Wake, Waker},
     time::Duration,
 };
 use testing::deadline;
@@ -308,6 +310,52 @@ fn a_wait_for_a_group_waits_for_callbacks_that_callbacks_add() {
             add(&outer, 5, &called);
             outer.wait().unwrap();
             assert_eq!(called.load(Relaxed), 12);
+        }
+    }
+}
+
+/// A worker has completed the task that a fence and a kernel need. Code of the program, at the end of the fence, lasts until the program has
+/// waited for the kernel: the worker must not keep the kernel for itself.
+#[test]
+fn code_at_the_end_of_a_fence_does_not_hold_other_tasks_up() {
+    let _deadline = deadline();
+    // One worker is in the code of the program.
+    for threads in [2, 3, 4] {
+        for by_waker in [false, true] {
+            for kernel_first in [false, true] {
+                let rt = runtime(threads);
+                let u = rt.buffer::<u64, 1>([10]);
+                let (submitted, waited) = (Gate::default(), Gate::default());
+                let waits = submitted.clone();
+                let task = rt.task("write").over([10]).write(&u, one_to_one());
+                task.chunks(1)
+                    .kernel(move |_, (u,)| {
+                        waits.pass();
+                        u.fill(1);
+                    })
+                    .unwrap();
+                let kernel = || rt.task("read").over([10]).read(&u, all()).kernel(|_, _| ()).unwrap();
+                let before = kernel_first.then(kernel);
+                let mut fence = Box::pin(rt.fence(&u).unwrap());
+                let waits = waited.clone();
+                if by_waker {
+                    struct Waits(Gate);
+                    impl Wake for Waits {
+                        fn wake(self: Arc<Self>) {
+                            self.0.pass();
+                        }
+                    }
+                    let waker = Waker::from(Arc::new(Waits(waits)));
+                    assert!(fence.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                } else {
+                    fence.on_done(move |_| waits.pass());
+                }
+                let kernel = before.unwrap_or_else(kernel);
+                submitted.open();
+                kernel.wait().unwrap();
+                waited.open();
+                rt.wait().unwrap();
+            }
         }
     }
 }

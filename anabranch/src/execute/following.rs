@@ -6,17 +6,21 @@ use super::{
 };
 use smallvec::SmallVec;
 
-/// The largest number of brief tasks that follow on one thread. Other threads take the rest from the queue.
+/// The largest number of transfers that follow on one thread. Other threads begin the rest.
 const MOST: usize = 32;
 
 /// Tasks that this thread has claimed and that have not begun.
 ///
-/// The brief ones come first. Some of them begin transfers, which then go on while the thread runs the other task. Behind it
-/// they would be late by all of its time, and so would the node that waits for the data.
+/// Transfers come first. They go on while the thread runs the other task. Behind it they would be late by all of its time, and so would the
+/// node that waits for the data.
+///
+/// While code of the program runs, the thread holds no claimed task: that code may wait for it. Transfers run no such code (but for the
+/// messages of errors), and when the other task runs, nothing else is held. Functions that are called at the end of a task, and
+/// wakers, come after [`give_back`](Self::give_back).
 #[derive(Default)]
 pub(super) struct Following {
-    /// Tasks that take only a moment, in the order in which they became ready.
-    brief: SmallVec<[Node; 4]>,
+    /// In the order in which they became ready.
+    transfers: SmallVec<[Node; 4]>,
     /// At most one other task.
     other: Option<Node>,
 }
@@ -24,39 +28,47 @@ pub(super) struct Following {
 impl Following {
     /// Only this task, whatever its place is.
     pub(super) fn only(task: Node) -> Self {
-        Self { brief: SmallVec::new(), other: Some(task) }
+        Self { transfers: SmallVec::new(), other: Some(task) }
     }
 
-    /// Whether one more task for this place may follow.
+    /// Whether a task for this place is to follow. One that takes only a moment comes in place of another one.
     #[inline]
-    pub(super) fn has_room_for(&self, place: Place) -> bool {
+    pub(super) fn prefers(&self, place: Place) -> bool {
         match place {
-            Place::Inline => self.brief.len() < MOST,
-            _ => self.other.is_none(),
+            Place::Transfer => self.transfers.len() < MOST,
+            Place::Inline => true,
+            Place::Compute | Place::Host | Place::Blocking => self.other.is_none(),
         }
     }
 
-    /// Adds a claimed task, for which there is [room](Self::has_room_for).
+    /// Adds a claimed task that is [preferred](Self::prefers).
     #[inline]
-    pub(super) fn add(&mut self, task: Node) {
-        match task.place {
-            Place::Inline => self.brief.push(task),
-            _ => self.other = Some(task),
+    pub(super) fn add(&mut self, task: Node, core: &Core) {
+        if task.place == Place::Transfer {
+            return self.transfers.push(task);
+        }
+        if let Some(before) = self.other.replace(task) {
+            queue(before, core);
         }
     }
 
     /// The task that comes next.
     #[inline]
     pub(super) fn take(&mut self) -> Option<Node> {
-        if self.brief.is_empty() { self.other.take() } else { Some(self.brief.remove(0)) }
+        if self.transfers.is_empty() { self.other.take() } else { Some(self.transfers.remove(0)) }
     }
 
-    /// Gives all tasks back, to the queues. Until the last of them is in its queue, this thread has claimed a task: the runtime
-    /// cannot end before.
+    /// Gives all tasks back, to the queues.
+    #[inline]
     pub(super) fn give_back(&mut self, core: &Core) {
         while let Some(task) = self.take() {
-            task.unclaim();
-            core.executor.enqueue(task);
+            queue(task, core);
         }
     }
+}
+
+/// Queues a claimed task that has not begun.
+fn queue(task: Node, core: &Core) {
+    task.unclaim();
+    core.executor.enqueue(task);
 }

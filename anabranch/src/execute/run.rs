@@ -24,7 +24,7 @@ use std::{
     thread,
 };
 
-/// After this many tasks, each of which made the next one ready, a thread looks at its queue again: an endless chain must not
+/// After this many tasks, of which each was made ready by one before it, a thread looks at its queue again: an endless chain must not
 /// starve the queued tasks.
 const MAX_CHAIN: usize = 64;
 
@@ -33,7 +33,7 @@ impl Node {
     pub(super) fn run_as_job(self) {
         let runner = match self.place {
             Place::Host | Place::Blocking => Runner::Lane,
-            Place::Compute | Place::Inline => Runner::Worker,
+            Place::Compute | Place::Inline | Place::Transfer => Runner::Worker,
         };
         if self.claim() {
             self.run_on(runner);
@@ -142,7 +142,10 @@ impl Node {
     /// follow on this thread.
     fn retire(self, following: &mut Following, core: &Core, runner: Runner) {
         let head: &Head = &self;
-        let completed = head.complete(|callback| self.call(callback, core));
+        let completed = head.complete(|callback| {
+            following.give_back(core);
+            self.call(callback, core);
+        });
         let Completed { successors, mut latches, poison } = completed;
         head.release_successors(successors, poison, |node| node.become_ready(following, core, runner));
         if head.contends() {
@@ -208,12 +211,12 @@ impl Node {
 
     /// This task can start: it follows on this thread, or it is queued.
     fn start(self, following: &mut Following, core: &Core, runner: Runner) {
-        if !following.has_room_for(self.place) || !core.executor.may_follow(runner, self.place) {
+        if !following.prefers(self.place) || !core.executor.may_follow(runner, self.place) {
             return core.executor.enqueue(self);
         }
         // Otherwise a thread that waits was faster.
         if self.claim() {
-            following.add(self);
+            following.add(self, core);
         }
     }
 

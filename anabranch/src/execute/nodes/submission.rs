@@ -379,7 +379,7 @@ impl Make<'_> {
 
     /// A transfer, or something else that no part of the program is.
     fn transfer<B: Body>(&self, body: B) -> Node {
-        self.node(self.inline(None), body)
+        self.node(self.step(Place::Transfer, None), body)
     }
 
     /// The step that combines the partial results of a reduction, in the name of the task that reduces.
@@ -403,12 +403,7 @@ impl Make<'_> {
 
     /// No part of the task.
     fn empty(&self, group: Option<&Arc<Group>>) -> Node {
-        self.node(self.inline(group.cloned()), Nothing)
-    }
-
-    /// The head of a step that takes only a moment, and that no cancellation concerns.
-    fn inline(&self, group: Option<Arc<Group>>) -> Head {
-        self.step(Place::Inline, group)
+        self.node(self.step(Place::Inline, group.cloned()), Nothing)
     }
 
     /// The head of a step that no cancellation concerns.

@@ -11,6 +11,8 @@ pub(crate) enum Place {
     Blocking,
     /// On any thread that finds it ready, because it takes only a moment.
     Inline,
+    /// Likewise, and it begins a transfer between nodes: the sooner it begins, the sooner another node goes on.
+    Transfer,
 }
 
 /// The kind of thread that runs a task. It decides which task the thread may run next.
@@ -28,7 +30,7 @@ impl Runner {
     /// Whether a thread of this kind may go on with a task for `place`.
     pub(crate) fn takes(self, place: Place) -> bool {
         match place {
-            Place::Inline => true,
+            Place::Inline | Place::Transfer => true,
             Place::Compute => self == Self::Worker,
             Place::Host | Place::Blocking => self == Self::Lane,
         }

@@ -108,7 +108,9 @@ impl Executor {
             // A node has its own marks. Those of the thread that happens to queue it are not the task's.
             Mode::Threaded(lanes) => match node.place {
                 Place::Host | Place::Blocking => lanes.submit_unmarked(node.into_job()),
-                Place::Compute | Place::Inline => self.compute.pool().submit_unmarked(node.into_job()),
+                Place::Compute | Place::Inline | Place::Transfer => {
+                    self.compute.pool().submit_unmarked(node.into_job());
+                }
             },
         }
     }
@@ -162,7 +164,7 @@ impl Executor {
     /// Whether a thread that waits may run this task. It always runs what takes only a moment: no code of the program.
     fn may_help(&self, node: &Node) -> bool {
         match node.place {
-            Place::Inline => true,
+            Place::Inline | Place::Transfer => true,
             Place::Blocking => false,
             Place::Compute | Place::Host => self.helps && node.may_help(),
         }
