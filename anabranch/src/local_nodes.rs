@@ -12,6 +12,7 @@ pub struct LocalNodes {
     builder: Builder,
     seed: u64,
     delays: u32,
+    lost: Option<(u16, u64)>,
 }
 
 /// Runs a program on several nodes in this process, each with memory and threads of its own.
@@ -33,7 +34,7 @@ pub struct LocalNodes {
 /// assert!(results.into_iter().all(|result| result.unwrap() == 49 + 51));
 /// ```
 pub fn local_nodes(nodes: u16) -> LocalNodes {
-    LocalNodes { nodes, builder: Runtime::builder(), seed: 0, delays: 0 }
+    LocalNodes { nodes, builder: Runtime::builder(), seed: 0, delays: 0, lost: None }
 }
 
 impl LocalNodes {
@@ -57,6 +58,28 @@ impl LocalNodes {
         self
     }
 
+    /// Loses a node when it has sent this number of messages, as if its process was stopped: nothing reaches it any more, and nothing that it
+    /// sends arrives. After the [timeout](Builder::node_timeout) every call on the other nodes returns an error that names it.
+    ///
+    /// ```
+    /// use anabranch::{local_nodes, prelude::*};
+    /// use std::time::Duration;
+    ///
+    /// let builder = Runtime::builder().threads(1).node_timeout(Duration::from_secs(2));
+    /// let results = local_nodes(3).builder(builder).lose(1, 20).run(|rt| -> Result<(), Error> {
+    ///     loop {
+    ///         rt.wait()?;
+    ///     }
+    /// });
+    /// for node in [0, 2] {
+    ///     assert!(results[node].as_ref().unwrap_err().to_string().contains("node 1 "));
+    /// }
+    /// ```
+    pub fn lose(mut self, node: u16, after: u64) -> Self {
+        self.lost = Some((node, after));
+        self
+    }
+
     /// Runs `program` on each node, on a thread of its own, and returns the results in the order of the nodes.
     ///
     /// # Panics
@@ -73,6 +96,7 @@ impl LocalNodes {
         let eager = [16 << 10, 0, 200, 2000][(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62) as usize];
         let options = if self.delays > 0 { options.eager(eager) } else { options };
         let network = Network::new(self.nodes).seed(self.seed).delays(self.delays).options(options);
+        let network = self.lost.into_iter().fold(network, |network, (node, after)| network.lose(node, after));
         let run = |endpoint: Endpoint| program(self.builder.clone().build_on(endpoint)?);
         thread::scope(|scope| {
             let run = &run;

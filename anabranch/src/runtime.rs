@@ -166,7 +166,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Declaration`] if a part of a buffer was never written. [`Error::OtherRuntime`] if an argument does not belong to
-    /// this runtime. [`Error::NoSuchPart`].
+    /// this runtime. [`Error::NoSuchPart`]. [`Error::Setting`] if it is to be captured on a node that does not exist.
     #[track_caller]
     pub fn fence<F: Fenceable>(
         &self,

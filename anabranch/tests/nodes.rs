@@ -12,6 +12,8 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
         mpsc::channel,
     },
+    thread,
+    time::Duration,
 };
 use testing::deadline;
 
@@ -360,6 +362,36 @@ fn a_node_that_waits_alone_or_ends_early_is_noticed() {
     }
 }
 
+/// At whatever message a node is lost, all nodes end, and the others name it.
+#[test]
+fn a_lost_node_is_named_by_the_others() {
+    let _deadline = deadline();
+    let builder = Runtime::builder().threads(2).node_timeout(Duration::from_secs(2));
+    for (after, seed) in [(0, 1), (10, 2), (101, 3)] {
+        let lost = (after % 3) as u16;
+        let nodes = local_nodes(3).builder(builder.clone()).delays(3, seed).lose(lost, after);
+        let results = nodes.run(|rt| -> Result<(), Error> {
+            let mut u = rt.buffer_from(&[1_u64; 60])?;
+            let mut v = rt.buffer::<u64, 1>([60]);
+            loop {
+                rt.task("sum").over([60]).read(&u, all()).write(&v, one_to_one()).kernel(|_, (u, v)| {
+                    v.fill((0..60).fold(0, |sum: u64, i| sum.wrapping_add(u[[i]])));
+                })?;
+                swap(&mut u, &mut v);
+                drop(rt.fence(&u.part(GridBox::new(0, 1)))?.wait()?);
+            }
+        });
+        for (node, result) in (0..).zip(results) {
+            let error = result.unwrap_err().to_string();
+            let named = format!("node {lost} ");
+            assert!(
+                node == lost || error.contains(&named),
+                "node {node}, {lost} lost after {after}: {error}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_panic_on_one_node_ends_the_others() {
     let _deadline = deadline();
@@ -504,15 +536,61 @@ fn a_buffer_may_be_larger_than_the_memory_of_a_node() {
 }
 
 #[test]
-fn a_host_task_over_an_empty_index_space_is_not_called() {
+fn a_host_task_over_an_empty_index_space_does_nothing() {
     let _deadline = deadline();
     same_everywhere(|rt| {
-        let called = rt.host_object(0);
-        let task = rt.task("nothing").over([0]).effect(&called, sequential());
-        let handle = task.host(|_, (called,)| *called += 1)?;
+        let (called, u) = (rt.host_object(0), rt.buffer::<u8, 1>([3]).named("u"));
+        let task = rt.task("nothing").over([0]).effect(&called, sequential()).write(&u, all());
+        let handle = task.host(|_, (called, u)| {
+            *called += 1;
+            u.fill(1);
+        })?;
         handle.wait()?;
-        rt.fence(&called)?.wait()
+        // Nothing was written.
+        let error = rt.fence(&u).unwrap_err().to_string();
+        Ok((rt.fence(&called)?.wait()?, error.contains("never written") || error.contains("was written")))
     });
+}
+
+/// Node 0 submits slowly, and transfers are under way all the time.
+#[test]
+fn a_node_that_submits_slowly_does_not_run_away_from_one_that_submits_nothing() {
+    let _deadline = deadline();
+    const TASKS: usize = 1200;
+    let (submitted, gate) = (AtomicUsize::new(0), Gate::default());
+    let results = local_nodes(2).threads(1).run(|rt| {
+        let u = rt.buffer::<u64, 1>([1]);
+        let (node, waits) = (rt.node(), gate.clone());
+        let task = rt.task("late").over([1]).on_node(1)?.write(&u, all());
+        task.kernel(move |_, (u,)| {
+            waits.pass();
+            u.fill(1);
+        })?;
+        rt.task("read").over([1]).on_node(0)?.read(&u, all()).kernel(|_, _| ())?;
+        if node == 1 {
+            // Until node 0 waits.
+            let mut last = 0;
+            loop {
+                thread::sleep(Duration::from_millis(300));
+                let now = submitted.load(Relaxed);
+                if now == last && now > 0 {
+                    assert!(now < 700, "node 0 is {now} submissions ahead");
+                    break;
+                }
+                last = now;
+            }
+        }
+        for _ in 0..TASKS {
+            rt.task("small").once().host(|_| ())?;
+            if node == 0 {
+                submitted.fetch_add(1, Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        gate.open();
+        rt.wait()
+    });
+    results.into_iter().for_each(Result::unwrap);
 }
 
 /// The only worker of node 0 goes on with a kernel that lasts until node 1 has all buffers.

@@ -118,6 +118,24 @@ fn parts_that_differ_between_nodes_are_an_error_on_all() {
     }
 }
 
+/// One node thinks that node 0 captures the first element, the other one that it captures nothing.
+#[test]
+fn nothing_and_a_small_part_are_different() {
+    let _deadline = deadline();
+    let results = local_nodes(2).threads(1).run(|rt| {
+        let (u, me) = (squares(&rt)?, rt.node());
+        let part = move |node| match node {
+            0 => (me == 0).then(|| GridBox::new(0, 1)),
+            _ => Some(GridBox::new(0, N)),
+        };
+        drop(rt.fence(&u.parts(part))?.wait()?);
+        rt.wait()
+    });
+    for result in results {
+        assert!(result.unwrap_err().to_string().contains("submission 2 of the program is task"));
+    }
+}
+
 #[test]
 fn wrong_parts_are_the_same_error_on_every_node() {
     let _deadline = deadline();

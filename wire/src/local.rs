@@ -1,7 +1,7 @@
 //! A network of nodes in one process, for tests and for users who try their program.
 //!
 //! Each node has memory of its own, as far as the program gives it such; what it sends is copied. Messages can be late and
-//! overtake each other ([`Network::delays`]), and a node can fall silent ([`Network::silence`]). Delays follow from a seed:
+//! overtake each other ([`Network::delays`]), and a node can fall silent ([`Network::silence`], [`Network::lose`]). Delays follow from a seed:
 //! they are counted in polls of the receiver and depend on the sender, the receiver and the number of the message, but not on
 //! the time. A program whose nodes are polled in a fixed order runs the same way each time.
 //!
@@ -51,6 +51,8 @@ pub struct Network {
 struct Weather {
     seed: u64,
     delays: u64,
+    /// The node that falls silent, and after how many messages and offers.
+    lost: Option<(u16, u64)>,
 }
 
 struct Shared {
@@ -89,7 +91,7 @@ impl Network {
         let mailboxes = (0..nodes).map(|_| Mailbox::default()).collect();
         Self {
             nodes,
-            weather: Weather { seed: 0, delays: 0 },
+            weather: Weather { seed: 0, delays: 0, lost: None },
             options: Options::default(),
             shared: Arc::new(Shared { mailboxes }),
         }
@@ -106,6 +108,13 @@ impl Network {
     #[must_use]
     pub fn delays(mut self, polls: u32) -> Self {
         self.weather.delays = polls.into();
+        self
+    }
+
+    /// Lets a node fall [silent](Self::silence) when it has sent this number of messages and transfers.
+    #[must_use]
+    pub fn lose(mut self, node: u16, after: u64) -> Self {
+        self.weather.lost = Some((node, after));
         self
     }
 
@@ -187,6 +196,11 @@ impl Local {
     }
 
     fn deliver(&mut self, to: u16, contents: Contents) {
+        let me = self.place.node;
+        if self.weather.lost.is_some_and(|(node, after)| node == me && self.sent.iter().sum::<u64>() >= after)
+        {
+            self.mailbox(me).silent.store(true, Ordering::Release);
+        }
         let place = &mut self.sent[usize::from(to)];
         *place += 1;
         let packet = Packet { from: self.place.node, place: *place, contents };
@@ -205,7 +219,7 @@ impl Local {
 
     /// The poll in which a packet that has arrived is reported.
     fn due(&self, packet: &Packet) -> u64 {
-        let Weather { seed, delays } = self.weather;
+        let Weather { seed, delays, .. } = self.weather;
         if delays == 0 {
             return self.polls;
         }

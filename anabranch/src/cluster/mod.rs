@@ -7,7 +7,7 @@
 //! # Protocol
 //! 1. *Submissions* have numbers: tasks, calls at which all nodes [meet](Cluster::meet), and calls that change later tasks. After each one a node has a
 //!    hash of everything that it has submitted so far ([`history`]).
-//! 2. Every 64 submissions, and before a thread blocks, a node posts the hashes since its last post to its neighbours in a tree
+//! 2. Every 64 submissions, before a thread blocks, and from time to time, a node posts the hashes since its last post to its neighbours in a tree
 //!    of all nodes. A node that gets them compares them with its own, now or when it has submitted as much. All pairs of
 //!    neighbours together compare all nodes. A meeting that is over has compared them, too, so a node in a meeting posts only if it lasts.
 //! 3. A submitting thread that is [`AHEAD`](history::AHEAD) submissions ahead of a neighbour waits for it. So a node that only sends does not
@@ -44,8 +44,8 @@
 //! # Who makes progress
 //! Any thread may [`poll`](Cluster::poll) the transport, one at a time. Workers without other work do it while transfers are under way, and
 //! threads that wait for tasks before they rest. One thread for each node, the [`pacemaker`], looks at intervals from 100 µs to a
-//! millisecond whether they have, and polls if not. If no transfer is under way, it sleeps, and wakes up only to tell the other nodes that
-//! this one is alive.
+//! millisecond whether they have, and polls if not. If no transfer is under way, it sleeps. It wakes up at least once a second, to tell the
+//! other nodes that this one is alive and what it has submitted.
 
 mod history;
 mod link;
@@ -284,7 +284,11 @@ impl Cluster {
     fn add(&self, what: What, hash: u64) -> Result<(), Arc<NodeError>> {
         let added = self.history.lock().add(hash, what);
         self.stop_if_different(added.map(drop));
-        if self.history.lock().is_post_due() {
+        let (is_post_due, is_ahead) = {
+            let history = self.history.lock();
+            (history.is_post_due(), history.is_ahead())
+        };
+        if is_post_due || is_ahead {
             self.post();
             self.poll();
             let mut pace = Pace::new();

@@ -77,7 +77,9 @@ impl Pacemaker {
                 thread::park_timeout(sleep);
             }
             self.sleeps.store(false, SeqCst);
-            quiet = Instant::now();
+            if cluster.is_busy() {
+                quiet = Instant::now();
+            }
         }
     }
 

@@ -207,7 +207,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
 
     /// A part for each node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
     /// [`drain`](crate::Runtime::drain): node `n` gets the contents of `part(n)`. A node whose part is `None`, or empty, gets `None` and is
-    /// sent nothing. On one node that is node 0.
+    /// sent nothing. On one node, `part` is called with 0 only.
     ///
     /// The call that takes the parts calls `part` with every node, on every node: the answers must be the same everywhere. Different
     /// ones are an error on all nodes. Unlike a fence of what all nodes get, one of parts may fail on some nodes only: see
@@ -231,7 +231,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     }
 
     /// The contents on one node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
-    /// [`drain`](crate::Runtime::drain): the other nodes get `None` and are sent nothing.
+    /// [`drain`](crate::Runtime::drain): the other nodes get `None` and are sent nothing. Of a buffer without elements, all get `None`.
     ///
     /// A node that does not exist is an error of the call that takes the capture.
     ///

@@ -63,6 +63,9 @@ where
     fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
         let Host { whole, bound, function } = self.0.take().expect(ONCE);
         let bound = bound?;
+        if whole.range.is_empty() {
+            return Ok(());
+        }
         let pattern = compute.is_checked().then(Pattern::draw);
         // SAFETY: memory is attached; the executor calls this once, when the graph allows the task.
         unsafe { call::<K, L, _>(&bound, 0, pattern.as_ref(), |views| function(&Tile::new(whole), views)) }

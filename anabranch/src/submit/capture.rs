@@ -269,8 +269,8 @@ captures!(A 0, B 1, C 2, D 3, E 4, F 5);
 captures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 captures!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// An argument of [`fence`](crate::Runtime::fence): a reference to a buffer, to a part of a buffer or to a host object whose
-/// type is `Clone`, or a tuple of up to eight such references.
+/// An argument of [`fence`](crate::Runtime::fence): a reference to a buffer, to a [part](crate::Buffer::part) of a buffer, to
+/// [parts](crate::Buffer::parts) for nodes or to a host object whose type is `Clone`, or a tuple of up to eight such references.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be copied by a fence",
     label = "not for fences",

@@ -50,7 +50,7 @@ impl<const D: usize> OfNodes<D> {
     pub(super) fn hash(&self) -> u64 {
         let add =
             |hash: u64, word: usize| (hash ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        self.0.iter().fold(D as u64, |hash, part| {
+        self.0.iter().fold(0x6a09_e667_f3bc_c908 ^ D as u64, |hash, part| {
             let points = part.boxes().iter().flat_map(|range| [range.min().0, range.max().0]).flatten();
             points.fold(add(hash, part.boxes().len()), add)
         })
@@ -63,7 +63,9 @@ impl<const D: usize> OfNodes<D> {
 
 impl<const D: usize> RangeMapper<1, D> for OfNodes<D> {
     fn map(&self, chunk: &Chunk<1>, _: Extent<D>) -> Region<D> {
-        Self::union(&self.0[chunk.range.min()[0]..chunk.range.max()[0]])
+        // A dry run may be for more nodes than there are. These capture nothing.
+        let [first, end] = [chunk.range.min(), chunk.range.max()].map(|at| at[0].min(self.0.len()));
+        Self::union(&self.0[first..end])
     }
 
     fn describe(&self) -> String {
@@ -168,5 +170,28 @@ impl<T: Element, const D: usize> Fenceable for &Parts<T, D> {
 
     fn captures(self) -> Parts<T, D> {
         self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn small_parts_have_different_hashes() {
+        let _deadline = testing::deadline();
+        let boxes = (0..5).flat_map(|begin| (begin..5).map(move |end| GridBox::new(begin, end).into()));
+        let parts: Vec<Region<1>> = boxes.filter(|part: &Region<1>| !part.is_empty()).collect();
+        let parts: Vec<_> = parts.into_iter().chain([Region::empty()]).collect();
+        let mut seen = HashMap::new();
+        for (a, b, c) in parts.iter().flat_map(|a| {
+            parts.iter().flat_map(move |b| [None, Some(a)].map(move |c| (a.clone(), b.clone(), c.cloned())))
+        }) {
+            let all = OfNodes::new([Some(a), Some(b), c].into_iter().flatten().collect());
+            let hash = all.hash();
+            let other = seen.insert(hash, all.clone());
+            assert!(other.is_none_or(|other| other == all), "{:?}", all.0);
+        }
     }
 }

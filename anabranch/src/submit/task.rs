@@ -286,10 +286,7 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
             return Err(Error::Setting { setting: "the task", value, range });
         }
         let work = Work::HostChunks { space: self.space.cast() };
-        self.submit_host(work, |tile, views| match tile.range().is_empty() {
-            true => Ok(()),
-            false => function(tile, views).into_result(),
-        })
+        self.submit_host(work, |tile, views| function(tile, views).into_result())
     }
 }
 
@@ -314,12 +311,13 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         self.hints.pieces = 1;
         let whole = Chunk::whole(self.space);
         let part = self.part(|| work);
-        let chunks = part.as_deref().unwrap_or(slice::from_ref(&whole));
+        let alone = if whole.range.is_empty() { &[] } else { slice::from_ref(&whole) };
+        let chunks = part.as_deref().unwrap_or(alone);
         let mut declaration = Declaration::new(self.core, self.group, &self.label, whole, chunks);
         declaration.priority = self.hints.priority;
         self.hints.record(&mut declaration, work);
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
-        // A node without a part does not run the function.
+        // A node without a part, or with an empty one, does not run the function.
         let chunk = chunks.first().copied().unwrap_or(whole);
         let body = |bound| HostBody::<K, L, F>::new(chunk, bound, function);
         let place = if self.hints.blocking { Place::Blocking } else { Place::Host };

@@ -116,9 +116,9 @@ fn run_all(
         let setup = setup(seed);
         let fails = |bytes: &[u8]| {
             watch.program(seed);
-            // The model panics if it finds a contradiction in what the nodes have seen.
+            // The model panics if it finds a contradiction in what the nodes have seen. The message is on standard error.
             let checked = catch_unwind(|| check(bytes, setup));
-            checked.unwrap_or_else(|_| Err("the model has found a contradiction".into())).err()
+            checked.unwrap_or_else(|_| Err("a panic, of the model or of the runtime".into())).err()
         };
         if let Some(error) = fails(&bytes(seed)) {
             // Threads may take another order the next time, so each shrunk program is tried several times.

@@ -46,7 +46,7 @@
 //! After a launch that overwrites all of a buffer, every node knows the part of each node. If the next launch that reads the buffer reads the same
 //! region on every node, all nodes have the same list of parts (`source`): the push and the await-push then say so, and
 //! the nodes may exchange the parts in a number of messages that grows with the logarithm of the nodes. This is the case if the mapper
-//! that wrote is one of those that are known to be exact or one node wrote, and if the task that reads is a fence or reads with
+//! that wrote is one of those that are known to be exact or one node wrote, and if the task that reads is a fence of the same on all nodes or reads with
 //! [`all`](anabranch_grid::all) or [`fixed`](anabranch_grid::fixed) on every node.
 //!
 //! # Reductions

@@ -116,8 +116,8 @@ pub struct Options {
     /// After how long a node that does not answer is lost; `None`: never. Each node must call
     /// [`poll`](Endpoint::poll) at least every eighth of this time. 60 s by default.
     pub timeout: Option<Duration>,
-    /// Up to this number of bytes go in one message. Larger transfers are announced, and go from place to place. 16 KiB by default, which
-    /// is the largest value. A small one lets short tests try what large transfers do.
+    /// Up to this number of bytes go in one message. Larger transfers are announced, and go from place to place, but for boxes of short rows.
+    /// 16 KiB by default, which is the largest value. With a smaller one, short tests try what large transfers do.
     pub eager: usize,
 }
 
