@@ -43,12 +43,15 @@
 //! assert!(squares.iter().all(|all| *all == Ok([0, 1, 4, 9])));
 //! ```
 
+#![deny(unsafe_code)]
+
 mod connect;
 mod endpoint;
 mod error;
 mod launch;
 mod layout;
 pub mod local;
+mod memory;
 mod mpi;
 mod pace;
 mod raw;
@@ -60,7 +63,7 @@ pub use endpoint::{Endpoint, NOTE, Options, POST};
 pub use error::WireError;
 pub use launch::Launched;
 pub use layout::Layout;
+pub use memory::{Memory, MemoryMut};
 pub use pace::Pace;
-pub use raw::{Memory, MemoryMut};
 pub use tag::{Begun, Event, Tag, Ticket};
 pub use transport::{Arrival, Get, MESSAGE, Place, TRANSFER, Transport};
