@@ -200,6 +200,14 @@ impl Builder {
         self
     }
 
+    /// Sets whether tasks may call functions of MPI, each with a [communicator](Runtime::communicator) of the runtime (off by default). MPI
+    /// then permits calls by several threads at the same time, which makes the calls of the runtime a little slower, too. The first runtime
+    /// of a process that is one of [several nodes](crate::guide::nodes) initialises MPI, so it must have this setting.
+    pub fn communicators(mut self, communicators: bool) -> Self {
+        self.settings.communicators = communicators;
+        self
+    }
+
     /// Starts the runtime.
     ///
     /// If a launcher (`mpirun`, `srun`) has started this process as one of several, the runtime is one of

@@ -35,7 +35,7 @@
 //! |---|---|
 //! | building a task | [`NewTask`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Collective`] |
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
-//! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`HasEffects`] says which objects have which |
+//! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
 //! | results of host functions | [`HostResult`] |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
@@ -55,7 +55,7 @@ pub use crate::{
         access_list::{AccessList, Append, KernelAccessList},
         capture::{Capture, CaptureMode, Captures, Copies, Fenceable, Moves},
         declaration::Declaration,
-        effect::{Effect, Exclusive, HasEffects, PartEffect, Relaxed, Sequential},
+        effect::{Communicates, Effect, Exclusive, HasEffects, PartEffect, Relaxed, Sequential},
         host_result::HostResult,
         index_space::{Collective, IndexSpace, Once, Over},
         operator::{And, Custom, Max, Min, Or, Product, Sum},

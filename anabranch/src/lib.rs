@@ -89,6 +89,7 @@
 mod agree;
 mod builder;
 mod cluster;
+mod communicator;
 mod data;
 mod error;
 mod execute;
@@ -109,6 +110,7 @@ mod weights;
 
 pub use self::{
     builder::Builder,
+    communicator::Communicator,
     data::{
         buffer::Buffer,
         cluster_object::ClusterObject,
@@ -137,7 +139,7 @@ pub use self::{
 pub use anabranch_graph as graph;
 pub use anabranch_grid as grid;
 pub use anabranch_par::{self as par, CancellationToken};
-pub use anabranch_wire::{Launched, WireError};
+pub use anabranch_wire::{Launched, MpiComm, WireError};
 pub use bytemuck;
 pub use ndarray;
 #[cfg(feature = "num-complex")]

@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) checked: Option<bool>,
     /// `Some(None)`: a node is never lost.
     pub(crate) node_timeout: Option<Option<Duration>>,
+    /// Whether the program may make communicators.
+    pub(crate) communicators: bool,
     pub(crate) record: RecordSettings,
 }
 
@@ -91,6 +93,7 @@ impl Default for Settings {
             patience: Duration::from_secs(10),
             checked: None,
             node_timeout: None,
+            communicators: false,
             record: RecordSettings::default(),
         }
     }
@@ -142,7 +145,11 @@ impl Settings {
 
     /// The settings of the transport between nodes.
     pub(crate) fn transport(&self) -> Options {
-        self.node_timeout.map_or_else(Options::new, |timeout| Options::new().timeout(timeout))
+        let options = Options::new().communicators(self.communicators);
+        match self.node_timeout {
+            Some(timeout) => options.timeout(timeout),
+            None => options,
+        }
     }
 
     /// Checks the settings and returns the number of compute threads.

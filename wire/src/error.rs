@@ -59,6 +59,16 @@ pub enum WireError {
         library: String,
     },
 
+    /// The MPI library does not permit calls by several threads at the same time.
+    #[error(
+        "{library} does not permit MPI calls by several threads at the same time, which communicators need: ask for communicators in the \
+         first runtime of the process, or initialise MPI with MPI_THREAD_MULTIPLE, with a library that was built with it"
+    )]
+    OneThreadAtATime {
+        /// The name or path of the library.
+        library: String,
+    },
+
     /// This process has already connected to the other nodes.
     #[error("this process has an endpoint already: finish it first")]
     Connected,

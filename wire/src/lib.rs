@@ -45,6 +45,7 @@
 
 #![deny(unsafe_code)]
 
+mod communicator;
 mod connect;
 mod endpoint;
 mod error;
@@ -58,6 +59,7 @@ mod raw;
 mod tag;
 mod transport;
 
+pub use communicator::MpiComm;
 pub use connect::{connect, launched};
 pub use endpoint::{Endpoint, NOTE, Options, POST};
 pub use error::WireError;

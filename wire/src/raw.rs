@@ -63,6 +63,8 @@ functions! {
     finalize = "MPI_Finalize" ();
     finalized = "MPI_Finalized" (*mut c_int);
     comm_dup = "MPI_Comm_dup" (Comm<H>, *mut Comm<H>);
+    comm_idup = "MPI_Comm_idup" (Comm<H>, *mut Comm<H>, *mut Request<H>);
+    comm_free = "MPI_Comm_free" (*mut Comm<H>);
     comm_rank = "MPI_Comm_rank" (Comm<H>, *mut c_int);
     comm_size = "MPI_Comm_size" (Comm<H>, *mut c_int);
     comm_set_errhandler = "MPI_Comm_set_errhandler" (Comm<H>, Errhandler<H>);
@@ -166,7 +168,8 @@ fn text(write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> Option<String> 
 #[derive(Debug)]
 pub(crate) struct Failure(pub &'static str, pub String);
 
-/// An MPI library with handles of type `H`. Its calls must be made by one thread at a time.
+/// An MPI library with handles of type `H`. Its calls must be made by one thread at a time. (Those that the program makes itself
+/// are no calls of this.)
 pub(crate) struct Library<H> {
     functions: Functions<H>,
     constants: Constants<H>,
@@ -203,24 +206,24 @@ impl AnyLibrary {
 
 /// A request, and the message that it reads or writes. If it is dropped while the request is under way, the memory of the
 /// message is never freed.
-pub(crate) struct Flight<H: Handle> {
+pub(crate) struct Flight<H: Handle, T = u8> {
     request: Request<H>,
     null: Request<H>,
-    message: Vec<u8>,
+    message: Vec<T>,
 }
 
-impl<H: Handle> Flight<H> {
+impl<H: Handle, T> Flight<H, T> {
     /// The message, after the end of the request.
     ///
     /// # Panics
     /// If the request is under way.
-    pub fn into_message(mut self) -> Vec<u8> {
+    pub fn into_message(mut self) -> Vec<T> {
         assert!(self.request == self.null, "the request is over");
         mem::take(&mut self.message)
     }
 }
 
-impl<H: Handle> Drop for Flight<H> {
+impl<H: Handle, T> Drop for Flight<H, T> {
     fn drop(&mut self) {
         if self.request != self.null {
             mem::forget(mem::take(&mut self.message));
@@ -296,9 +299,9 @@ impl<H: Handle> Library<H> {
         Ok(self.flag(|value| call!(self, initialized(value)))? != 0)
     }
 
-    /// Initialises MPI; the answer is the level of threads.
-    pub fn initialize(&self) -> Result<c_int, Failure> {
-        let level = self.constants.serialized;
+    /// Initialises MPI, for calls by several threads, or by one at a time; the answer is the level of threads.
+    pub fn initialize(&self, several: bool) -> Result<c_int, Failure> {
+        let level = if several { self.constants.multiple } else { self.constants.serialized };
         self.flag(|value| call!(self, init_thread(ptr::null_mut(), ptr::null_mut(), level, value)))
     }
 
@@ -323,6 +326,29 @@ impl<H: Handle> Library<H> {
         Ok(comm)
     }
 
+    /// Begins to make a communicator for the program, whose errors end all processes, as is the rule in MPI. All processes must
+    /// begin this in the same order.
+    pub fn duplicate(&self, comm: Comm<H>) -> Result<Flight<H, Comm<H>>, Failure> {
+        let mut flight = self.flight(vec![comm]);
+        call!(self, comm_idup(comm, flight.message.as_mut_ptr(), &mut flight.request))?;
+        Ok(flight)
+    }
+
+    /// The communicator, when its request is over.
+    ///
+    /// # Panics
+    /// If the request is under way.
+    pub fn duplicated(&self, flight: Flight<H, Comm<H>>) -> Result<Comm<H>, Failure> {
+        let comm = flight.into_message()[0];
+        call!(self, comm_set_errhandler(comm, self.constants.errors_are_fatal))?;
+        Ok(comm)
+    }
+
+    /// Frees a communicator that nothing uses any more. All processes must do so in the same order.
+    pub fn free_communicator(&self, mut comm: Comm<H>) -> Result<(), Failure> {
+        call!(self, comm_free(&mut comm))
+    }
+
     /// The number of this process in the communicator, and of all.
     pub fn place(&self, comm: Comm<H>) -> Result<(c_int, c_int), Failure> {
         let rank = self.flag(|value| call!(self, comm_rank(comm, value)))?;
@@ -332,6 +358,11 @@ impl<H: Handle> Library<H> {
     /// Whether a level of threads permits calls from several threads, one after the other.
     pub fn is_serialized(&self, level: c_int) -> bool {
         level >= self.constants.serialized
+    }
+
+    /// Whether a level of threads permits calls from several threads at the same time.
+    pub fn is_multiple(&self, level: c_int) -> bool {
+        level >= self.constants.multiple
     }
 
     /// The node that stands for all.
@@ -447,13 +478,13 @@ impl<H: Handle> Library<H> {
         ptr::without_provenance_mut(self.constants.ignore)
     }
 
-    fn flight(&self, message: Vec<u8>) -> Flight<H> {
+    fn flight<T>(&self, message: Vec<T>) -> Flight<H, T> {
         let null = self.constants.request_null;
         Flight { request: null, null, message }
     }
 
     /// Whether the request is over.
-    pub fn test(&self, flight: &mut Flight<H>) -> Result<bool, Failure> {
+    pub fn test<T>(&self, flight: &mut Flight<H, T>) -> Result<bool, Failure> {
         let (request, ignore) = (&mut flight.request, self.ignore());
         Ok(self.flag(|value| call!(self, test(request, value, ignore)))? != 0)
     }

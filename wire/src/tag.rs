@@ -1,5 +1,6 @@
 //! The names of transfers and of what waits for them.
 
+use crate::MpiComm;
 use std::fmt;
 
 /// The name of a transfer, the same on both sides.
@@ -69,6 +70,8 @@ pub enum Event {
         /// What it said.
         note: Vec<u8>,
     },
+    /// A [communicator](crate::Endpoint::make_communicator) is made.
+    Communicator(MpiComm),
     /// A message from another node. The messages of one node come in the order in which it posted them.
     Post {
         /// The sender.

@@ -4,7 +4,7 @@
 //! [`Endpoint`](crate::Endpoint): names of transfers, either side first, bounds on memory, order of posts, collective
 //! patterns, liveness. So each network is tested by the same tests, and a local network with delays tests what runs over MPI.
 
-use crate::{Layout, Memory, MemoryMut, WireError};
+use crate::{Layout, Memory, MemoryMut, MpiComm, WireError};
 use std::fmt;
 
 /// Which node this is, and of how many.
@@ -31,6 +31,8 @@ pub enum Arrival {
     Put(u32),
     /// The [`get`](Transport::get) with this name is done: its bytes are in place.
     Got(u64),
+    /// A [communicator](Transport::make_communicator) is made.
+    Communicator(MpiComm),
 }
 
 /// What [`Transport::get`] takes.
@@ -83,6 +85,15 @@ pub trait Transport: Send {
     /// # Errors
     /// If the network has failed.
     fn get(&mut self, get: Get) -> Result<(), WireError>;
+
+    /// Begins to make a communicator of all nodes for MPI calls of the program. Returns whether there will be one: not if the network
+    /// is none of MPI. All nodes begin this in the same order.
+    ///
+    /// # Errors
+    /// If the network has failed, or MPI does not permit calls by several threads at the same time.
+    fn make_communicator(&mut self) -> Result<bool, WireError> {
+        Ok(false)
+    }
 
     /// Makes progress, and appends what there is to report.
     ///

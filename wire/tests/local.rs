@@ -146,7 +146,7 @@ fn the_same_seed_gives_the_same_order_of_events() {
             .into_iter()
             .map(|event| match event {
                 Event::Post { from, message } => (from, message),
-                Event::Done(_) | Event::Part { .. } | Event::Note { .. } => unreachable!(),
+                other => unreachable!("{other:?}"),
             })
             .collect::<Vec<_>>()
     };

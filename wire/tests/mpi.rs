@@ -82,6 +82,7 @@ fn one_process() {
             Err(error) => println!("{error}"),
         },
         "stopped" => stopped(),
+        "communicators" => done(communicators()),
         end => {
             let scenario = ENDS.iter().find(|scenario| scenario.name == end).unwrap();
             let wire = connect(&Options::new()).unwrap().unwrap();
@@ -95,6 +96,26 @@ fn one_process() {
             }
         }
     }
+}
+
+/// Two endpoints, one after the other, each with communicators. One of them is begun when another one is under way.
+fn communicators() -> u16 {
+    let mut place = None;
+    for _ in 0..2 {
+        let mut node = Node::new(connect(&Options::new().communicators(true)).unwrap().unwrap());
+        for _ in 0..3 {
+            assert_eq!(node.wire.make_communicator(), Ok(true));
+        }
+        node.until("the communicators are made", |node| node.communicators.len() == 3);
+        for (i, made) in node.communicators.iter().enumerate() {
+            assert!(!node.communicators[..i].contains(made), "each has a handle of its own");
+            assert_ne!(made.pointer().is_some(), made.int().is_some());
+        }
+        node.barrier(0);
+        place = Some(node.place());
+        node.wire.finish().unwrap();
+    }
+    place.unwrap().node
 }
 
 /// Node 1 stops, and all others name it.
@@ -137,6 +158,13 @@ fn all_scenarios_with_mpich() {
     for nodes in [2, 3] {
         complete(&MPICH, nodes, "all", true);
     }
+}
+
+#[test]
+fn communicators_are_made() {
+    let _deadline = testing::deadline();
+    complete(&OPEN_MPI, 3, "communicators", true);
+    complete(&MPICH, 2, "communicators", true);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::error::NodeError;
 use anabranch_par::discard_payload;
-use anabranch_wire::{Begun, Endpoint, Event, Ticket, WireError};
+use anabranch_wire::{Begun, Endpoint, Event, MpiComm, Ticket, WireError};
 use rustc_hash::FxHashMap;
 use std::{
     any::Any,
@@ -36,6 +36,8 @@ pub(super) struct Link {
     transfers: FxHashMap<Ticket, u64>,
     sets: FxHashMap<u64, Set>,
     last_set: u64,
+    /// A communicator that the transport has made.
+    communicator: Option<MpiComm>,
     events: Vec<Event>,
     begun: Vec<Begun>,
 }
@@ -117,6 +119,7 @@ impl Link {
             transfers: FxHashMap::default(),
             sets: FxHashMap::default(),
             last_set: 0,
+            communicator: None,
             events: Vec::new(),
             begun: Vec::new(),
         }
@@ -168,6 +171,7 @@ impl Link {
         for event in self.events.drain(..) {
             match event {
                 Event::Post { from, message } => posts.push((from, message)),
+                Event::Communicator(made) => self.communicator = Some(made),
                 Event::Part { ticket, part } => {
                     let number = self.transfers.get(&ticket).expect("a transfer that was begun");
                     let each = self.sets.get(number).and_then(|set| set.over.each.clone());
@@ -189,6 +193,16 @@ impl Link {
             }
         }
         Ok((any, ended))
+    }
+
+    /// Begins to make a communicator. Returns whether there will be one.
+    pub(super) fn make_communicator(&mut self) -> Result<bool, WireError> {
+        self.endpoint.as_mut().map_or(Ok(false), Endpoint::make_communicator)
+    }
+
+    /// Takes the communicator, when it is made.
+    pub(super) fn communicator(&mut self) -> Option<MpiComm> {
+        self.communicator.take()
     }
 
     /// Sends a message to several nodes.

@@ -61,7 +61,7 @@ use crate::{
     error::{Error, NodeError},
     label::TaskLabel,
 };
-use anabranch_wire::{Begun, Endpoint, MemoryMut, Pace, Place, Tag, WireError};
+use anabranch_wire::{Begun, Endpoint, MemoryMut, MpiComm, Pace, Place, Tag, WireError};
 use parking_lot::Mutex;
 use std::{
     any::Any,
@@ -88,6 +88,8 @@ pub(crate) mod kind {
     pub(crate) const SPREAD: u16 = 4;
     /// Elements of a buffer that all nodes exchange.
     pub(crate) const EXCHANGE: u16 = 5;
+    /// A task that begins on all nodes or on none.
+    pub(crate) const TOGETHER: u16 = 6;
 }
 
 /// A part of an exchange is [large](is_large) if it has more than this number of bytes for each node. Measured with four processes on two
@@ -388,6 +390,29 @@ impl Cluster {
                 self.post();
                 posted = true;
             }
+        }
+    }
+
+    /// Makes a communicator of all nodes for MPI calls of the program, when all of them have called this after the same submissions;
+    /// `None` if the transport is none of MPI.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub(crate) fn make_communicator(&self, call: &'static str) -> Result<Option<MpiComm>, Arc<NodeError>> {
+        self.meet(call, None)?;
+        let begun = self.link.lock().make_communicator();
+        match begun {
+            Ok(true) => {}
+            Ok(false) => return self.check().map(|()| None),
+            Err(error) => return Err(self.stop(NodeError::from_wire(error, self.place.node))),
+        }
+        let mut pace = Pace::new();
+        loop {
+            if let Some(made) = self.link.lock().communicator() {
+                return Ok(Some(made));
+            }
+            self.check()?;
+            pace.after(self.poll());
         }
     }
 

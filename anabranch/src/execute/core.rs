@@ -32,7 +32,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::AtomicUsize},
 };
 
 pub(crate) struct Core {
@@ -49,6 +49,8 @@ pub(crate) struct Core {
     nodes: u16,
     /// With several nodes.
     pub(super) several: Option<Box<Nodes>>,
+    /// How many more communicators the program may make; `None` if it has not asked for any.
+    pub(super) communicators_left: Option<AtomicUsize>,
     pub(super) watchdog: Watchdog,
     pub(super) shutdown: DeferredShutdown,
 }
@@ -85,6 +87,7 @@ impl Core {
             recorder,
             nodes: cluster.as_ref().map(|cluster| cluster.nodes()).or(record.nodes).unwrap_or(1),
             several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
+            communicators_left: settings.communicators.then(|| AtomicUsize::new(settings.host_lanes)),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
         });

@@ -15,7 +15,8 @@ use super::{
     },
     groups::group::{Callback, Due, Group},
     task::{
-        node::{Body, Completed, Head, Node},
+        links::Completed,
+        node::{Body, Head, Node},
         place::Place,
         properties::{Needs, Properties},
     },
@@ -184,6 +185,26 @@ fn a_cancelled_task_does_not_begin() {
         };
         let answer = node.cancel();
         assert_eq!(runner.join().unwrap(), answer);
+    });
+}
+
+/// A task that begins on all nodes or on none is cancelled while it is committed. The answer is `true` exactly if it is not committed, and
+/// then the thread that claims it finds it cancelled.
+#[test]
+fn a_committed_task_is_not_cancelled() {
+    model(|| {
+        let node = node(1);
+        let runner = {
+            let node = node.clone();
+            thread::spawn(move || {
+                let commits = node.commit();
+                assert!(node.wait_for_dependencies(0) && node.claim());
+                assert_eq!(node.is_cancelled(), !commits);
+                commits
+            })
+        };
+        let answer = node.cancel();
+        assert_eq!(runner.join().unwrap(), !answer);
     });
 }
 

@@ -8,7 +8,8 @@ use super::{
     shutdown::LastReference,
     task::{
         later::Later,
-        node::{Callback, Completed, Head, Node, Successor, Successors},
+        links::{Callback, Completed, Successor, Successors},
+        node::{Head, Node},
         place::{Place, Runner},
     },
 };

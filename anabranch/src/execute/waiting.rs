@@ -13,7 +13,7 @@ use super::{
     core::{Core, State},
     events::{event::Event, latch::Latch},
     groups::group::Group,
-    task::node::{DeadLatches, Node},
+    task::{links::DeadLatches, node::Node},
 };
 use crate::observe::{Progress, wait_span};
 use anabranch_graph::TaskId;

@@ -332,6 +332,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
         Ok(())
     }
 
+    /// With several nodes: the task begins on all of them or on none.
+    pub(super) fn is_common(&mut self) {
+        self.record.iter_mut().for_each(|record| record.shared.is_common = true);
+    }
+
     /// Checks that a buffer or object belongs to the runtime of this task.
     pub(super) fn check_runtime(
         &self,

@@ -7,6 +7,7 @@ use super::{
     sealed::Sealed,
 };
 use crate::{
+    communicator::Communicator,
     data::{
         cluster_object::ClusterObject,
         host_object::{HostObject, ObjectMut, ObjectRef},
@@ -15,6 +16,7 @@ use crate::{
     label::Label,
 };
 use anabranch_graph::Order;
+use anabranch_wire::MpiComm;
 use std::marker::PhantomData;
 
 /// A declared [effect](super::task::TaskBuilder::effect).
@@ -42,6 +44,10 @@ impl<T, O> PartEffect<T, O> {
         Self { object, _order: PhantomData }
     }
 }
+
+/// A declared effect of a collective task that calls functions of MPI.
+#[derive(Debug)]
+pub struct Communicates(Communicator);
 
 /// The order of [`sequential()`] effects.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +86,8 @@ pub fn relaxed() -> Relaxed {
 
 impl<T, O> Sealed for Effect<T, O> {}
 impl<T, O> Sealed for PartEffect<T, O> {}
+impl Sealed for Communicates {}
+impl Sealed for Communicator {}
 impl<T> Sealed for HostObject<T> {}
 impl<T> Sealed for ClusterObject<T> {}
 
@@ -87,7 +95,8 @@ impl<T> Sealed for ClusterObject<T> {}
 #[diagnostic::on_unimplemented(
     message = "a task cannot have an effect on `{Self}`",
     label = "not a host object",
-    note = "effects are on a `HostObject` or a `ClusterObject`; a task with parts on several nodes has `sequential()` effects on the latter"
+    note = "effects are on a `HostObject` or a `ClusterObject`; a task with parts on several nodes has `sequential()` effects on the latter",
+    note = "a `collective` task has `sequential()` effects on a `Communicator`"
 )]
 pub trait HasEffects<S, O>: Sealed {
     /// The access.
@@ -137,6 +146,45 @@ macro_rules! parts {
 }
 
 parts!(Over, Collective);
+
+impl HasEffects<Collective, Sequential> for Communicator {
+    type Effect = Communicates;
+
+    fn effect(&self) -> Self::Effect {
+        Communicates(self.clone())
+    }
+}
+
+// The message is that of `Access`, which says what to do.
+#[diagnostic::do_not_recommend]
+impl<const K: usize> Access<K> for Communicates {
+    type Bound = HostObject<Option<MpiComm>>;
+    type Guard<'b> = Option<MpiComm>;
+    type View<'v> = Option<MpiComm>;
+
+    fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
+        let Communicator { object } = self.0;
+        declaration.object(&object.inner, Order::Sequential)?;
+        declaration.is_common();
+        Ok(object)
+    }
+
+    fn attach(_: &mut Self::Bound, _: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn label(_: &Self::Bound) -> Option<(Label, usize)> {
+        None
+    }
+
+    unsafe fn guard(bound: &Self::Bound, _: usize) -> Self::Guard<'_> {
+        *bound.inner.lock().as_ref().expect("no task and no capture takes it")
+    }
+
+    fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
+        *guard
+    }
+}
 
 /// The guards of effects are locks that are always free, thanks to the graph and the scheduler of conflicts.
 macro_rules! effect {

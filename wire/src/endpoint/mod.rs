@@ -25,6 +25,7 @@ mod inbox;
 mod link;
 mod moving;
 mod notes;
+mod options;
 mod outbox;
 mod parts;
 mod patterns;
@@ -55,6 +56,8 @@ pub const POST: usize = header::PAYLOAD;
 
 /// The most bytes of a [note](Endpoint::send_note).
 pub const NOTE: usize = notes::NOTE;
+
+pub use self::options::Options;
 
 /// One node's end of the wire.
 ///
@@ -107,45 +110,6 @@ enum State {
     Open,
     Finished,
     Failed(WireError),
-}
-
-/// How an endpoint behaves.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// After how long a node that does not answer is lost; `None`: never. Each node must call
-    /// [`poll`](Endpoint::poll) at least every eighth of this time. 60 s by default.
-    pub timeout: Option<Duration>,
-    /// Up to this number of bytes go in one message. Larger transfers are announced, and go from place to place, but for boxes of short rows.
-    /// 16 KiB by default, which is the largest value. With a smaller one, short tests try what large transfers do.
-    pub eager: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { timeout: Some(Duration::from_secs(60)), eager: header::PAYLOAD }
-    }
-}
-
-impl Options {
-    /// The default options.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// After how long a node that does not answer is lost; `None`: never.
-    #[must_use]
-    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.timeout = timeout.into();
-        self
-    }
-
-    /// Up to this number of bytes go in one message; at most 16 KiB.
-    #[must_use]
-    pub fn eager(mut self, bytes: usize) -> Self {
-        self.eager = bytes.min(header::PAYLOAD);
-        self
-    }
 }
 
 impl Endpoint {
@@ -322,6 +286,19 @@ impl Endpoint {
         self.link.control(to, Kind::Post, number, message).map_err(|error| self.fail(error))
     }
 
+    /// Begins to make a communicator of all nodes, for MPI calls of the program. Returns whether there will be one: not if the network
+    /// is none of MPI. [`Event::Communicator`] then brings it. All nodes must call this in the same order. The communicator is freed
+    /// when this endpoint [finishes](Self::finish). An error in a call of MPI ends all processes, unless the program gives the
+    /// communicator another handler.
+    ///
+    /// # Errors
+    /// [`WireError::OneThreadAtATime`] unless the first endpoint of this process was connected with
+    /// [`Options::communicators`], or the program has initialised MPI with `MPI_THREAD_MULTIPLE`. If the communication has failed.
+    pub fn make_communicator(&mut self) -> Result<bool, WireError> {
+        self.check_open()?;
+        self.link.transport.make_communicator().map_err(|error| self.fail(error))
+    }
+
     /// Makes progress, and appends what has happened. The answer is for [`Pace::after`](crate::Pace::after): whether anything
     /// has happened, or large transfers move and need more polls, for at most 1 ms and the time that they take at 500 MB/s.
     ///
@@ -345,6 +322,10 @@ impl Endpoint {
                     self.outbox.put(&mut self.link, number)?.map(|owner| (owner, Vec::new()))
                 }
                 Arrival::Got(name) => self.inbox.got(name),
+                Arrival::Communicator(comm) => {
+                    events.push(Event::Communicator(comm));
+                    None
+                }
                 Arrival::Message(message) => {
                     let over = self.read(&message, now, events)?;
                     self.link.transport.recycle(message);

@@ -57,7 +57,7 @@ mod tests {
             .into_iter()
             .map(|event| match event {
                 Event::Post { from, message } => (from, message[0]),
-                Event::Done(_) | Event::Part { .. } | Event::Note { .. } => unreachable!(),
+                other => unreachable!("{other:?}"),
             })
             .collect();
         assert_eq!(got, [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (0, 9)]);

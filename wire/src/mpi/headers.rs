@@ -48,10 +48,14 @@ fn declarations() -> String {
 }
 
 fn numbers<H>(source: &mut String, constants: &Constants<H>) {
-    let Constants { any_source, tag_ub, serialized, ignore, .. } = constants;
-    for (name, value) in
-        [("MPI_ANY_SOURCE", any_source), ("MPI_TAG_UB", tag_ub), ("MPI_THREAD_SERIALIZED", serialized)]
-    {
+    let Constants { any_source, tag_ub, serialized, multiple, ignore, .. } = constants;
+    let numbers = [
+        ("MPI_ANY_SOURCE", any_source),
+        ("MPI_TAG_UB", tag_ub),
+        ("MPI_THREAD_SERIALIZED", serialized),
+        ("MPI_THREAD_MULTIPLE", multiple),
+    ];
+    for (name, value) in numbers {
         writeln!(source, "_Static_assert({name} == {value}, \"{name}\");").unwrap();
     }
     writeln!(source, "int ignored(void) {{ return (uintptr_t) MPI_STATUS_IGNORE == {ignore}u; }}").unwrap();
@@ -92,7 +96,8 @@ fn the_table_is_that_of_open_mpi() {
     })
     .unwrap();
     // In the order in which the constants ask for them.
-    let handles = ["MPI_COMM_WORLD", "MPI_BYTE", "MPI_REQUEST_NULL", "MPI_ERRORS_RETURN"];
+    let handles =
+        ["MPI_COMM_WORLD", "MPI_BYTE", "MPI_REQUEST_NULL", "MPI_ERRORS_RETURN", "MPI_ERRORS_ARE_FATAL"];
     let symbols = symbols.into_inner();
     assert_eq!(symbols.len(), handles.len());
     source.push_str("#include <dlfcn.h>\nint handles(void) { return 1");
@@ -110,6 +115,7 @@ fn the_table_is_that_of_mpich() {
     let constants = Constants::<Narrow>::MPICH;
     let Constants { world: Comm(world), byte: Datatype(byte), .. } = constants;
     let Constants { request_null: Request(request), errors_return: Errhandler(errors), .. } = constants;
+    let Errhandler(fatal) = constants.errors_are_fatal;
     let mut source = declarations();
     source.push_str("_Static_assert(sizeof(MPI_Comm) == sizeof(int), \"handles\");\n");
     let values = [
@@ -117,6 +123,7 @@ fn the_table_is_that_of_mpich() {
         ("MPI_BYTE", byte),
         ("MPI_REQUEST_NULL", request),
         ("MPI_ERRORS_RETURN", errors),
+        ("MPI_ERRORS_ARE_FATAL", fatal),
     ];
     for (name, value) in values {
         writeln!(source, "_Static_assert((unsigned) {name} == {}u, \"{name}\");", value.number() as u32)

@@ -8,24 +8,36 @@
 //!
 //! A test compares these constants with the headers that are installed.
 
+use crate::MpiComm;
 use std::{ffi::c_int, fmt};
 
 /// A handle of MPI.
-pub(crate) trait Handle: Copy + PartialEq + Send + Sync + fmt::Debug + 'static {}
+pub(crate) trait Handle: Copy + PartialEq + Send + Sync + fmt::Debug + 'static {
+    /// The handle, if it is that of a communicator, for the program.
+    fn communicator(self) -> MpiComm;
+}
 
 /// The handles of Open MPI and of MPI 5: pointers, which are only names here.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(transparent)]
 pub(crate) struct Wide(usize);
 
-impl Handle for Wide {}
+impl Handle for Wide {
+    fn communicator(self) -> MpiComm {
+        MpiComm::wide(self.0)
+    }
+}
 
 /// The handles of MPICH.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(transparent)]
 pub(crate) struct Narrow(c_int);
 
-impl Handle for Narrow {}
+impl Handle for Narrow {
+    fn communicator(self) -> MpiComm {
+        MpiComm::narrow(self.0)
+    }
+}
 
 #[cfg(test)]
 impl Narrow {
@@ -61,9 +73,11 @@ pub(crate) struct Constants<H> {
     pub byte: Datatype<H>,
     pub request_null: Request<H>,
     pub errors_return: Errhandler<H>,
+    pub errors_are_fatal: Errhandler<H>,
     pub any_source: c_int,
     pub tag_ub: c_int,
     pub serialized: c_int,
+    pub multiple: c_int,
     /// The address that stands for a status which is not wanted.
     pub ignore: usize,
 }
@@ -104,9 +118,11 @@ impl Constants<Wide> {
             byte: Datatype(handle("ompi_mpi_byte")?),
             request_null: Request(handle("ompi_request_null")?),
             errors_return: Errhandler(handle("ompi_mpi_errors_return")?),
+            errors_are_fatal: Errhandler(handle("ompi_mpi_errors_are_fatal")?),
             any_source: -1,
             tag_ub: 0,
             serialized: 2,
+            multiple: 3,
             ignore: 0,
         })
     }
@@ -117,9 +133,11 @@ impl Constants<Wide> {
         byte: Datatype(Wide(0x247)),
         request_null: Request(Wide(0x180)),
         errors_return: Errhandler(Wide(0x142)),
+        errors_are_fatal: Errhandler(Wide(0x141)),
         any_source: -1,
         tag_ub: 501,
         serialized: 2048,
+        multiple: 4096,
         ignore: 0,
     };
 }
@@ -130,9 +148,11 @@ impl Constants<Narrow> {
         byte: Datatype(Narrow(0x4c00_010d)),
         request_null: Request(Narrow(0x2c00_0000)),
         errors_return: Errhandler(Narrow(0x5400_0001)),
+        errors_are_fatal: Errhandler(Narrow(0x5400_0000)),
         any_source: -2,
         tag_ub: 0x6440_0001,
         serialized: 2,
+        multiple: 3,
         ignore: 1,
     };
 }

@@ -1,7 +1,7 @@
 //! MPI, found at run time: nothing of it is linked.
 //!
-//! [`connect`] loads a library that fits the launcher, initialises MPI for calls by one thread at a time, and makes a communicator
-//! of its own. When the process exits, MPI is finalised, unless the communication has failed: then the launcher sees a
+//! [`connect`] loads a library that fits the launcher, initialises MPI for calls by one thread at a time, or by several if the program
+//! is to have communicators of its own, and makes a communicator for this crate. When the process exits, MPI is finalised, unless the communication has failed: then the launcher sees a
 //! process that ended without it, and ends the others. If the program has initialised MPI itself, it also finalises it.
 
 #[cfg(test)]
@@ -28,23 +28,34 @@ pub(crate) fn connect(launch: &Launch, options: &Options) -> Result<Endpoint, Wi
             return Err(WireError::Disconnected);
         }
         Slot::Idle(connection) => connection,
-        Slot::Empty => load(launch).inspect_err(|_| slot::put(Slot::Empty))?,
+        Slot::Empty => load(launch, options).inspect_err(|_| slot::put(Slot::Empty))?,
     };
+    if options.communicators
+        && let Err(error) = connection.check_threads()
+    {
+        slot::put(Slot::Idle(connection));
+        return Err(error);
+    }
     Ok(Endpoint::boxed(connection.open(), options))
 }
 
-fn load(launch: &Launch) -> Result<Box<dyn Idle>, WireError> {
+fn load(launch: &Launch, options: &Options) -> Result<Box<dyn Idle>, WireError> {
     let mut tried = Vec::new();
     for name in launch.libraries() {
         match Loaded::open(&name) {
-            Ok(loaded) => return start(launch, &name, &loaded),
+            Ok(loaded) => return start(launch, options, &name, &loaded),
             Err(why) => tried.push(if why.contains(&name) { why } else { format!("{name}: {why}") }),
         }
     }
     Err(launch.no_mpi(&tried.join("; ")))
 }
 
-fn start(launch: &Launch, name: &str, loaded: &Loaded) -> Result<Box<dyn Idle>, WireError> {
+fn start(
+    launch: &Launch,
+    options: &Options,
+    name: &str,
+    loaded: &Loaded,
+) -> Result<Box<dyn Idle>, WireError> {
     let unknown = |why: String| WireError::UnknownMpi { library: name.to_owned(), why };
     let version = loaded.version().ok_or_else(|| unknown("it has no MPI_Get_library_version".to_owned()))?;
     let interface = Interface::of(name, &version).ok_or_else(|| {
@@ -53,19 +64,25 @@ fn start(launch: &Launch, name: &str, loaded: &Loaded) -> Result<Box<dyn Idle>, 
     let library =
         AnyLibrary::of(loaded, interface).map_err(|symbol| unknown(format!("it has no {symbol}")))?;
     match library {
-        AnyLibrary::Wide(library) => begin(launch, name, library),
-        AnyLibrary::Narrow(library) => begin(launch, name, library),
+        AnyLibrary::Wide(library) => begin(launch, options, name, library),
+        AnyLibrary::Narrow(library) => begin(launch, options, name, library),
     }
 }
 
-fn begin<H: Handle>(launch: &Launch, name: &str, library: Library<H>) -> Result<Box<dyn Idle>, WireError> {
+fn begin<H: Handle>(
+    launch: &Launch,
+    options: &Options,
+    name: &str,
+    library: Library<H>,
+) -> Result<Box<dyn Idle>, WireError> {
     let fail = |raw::Failure(function, message)| WireError::Mpi { function, node: launch.node(), message };
     let ours = !library.is_initialized().map_err(fail)?;
-    let level = if ours { library.initialize() } else { library.threads() }.map_err(fail)?;
+    let level =
+        if ours { library.initialize(options.communicators) } else { library.threads() }.map_err(fail)?;
     if !library.is_serialized(level) {
         return Err(WireError::Threads { library: name.to_owned() });
     }
-    let connection = Connection::new(library, |found| launch.check_nodes(found, name))?;
+    let connection = Connection::new(library, name, level, |found| launch.check_nodes(found, name))?;
     if ours {
         raw::at_exit(end);
     }

@@ -1,11 +1,14 @@
 //! The place where the connection of this process waits for its next endpoint.
 
-use crate::Transport;
+use crate::{Transport, WireError};
 use parking_lot::Mutex;
 use std::mem;
 
 /// A connection that no endpoint has.
 pub(super) trait Idle: Send {
+    /// An error unless MPI permits calls by several threads at the same time.
+    fn check_threads(&self) -> Result<(), WireError>;
+
     /// The transport of the next endpoint.
     fn open(self: Box<Self>) -> Box<dyn Transport>;
 

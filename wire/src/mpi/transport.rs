@@ -30,6 +30,10 @@ const SPARE: usize = 64;
 /// The connection of this process to the others.
 pub(super) struct Connection<H: Handle> {
     library: Library<H>,
+    /// The name or path of the library.
+    name: String,
+    /// Whether MPI permits calls by several threads at the same time.
+    is_multiple: bool,
     comm: Comm<H>,
     place: Place,
     largest_tag: c_int,
@@ -48,8 +52,11 @@ pub(super) struct Connection<H: Handle> {
 }
 
 impl<H: Handle> Connection<H> {
+    /// The connection by the library of this name, which was initialised with this level of threads.
     pub fn new(
         library: Library<H>,
+        name: &str,
+        level: c_int,
         nodes: impl FnOnce(usize) -> Result<u16, WireError>,
     ) -> Result<Self, WireError> {
         let fail = |failure| error(u16::MAX, failure);
@@ -58,7 +65,9 @@ impl<H: Handle> Connection<H> {
         let place = Place { node: rank as u16, nodes: nodes(size as usize)? };
         let largest_tag = library.largest_tag().map_err(fail)?;
         let mut connection = Self {
+            is_multiple: library.is_multiple(level),
             library,
+            name: name.to_owned(),
             comm,
             place,
             largest_tag,
@@ -137,11 +146,26 @@ impl<H: Handle> Connection<H> {
 }
 
 impl<H: Handle> Idle for Connection<H> {
+    fn check_threads(&self) -> Result<(), WireError> {
+        if self.is_multiple {
+            return Ok(());
+        }
+        Err(WireError::OneThreadAtATime { library: self.name.clone() })
+    }
+
     fn open(mut self: Box<Self>) -> Box<dyn Transport> {
         self.epoch = self.epoch.wrapping_add(1);
         let early = mem::take(&mut self.early);
         let connection = Some(*self);
-        Box::new(Mpi { connection, early, flights: Vec::new(), partial_polls: 0, sent: Vec::new() })
+        Box::new(Mpi {
+            connection,
+            early,
+            flights: Vec::new(),
+            partial_polls: 0,
+            sent: Vec::new(),
+            duplicates: VecDeque::new(),
+            communicators: Vec::new(),
+        })
     }
 
     fn end(mut self: Box<Self>) {
@@ -175,6 +199,9 @@ struct Mpi<H: Handle> {
     partial_polls: u32,
     /// Memory of messages that have been sent.
     sent: Vec<Vec<u8>>,
+    /// Communicators for the program that are being made, the oldest first, and those that are made.
+    duplicates: VecDeque<Flight<H, Comm<H>>>,
+    communicators: Vec<Comm<H>>,
 }
 
 /// A request is over.
@@ -220,6 +247,14 @@ impl<H: Handle> Mpi<H> {
             }
         }
         self.partial_polls = 0;
+        if let Some(oldest) = self.duplicates.front_mut()
+            && connection.library.test(oldest)?
+        {
+            let made = self.duplicates.pop_front().expect("it is there");
+            let comm = connection.library.duplicated(made)?;
+            self.communicators.push(comm);
+            arrivals.push(Arrival::Communicator(comm.0.communicator()));
+        }
         if self.flights.is_empty() {
             return Ok(());
         }
@@ -309,6 +344,15 @@ impl<H: Handle> Transport for Mpi<H> {
         self.begun(Purpose::Get(name), flight).map_err(|failure| error(node, failure))
     }
 
+    fn make_communicator(&mut self) -> Result<bool, WireError> {
+        let connection = self.connection();
+        connection.check_threads()?;
+        let (comm, node) = (connection.comm, connection.place.node);
+        let begun = connection.library.duplicate(comm).map_err(|failure| error(node, failure))?;
+        self.duplicates.push_back(begun);
+        Ok(true)
+    }
+
     fn poll(&mut self, arrivals: &mut Vec<Arrival>) -> Result<(), WireError> {
         let node = self.place().node;
         self.poll_all(arrivals).map_err(|failure| error(node, failure))
@@ -321,6 +365,10 @@ impl<H: Handle> Transport for Mpi<H> {
     fn close(&mut self, failure: Option<&WireError>) {
         let Some(connection) = self.connection.take() else { return };
         let Some(failure) = failure else {
+            for comm in self.communicators.drain(..) {
+                // What cannot be freed stays until the process ends.
+                let _ = connection.library.free_communicator(comm);
+            }
             return slot::put(Slot::Idle(Box::new(connection)));
         };
         if self.keeps_memory(&connection) {

@@ -1,7 +1,7 @@
 //! A node of a test: an endpoint, what it has reported, and memory.
 
 use anabranch_wire::{
-    Begun, Endpoint, Event, Layout, Memory, MemoryMut, Pace, Place, Tag, Ticket, WireError,
+    Begun, Endpoint, Event, Layout, Memory, MemoryMut, MpiComm, Pace, Place, Tag, Ticket, WireError,
 };
 use std::{
     cell::UnsafeCell,
@@ -20,6 +20,8 @@ pub struct Node {
     pub parts: HashSet<(Ticket, usize)>,
     /// The notes in place of what was begun, and who gave them.
     pub notes: Vec<(Ticket, u16, Vec<u8>)>,
+    /// The communicators that were made.
+    pub communicators: Vec<MpiComm>,
     events: Vec<Event>,
 }
 
@@ -31,6 +33,7 @@ impl Node {
             posts: VecDeque::new(),
             parts: HashSet::new(),
             notes: Vec::new(),
+            communicators: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -67,6 +70,7 @@ impl Node {
                     self.notes.push((ticket, node, note));
                 }
                 Event::Post { from, message } => self.posts.push_back((from, message)),
+                Event::Communicator(comm) => self.communicators.push(comm),
             }
         }
         Ok(any)

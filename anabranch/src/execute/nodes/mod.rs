@@ -14,10 +14,12 @@
 //! # Failures
 //! A part of a task that fails on this node poisons what it was to write ([`poison`]). A push sends the failure in place of poisoned
 //! contents ([`notes`]), and the await enters it on the other node. Partial results of reductions likewise. So a failure goes where the data
-//! would have gone, and steps that need none of it run. The turn of a broken host object of the whole cluster ([`turn`]) takes its failure along. When all nodes meet, they exchange what is to be reported ([`report`]).
+//! would have gone, and steps that need none of it run. The turn of a broken host object of the whole cluster ([`turn`]) takes its failure along. A task whose parts call functions of MPI begins on all nodes or on none ([`gate`]). When all nodes meet, they exchange what is to be reported ([`report`]).
 
 mod common;
+mod communicators;
 mod exchange;
+mod gate;
 mod notes;
 mod partials;
 pub(super) mod plan;

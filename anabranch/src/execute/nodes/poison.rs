@@ -153,7 +153,7 @@ impl Poison {
 
     /// The failure because of which a part of a task cannot run: of several the one that [counts](Failure::age).
     #[cold]
-    fn of(&self, part: &Part) -> Option<Arc<Failure>> {
+    pub(super) fn of(&self, part: &Part) -> Option<Arc<Failure>> {
         let state = self.state.lock();
         let of_buffers = part.touches.iter().flat_map(|touch| state.of_touch(touch));
         let of_objects = part.effects.iter().flat_map(|effect| state.of_effect(effect));

@@ -14,6 +14,7 @@ use super::{
     },
     common::Common,
     exchange::{Exchange, TakePart},
+    gate::Gate,
     partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
     plan::{SET_WEIGHTS, Turn},
     step::{Nothing, Step},
@@ -139,7 +140,7 @@ impl Planned<'_> {
         mut bodies: impl Iterator<Item = B>,
     ) -> SmallVec<[Node; 1]> {
         let Self { core, common, task, id, commands, .. } = &self;
-        let Shared { buffers, objects, partials, mut touches } = shared;
+        let Shared { buffers, objects, partials, mut touches, is_common } = shared;
         touches.iter_mut().flatten().for_each(|touch| touch.version = self.version(touch.buffer));
         let mut touches = touches.into_iter();
         let lost: SmallVec<[Lost; 1]> = partials.iter().map(|_| Lost::default()).collect();
@@ -148,24 +149,28 @@ impl Planned<'_> {
         let mut own = SmallVec::<[Node; 1]>::new();
         let mut steps = Steps::new(&self, &buffers, &objects);
         for command in commands {
+            let make = self.make(command);
+            let mut gate = None;
             let node = match &command.kind {
                 CommandKind::Execute { .. } | CommandKind::Fence | CommandKind::Epoch => {
                     let body = bodies.next().expect("a command for each piece of this node");
                     let (touches, effects) = (touches.next().unwrap_or_default(), task.effects.into());
                     let partials = lost.clone();
                     let part = Part { task: *id, node, touches, effects, partials, writes_all: true };
-                    own.push(self.make(command).part(task, part, body));
-                    own[own.len() - 1].clone()
+                    let part = make.part(task, part, body);
+                    gate = is_common.then(|| make.transfer(Gate::new(common, *id, &part)));
+                    own.push(part.clone());
+                    part
                 }
                 _ => steps.make(command),
             };
-            nodes.push((node, Some(command)));
+            nodes.push(Made { node, gate, command: Some(command) });
         }
         if own.is_empty() {
             // This node has no part in the task.
             let id = commands.last().map_or(TaskId(0), |command| TaskId(command.id.0));
             let node = Make { core, common, label: task.label, id }.empty(task.group);
-            nodes.push((node.clone(), None));
+            nodes.push(Made { node: node.clone(), gate: None, command: None });
             own.push(node);
         }
         // A body that no command needs is dropped outside the lock: it is the program's own.
@@ -318,30 +323,54 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Links nodes to their dependencies, counts them as submitted, and lets them go. A node without a command has no dependency.
-fn link(core: &Arc<Core>, nodes: &[(Node, Option<&Command>)]) {
+/// A node that is to be linked to its dependencies.
+struct Made<'a> {
+    node: Node,
+    /// What comes between the node and its dependencies.
+    gate: Option<Node>,
+    /// A node without a command has no dependency.
+    command: Option<&'a Command>,
+}
+
+impl Made<'_> {
+    /// The node that waits for the dependencies.
+    fn first(&self) -> &Node {
+        self.gate.as_ref().unwrap_or(&self.node)
+    }
+}
+
+/// Links nodes to their dependencies, counts them as submitted, and lets them go.
+fn link(core: &Arc<Core>, nodes: &[Made<'_>]) {
     let mut counts = Vec::with_capacity(nodes.len());
     // Dropped outside the lock: errors are the program's own.
     let _forgotten = {
         let State { graphs, tasks, .. } = &mut *core.state.lock();
         let forgotten = tasks.forget_some(graphs.live(), || core.in_flight.count());
-        for (node, command) in nodes {
+        for made in nodes {
+            let Made { node, gate, command } = made;
             let mut count = 0;
             for dependency in command.iter().flat_map(|command| &command.dependencies) {
                 // The failures of what a step reads are found when it begins: see `poison`.
                 let before = tasks.get(TaskId(dependency.on.0));
-                count += u32::from(before.is_some_and(|before| before.add_successor(node, Needs::End)));
+                let add = |before: &Node| before.add_successor(made.first(), Needs::End);
+                count += u32::from(before.is_some_and(add));
             }
             counts.push(count);
             if command.is_some() {
                 tasks.insert(node.clone());
             }
             core.count_submitted(node);
+            gate.iter().for_each(|gate| core.count_submitted(gate));
         }
         forgotten
     };
-    for ((node, _), count) in nodes.iter().zip(counts) {
-        node.finish_submission(count, core);
+    for (made, count) in nodes.iter().zip(counts) {
+        let Made { node, gate, .. } = made;
+        if let Some(gate) = gate {
+            let count = u32::from(gate.add_successor(node, Needs::End));
+            node.finish_submission(count, core);
+        }
+        made.first().finish_submission(count, core);
     }
     core.apply_recorded();
 }

@@ -1,7 +1,8 @@
 //! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
 
 use super::{
-    node::{DeadLatches, Node},
+    links::DeadLatches,
+    node::Node,
     status::{self, Status},
 };
 use crate::{

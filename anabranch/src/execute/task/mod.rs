@@ -2,6 +2,7 @@
 
 pub(super) mod handle;
 pub(super) mod later;
+pub(super) mod links;
 pub(super) mod node;
 pub(super) mod part;
 pub(super) mod place;

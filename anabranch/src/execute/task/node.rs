@@ -63,9 +63,13 @@
 //! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of the task has come. A
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
+//!
+//! A task that begins on all nodes or on none is *committed* on each node before it is claimed there ([`Head::commit`]). Then the
+//! cancellation comes too late.
 
 use super::{
     later::Later,
+    links::{Callback, Completed, DeadLatches, Links, Successor, Successors},
     part::Part,
     place::Place,
     properties::{Contention, Needs, Properties},
@@ -82,12 +86,11 @@ use crate::{
     label::TaskLabel,
     sync::{
         Mutex,
-        atomic::{AtomicU8, AtomicU32, Ordering::*},
+        atomic::{AtomicU16, AtomicU32, Ordering::*},
     },
 };
 use anabranch_graph::TaskId;
 use anabranch_par::{Job, Marks};
-use smallvec::SmallVec;
 use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
 
 /// The work of a task.
@@ -199,98 +202,24 @@ impl fmt::Debug for Node {
     }
 }
 
-/// A task that depends on another one.
-pub(crate) struct Successor {
-    pub(crate) node: Node,
-    pub(crate) needs: Needs,
-}
-
-/// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
-pub(crate) type Callback = Box<dyn FnOnce(&Head) + Send>;
-
-pub(crate) type Successors = SmallVec<[Successor; 2]>;
-
-/// What waits for a task to complete.
-#[derive(Default)]
-struct Links {
-    successors: Successors,
-    /// The latch of a waiting thread or future.
-    latch: Option<Arc<Latch>>,
-    /// More latches than one, and callbacks. Most tasks have none.
-    others: Option<Box<Others>>,
-    /// Why the task has not written its results: its own failure, or that of a task that it needs.
-    poison: Option<Arc<Failure>>,
-}
-
-#[derive(Default)]
-struct Others {
-    latches: Vec<Arc<Latch>>,
-    /// Functions of the program, which are called when the task is done.
-    callbacks: Vec<Callback>,
-}
-
-/// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
-pub(crate) type DeadLatches = Vec<Arc<Latch>>;
-
-impl Links {
-    /// Adds a latch. Latches for which no thread waits any more must not pile up on a task that runs for long: some of them are
-    /// moved to `dead`.
-    fn add_latch(&mut self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
-        latch.add();
-        let latch = Arc::clone(latch);
-        match &mut self.latch {
-            None => self.latch = Some(latch),
-            Some(first) if Arc::strong_count(first) == 1 => dead.push(mem::replace(first, latch)),
-            Some(_) => {
-                let latches = &mut self.others.get_or_insert_default().latches;
-                if latches.len() >= 16 && latches.len().is_power_of_two() {
-                    dead.extend(latches.extract_if(.., |latch| Arc::strong_count(latch) == 1));
-                }
-                latches.push(latch);
-            }
-        }
-    }
-
-    /// Takes the callbacks, if there are any.
-    #[inline]
-    fn take_callbacks(&mut self) -> Option<Vec<Callback>> {
-        let callbacks = &mut self.others.as_mut()?.callbacks;
-        (!callbacks.is_empty()).then(|| mem::take(callbacks))
-    }
-
-    /// Takes the latches, if there are any.
-    #[inline]
-    fn take_latches(&mut self) -> Option<Latches> {
-        let first = self.latch.take()?;
-        let others = self.others.take().map_or_else(Vec::new, |others| others.latches);
-        Some(Latches::new(first, others))
-    }
-}
-
-/// What waited for a task that is done.
-pub(crate) struct Completed {
-    pub(crate) successors: Successors,
-    pub(crate) latches: Option<Latches>,
-    /// The failure because of which the task has not written its results.
-    pub(crate) poison: Option<Arc<Failure>>,
-}
-
 /// A thread runs the task or has run it.
-const CLAIMED: u8 = 1;
+const CLAIMED: u16 = 1;
 /// The task has completed.
-const DONE: u8 = 2;
+const DONE: u16 = 2;
 /// There is a poison in the links.
-const POISONED: u8 = 4;
+const POISONED: u16 = 4;
 /// The task is to be skipped.
-const CANCELLED: u8 = 8;
+const CANCELLED: u16 = 8;
 /// The task is done, and the functions were called that waited for its group.
-const CLOSED: u8 = 16;
+const CLOSED: u16 = 16;
 /// The body has taken the completion of the task.
-const LATER: u8 = 32;
+const LATER: u16 = 32;
 /// The body has returned, of a task that ends later.
-const BEGUN: u8 = 64;
+const BEGUN: u16 = 64;
 /// The completion was finished.
-const ENDED: u8 = 128;
+const ENDED: u16 = 128;
+/// The task begins on all nodes or on none, and all of them are ready: it cannot be cancelled any more.
+const COMMITTED: u16 = 256;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -300,7 +229,7 @@ pub(crate) struct Head {
     pending: AtomicU32,
     /// The id of the runtime, which may be gone once the task is done.
     pub(crate) runtime: RuntimeId,
-    state: AtomicU8,
+    state: AtomicU16,
     pub(crate) place: Place,
     /// See [`Submission::observes`](crate::execute::Submission::observes).
     pub(crate) observes: bool,
@@ -343,7 +272,7 @@ impl Head {
         Self {
             pending: AtomicU32::new(SUBMITTING),
             runtime,
-            state: AtomicU8::new(0),
+            state: AtomicU16::new(0),
             place,
             observes,
             core,
@@ -596,14 +525,24 @@ impl Head {
     /// Cancels the task. Returns `false` if it has begun or is done.
     pub(crate) fn cancel(&self) -> bool {
         // Never a claimed task: also between the claim and the beginning of the task, the answer must be `false`.
-        let unclaimed = |state| (state & CLAIMED == 0).then_some(state | CANCELLED);
+        let unclaimed = |state| (state & (CLAIMED | COMMITTED) == 0).then_some(state | CANCELLED);
         self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
+    }
+
+    /// From now on the task cannot be cancelled. Returns `false` if it has been, by a handle or with its group.
+    pub(crate) fn commit(&self) -> bool {
+        if self.is_cancelled() {
+            return false;
+        }
+        let uncancelled = |state| (state & CANCELLED == 0).then_some(state | COMMITTED);
+        self.state.fetch_update(AcqRel, Acquire, uncancelled).is_ok()
     }
 
     /// Whether the task was cancelled, by a handle or with its group.
     pub(crate) fn is_cancelled(&self) -> bool {
+        let state = self.state.load(Relaxed);
         let with_group = || self.group.as_ref().is_some_and(|group| group.token().is_cancelled());
-        self.state.load(Relaxed) & CANCELLED != 0 || !self.observes && with_group()
+        state & CANCELLED != 0 || state & COMMITTED == 0 && !self.observes && with_group()
     }
 
     /// Whether the task belongs to this group or to a group in it.

@@ -1,9 +1,6 @@
 //! The status of a task or group, and functions that are called with the last status.
 
-use super::{
-    handle::Pieces,
-    node::{Callback, Node},
-};
+use super::{handle::Pieces, links::Callback, node::Node};
 use crate::{
     error::{Cause, Failure},
     execute::groups::{
