@@ -76,9 +76,11 @@ fn expected(program: &str) -> BTreeMap<usize, (String, String)> {
     errors.collect()
 }
 
-/// The first error in each line, with its notes.
+/// The first error in each line, with its notes. The compiler shows the line, too: without the comment, which has the text that is looked for.
 fn errors(said: &str) -> BTreeMap<usize, String> {
     let mut errors = BTreeMap::new();
+    let lines = said.lines().map(|line| line.split("//~").next().unwrap_or_default());
+    let said = lines.collect::<Vec<_>>().join("\n");
     for error in said.split("\n\n").filter(|part| part.starts_with("error[")) {
         let place =
             error.lines().find(|line| line.trim_start().starts_with("-->")).expect("an error has a place");

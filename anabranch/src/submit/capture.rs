@@ -187,6 +187,12 @@ impl<T: Send + 'static> Capture<Moves> for ClusterCapture<T> {
 }
 
 /// One [`Capture`], or a tuple of up to eight.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be captured",
+    label = "not a capture",
+    note = "capture a buffer or a host object by `.capture()`, a part of a buffer by `.part(range)`, or a tuple of up to eight of \
+            these; a copy of a host object needs `Clone`"
+)]
 pub trait Captures<M: CaptureMode>: Sealed + 'static {
     /// The value, or the tuple of values.
     type Output: Send + 'static;

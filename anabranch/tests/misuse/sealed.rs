@@ -17,6 +17,6 @@ fn main() -> Result<(), Error> {
     let rt = Runtime::new()?;
     captured(&rt, Mine); //~ E0277: capture a buffer or a host object by `.capture()`
     let text = rt.host_object(String::new());
-    rt.fence(text)?; //~ E0277: pass a reference to a buffer
+    rt.fence(text)?; //~ E0277: `HostObject<String>` cannot be copied by a fence
     Ok(())
 }
