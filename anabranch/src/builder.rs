@@ -176,7 +176,8 @@ impl Builder {
     /// environment variable `ANABRANCH_DRY_RUN_NODES` does the same without a change to the program; this setting takes
     /// precedence over it.
     ///
-    /// Nodes that run the program have the same commands. Only for a buffer with [versions](crate::Buffer::with_versions) the dry run takes
+    /// Nodes that run the program have the same commands, unless the program asks for the [number of nodes](Runtime::nodes), which is 1 in a
+    /// dry run, and then submits other tasks. Only for a buffer with [versions](crate::Buffer::with_versions) the dry run takes
     /// another version wherever one may help, and a node only if tasks still use the last one.
     pub fn dry_run(mut self, nodes: u16) -> Self {
         self.settings.record.nodes = Some(nodes);

@@ -81,6 +81,19 @@ impl Mpi {
     }
 }
 
+/// Checks that a program finds MPI at run time, and links none.
+///
+/// # Panics
+/// If it links an MPI library.
+pub fn assert_nothing_is_linked(program: &Path) {
+    let Ok(output) = Command::new("ldd").arg(program).output() else {
+        let _ = writeln!(io::stderr(), "skipped: the libraries that a program needs (there is no `ldd`)");
+        return;
+    };
+    let libraries = text(&output);
+    assert!(libraries.contains("libc") && !libraries.contains("mpi"), "{libraries}");
+}
+
 /// What a program has printed, to both of its outputs.
 pub fn text(output: &Output) -> String {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -45,6 +45,12 @@ fn same_file(mpi: &Mpi, nodes: u16, args: &str) {
 }
 
 #[test]
+fn nothing_of_mpi_is_linked() {
+    let _deadline = deadline();
+    testing::mpi::assert_nothing_is_linked(Path::new(env!("CARGO_BIN_EXE_gray-scott")));
+}
+
+#[test]
 fn the_file_is_that_of_one_process() {
     let _deadline = deadline();
     same_file(&OPEN_MPI, 2, "-r 70 -c 33 -n 6 -e 21 --edges periodic --noise 3 --preset mazes");

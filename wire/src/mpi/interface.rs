@@ -6,7 +6,7 @@
 //! | MPICH | `libmpi.so.12`, `libmpich.so.12`: MPICH, Intel MPI, MVAPICH, Cray MPICH | ints |
 //! | MPI 5 | `libmpi_abi.so.0` | pointers, with the values of the standard |
 //!
-//! A test compares these constants with the headers that are installed.
+//! A test compares these constants with the headers that are installed. Those of MPI 5 are tried with a library that a test makes.
 
 use crate::MpiComm;
 use std::{ffi::c_int, fmt};

@@ -92,7 +92,9 @@ impl RowsOfNodes {
 
 impl RangeMapper<1, 2> for RowsOfNodes {
     fn map(&self, chunk: &Chunk<1>, buffer: Extent<2>) -> Region<2> {
-        let [first, end] = [chunk.range.min()[0], chunk.range.max()[0]].map(|node| self.bounds[node]);
+        // In a dry run there are more nodes than the program runs on: these have no rows.
+        let bound = |node: usize| self.bounds[node.min(self.nodes())];
+        let [first, end] = [chunk.range.min()[0], chunk.range.max()[0]].map(bound);
         GridBox::new([first, 0], [end, buffer[1]]).into()
     }
 
@@ -105,9 +107,9 @@ impl RangeMapper<1, 2> for RowsOfNodes {
     }
 }
 
-/// A range mapper for numbers of all nodes, a row for each: maps each node to its row.
+/// A range mapper for numbers of all nodes, a row for each: maps each node to its row. Other nodes, of a dry run, have none.
 pub(super) fn own_row(node: &Chunk<1>, buffer: Extent<2>) -> GridBox<2> {
-    GridBox::new([node.range.min()[0], 0], [node.range.max()[0], buffer[1]])
+    GridBox::new([node.range.min()[0], 0], [node.range.max()[0].min(buffer[0]), buffer[1]])
 }
 
 /// Maps each tile of a kernel to its rows, in a buffer with one element for each row.
