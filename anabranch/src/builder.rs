@@ -69,7 +69,8 @@ impl Builder {
         self
     }
 
-    /// Limits the number of host tasks that run at the same time (16 by default). Their threads start when they are needed.
+    /// Limits the number of host tasks that run at the same time (16 by default), and the number of [communicators](Runtime::communicator). Their
+    /// threads start when they are needed.
     pub fn host_lanes(mut self, lanes: usize) -> Self {
         self.settings.host_lanes = lanes;
         self

@@ -15,6 +15,8 @@ use std::fmt;
 /// - Such a task begins on all nodes or on none. A node in a call of MPI waits for all others, and no error of the program can
 ///   wake it. So before the task begins, all nodes meet. If something that it needs has failed on any of them, or it was cancelled on any of
 ///   them, all of them skip it.
+/// - Its other effects are sequential, too. Its function must not wait for a lock that the function of another communicator may hold: on
+///   another node that one may wait for this one.
 /// - A task that fails breaks the communicator: later tasks of it are skipped on all nodes. Inside the task it is up to the function that
 ///   an error on one node does not leave the others in a call.
 #[derive(Clone)]
@@ -47,15 +49,15 @@ impl Runtime {
     /// # fn solve_alone(u: &mut [f64]) { u.fill(1.0) }
     /// let rt = Runtime::builder().communicators(true).build()?;
     /// let comm = rt.communicator()?;
-    /// let u = rt.buffer_from(&[0.0; 100])?;
+    /// let (u, nodes) = (rt.buffer_from(&[0.0; 100])?, rt.nodes());
     /// // Each node hands its rows to a library that was compiled with Open MPI.
     /// rt.task("solve").collective().update(&u, even_split()).effect(&comm, sequential()).host(|_, (u, comm)| {
     ///     let rows = u.as_mut_slice().ok_or("rows lie side by side")?;
     ///     let Some(comm) = comm else {
-    ///         solve_alone(rows);
-    ///         return Ok(());
+    ///         // Without MPI: on one node these are all rows.
+    ///         return if nodes == 1 { Ok(solve_alone(rows)) } else { Err("several nodes need MPI".into()) };
     ///     };
-    ///     let comm = comm.pointer().ok_or("the solver needs Open MPI")?;
+    ///     let comm = comm.open_mpi().ok_or("the solver needs Open MPI")?;
     ///     // SAFETY: the communicator is one of the library that the solver was compiled with, and this task alone uses it now.
     ///     match unsafe { solver_solve(comm, rows.as_mut_ptr(), rows.len()) } {
     ///         0 => Ok(()),
@@ -66,15 +68,15 @@ impl Runtime {
     /// # Ok::<(), Error>(())
     /// ```
     ///
-    /// All nodes must call it at the same point of the program, and meet there. The communicator is valid as long as the runtime. An error
-    /// in a call of MPI ends all processes, as is the rule in MPI, unless the program gives the communicator another handler.
+    /// All nodes must call it at the same point of the program, and meet there. The communicator is valid as long as the runtime, which
+    /// frees it. An error in a call of MPI ends all processes, as is the rule in MPI, unless the program gives the communicator another handler.
     ///
-    /// A program that links an MPI library gets that library here, too, if both are from one installation. It need not initialise MPI. If it
-    /// does so before it builds a runtime, then with `MPI_THREAD_MULTIPLE`.
+    /// If the program links an MPI library, the runtime uses the same one, if both are from one installation. The program need not initialise
+    /// MPI. If it does so before it builds a runtime, then with `MPI_THREAD_MULTIPLE`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the builder does not permit communicators, or if there are as many as
-    /// [host lanes](crate::Builder::host_lanes). With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not
+    /// [`Error::Setting`] if the builder does not permit communicators, or if the program has made as many as
+    /// there are [host lanes](crate::Builder::host_lanes), broken ones included. With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not
     /// submit.
     pub fn communicator(&self) -> Result<Communicator, Error> {
         let handle = self.core.make_communicator()?;

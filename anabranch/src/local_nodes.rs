@@ -83,12 +83,18 @@ impl LocalNodes {
     /// Runs `program` on each node, on a thread of its own, and returns the results in the order of the nodes.
     ///
     /// # Panics
-    /// If there are no nodes or more than 4,096. If `program` panics on a node: when all nodes have ended.
+    /// If there are no nodes or more than 4,096. If the node to [lose](Self::lose) does not exist. If `program` panics on a node: when all nodes
+    /// have ended.
     pub fn run<R: Send>(
         &self,
         program: impl Fn(Runtime) -> Result<R, Error> + Sync,
     ) -> Vec<Result<R, Error>> {
-        assert!((1..=4096).contains(&self.nodes), "{} nodes: there must be 1 to 4096", self.nodes);
+        let Self { nodes, lost, .. } = *self;
+        assert!((1..=4096).contains(&nodes), "{nodes} nodes: there must be 1 to 4096");
+        assert!(
+            lost.is_none_or(|(node, _)| node < nodes),
+            "{lost:?} is to be lost, but there are {nodes} nodes"
+        );
         let options = match self.builder.transport() {
             Ok(options) => options,
             Err(error) => return (0..self.nodes).map(|_| Err(error.clone())).collect(),

@@ -1,22 +1,16 @@
-//! Communicators for tasks that call MPI: which tasks begin, in which order, and calls of a real MPI library.
+//! Communicators for tasks that call MPI: which tasks begin, and in which order.
 
-use anabranch::{LocalNodes, MpiComm, WireError, local_nodes, prelude::*};
+use anabranch::{LocalNodes, local_nodes, prelude::*};
 use std::{
-    env,
-    ffi::{CStr, c_int, c_void},
-    fs,
-    path::Path,
-    ptr,
     sync::{
         Arc, Barrier,
         atomic::{AtomicUsize, Ordering::*},
         mpsc,
     },
+    thread,
+    time::Duration,
 };
-use testing::{
-    deadline,
-    mpi::{MPICH, Mpi, OPEN_MPI, text},
-};
+use testing::deadline;
 
 /// Nodes that may make communicators, with delays.
 fn nodes(count: u16, seed: u64) -> LocalNodes {
@@ -285,150 +279,128 @@ fn a_task_is_not_cancelled_when_all_nodes_are_ready() {
     assert_eq!(calls.made.load(SeqCst), 2);
 }
 
-/// The function of the MPI library with this name: the library is in this process already.
-fn symbol(name: &CStr) -> *mut c_void {
-    unsafe extern "C" {
-        fn dlsym(handle: *mut c_void, name: *const std::ffi::c_char) -> *mut c_void;
-    }
-    // SAFETY: the handle stands for all libraries of the process, and the name ends with a zero byte.
-    let symbol = unsafe { dlsym(ptr::null_mut(), name.as_ptr()) };
-    assert!(!symbol.is_null(), "{name:?}");
-    symbol
-}
-
-/// `MPI_Allgather` of one number.
-fn all_gather(comm: MpiComm, nodes: u16, own: u64) -> Vec<u64> {
-    type Function<Comm, Type> =
-        unsafe extern "C" fn(*const c_void, c_int, Type, *mut c_void, c_int, Type, Comm) -> c_int;
-    let function = symbol(c"MPI_Allgather");
-    let mut all = vec![0_u64; nodes.into()];
-    let (from, to) = ((&raw const own).cast(), all.as_mut_ptr().cast());
-    // SAFETY: the function has this type in libraries with handles of this width; the memory outlives the call.
-    let code = unsafe {
-        match (comm.pointer(), comm.int()) {
-            (Some(comm), _) => {
-                let call: Function<*mut c_void, *mut c_void> = std::mem::transmute(function);
-                let byte = symbol(c"ompi_mpi_byte");
-                call(from, 8, byte, to, 8, byte, comm)
-            }
-            (_, Some(comm)) => {
-                let call: Function<c_int, c_int> = std::mem::transmute(function);
-                let byte = 0x4c00_010d;
-                call(from, 8, byte, to, 8, byte, comm)
-            }
-            _ => unreachable!("a handle has a width"),
-        }
-    };
-    assert_eq!(code, 0);
-    all
-}
-
-/// What the processes run; set by the tests below.
-const TASK: &str = "ANABRANCH_COMMUNICATORS_TASK";
-/// A folder in which each process notes that it has come to the end.
-const FOLDER: &str = "ANABRANCH_COMMUNICATORS_FOLDER";
-
-/// What each process of an MPI program runs; no test otherwise.
+/// Each node decides for itself in which order tasks with exclusive effects run. With two communicators, one node could be in the call of one
+/// task, and another node in that of the other.
 #[test]
-fn one_process() {
+fn effects_without_an_order_are_refused() {
     let _deadline = deadline();
-    let Ok(task) = env::var(TASK) else { return };
-    let node = match task.as_str() {
-        "gathers" => gathers(),
-        "one thread at a time" => one_thread_at_a_time(),
-        other => panic!("no task {other}"),
-    };
-    fs::write(Path::new(&env::var(FOLDER).unwrap()).join(node.to_string()), "").unwrap();
-}
-
-/// Calls of MPI in tasks of two communicators, beside transfers of the runtime. Two programs one after the other.
-fn gathers() -> u16 {
-    let mut me = 0;
-    for _ in 0..2 {
-        let rt = Runtime::builder().threads(2).communicators(true).build().unwrap();
-        let (node, count) = (rt.node(), rt.nodes());
-        let comms = [rt.communicator().unwrap(), rt.communicator().unwrap()];
-        let u = rt.buffer_from(&[1_u64; 5000]).unwrap();
-        let sums = rt.buffer_from(&vec![0_u64; count.into()]).unwrap();
-        for step in 0..200_u64 {
-            rt.task("turn")
-                .over([5000])
-                .update(&u, one_to_one())
-                .kernel(move |tile, (u,)| {
-                    tile.points().for_each(|i| u[i] += step);
-                })
-                .unwrap();
-            // Every node needs data of every other one.
-            rt.task("sum")
-                .collective()
-                .read(&u, all())
-                .update(&sums, one_to_one())
-                .host(move |_, (u, sums)| {
-                    sums[[node.into()]] += u.run([0]).iter().sum::<u64>();
-                })
-                .unwrap();
-            let comm = &comms[(step % 2) as usize];
-            rt.task("gather")
-                .collective()
-                .update(&sums, one_to_one())
-                .effect(comm, sequential())
-                .host(move |_, (sums, comm)| {
-                    let comm = comm.expect("mpirun has started this process");
-                    let own = sums[[node.into()]] * u64::from(node + 1);
-                    let all = all_gather(comm, count, own);
-                    let sum: u64 = all.iter().sum();
-                    let factors = u64::from(count) * u64::from(count + 1) / 2;
-                    assert_eq!(sum, sums[[node.into()]] * factors);
-                })
-                .unwrap();
+    for nodes in [1, 3] {
+        let builder = Runtime::builder().threads(1).communicators(true);
+        let results = local_nodes(nodes).builder(builder).run(|rt| {
+            let (comm, object) = (rt.communicator()?, rt.host_object(0));
+            let task = || rt.task("call").collective().effect(&comm, sequential());
+            let errors = [
+                task().effect(&object, exclusive()).host(|_, _| ()).unwrap_err(),
+                task().effect(&object, relaxed()).host(|_, _| ()).unwrap_err(),
+            ];
+            task().effect(&object, sequential()).host(|_, (_, object)| *object += 1)?;
+            assert_eq!(rt.drain(object.capture())?, 1);
+            Ok(errors.map(|error| error.to_string()))
+        });
+        for error in results.into_iter().flat_map(|errors| errors.unwrap()) {
+            assert!(error.contains("communicator") && error.contains("`sequential()`"), "{error}");
         }
-        rt.wait().unwrap();
-        me = node;
     }
-    me
 }
 
-/// The first runtime of a process has said that one thread at a time calls MPI.
-fn one_thread_at_a_time() -> u16 {
-    let rt = Runtime::new().unwrap();
-    let node = rt.node();
-    drop(rt);
-    let Err(Error::Connect(why)) = Runtime::builder().communicators(true).build() else { panic!("no error") };
-    assert!(matches!(*why, WireError::OneThreadAtATime { .. }), "{why}");
-    let rt = Runtime::new().unwrap();
-    rt.wait().unwrap();
-    node
-}
-
-fn complete(mpi: &Mpi, nodes: u16, task: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let output = mpi.run_test(nodes, "one_process", |command| {
-        command.env(TASK, task).env(FOLDER, folder.path());
+#[test]
+fn a_task_may_have_several_communicators_and_an_object_of_the_whole_cluster() {
+    let _deadline = deadline();
+    let calls = Calls::of(3);
+    let results = nodes(3, 11).run(|rt| {
+        let comms = [rt.communicator()?, rt.communicator()?];
+        let log = rt.cluster_object(2, Vec::new)?;
+        for step in 0..10 {
+            let calls = calls.clone();
+            let task = rt.task("call").collective().effect(&comms[0], sequential());
+            let task = task.effect(&comms[1], sequential()).effect(&log, sequential());
+            task.host(move |_, (_, _, log)| {
+                calls.call(3);
+                log.into_iter().for_each(|log| log.push(step));
+            })?;
+        }
+        rt.drain(log.capture())
     });
-    let Some(output) = output else { return };
-    let ended = fs::read_dir(folder.path()).unwrap().count();
-    let text = text(&output);
-    assert!(
-        output.status.success() && ended == usize::from(nodes),
-        "{task}, {} of {nodes}:\n{text}",
-        mpi.mpirun()
-    );
+    let logs: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+    assert_eq!(logs, [None, None, Some((0..10).collect())]);
+    assert_eq!(calls.made.load(SeqCst), 30);
 }
 
+/// One node has cancelled the task, and another one cannot run it.
 #[test]
-fn tasks_call_open_mpi() {
+fn a_failure_on_one_node_and_a_cancellation_on_another_skip_the_task_on_all() {
     let _deadline = deadline();
-    for nodes in [2, 3, 4] {
-        complete(&OPEN_MPI, nodes, "gathers");
-    }
-    complete(&OPEN_MPI, 2, "one thread at a time");
+    let calls = Calls::of(3);
+    let results = nodes(3, 2).run(|rt| {
+        let (node, comm) = (rt.node(), rt.communicator()?);
+        let (go, wait) = mpsc::channel::<()>();
+        let u = rt.buffer::<u8, 1>([3]);
+        rt.task("fails").over([3]).write(&u, one_to_one()).host(move |_, (u,)| {
+            u.fill(1);
+            wait.recv().unwrap();
+            if node == 0 { Err("no such file") } else { Ok(()) }
+        })?;
+        let call = |name, u: &Buffer<u8, 1>| {
+            let (calls, task) = (calls.clone(), rt.task(name).collective().read(u, one_to_one()));
+            task.effect(&comm, sequential()).host(move |_, _| calls.call(3))
+        };
+        let task = call("call", &u)?;
+        if node == 1 {
+            assert!(task.cancel());
+        }
+        go.send(()).unwrap();
+        let error = rt.wait().unwrap_err().to_string();
+        // Node 0 has left the communicator as it should not be.
+        let good = rt.buffer_from(&[0; 3])?;
+        call("next", &good)?;
+        assert!(rt.wait().is_err());
+        Ok((task.status(), error))
+    });
+    let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+    let states: Vec<_> = results.iter().map(|(status, _)| *status).collect();
+    assert_eq!(states, [Status::Skipped, Status::Cancelled, Status::Skipped]);
+    assert!(results.iter().all(|(_, error)| error.contains("failed on node 0: no such file")), "{results:?}");
+    assert_eq!(calls.made.load(SeqCst), 0);
 }
 
+/// When the run ends after all nodes were ready, and before one of them has begun its part, the others are in the call.
 #[test]
-fn tasks_call_mpich() {
+fn a_task_runs_on_all_nodes_although_the_run_ends() {
     let _deadline = deadline();
-    for nodes in [2, 3] {
-        complete(&MPICH, nodes, "gathers");
+    let calls = Calls::of(2);
+    let builder = Runtime::builder().threads(1).host_lanes(1).help_while_waiting(false).communicators(true);
+    let results = local_nodes(2).builder(builder).run(|rt| {
+        let (node, comm) = (rt.node(), rt.communicator()?);
+        let (go, wait) = mpsc::channel::<()>();
+        let (ready, is_ready) = mpsc::channel::<()>();
+        // It has the only lane of node 1.
+        rt.task("holds the lane").once().on_node(1)?.host(move |()| {
+            ready.send(()).unwrap();
+            wait.recv().unwrap();
+        })?;
+        if node == 1 {
+            is_ready.recv().unwrap();
+        }
+        let calls = calls.clone();
+        let (began, has_begun) = mpsc::channel();
+        rt.task("call").collective().effect(&comm, sequential()).host(move |_, _| {
+            began.send(()).unwrap();
+            calls.call(2);
+        })?;
+        if node == 0 {
+            has_begun.recv().unwrap();
+        } else {
+            // Node 0 is in the call, and so this node has heard, or will hear at once, that all are ready.
+            thread::sleep(Duration::from_millis(200));
+            // Another thread must not create a buffer: the run ends.
+            thread::scope(|scope| scope.spawn(|| drop(rt.buffer::<u8, 1>([1]))).join().unwrap());
+            go.send(()).unwrap();
+        }
+        Ok(rt.wait().unwrap_err().to_string())
+    });
+    for error in results {
+        let error = error.unwrap();
+        assert!(error.contains("the run has ended") || error.contains("one thread"), "{error}");
     }
-    complete(&MPICH, 2, "one thread at a time");
+    assert_eq!(calls.made.load(SeqCst), 2);
 }

@@ -8,7 +8,7 @@
 #![allow(unsafe_code, reason = "the functions of a library that is loaded at run time")]
 
 use crate::{
-    Layout, Memory, MemoryMut,
+    Layout, Memory, MemoryMut, MpiComm,
     mpi::interface::{Comm, Constants, Datatype, Errhandler, Handle, Interface, Narrow, Request, Wide},
 };
 use std::{
@@ -173,6 +173,7 @@ pub(crate) struct Failure(pub &'static str, pub String);
 pub(crate) struct Library<H> {
     functions: Functions<H>,
     constants: Constants<H>,
+    interface: Interface,
 }
 
 /// A library of either width of handles.
@@ -195,12 +196,12 @@ impl AnyLibrary {
             Interface::Mpich => {
                 // SAFETY: the handles of this interface are ints.
                 let functions = unsafe { Functions::load(loaded)? };
-                return Ok(Self::Narrow(Library { functions, constants: Constants::MPICH }));
+                return Ok(Self::Narrow(Library { functions, constants: Constants::MPICH, interface }));
             }
         };
         // SAFETY: the handles of both these interfaces are pointers.
         let functions = unsafe { Functions::load(loaded)? };
-        Ok(Self::Wide(Library { functions, constants: wide }))
+        Ok(Self::Wide(Library { functions, constants: wide, interface }))
     }
 }
 
@@ -344,8 +345,15 @@ impl<H: Handle> Library<H> {
         Ok(comm)
     }
 
+    /// The handle of a communicator, for the program.
+    pub fn for_program(&self, comm: Comm<H>) -> MpiComm {
+        comm.0.communicator(self.interface)
+    }
+
     /// Frees a communicator that nothing uses any more. All processes must do so in the same order.
     pub fn free_communicator(&self, mut comm: Comm<H>) -> Result<(), Failure> {
+        // What the program has attached to it may fail, which must not end all processes.
+        call!(self, comm_set_errhandler(comm, self.constants.errors_return))?;
         call!(self, comm_free(&mut comm))
     }
 

@@ -3,7 +3,7 @@
 mod conformance;
 
 use anabranch_wire::{Options, WireError, connect, launched};
-use conformance::{ENDS, SCENARIOS, node::Node};
+use conformance::{ENDS, SCENARIOS, node::Node, transfers::more_bytes_than_an_int_counts};
 use std::{
     env, fs,
     io::{self, Write as _},
@@ -87,6 +87,12 @@ fn one_process() {
         },
         "stopped" => stopped(),
         "communicators" => done(communicators()),
+        "large" => {
+            let wire = connect(&Options::new()).unwrap().unwrap();
+            let node = wire.place().node;
+            more_bytes_than_an_int_counts(wire);
+            done(node);
+        }
         end => {
             let scenario = ENDS.iter().find(|scenario| scenario.name == end).unwrap();
             let wire = connect(&Options::new()).unwrap().unwrap();
@@ -102,8 +108,14 @@ fn one_process() {
     }
 }
 
-/// Two endpoints, one after the other, each with communicators. One of them is begun when another one is under way.
+/// Three endpoints, one after the other, with communicators. Those of the first one are still being made when it finishes. The others
+/// begin one when another one is under way.
 fn communicators() -> u16 {
+    let mut wire = connect(&Options::new().communicators(true)).unwrap().unwrap();
+    for _ in 0..3 {
+        assert_eq!(wire.make_communicator(), Ok(true));
+    }
+    wire.finish().unwrap();
     let mut place = None;
     for _ in 0..2 {
         let mut node = Node::new(connect(&Options::new().communicators(true)).unwrap().unwrap());
@@ -113,7 +125,8 @@ fn communicators() -> u16 {
         node.until("the communicators are made", |node| node.communicators.len() == 3);
         for (i, made) in node.communicators.iter().enumerate() {
             assert!(!node.communicators[..i].contains(made), "each has a handle of its own");
-            assert_ne!(made.pointer().is_some(), made.int().is_some());
+            let whose = [made.open_mpi().is_some(), made.mpich().is_some(), made.mpi_abi().is_some()];
+            assert_eq!(whose.iter().filter(|is_so| **is_so).count(), 1);
         }
         node.barrier(0);
         place = Some(node.place());
@@ -189,6 +202,14 @@ fn all_scenarios_with_the_interface_of_mpi_5() {
     complete_with(&OPEN_MPI, 2, "all", true, &variable);
     complete_with(&OPEN_MPI, 3, "communicators", true, &variable);
     complete_with(&OPEN_MPI, 3, "a_node_leaves_with_transfers_under_way", false, &variable);
+}
+
+#[test]
+#[ignore = "needs 5 GiB of memory; a deep run"]
+fn more_bytes_than_an_int_counts_with_mpi() {
+    let _deadline = testing::deadline();
+    complete(&OPEN_MPI, 2, "large", true);
+    complete(&MPICH, 2, "large", true);
 }
 
 #[test]

@@ -195,9 +195,9 @@ impl Link {
         Ok((any, ended))
     }
 
-    /// Begins to make a communicator. Returns whether there will be one.
-    pub(super) fn make_communicator(&mut self) -> Result<bool, WireError> {
-        self.endpoint.as_mut().map_or(Ok(false), Endpoint::make_communicator)
+    /// Begins to make a communicator. Returns whether there will be one; `None` if the run has ended.
+    pub(super) fn make_communicator(&mut self) -> Result<Option<bool>, WireError> {
+        self.endpoint.as_mut().map(Endpoint::make_communicator).transpose()
     }
 
     /// Takes the communicator, when it is made.

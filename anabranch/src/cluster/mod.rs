@@ -68,7 +68,7 @@ use std::{
     fmt, mem,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering::*},
+        atomic::{AtomicU64, AtomicUsize, Ordering::*},
     },
     thread::{self, ThreadId},
     time::{Duration, Instant},
@@ -89,7 +89,7 @@ pub(crate) mod kind {
     /// Elements of a buffer that all nodes exchange.
     pub(crate) const EXCHANGE: u16 = 5;
     /// A task that begins on all nodes or on none.
-    pub(crate) const TOGETHER: u16 = 6;
+    pub(crate) const GATE: u16 = 6;
 }
 
 /// A part of an exchange is [large](is_large) if it has more than this number of bytes for each node. Measured with four processes on two
@@ -119,6 +119,8 @@ pub(crate) struct Cluster {
     when_busy: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// How often threads have polled, the pacemaker not counted.
     polls: AtomicU64,
+    /// The functions of the program that run with a communicator.
+    calls: AtomicUsize,
     pacemaker: Pacemaker,
 }
 
@@ -137,6 +139,7 @@ impl Cluster {
             submitter: OnceLock::new(),
             when_busy: OnceLock::new(),
             polls: AtomicU64::new(0),
+            calls: AtomicUsize::new(0),
             pacemaker: Pacemaker::default(),
         });
         pacemaker::start(&cluster, interval, format!("{name}transport"))?;
@@ -402,8 +405,10 @@ impl Cluster {
         self.meet(call, None)?;
         let begun = self.link.lock().make_communicator();
         match begun {
-            Ok(true) => {}
-            Ok(false) => return self.check().map(|()| None),
+            Ok(Some(true)) => self.pacemaker.watch_calls(),
+            Ok(Some(false)) => return Ok(None),
+            // The run is being ended, perhaps by another thread.
+            Ok(None) => return Err(Arc::clone(self.stopped.wait())),
             Err(error) => return Err(self.stop(NodeError::from_wire(error, self.place.node))),
         }
         let mut pace = Pace::new();
@@ -414,6 +419,14 @@ impl Cluster {
             self.check()?;
             pace.after(self.poll());
         }
+    }
+
+    /// Runs a function of the program that may wait for other nodes in a call of MPI.
+    pub(crate) fn in_call<R>(&self, function: impl FnOnce() -> R) -> R {
+        self.calls.fetch_add(1, Relaxed);
+        let result = function();
+        self.calls.fetch_sub(1, Relaxed);
+        result
     }
 
     /// Ends the run because the calling thread panics, if it does.
@@ -427,6 +440,15 @@ impl Cluster {
         if let Err(divergence) = compared {
             self.stop(divergence.into());
         }
+    }
+
+    /// Ends this process: a function of the program waits in a call of MPI for a node that has ended.
+    fn abort_calls(&self, why: &NodeError) -> ! {
+        eprintln!(
+            "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}",
+            self.place
+        );
+        std::process::abort()
     }
 
     /// Ends the run on all nodes, and returns why it has ended: the first reason counts. Returns when no transfer uses memory

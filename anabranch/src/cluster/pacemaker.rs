@@ -3,6 +3,8 @@
 //! It also posts the hashes of what was submitted, if no other thread does for some time. A thread posts before it waits for a task. A
 //! program that waits in another way (in a future, for a callback, for room for more tasks) would hang without the post of this thread if
 //! another node runs a different program.
+//!
+//! When the run has ended and a task of this node stays in a call of MPI, which no error can wake, it ends the process.
 
 use super::Cluster;
 use parking_lot::Mutex;
@@ -37,20 +39,26 @@ pub(super) struct Pacemaker {
     ends: AtomicBool,
     /// Whether it sleeps, or is about to.
     sleeps: AtomicBool,
+    /// Whether tasks of the program may be in calls of MPI.
+    watches_calls: AtomicBool,
 }
 
 /// Starts the thread of this node. It polls at least once in each `interval`, to tell the other nodes that this one is alive.
 pub(super) fn start(cluster: &Arc<Cluster>, interval: Option<Duration>, name: String) -> io::Result<()> {
     let shared = Arc::clone(cluster);
     let sleep = interval.map_or(LONGEST_SLEEP, |interval| LONGEST_SLEEP.min(interval / 2));
-    let run = move || shared.pacemaker.run(&shared, sleep);
+    // As long as a node that does not answer.
+    let patience = interval.map(|interval| 8 * interval);
+    let run = move || shared.pacemaker.run(&shared, sleep, patience);
     *cluster.pacemaker.thread.lock() = Some(thread::Builder::new().name(name).spawn(run)?);
     Ok(())
 }
 
 impl Pacemaker {
-    fn run(&self, cluster: &Cluster, sleep: Duration) {
+    fn run(&self, cluster: &Cluster, sleep: Duration, patience: Option<Duration>) {
         let mut posted = Instant::now();
+        // Since when a task is in a call of MPI although the run has ended.
+        let mut stuck = None;
         // Since when nothing has happened, as far as this thread knows.
         let mut quiet = Instant::now();
         let mut shortest = SHORTEST;
@@ -71,6 +79,16 @@ impl Pacemaker {
             }
             cluster.post();
             cluster.poll_uncounted();
+            if let Some(why) = cluster.stopped().filter(|_| self.watches_calls.load(Relaxed))
+                && cluster.calls.load(Relaxed) > 0
+            {
+                let since = *stuck.get_or_insert_with(Instant::now);
+                if patience.is_some_and(|patience| since.elapsed() > patience) {
+                    cluster.abort_calls(why);
+                }
+            } else {
+                stuck = None;
+            }
             // SeqCst, here and in `wake`: either this thread sees the transfers, or the other thread sees that this one sleeps.
             self.sleeps.store(true, SeqCst);
             if !cluster.is_busy() && !self.ends.load(SeqCst) {
@@ -97,6 +115,11 @@ impl Pacemaker {
             }
         }
         true
+    }
+
+    /// From now on tasks of the program may be in calls of MPI.
+    pub(super) fn watch_calls(&self) {
+        self.watches_calls.store(true, Relaxed);
     }
 
     /// Wakes the thread if it sleeps: transfers have begun.

@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     /// What this node's part of the task accesses, or what each piece of that part does.
     pub(crate) touches: SmallVec<[Touches; 1]>,
     /// Whether the task begins on all nodes or on none.
-    pub(crate) is_common: bool,
+    pub(crate) has_gate: bool,
 }
 
 /// What a part of a task accesses, or a piece of it.

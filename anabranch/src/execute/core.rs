@@ -10,7 +10,7 @@ use super::{
     groups::{group::Group, handle::GroupHandle},
     in_flight::InFlight,
     live_tasks::LiveTasks,
-    nodes::{Nodes, progress::Progress},
+    nodes::{Communicators, Nodes, progress::Progress},
     shutdown::DeferredShutdown,
     task::node::Node,
     threads::executor::{Executor, Threads},
@@ -32,7 +32,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
     fmt,
-    sync::{Arc, Weak, atomic::AtomicUsize},
+    sync::{Arc, Weak},
 };
 
 pub(crate) struct Core {
@@ -49,8 +49,8 @@ pub(crate) struct Core {
     nodes: u16,
     /// With several nodes.
     pub(super) several: Option<Box<Nodes>>,
-    /// How many more communicators the program may make; `None` if it has not asked for any.
-    pub(super) communicators_left: Option<AtomicUsize>,
+    /// `None` if the program has not asked for communicators.
+    pub(super) communicators: Option<Communicators>,
     pub(super) watchdog: Watchdog,
     pub(super) shutdown: DeferredShutdown,
 }
@@ -87,7 +87,7 @@ impl Core {
             recorder,
             nodes: cluster.as_ref().map(|cluster| cluster.nodes()).or(record.nodes).unwrap_or(1),
             several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
-            communicators_left: settings.communicators.then(|| AtomicUsize::new(settings.host_lanes)),
+            communicators: settings.communicators.then(|| Communicators::new(settings.host_lanes)),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
         });

@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    error::{Cause, Failure},
+    error::{Cause, Failure, NodeError},
     label::TaskLabel,
     observe::task_span,
 };
@@ -78,6 +78,13 @@ impl Node {
             Ok(Err(cause)) => cause,
             Err(payload) => Cause::from_panic(payload, None),
         };
+        if self.place == Place::Transfer
+            && let Some(cluster) = core.cluster()
+            && let Cause::Panic { .. } = cause
+        {
+            // Other nodes wait for this step. The panic is that of a subscriber of spans.
+            cluster.stop(NodeError::Here { why: format!("a step of {} has failed: {cause}", self.label) });
+        }
         let failure = Arc::new(self.failure(self.label.clone(), cause));
         if failure.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add(&failure);

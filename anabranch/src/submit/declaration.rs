@@ -53,6 +53,8 @@ pub struct Declaration<'a, const K: usize> {
     pub(super) accesses: SmallVec<[Access; 2]>,
     pub(super) effects: SmallVec<[Effect; 2]>,
     pub(super) priority: i32,
+    /// Whether the task has a communicator.
+    communicates: bool,
     /// The pieces of a kernel that is ordered piece by piece; empty for other tasks.
     pub(super) pieces: Vec<Piece>,
     /// In a recorded runtime and with several nodes, facts for the command graph.
@@ -119,6 +121,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             accesses: SmallVec::new(),
             effects: SmallVec::new(),
             priority: 0,
+            communicates: false,
             pieces: Vec::new(),
             record: core.needs_records().then(|| Self::record(core)),
         }
@@ -332,9 +335,25 @@ impl<'a, const K: usize> Declaration<'a, K> {
         Ok(())
     }
 
-    /// With several nodes: the task begins on all of them or on none.
-    pub(super) fn is_common(&mut self) {
-        self.record.iter_mut().for_each(|record| record.shared.is_common = true);
+    /// The task has a communicator: with several nodes, it begins on all of them or on none.
+    pub(super) fn communicates(&mut self) {
+        self.communicates = true;
+        self.record.iter_mut().for_each(|record| record.shared.has_gate = true);
+    }
+
+    /// Checks that no other object decides when a task with a communicator runs. Each node would decide for itself, and two nodes could
+    /// wait for each other in the calls of two tasks.
+    pub(super) fn check_order(&self) -> Result<(), Error> {
+        if !self.communicates || self.effects.iter().all(|effect| effect.order.is_in_order()) {
+            return Ok(());
+        }
+        let (setting, value) =
+            ("an effect of a task with a communicator", "`exclusive()` or `relaxed()`".into());
+        Err(Error::Setting {
+            setting,
+            value,
+            range: "`sequential()`, because all nodes must run such tasks in one order",
+        })
     }
 
     /// Checks that a buffer or object belongs to the runtime of this task.

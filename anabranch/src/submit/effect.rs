@@ -165,7 +165,7 @@ impl<const K: usize> Access<K> for Communicates {
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         let Communicator { object } = self.0;
         declaration.object(&object.inner, Order::Sequential)?;
-        declaration.is_common();
+        declaration.communicates();
         Ok(object)
     }
 

@@ -83,7 +83,8 @@ impl<'rt> NewTask<'rt> {
 ///
 /// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
 /// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write, `&mut`
-/// [`UpdateView`](crate::UpdateView) for an update, `&mut` [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one.
+/// [`UpdateView`](crate::UpdateView) for an update, `&mut` [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one,
+/// `Option<`[`MpiComm`](crate::MpiComm)`>` for a communicator.
 #[derive(Debug)]
 #[must_use = "a task is submitted by `kernel` or `host`"]
 pub struct TaskBuilder<'rt, const K: usize, S, L> {
@@ -148,7 +149,8 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
     /// Declares an effect on a host object. `order` says how it is ordered with other effects on the same object:
     /// [`sequential()`](crate::sequential), [`exclusive()`](crate::exclusive) or [`relaxed()`](crate::relaxed). Only host tasks
     /// have effects, because a kernel runs on several threads at once. `object` is a [`HostObject`](crate::HostObject), or one of the
-    /// whole cluster: a [`ClusterObject`](crate::ClusterObject), which places a `once` task on its home.
+    /// whole cluster: a [`ClusterObject`](crate::ClusterObject), which places a `once` task on its home. A collective task that calls MPI has a
+    /// sequential effect on a [`Communicator`](crate::Communicator).
     pub fn effect<E, O>(mut self, object: &E, order: O) -> TaskBuilder<'rt, K, S, L::Longer>
     where
         E: HasEffects<S, O>,
@@ -317,6 +319,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         declaration.priority = self.hints.priority;
         self.hints.record(&mut declaration, work);
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
+        declaration.check_order().map_err(|error| self.core.refuse(error))?;
         // A node without a part, or with an empty one, does not run the function.
         let chunk = chunks.first().copied().unwrap_or(whole);
         let body = |bound| HostBody::<K, L, F>::new(chunk, bound, function);

@@ -101,6 +101,8 @@ pub struct Endpoint {
     wrong: Option<(WireError, Instant)>,
     alive: Alive,
     next_ticket: u64,
+    /// Communicators that are being made.
+    communicators: usize,
     /// Reused by `poll`.
     arrivals: Vec<Arrival>,
     state: State,
@@ -131,6 +133,7 @@ impl Endpoint {
             collectives: FxHashMap::default(),
             due: Vec::new(),
             next_ticket: 0,
+            communicators: 0,
             arrivals: Vec::new(),
             state: State::Open,
         }
@@ -146,10 +149,10 @@ impl Endpoint {
         self.alive.interval()
     }
 
-    /// Whether a transfer or a pattern of this node is under way.
+    /// Whether a transfer or a pattern of this node is under way, or a communicator is being made.
     pub fn is_busy(&self) -> bool {
         let is_idle = self.outbox.is_empty() && self.inbox.is_empty() && self.collectives.is_empty();
-        !(is_idle && self.due.is_empty() && self.wrong.is_none())
+        !(is_idle && self.due.is_empty() && self.wrong.is_none() && self.communicators == 0)
     }
 
     /// Sends the bytes of the layouts to the node that expects them under this tag, from `memory`.
@@ -293,10 +296,18 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`WireError::OneThreadAtATime`] unless the first endpoint of this process was connected with
-    /// [`Options::communicators`], or the program has initialised MPI with `MPI_THREAD_MULTIPLE`. If the communication has failed.
+    /// [`Options::communicators`], or the program has initialised MPI with `MPI_THREAD_MULTIPLE`: nothing is begun then. If the
+    /// communication has failed.
     pub fn make_communicator(&mut self) -> Result<bool, WireError> {
         self.check_open()?;
-        self.link.transport.make_communicator().map_err(|error| self.fail(error))
+        match self.link.transport.make_communicator() {
+            Ok(begun) => {
+                self.communicators += usize::from(begun);
+                Ok(begun)
+            }
+            Err(refused @ WireError::OneThreadAtATime { .. }) => Err(refused),
+            Err(error) => Err(self.fail(error)),
+        }
     }
 
     /// Makes progress, and appends what has happened. The answer is for [`Pace::after`](crate::Pace::after): whether anything
@@ -323,6 +334,7 @@ impl Endpoint {
                 }
                 Arrival::Got(name) => self.inbox.got(name),
                 Arrival::Communicator(comm) => {
+                    self.communicators -= 1;
                     events.push(Event::Communicator(comm));
                     None
                 }

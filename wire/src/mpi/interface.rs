@@ -14,7 +14,7 @@ use std::{ffi::c_int, fmt};
 /// A handle of MPI.
 pub(crate) trait Handle: Copy + PartialEq + Send + Sync + fmt::Debug + 'static {
     /// The handle, if it is that of a communicator, for the program.
-    fn communicator(self) -> MpiComm;
+    fn communicator(self, interface: Interface) -> MpiComm;
 }
 
 /// The handles of Open MPI and of MPI 5: pointers, which are only names here.
@@ -23,8 +23,11 @@ pub(crate) trait Handle: Copy + PartialEq + Send + Sync + fmt::Debug + 'static {
 pub(crate) struct Wide(usize);
 
 impl Handle for Wide {
-    fn communicator(self) -> MpiComm {
-        MpiComm::wide(self.0)
+    fn communicator(self, interface: Interface) -> MpiComm {
+        match interface {
+            Interface::Mpi5 => MpiComm::of_mpi_5(self.0),
+            _ => MpiComm::of_open_mpi(self.0),
+        }
     }
 }
 
@@ -34,8 +37,8 @@ impl Handle for Wide {
 pub(crate) struct Narrow(c_int);
 
 impl Handle for Narrow {
-    fn communicator(self) -> MpiComm {
-        MpiComm::narrow(self.0)
+    fn communicator(self, _: Interface) -> MpiComm {
+        MpiComm::of_mpich(self.0)
     }
 }
 
@@ -169,5 +172,16 @@ mod tests {
         assert_eq!(of("libmpi.so.12", "Intel(R) MPI Library 2021.9 for Linux* OS"), Some(Interface::Mpich));
         assert_eq!(of("/opt/x/libmpi_abi.so.0", "MPICH Version: 5.0.0"), Some(Interface::Mpi5));
         assert_eq!(of("libmpi.so.1", "LAM/MPI 7"), None);
+    }
+
+    /// The handles of two interfaces have one type, and code that was compiled for one of them cannot use those of the other.
+    #[test]
+    fn the_handles_of_an_interface_are_for_its_own_code() {
+        let wide = |interface| Wide(0x5000).communicator(interface);
+        let found =
+            [wide(Interface::OpenMpi), wide(Interface::Mpi5), Narrow(5).communicator(Interface::Mpich)];
+        let whose =
+            |comm: MpiComm| [comm.open_mpi().is_some(), comm.mpi_abi().is_some(), comm.mpich().is_some()];
+        assert_eq!(found.map(whose), [[true, false, false], [false, true, false], [false, false, true]]);
     }
 }

@@ -253,7 +253,7 @@ impl<H: Handle> Mpi<H> {
             let made = self.duplicates.pop_front().expect("it is there");
             let comm = connection.library.duplicated(made)?;
             self.communicators.push(comm);
-            arrivals.push(Arrival::Communicator(comm.0.communicator()));
+            arrivals.push(Arrival::Communicator(connection.library.for_program(comm)));
         }
         if self.flights.is_empty() {
             return Ok(());

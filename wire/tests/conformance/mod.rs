@@ -7,7 +7,7 @@ pub mod node;
 mod notes;
 mod patterns;
 mod posts;
-mod transfers;
+pub mod transfers;
 
 use anabranch_wire::Endpoint;
 

@@ -121,6 +121,21 @@ pub fn sizes_around_every_limit(wire: Endpoint) {
     node.finish();
 }
 
+/// More bytes than a number of type `int` counts, side by side and in rows.
+#[allow(dead_code, reason = "only deep runs have the memory")]
+pub fn more_bytes_than_an_int_counts(wire: Endpoint) {
+    let mut node = Node::new(wire);
+    let (row, rows) = (1 << 20, 2_100);
+    let together = Layout::contiguous(5, row * rows + 77);
+    let apart = Layout::strided(5, row, [rows, 1], [row + 4_096, 0]);
+    for (i, layout) in [together, apart].into_iter().enumerate() {
+        assert!(layout.bytes() > 1 << 31);
+        let (tag, layouts) = (Tag::new(i as u64, 0, 0), vec![layout]);
+        run(&mut node, &[Transfer { tag, from: 0, to: 1, len: layout.end() + 9, layouts }]);
+    }
+    node.finish();
+}
+
 pub fn thousands_outstanding(wire: Endpoint) {
     let mut node = Node::new(wire);
     let count = if node.nodes() == 2 { 3_000 } else { 300 };

@@ -3,7 +3,7 @@
 use super::super::core::Core;
 use crate::error::Error;
 use anabranch_wire::MpiComm;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const CALL: &str = "Runtime::communicator";
 
@@ -22,22 +22,39 @@ impl Core {
         }
     }
 
-    /// Counts a communicator. A task of each of them may wait for other nodes in a call of MPI, on a host lane. If there were more
-    /// communicators than lanes, all lanes of one node could wait for tasks that have no lane on another one.
     fn permit_communicator(&self) -> Result<(), Error> {
-        let Some(left) = &self.communicators_left else {
+        let Some(communicators) = &self.communicators else {
             let (value, range) =
                 ("false".into(), "true: call `communicators(true)` of the builder before `build`");
             return Err(Error::Setting { setting: "communicators", value, range });
         };
-        let one_less = |left: usize| left.checked_sub(1);
-        left.fetch_update(Relaxed, Relaxed, one_less).map(drop).map_err(|_| {
-            let (setting, value) = ("the number of communicators", "one more".into());
+        communicators.add().map_err(|number| {
+            let (setting, value) = ("the number of communicators", number.to_string());
             Error::Setting {
                 setting,
                 value,
                 range: "at most `host_lanes`: use one for several tasks, or set more lanes",
             }
         })
+    }
+}
+
+/// The communicators that a program has made.
+pub(in crate::execute) struct Communicators {
+    made: AtomicUsize,
+    limit: usize,
+}
+
+impl Communicators {
+    /// There are at most as many as host lanes. A task of each of them may wait for other nodes in a call of MPI, on a lane. If there were
+    /// more, all lanes of one node could wait for tasks that have no lane on another one.
+    pub(in crate::execute) fn new(host_lanes: usize) -> Self {
+        Self { made: AtomicUsize::new(0), limit: host_lanes }
+    }
+
+    /// Counts one more, or returns its number if that is too large.
+    fn add(&self) -> Result<(), usize> {
+        let one_more = |made: usize| (made < self.limit).then_some(made + 1);
+        self.made.fetch_update(Relaxed, Relaxed, one_more).map(drop).map_err(|made| made + 1)
     }
 }

@@ -3,12 +3,16 @@
 //!
 //! # Protocol
 //! 1. The gate has the dependencies of the part, and the part depends on the gate. So the gate begins when the part could.
-//! 2. If something that the part needs is poisoned on this node, the node says the failure to all others. If the part was cancelled, the node says that.
-//!    Otherwise it commits the part, which cannot be cancelled from then on, and says nothing.
-//! 3. When all nodes have spoken, each of them knows all failures. If there is one, the part is poisoned with the one that [counts](Failure::age), which is the same
+//! 2. If something that the part needs is poisoned on this node, the node tells the failure to all others. If the part was cancelled, the node tells that.
+//!    Otherwise it commits the part, which cannot be cancelled from then on, and has nothing to tell.
+//! 3. When a node has heard of all others, it knows all failures. If there is one, the part is poisoned with the one that [counts](Failure::age), which is the same
 //!    on all nodes. So the part is skipped on all of them.
+//! 4. Otherwise the part is permitted: it runs also if the run ends before the part has its turn, because other nodes may be in its call.
 //!
-//! A part that is cancelled is skipped on its own node because of that, whatever the others say.
+//! A part that is cancelled is skipped on its own node because of that, whatever the others tell.
+//!
+//! The run may end when one node has heard of all others and another one has not. Then the first one runs its part alone. If that waits in a call of
+//! MPI for longer than the timeout of nodes, the pacemaker ends the process, and the launcher all others.
 
 use super::{
     common::Common,
@@ -47,7 +51,7 @@ enum Obstacle {
 
 impl Gate {
     pub(super) fn new(common: &Arc<Common>, task: TaskId, part: &Node) -> Self {
-        let tag = Tag::new(task.0, NO_OBJECT, kind::TOGETHER);
+        let tag = Tag::new(task.0, NO_OBJECT, kind::GATE);
         Self(Some(Ready { common: Arc::clone(common), tag, part: part.clone() }))
     }
 }
@@ -69,7 +73,7 @@ impl Ready {
         Some(Obstacle::Cancelled(Arc::new(failure.on(Some(part.node)))))
     }
 
-    /// All nodes have spoken.
+    /// This node has heard of all others.
     fn decide(&self, own: Option<Obstacle>, said: &[Said]) -> Result<(), Arc<NodeError>> {
         let Common { cluster, locations, .. } = &*self.common;
         let mut failures = Vec::with_capacity(said.len() + 1);
@@ -82,8 +86,9 @@ impl Ready {
             Some(Obstacle::Poisoned(failure)) => failures.push(failure),
             None => {}
         }
-        if let Some(failure) = failures.into_iter().min_by_key(Failure::age) {
-            drop(self.part.poison_with(&failure));
+        match failures.into_iter().min_by_key(Failure::age) {
+            Some(failure) => drop(self.part.poison_with(&failure)),
+            None => self.part.permit(),
         }
         Ok(())
     }
@@ -97,7 +102,7 @@ impl Body for Gate {
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let ready = self.0.take().expect(ONCE);
         let own = ready.obstacle();
-        let say = own.as_ref().map(|(Obstacle::Poisoned(failure) | Obstacle::Cancelled(failure))| {
+        let tell = own.as_ref().map(|(Obstacle::Poisoned(failure) | Obstacle::Cancelled(failure))| {
             // This calls functions of the program, for the messages of its errors.
             notes::of_failure(failure)
         });
@@ -107,7 +112,7 @@ impl Body for Gate {
             let_go(ready);
             end_all(vec![completion], &result);
         });
-        common.cluster.enter(tag, say, then);
+        common.cluster.enter(tag, tell, then);
         Ok(())
     }
 

@@ -33,4 +33,5 @@ mod transfer;
 mod turn;
 mod weights;
 
+pub(super) use self::communicators::Communicators;
 pub(crate) use self::{plan::Nodes, report::Meeting, submission::Refused};

@@ -9,7 +9,8 @@ use crate::{
 use anabranch_graph::TaskId;
 use std::sync::Arc;
 
-/// The body of a step: the body of a task, which is skipped if the run on several nodes has ended.
+/// The body of a step: the body of a task, which is skipped if the run on several nodes has ended, unless the other nodes run their parts of
+/// it ([`gate`](super::gate)).
 pub(super) struct Step<B> {
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,
@@ -23,6 +24,9 @@ impl<B: Body> Body for Step<B> {
     }
 
     fn begin(&mut self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
+        if later.is_permitted() {
+            return self.common.cluster.in_call(|| self.body.begin(compute, later));
+        }
         let Some(why) = self.common.cluster.stopped() else { return self.body.begin(compute, later) };
         let cause = Cause::Nodes(Arc::clone(why));
         self.body.skip(&Arc::new(Failure::new(self.id, self.label.clone(), cause.clone())));

@@ -140,7 +140,7 @@ impl Planned<'_> {
         mut bodies: impl Iterator<Item = B>,
     ) -> SmallVec<[Node; 1]> {
         let Self { core, common, task, id, commands, .. } = &self;
-        let Shared { buffers, objects, partials, mut touches, is_common } = shared;
+        let Shared { buffers, objects, partials, mut touches, has_gate } = shared;
         touches.iter_mut().flatten().for_each(|touch| touch.version = self.version(touch.buffer));
         let mut touches = touches.into_iter();
         let lost: SmallVec<[Lost; 1]> = partials.iter().map(|_| Lost::default()).collect();
@@ -158,7 +158,7 @@ impl Planned<'_> {
                     let partials = lost.clone();
                     let part = Part { task: *id, node, touches, effects, partials, writes_all: true };
                     let part = make.part(task, part, body);
-                    gate = is_common.then(|| make.transfer(Gate::new(common, *id, &part)));
+                    gate = has_gate.then(|| make.transfer(Gate::new(common, *id, &part)));
                     own.push(part.clone());
                     part
                 }

@@ -201,7 +201,7 @@ impl Body for Push {
         let tag = tag(task, &*buffer);
         // SAFETY: the memory was attached when the task was submitted, and stays as long as the buffer, which the cluster keeps until
         // the transfers are over or the endpoint is gone. Until this step ends, the graph lets no step of this node write the
-        // region; after the end of a run no step begins.
+        // region; after the end of a run no step begins, but for parts that all nodes were ready for, whose dependencies have all ended.
         let memory = unsafe { Memory::new(buffer.start(), buffer.bytes()) };
         common.cluster.transfer(Arc::new(buffer.buffer), ends(later.completion()), |endpoint, begun| {
             for (to, contents) in &sends {

@@ -23,6 +23,11 @@ impl<'a> Later<'a> {
         Self(node)
     }
 
+    /// Whether the task begins on all nodes, also if the run ends.
+    pub(crate) fn is_permitted(self) -> bool {
+        self.0.is_permitted()
+    }
+
     /// Takes the completion of the task: the task ends when it is finished.
     ///
     /// # Panics

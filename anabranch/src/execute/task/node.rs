@@ -64,8 +64,9 @@
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
 //! so they stay good, and later tasks on them run. A cancellation is not reported.
 //!
-//! A task that begins on all nodes or on none is *committed* on each node before it is claimed there ([`Head::commit`]). Then the
-//! cancellation comes too late.
+//! A task that begins on all nodes or on none is *committed* on a node when that node tells the others that it is ready
+//! ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready, it is *permitted* ([`Head::permit`]), and runs also
+//! if the run on several nodes ends meanwhile.
 
 use super::{
     later::Later,
@@ -218,8 +219,10 @@ const LATER: u16 = 32;
 const BEGUN: u16 = 64;
 /// The completion was finished.
 const ENDED: u16 = 128;
-/// The task begins on all nodes or on none, and all of them are ready: it cannot be cancelled any more.
+/// The task begins on all nodes or on none, and this node has told the others that it is ready: it cannot be cancelled any more.
 const COMMITTED: u16 = 256;
+/// All nodes were ready: the task begins, whatever happens.
+const PERMITTED: u16 = 512;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -536,6 +539,16 @@ impl Head {
         }
         let uncancelled = |state| (state & CANCELLED == 0).then_some(state | COMMITTED);
         self.state.fetch_update(AcqRel, Acquire, uncancelled).is_ok()
+    }
+
+    /// The task begins on all nodes, also if the run ends.
+    pub(crate) fn permit(&self) {
+        self.state.fetch_or(PERMITTED, Release);
+    }
+
+    /// Whether the task begins on all nodes.
+    pub(crate) fn is_permitted(&self) -> bool {
+        self.state.load(Acquire) & PERMITTED != 0
     }
 
     /// Whether the task was cancelled, by a handle or with its group.
