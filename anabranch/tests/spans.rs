@@ -1,6 +1,6 @@
 //! Spans: a subscriber of `tracing` sees every run of a task and every wait.
 
-use anabranch::prelude::*;
+use anabranch::{local_nodes, prelude::*};
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 use testing::deadline;
@@ -62,4 +62,56 @@ fn a_task_and_a_wait_have_a_span_each() {
         assert_eq!(runs.count(), 1, "{spans:?}");
     }
     assert_eq!(spans.iter().filter(|span| *span == "wait call=Runtime::wait").count(), 1, "{spans:?}");
+}
+
+/// A subscriber that panics when the span of a fence begins.
+struct Panics;
+
+impl Subscriber for Panics {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+        let mut text = String::new();
+        span.record(&mut Text(&mut text));
+        assert!(!text.contains("name=fence"), "no spans of fences");
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn a_fence_whose_subscriber_panics_fails() {
+    let _deadline = deadline();
+    let rt = Runtime::builder().threads(1).build().unwrap();
+    let u = rt.buffer_from(&[1.0]).unwrap();
+    let error = tracing::subscriber::with_default(Panics, || rt.fence(&u).unwrap().wait()).unwrap_err();
+    assert!(error.to_string().contains("no spans of fences"), "{error}");
+    assert!(rt.wait().is_err());
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[0]], 1.0);
+}
+
+/// The steps that exchange data for a fence are no runs of it. If they had spans, this subscriber would let the other node wait for ever.
+#[test]
+fn transfers_between_nodes_have_no_spans() {
+    let _deadline = deadline();
+    let results = local_nodes(2).threads(1).run(|rt| {
+        let u = rt.buffer::<f64, 1>([10]);
+        rt.task("fill").over([10]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0))?;
+        rt.wait()?;
+        let fence = || rt.fence(&u).and_then(|fence| fence.wait());
+        let result = match rt.node() {
+            1 => tracing::subscriber::with_default(Panics, fence),
+            _ => fence(),
+        };
+        Ok(result.map(Snapshot::into_vec).map_err(|error| error.to_string()))
+    });
+    let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+    assert_eq!(results[0], Ok(vec![1.0; 10]));
+    // The fence itself may run on a thread that has no subscriber.
+    assert!(results[1].as_ref().map_or_else(|error| error.contains("no spans of fences"), |u| u.len() == 10));
 }

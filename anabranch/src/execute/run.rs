@@ -14,16 +14,18 @@ use super::{
     },
 };
 use crate::{
-    error::{Cause, Failure, NodeError},
+    error::{Cause, Failure},
     label::TaskLabel,
     observe::task_span,
 };
-use anabranch_par::keep_denormals;
+use anabranch_par::{discard_payload, keep_denormals};
 use std::{
+    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
 };
+use tracing::span::EnteredSpan;
 
 /// After this many tasks, of which each was made ready by one before it, a thread looks at its queue again: an endless chain must not
 /// starve the queued tasks.
@@ -56,9 +58,8 @@ impl Node {
     }
 
     fn execute_here(&self, head: &Head, core: &Core) {
-        // A subscriber of spans is the program's code, too, and may panic.
         let run = || {
-            let _span = task_span(&head.label);
+            let _span = self.open_span(head)?;
             self.run_or_skip(head, core)
         };
         // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
@@ -70,6 +71,15 @@ impl Node {
         }
     }
 
+    /// Opens the span of the task. A subscriber is the program's code, and may panic: then the task fails, and its body is skipped.
+    fn open_span(&self, head: &Head) -> Result<Option<EnteredSpan>, Cause> {
+        catch_unwind(AssertUnwindSafe(|| head.span())).map_err(|payload| {
+            let cause = Cause::from_panic(payload, None);
+            self.task().skip_body(&Arc::new(self.failure(self.label.clone(), cause.clone())));
+            cause
+        })
+    }
+
     /// Keeps the failure of the task, for tasks that need its results and for the next report.
     #[cold]
     fn fail_with(&self, outcome: thread::Result<Result<(), Cause>>, core: &Core) {
@@ -78,13 +88,6 @@ impl Node {
             Ok(Err(cause)) => cause,
             Err(payload) => Cause::from_panic(payload, None),
         };
-        if self.place == Place::Transfer
-            && let Some(cluster) = core.cluster()
-            && let Cause::Panic { .. } = cause
-        {
-            // Other nodes wait for this step. The panic is that of a subscriber of spans.
-            cluster.stop(NodeError::Here { why: format!("a step of {} has failed: {cause}", self.label) });
-        }
         let failure = Arc::new(self.failure(self.label.clone(), cause));
         if failure.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add(&failure);
@@ -257,6 +260,19 @@ impl Following {
 }
 
 impl Head {
+    /// The span of a task. Transfers between nodes have none: they are no runs of the task.
+    fn span(&self) -> Option<EnteredSpan> {
+        match self.place {
+            Place::Transfer => None,
+            // It must run. A panic of a subscriber has printed its message.
+            _ if self.is_permitted() => {
+                let open = AssertUnwindSafe(|| task_span(&self.label));
+                catch_unwind(open).unwrap_or_else(discard)
+            }
+            _ => task_span(&self.label),
+        }
+    }
+
     /// A failure of this task, or of this node's part of it. `task` is the label for messages.
     #[cold]
     fn failure(&self, task: TaskLabel, cause: Cause) -> Failure {
@@ -288,6 +304,11 @@ impl Head {
             self.runtime.inside_task(|| drop(replaced));
         }
     }
+}
+
+fn discard<T>(payload: Box<dyn Any + Send>) -> Option<T> {
+    discard_payload(payload);
+    None
 }
 
 /// Calls a function that the program has given for the end of a task or group. Returns why it failed, if it did.
