@@ -84,6 +84,7 @@ fn one_process() {
         "failures" => return leave(node, failures(rt).unwrap()),
         "one log" => return leave(node, one_log(rt).unwrap()),
         "graphs" => return drop(heat(rt).unwrap()),
+        "memory" => return leave(node, memory(rt).unwrap().to_string()),
         "programs differ" => programs_differ(&rt),
         "a node stops" => a_node_stops(&rt),
         other => panic!("no task {other}"),
@@ -117,6 +118,22 @@ fn everything(rt: Runtime) {
 fn everything_alone() -> Vec<u8> {
     let alone = || Runtime::new().unwrap();
     [heat(alone()), turned(alone()), waves(alone()), sums(alone())].map(Result::unwrap).concat()
+}
+
+/// A stencil over two buffers of 256 MiB. Returns the largest memory of this process so far, in MiB.
+#[cfg(target_os = "linux")]
+fn memory(rt: Runtime) -> Result<u64, Error> {
+    const N: usize = 64 << 20;
+    let (u, v) = (rt.buffer::<f32, 1>([N]), rt.buffer::<f32, 1>([N]));
+    rt.task("fill").over([N]).write(&u, one_to_one()).kernel(|_, (u,)| u.fill(1.0))?;
+    rt.task("step").over([N]).read(&u, neighborhood([1])).write(&v, one_to_one()).kernel(|_, (u, v)| {
+        v.fill_with(|[i]| u[[i.saturating_sub(1)]] + u[[i]]);
+    })?;
+    let middle = rt.fence(&v.part(GridBox::new(N / 2 - 1, N / 2 + 1)))?.wait()?;
+    assert_eq!(middle.into_vec(), [2.0, 2.0]);
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10)
 }
 
 fn bits(values: &[f64]) -> Vec<u8> {
@@ -382,6 +399,21 @@ fn errors(mpi: &Mpi, nodes: u16, task: &str, variables: &[(&str, &str)]) -> Opti
     let errors = results(folder.path());
     assert_eq!(errors.len(), usize::from(nodes), "{task}: {text}");
     Some(errors.into_iter().map(|(_, error)| String::from_utf8(error).unwrap()).collect())
+}
+
+/// Two buffers of 256 MiB on four nodes: each has a quarter of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_has_the_memory_of_its_part() {
+    let _deadline = deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(output) = run(&OPEN_MPI, 4, "memory", folder.path(), &[]) else { return };
+    let results = results(folder.path());
+    assert_eq!(results.len(), 4, "{}", text(&output));
+    for (node, mebibytes) in results {
+        let mebibytes: u64 = String::from_utf8(mebibytes).unwrap().parse().unwrap();
+        assert!((128..256).contains(&mebibytes), "node {node} has used {mebibytes} MiB");
+    }
 }
 
 #[test]
