@@ -25,13 +25,12 @@ use self::{
     nodes::Bound,
 };
 use crate::program::{
-    CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, When, wrong_element,
+    CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, Weights, When, wrong_element,
 };
 use anabranch::{
     Status,
     grid::{GridBox, Region},
 };
-use std::ops::Range;
 
 /// What one node does for a task.
 struct Part {
@@ -47,7 +46,7 @@ struct Task<'p> {
     /// For each node that does something for it.
     parts: Vec<Part>,
     /// The nodes whose objects it touches.
-    nodes: Range<usize>,
+    nodes: Vec<usize>,
     reads: Vec<(usize, Region<3>)>,
     writes: (usize, Region<3>),
     update: bool,
@@ -65,6 +64,7 @@ pub struct Model<'p> {
     node: usize,
     /// The objects of each node.
     objects: Vec<[Object; OBJECTS + 1]>,
+    weights: Weights,
     causes: Causes,
     nest: Vec<u64>,
     groups: Groups,
@@ -83,7 +83,7 @@ impl<'p> Model<'p> {
 
     fn new(program: &'p Program, seen: &'p [Observed], node: u16) -> Self {
         let buffers = program.buffers.iter().enumerate().map(|(slot, shape)| Buffer::new(slot, *shape));
-        let nodes = program.setup.nodes.map_or(1, |nodes| nodes.count);
+        let nodes = program.setup.nodes.map_or(1, |nodes| nodes.count.into());
         Self {
             program,
             seen,
@@ -91,6 +91,7 @@ impl<'p> Model<'p> {
             buffers: buffers.collect(),
             node: node.into(),
             objects: (0..nodes).map(|_| Default::default()).collect(),
+            weights: Weights::equal(nodes),
             causes: Causes::new(program.steps.len()),
             nest: vec![0; 4],
             groups: Groups::new(),
@@ -175,6 +176,7 @@ impl<'p> Model<'p> {
                 self.objects.iter_mut().for_each(|objects| objects[*object] = Object::default());
             }
             Step::Discard(slot) => self.buffers[*slot].discard(),
+            Step::Weights(number) => self.weights = Weights::drawn(*number, self.objects.len()),
             Step::Group(slot) => self.groups.choose(*slot),
             // On nodes the status of a group is not compared.
             Step::Cancel(slot, _) => _ = self.groups.cancel(*slot, true),
@@ -208,9 +210,8 @@ impl<'p> Model<'p> {
             needs.extend(self.needs(std::slice::from_ref(&task.writes)));
         }
         for &(object, order) in task.effects {
-            let objects = &self.objects[task.nodes.clone()];
-            needs
-                .extend(objects.iter().flat_map(|objects| objects[object].needs(order == Order::Sequential)));
+            let objects = task.nodes.iter().map(|node| &self.objects[*node][object]);
+            needs.extend(objects.flat_map(|object| object.needs(order == Order::Sequential)));
         }
         let not_done = self.not_done(i, &needs, task);
         self.bound_statuses(i, task, !needs.is_empty());
@@ -240,7 +241,7 @@ impl<'p> Model<'p> {
         self.lose(i, task);
         // A cancelled task leaves its objects as they are.
         let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
-        for node in task.nodes.clone() {
+        for &node in &task.nodes {
             let poison = poison.filter(|_| !self.has_done(i, node));
             let has_failed = self.has_status(i, node, Status::Failed);
             for &(object, order) in task.effects {

@@ -10,8 +10,9 @@ use crate::program::{
 };
 use anabranch::{
     Operator,
-    grid::{Chunk, Extent, GridBox, RangeMapper, Region, even_split, split_1d},
+    grid::{Chunk, Extent, GridBox, RangeMapper, Region, even_split},
 };
+use std::ops::Range;
 
 impl Model<'_> {
     pub(super) fn compute(&mut self, i: usize, step: &Compute) -> Observation {
@@ -22,7 +23,7 @@ impl Model<'_> {
         let on_one = |node: u16| usize::from(node) % self.objects.len();
         let chunks = match node {
             Some(node) => vec![(on_one(node), space)],
-            None => (0..).zip(split.over_nodes(goal.rank, &space, self.objects.len())).collect(),
+            None => self.weights.chunks(&split, goal.rank, &space),
         };
         let part = |(node, chunk): (usize, GridBox<3>)| {
             let writes = Region::from(write_pattern.target(goal.rank, &chunk));
@@ -33,7 +34,7 @@ impl Model<'_> {
         let chunks = chunks.into_iter().filter(|(_, chunk)| !chunk.is_empty());
         let task = Task {
             parts: chunks.map(part).collect(),
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![(from, read(space))],
             writes: (to, Region::from(target)),
             update,
@@ -64,7 +65,7 @@ impl Model<'_> {
         let chunks = split.chunks(self.buffers[from].shape.rank, &space);
         let task = Task {
             parts: self.parts_of_reduction(step, &chunks, node),
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![(from, Region::from(space))],
             writes: (to, Region::from(self.buffers[to].shape.whole())),
             update: include,
@@ -107,17 +108,18 @@ impl Model<'_> {
     /// The parts of a reduction with these chunks: each node has some of them, next to each other. All write the whole result.
     fn parts_of_reduction(&self, step: &Reduction, chunks: &[GridBox<3>], node: Option<u16>) -> Vec<Part> {
         let &Reduction { from, to, include, .. } = step;
-        let nodes = self.objects.len();
-        let (first, nodes) = node.map_or((0, nodes), |node| (usize::from(node) % nodes, 1));
-        let whole = Region::from(self.buffers[to].shape.whole());
-        let part = |(at, run): (usize, GridBox<1>)| {
-            let chunks = &chunks[run.min()[0]..run.max()[0]];
-            let read = chunks.iter().fold(GridBox::EMPTY, |read, chunk| read.bounding(chunk));
-            let mut reads = vec![(from, Region::from(read))];
-            reads.extend((include && at == 0).then(|| (to, whole.clone())));
-            Part { node: first + at, reads, writes: whole.clone() }
+        let runs = match node {
+            Some(node) => vec![(usize::from(node) % self.objects.len(), 0..chunks.len())],
+            None => self.weights.runs(chunks.len()),
         };
-        (0..).zip(split_1d(&GridBox::full([chunks.len()]), nodes, 1)).map(part).collect()
+        let whole = Region::from(self.buffers[to].shape.whole());
+        let part = |(node, run): (usize, Range<usize>)| {
+            let read = chunks[run.clone()].iter().fold(GridBox::EMPTY, |read, chunk| read.bounding(chunk));
+            let mut reads = vec![(from, Region::from(read))];
+            reads.extend((include && run.start == 0).then(|| (to, whole.clone())));
+            Part { node, reads, writes: whole.clone() }
+        };
+        runs.into_iter().filter(|(_, run)| !run.is_empty()).map(part).collect()
     }
 
     pub(super) fn host(&mut self, i: usize, step: &Host) -> Observation {
@@ -139,7 +141,7 @@ impl Model<'_> {
         let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
         let task = Task {
             parts: vec![Part { node, reads: read.collect(), writes: writes.clone() }],
-            nodes: node..node + 1,
+            nodes: vec![node],
             reads,
             writes: (to, writes),
             update,
@@ -166,20 +168,26 @@ impl Model<'_> {
         let (reads, writes) = (vec![whole(from)], whole(to));
         let nodes = self.objects.len();
         let space = step.space(nodes);
-        let chunks = split_1d(&space, rows.map_or(nodes, |rows| rows.min(nodes)), 1);
+        let of_node = |node: usize| GridBox::new(node, node + 1);
+        let chunks: Vec<_> = match rows {
+            None => (0..nodes).map(|node| (node, of_node(node))).collect(),
+            Some(rows) => {
+                self.weights.runs(rows).into_iter().map(|(n, r)| (n, GridBox::new(r.start, r.end))).collect()
+            }
+        };
         let extent = Extent([self.buffers[to].cells.len()]);
         let target = |range: &GridBox<1>| -> Region<1> {
             even_split().map(&Chunk { range: *range, global: space }, extent)
         };
-        let part = |(node, range): (usize, &GridBox<1>)| {
+        let part = |&(node, ref range): &(usize, GridBox<1>)| {
             let writes = target(range).cast();
             let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
             Part { node, reads: read.collect(), writes }
         };
         let task = Task {
-            parts: chunks.iter().enumerate().map(part).collect(),
+            parts: chunks.iter().map(part).collect(),
             // Other nodes do not touch their objects.
-            nodes: 0..chunks.len(),
+            nodes: chunks.iter().map(|(node, _)| *node).collect(),
             reads,
             writes,
             update,
@@ -191,7 +199,7 @@ impl Model<'_> {
             return result;
         }
         let before = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
-        for (node, range) in chunks.iter().enumerate() {
+        for &(node, ref range) in &chunks {
             if !self.has_done(i, node) {
                 continue;
             }
@@ -208,7 +216,7 @@ impl Model<'_> {
     pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
             parts: vec![],
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,
@@ -230,7 +238,7 @@ impl Model<'_> {
     pub(super) fn inner_wait(&mut self, i: usize) -> Observation {
         let task = Task {
             parts: vec![],
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,

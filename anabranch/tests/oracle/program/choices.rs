@@ -125,12 +125,13 @@ impl Choices<'_> {
 
     /// The steps of the record.
     pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
-        match self.below(42) {
+        match self.below(44) {
             0..14 => vec![Step::Compute(self.compute(shapes))],
             14..17 => vec![Step::Reduce(self.reduction(shapes))],
             17..24 => vec![Step::Host(self.host(shapes))],
             24 => self.overwrites(shapes),
-            40.. => vec![Step::Parts(self.parts())],
+            40 | 41 => vec![Step::Parts(self.parts())],
+            42.. => vec![Step::Weights(self.below(256) as u8)],
             kind => vec![self.other(kind, shapes)],
         }
     }

@@ -6,6 +6,7 @@ mod patterns;
 mod profile;
 mod setup;
 mod values;
+mod weights;
 
 #[allow(unused_imports, reason = "the fuzz target runs programs on one node")]
 pub use self::setup::Nodes;
@@ -13,6 +14,7 @@ pub use self::{
     patterns::{ReadPattern, Split, WritePattern},
     setup::Setup,
     values::{Op, computed, initial, mix, padded, reduced_into},
+    weights::Weights,
 };
 
 use self::choices::Choices;
@@ -295,6 +297,8 @@ pub enum Step {
     ReplaceObject(usize),
     /// Discards the contents of a buffer.
     Discard(usize),
+    /// Sets the weights of the nodes, which follow from this number: see [`Weights::drawn`].
+    Weights(u8),
     /// Reads the results of tasks that were submitted by tasks.
     NestResult,
     /// The failures that are left in all groups.

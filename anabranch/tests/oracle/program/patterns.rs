@@ -1,7 +1,7 @@
 //! How kernels split their index spaces, and which elements they read and write.
 
 use anabranch::{
-    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region, split_1d, split_2d},
+    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region, split_1d},
     prelude::*,
 };
 
@@ -21,14 +21,6 @@ impl Split {
         // Chunks of a reduction are rows. The height of a tile says how many rows stay together.
         let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
         split_1d(space, self.chunks.unwrap_or(64), granularity)
-    }
-
-    /// The chunks of a kernel over an index space of this rank, one for each of the first nodes.
-    pub fn over_nodes(&self, rank: usize, space: &GridBox<3>, nodes: usize) -> Vec<GridBox<3>> {
-        match self.tiles.filter(|_| rank >= 2) {
-            Some(granularity) => split_2d(space, nodes, granularity),
-            None => split_1d(space, nodes, self.granularity),
-        }
     }
 }
 

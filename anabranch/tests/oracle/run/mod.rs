@@ -20,8 +20,8 @@ use crate::{
     common::block_on,
     model::{Observation, Observed, name},
     program::{
-        Call, CaptureSet, Compute, Construct, GROUPS, Host, OBJECTS, Program, Reduction, Step, WaitFor, When,
-        is_within, mix,
+        Call, CaptureSet, Compute, Construct, GROUPS, Host, OBJECTS, Program, Reduction, Step, WaitFor,
+        Weights, When, is_within, mix,
     },
 };
 use anabranch::{
@@ -205,6 +205,10 @@ impl<'p> Run<'p> {
             Step::Replace(slot, shape) => self.buffers[slot] = create(self.rt(), slot, shape)?,
             Step::ReplaceObject(object) => {
                 self.objects[object] = self.rt().host_object(State::new(&self.witness))
+            }
+            Step::Weights(number) => {
+                let weights = Weights::drawn(number, self.rt().nodes().into());
+                self.rt().set_weights(&weights.numbers())?;
             }
             Step::Discard(slot) => with_rank!(&self.buffers[slot], buffer => buffer.discard()),
             _ => unreachable!("{step:?} has an observation"),
