@@ -3,7 +3,7 @@
 
 use crate::{
     bytes, check,
-    model::{Model, Observation, OnNodes},
+    model::{Captured, Model, Observation, OnNodes},
     observe, print_count,
     program::{Nodes, Program, Setup, Step},
     report, seeds,
@@ -82,7 +82,7 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
                     model.describe(i)
                 ));
             }
-            if concerns_all(step) && *what != all[0][i].what {
+            if !agree(step, what, &all[0][i].what) {
                 return Err(format!("step {i}: {step:?}: {:?}, but on node {node} {what:?}", all[0][i].what));
             }
         }
@@ -94,13 +94,24 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether all nodes observe the same in this step.
-fn concerns_all(step: &Step) -> bool {
+/// Whether two nodes may observe this in the same step. What concerns all nodes is the same on all of them.
+fn agree(step: &Step, what: &Observation, other: &Observation) -> bool {
+    let same = what == other;
     match step {
-        Step::Wait(_) | Step::GroupReports | Step::NestResult => true,
-        Step::Fence { set, .. } | Step::Barrier { set, .. } => set.objects().is_empty(),
-        _ => false,
+        Step::Wait(_) | Step::GroupReports | Step::NestResult => same,
+        Step::Fence { set, .. } | Step::Barrier { set, .. } if set.objects().is_empty() => {
+            // Only the home of an object of the whole cluster has the value.
+            same || set.of_cluster().is_some() && has_values(what) && has_values(other)
+        }
+        _ => true,
     }
+}
+
+fn has_values(what: &Observation) -> bool {
+    let (Observation::Captured(captured) | Observation::Report(None, Some(captured))) = what else {
+        return false;
+    };
+    matches!(captured, Captured::Values(_))
 }
 
 /// Runs programs with these seeds until one fails.

@@ -10,7 +10,7 @@ use super::{
     causes::NotDone,
     observation::{Captured, Observation, Observed},
 };
-use crate::program::Program;
+use crate::program::{Order, Program};
 use anabranch::{Status, grid::Region};
 
 /// What a node may see in a step.
@@ -102,8 +102,12 @@ impl Model<'_> {
         let cancellations = &self.cancellations[self.node];
         let is_lost =
             |(slot, region): &(usize, Region<3>)| self.buffers[*slot].cells(region).any(|cell| cell.lost);
+        // Of two tasks whose effects have no order, one does not need the other.
+        let is_broken =
+            |&(object, order): &(usize, Order)| order == Order::Sequential && self.cluster[object].0.lost;
+        let is_broken = task.on_cluster.iter().any(is_broken);
         let possible = [
-            (Status::Done, !part.reads.iter().any(is_lost) && !cancellations.must[i]),
+            (Status::Done, !is_broken && !part.reads.iter().any(is_lost) && !cancellations.must[i]),
             (Status::Skipped, needs),
             (Status::Cancelled, cancellations.may[i]),
             (Status::Failed, task.fails),

@@ -6,11 +6,11 @@ use super::{
     observation::{Observation, Observed},
 };
 use crate::program::{
-    Compute, Host, NEST, Order, Parts, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    Compute, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
 };
 use anabranch::{
     Operator,
-    grid::{Chunk, Extent, GridBox, RangeMapper, Region, even_split},
+    grid::{Chunk, Extent, GridBox, RangeMapper, Region},
 };
 use std::ops::Range;
 
@@ -39,6 +39,7 @@ impl Model<'_> {
             writes: (to, Region::from(target)),
             update,
             effects: &[],
+            on_cluster: vec![],
             fails: !space.is_empty() && self.notices(fail),
         };
         let result = self.begin(i, &task);
@@ -70,6 +71,7 @@ impl Model<'_> {
             writes: (to, Region::from(self.buffers[to].shape.whole())),
             update: include,
             effects: &[],
+            on_cluster: vec![],
             fails: fail && !space.is_empty(),
         };
         let result = self.begin(i, &task);
@@ -146,6 +148,7 @@ impl Model<'_> {
             writes: (to, writes),
             update,
             effects,
+            on_cluster: vec![],
             fails: fails && self.notices(fail),
         };
         let result = self.begin(i, &task);
@@ -161,58 +164,6 @@ impl Model<'_> {
         result
     }
 
-    /// A host task with a part for each node.
-    pub(super) fn parts(&mut self, i: usize, step: &Parts) -> Observation {
-        let Parts { from, to, rows, update, ref effect, slow: _ } = *step;
-        let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
-        let (reads, writes) = (vec![whole(from)], whole(to));
-        let nodes = self.objects.len();
-        let space = step.space(nodes);
-        let of_node = |node: usize| GridBox::new(node, node + 1);
-        let chunks: Vec<_> = match rows {
-            None => (0..nodes).map(|node| (node, of_node(node))).collect(),
-            Some(rows) => {
-                self.weights.runs(rows).into_iter().map(|(n, r)| (n, GridBox::new(r.start, r.end))).collect()
-            }
-        };
-        let extent = Extent([self.buffers[to].cells.len()]);
-        let target = |range: &GridBox<1>| -> Region<1> {
-            even_split().map(&Chunk { range: *range, global: space }, extent)
-        };
-        let part = |&(node, ref range): &(usize, GridBox<1>)| {
-            let writes = target(range).cast();
-            let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
-            Part { node, reads: read.collect(), writes }
-        };
-        let task = Task {
-            parts: chunks.iter().map(part).collect(),
-            // Other nodes do not touch their objects.
-            nodes: chunks.iter().map(|(node, _)| *node).collect(),
-            reads,
-            writes,
-            update,
-            effects: effect.as_slice(),
-            fails: false,
-        };
-        let result = self.begin(i, &task);
-        if matches!(result, Observation::Refused(_)) {
-            return result;
-        }
-        let before = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
-        for &(node, ref range) in &chunks {
-            if !self.has_done(i, node) {
-                continue;
-            }
-            let mut hash = before;
-            effect.iter().for_each(|effect| self.objects[node][effect.0].touch(effect.1, &mut hash));
-            for [at] in target(range).boxes().iter().flat_map(|part| part.points()).map(|p| p.0) {
-                let cell = &mut self.buffers[to].cells[at];
-                cell.value = mix(hash, if update { cell.value } else { at as u64 });
-            }
-        }
-        result
-    }
-
     pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
             parts: vec![],
@@ -221,6 +172,7 @@ impl Model<'_> {
             writes: (0, Region::empty()),
             update: false,
             effects: &[(NEST, Order::Sequential)],
+            on_cluster: vec![],
             fails: false,
         };
         let result = self.begin(i, &task);
@@ -243,6 +195,7 @@ impl Model<'_> {
             writes: (0, Region::empty()),
             update: false,
             effects: &[],
+            on_cluster: vec![],
             fails: false,
         };
         self.begin(i, &task)

@@ -1,8 +1,8 @@
 //! Decoding: which steps the bytes of a record stand for.
 
 use super::{
-    Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, Op, Order, Parts, RANKS, ReadPattern,
-    Reduction, Shape, Split, Step, Subset, WaitFor, When, WritePattern,
+    CLUSTER_OBJECTS, Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, OnCluster, Op, Order,
+    Parts, RANKS, ReadPattern, Reduction, Runs, Shape, Split, Step, Subset, WaitFor, When, WritePattern,
 };
 use anabranch::grid::GridBox;
 
@@ -95,7 +95,7 @@ impl Choices<'_> {
             let slot = c.below(shapes.len());
             (slot, c.part(&shapes[slot]))
         };
-        match self.below(8) {
+        match self.below(11) {
             0..3 => {
                 let (slot, range) = part(self);
                 CaptureSet::Part(slot, range)
@@ -103,6 +103,11 @@ impl Choices<'_> {
             3 => CaptureSet::Parts([part(self), part(self)]),
             4 => CaptureSet::Object(self.below(OBJECTS)),
             5 => CaptureSet::Objects,
+            8 | 9 => CaptureSet::Cluster(self.below(CLUSTER_OBJECTS)),
+            10 => {
+                let (slot, range) = part(self);
+                CaptureSet::ClusterAndPart(self.below(CLUSTER_OBJECTS), slot, range)
+            }
             _ => {
                 let (slot, range) = part(self);
                 CaptureSet::Both(self.below(OBJECTS), slot, range)
@@ -125,14 +130,16 @@ impl Choices<'_> {
 
     /// The steps of the record.
     pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
-        match self.below(44) {
+        match self.below(50) {
             0..14 => vec![Step::Compute(self.compute(shapes))],
             14..17 => vec![Step::Reduce(self.reduction(shapes))],
             17..24 => vec![Step::Host(self.host(shapes))],
             24 => self.overwrites(shapes),
             40 | 41 => vec![Step::Parts(self.parts())],
-            42.. => vec![Step::Weights(self.below(256) as u8)],
-            kind => vec![self.other(kind, shapes)],
+            44..48 => vec![Step::OnCluster(self.on_cluster())],
+            48 => vec![Step::ReplaceCluster(self.below(CLUSTER_OBJECTS), self.below(16) as u16)],
+            42 | 43 => vec![Step::Weights(self.below(256) as u8)],
+            kind => vec![self.other(kind.min(39), shapes)],
         }
     }
 
@@ -236,6 +243,21 @@ impl Choices<'_> {
         let order = self.one_of(&[Order::Sequential, Order::Exclusive, Order::Relaxed]);
         let effect = (!self.rare(4)).then(|| (self.below(OBJECTS), order));
         Parts { from: 3 - to, to, rows, update, effect, slow: self.rare(4) }
+    }
+
+    fn on_cluster(&mut self) -> OnCluster {
+        let runs = match self.below(8) {
+            0..3 => Runs::Once(self.one_of(&[Order::Sequential, Order::Exclusive, Order::Relaxed])),
+            3..5 => Runs::Collective,
+            _ => {
+                let node = self.rare(3).then(|| self.below(16) as u16);
+                Runs::Over { rows: 1 + self.below(20), node }
+            }
+        };
+        let (object, to) = (self.below(CLUSTER_OBJECTS), 1 + self.below(2));
+        let (both, update, slow) = (self.rare(4), self.flag(), self.rare(4));
+        let fail = self.rare(6).then(|| self.below(16) as u16);
+        OnCluster { object, both, runs, from: 3 - to, to, update, slow, fail }
     }
 
     /// A slow reader of a buffer, and tasks that overwrite the whole buffer meanwhile.

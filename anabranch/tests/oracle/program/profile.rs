@@ -37,6 +37,7 @@ fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
         _ if nodes.fails => {}
         Step::Compute(compute) => compute.fail = None,
         Step::Reduce(reduction) => reduction.fail = false,
+        Step::OnCluster(task) => task.fail = None,
         Step::Host(host) => (host.fail, host.callback_panics) = (None, false),
         _ => {}
     }
