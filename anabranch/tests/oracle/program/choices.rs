@@ -199,8 +199,8 @@ impl Choices<'_> {
         let target = self.part(&shapes[to]);
         let (update, split) = (self.flag(), self.split());
         let fail = self.fail(16, &[Fail::Panic], !update);
-        let node = self.node();
-        Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail }
+        let (node, built_in) = (self.node(), self.flag());
+        Compute { from, read_pattern, to, target, write_pattern, built_in, update, split, node, fail }
     }
 
     fn reduction(&mut self, shapes: &[Shape]) -> Reduction {
@@ -293,6 +293,7 @@ impl Choices<'_> {
             to: slot,
             target,
             write_pattern: WritePattern::Same,
+            built_in: self.flag(),
             update: false,
             split: self.split(),
             node: None,

@@ -138,6 +138,8 @@ pub struct Compute {
     pub to: usize,
     pub target: GridBox<3>,
     pub write_pattern: WritePattern,
+    /// Whether the mappers are those of the library, if it has them. The runtime knows these, and does more with them.
+    pub built_in: bool,
     pub update: bool,
     pub split: Split,
     /// The node that executes all of it, modulo the number of nodes. Without it, all nodes share the index space.
