@@ -332,7 +332,15 @@ impl<'p> Model<'p> {
 
     fn capture(&mut self, i: usize, set: &CaptureSet) -> Result<Captured, Refusal> {
         let parts: Vec<_> = set.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
-        self.written(&parts)?;
+        let of_node = |node| {
+            let whole = |slot: usize| self.buffers[slot].shape.whole();
+            let part = set.part_of(node, self.objects.len(), whole);
+            part.map(|(slot, part)| (slot, Region::from(part)))
+        };
+        // A part of another node that was never written is an error here, too.
+        let all: Vec<_> = parts.iter().cloned().chain((0..self.objects.len()).filter_map(of_node)).collect();
+        self.written(&all)?;
+        let parts: Vec<_> = parts.into_iter().chain(of_node(self.node)).collect();
         let values = self.values(set, &parts);
         self.bounds[i].values.clone_from(&values);
         let mut needs = self.needs(&parts);

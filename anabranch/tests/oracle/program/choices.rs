@@ -95,7 +95,7 @@ impl Choices<'_> {
             let slot = c.below(shapes.len());
             (slot, c.part(&shapes[slot]))
         };
-        match self.below(11) {
+        match self.below(14) {
             0..3 => {
                 let (slot, range) = part(self);
                 CaptureSet::Part(slot, range)
@@ -103,6 +103,11 @@ impl Choices<'_> {
             3 => CaptureSet::Parts([part(self), part(self)]),
             4 => CaptureSet::Object(self.below(OBJECTS)),
             5 => CaptureSet::Objects,
+            11 | 12 => {
+                let (slot, first) = part(self);
+                CaptureSet::OfNodes(slot, [first, self.part(&shapes[slot]), self.part(&shapes[slot])])
+            }
+            13 => CaptureSet::On(self.below(shapes.len()), self.below(16) as u16),
             8 | 9 => CaptureSet::Cluster(self.below(CLUSTER_OBJECTS)),
             10 => {
                 let (slot, range) = part(self);

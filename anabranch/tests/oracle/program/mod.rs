@@ -100,9 +100,14 @@ pub enum CaptureSet {
     Cluster(usize),
     /// An object of the whole cluster, and then a part of a buffer.
     ClusterAndPart(usize, usize, GridBox<3>),
+    /// Parts of a buffer for nodes, which take them in turn.
+    OfNodes(usize, [GridBox<3>; 3]),
+    /// A whole buffer, for this node, modulo the number of nodes.
+    On(usize, u16),
 }
 
 impl CaptureSet {
+    /// The parts that all nodes capture.
     pub fn parts(&self) -> Vec<(usize, GridBox<3>)> {
         match self {
             Self::Part(slot, part) | Self::Both(_, slot, part) | Self::ClusterAndPart(_, slot, part) => {
@@ -119,6 +124,25 @@ impl CaptureSet {
             Self::Objects => vec![0, 1],
             _ => Vec::new(),
         }
+    }
+
+    /// What this node of so many captures of a buffer, if each node captures another part. `whole` is all of the buffer.
+    pub fn part_of(
+        &self,
+        node: usize,
+        nodes: usize,
+        whole: impl Fn(usize) -> GridBox<3>,
+    ) -> Option<(usize, GridBox<3>)> {
+        match self {
+            Self::OfNodes(slot, parts) => Some((*slot, parts[node % parts.len()])),
+            Self::On(slot, on) => (usize::from(*on) % nodes == node).then(|| (*slot, whole(*slot))),
+            _ => None,
+        }
+    }
+
+    /// Whether all nodes capture the same, but for objects of the whole cluster.
+    pub fn is_the_same_on_all(&self) -> bool {
+        !matches!(self, Self::OfNodes(..) | Self::On(..)) && self.objects().is_empty()
     }
 
     /// The object of the whole cluster.

@@ -10,7 +10,7 @@ mod tasks;
 mod witness;
 
 use self::{
-    buffers::{AnyBuffer, create, part, with_rank},
+    buffers::{AnyBuffer, create, part, parts_of, with_rank},
     inner::InnerCall,
     on_cluster::Objects,
     results::{Numbers, Pending, captured, chain, refusal, report, waited},
@@ -381,6 +381,12 @@ impl<'p> Run<'p> {
         let cluster = |object: usize| self.cluster[object].0.capture();
         match *set {
             CaptureSet::Nothing => by.all(()),
+            CaptureSet::OfNodes(slot, parts) => {
+                with_rank!(&self.buffers[slot], b => by.all(parts_of(b, parts)))
+            }
+            CaptureSet::On(slot, node) => {
+                with_rank!(&self.buffers[slot], b => by.all(b.capture_on(node % self.rt().nodes())))
+            }
             CaptureSet::Cluster(object) => by.all(cluster(object)),
             CaptureSet::ClusterAndPart(object, slot, range) => {
                 with_rank!(&self.buffers[slot], b => by.all((cluster(object), part(b, &range))))
@@ -415,10 +421,17 @@ impl<'p> Run<'p> {
             let _ = task.handle.wait();
         }
         let rt = self.take_runtime();
+        let nodes = rt.nodes();
         let objects = |object: usize| self.objects[object].capture();
         let cluster = |object: usize| self.cluster[object].0.capture();
         let result = match *set {
             CaptureSet::Nothing => drain(rt, (), awaited),
+            CaptureSet::OfNodes(slot, parts) => {
+                with_rank!(&self.buffers[slot], b => drain(rt, parts_of(b, parts), awaited))
+            }
+            CaptureSet::On(slot, node) => {
+                with_rank!(&self.buffers[slot], b => drain(rt, b.capture_on(node % nodes), awaited))
+            }
             CaptureSet::Cluster(object) => drain(rt, cluster(object), awaited),
             CaptureSet::ClusterAndPart(object, slot, range) => {
                 with_rank!(&self.buffers[slot], b => drain(rt, (cluster(object), part(b, &range)), awaited))
