@@ -38,7 +38,7 @@ impl Model<'_> {
         let part = |&(node, range): &(usize, GridBox<1>)| {
             let writes = shares.target(range, self.buffers[to].cells.len()).cast();
             let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
-            Part { node, reads: read.collect(), writes }
+            Part { node, reads: read.collect(), writes, pieces: vec![] }
         };
         Task {
             parts: shares.parts.iter().map(part).collect(),

@@ -41,6 +41,16 @@ struct Part {
     reads: Vec<(usize, Region<3>)>,
     /// Of the buffer that the task writes.
     writes: Region<3>,
+    /// Of a kernel.
+    pieces: Vec<Piece>,
+}
+
+/// A piece of what a node does for a kernel. It fails or is skipped by itself, but only the status of all pieces of the node is observed.
+struct Piece {
+    reads: Vec<(usize, Region<3>)>,
+    writes: Region<3>,
+    /// Whether it fails if it runs.
+    fails: bool,
 }
 
 /// The declarations of a task.

@@ -1,16 +1,17 @@
 //! The tasks of the model: what they declare, and what they compute.
 
 use super::{
-    Model, Part, Task, done,
+    Model, Part, Piece, Task, done,
     groups::Failed,
     observation::{Observation, Observed},
 };
 use crate::program::{
-    Compute, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    Compute, Fail, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    wrong_element,
 };
 use anabranch::{
     Operator,
-    grid::{Chunk, Extent, GridBox, RangeMapper, Region},
+    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region},
 };
 use std::ops::Range;
 
@@ -26,11 +27,27 @@ impl Model<'_> {
             Some(node) => vec![(on_one(node), space)],
             None => self.weights.chunks(&split, goal.rank, &space),
         };
-        let part = |(node, chunk): (usize, GridBox<3>)| {
-            let writes = Region::from(write_pattern.target(goal.rank, &chunk));
-            let mut reads = vec![(from, read(chunk))];
+        let fails = !space.is_empty() && self.notices(fail);
+        let accesses = |range: GridBox<3>| {
+            let writes = Region::from(write_pattern.target(goal.rank, &range));
+            let mut reads = vec![(from, read(range))];
             reads.extend(update.then(|| (to, writes.clone())));
-            Part { node, reads, writes }
+            (reads, writes)
+        };
+        let wrong = match fail {
+            Some(Fail::Panic) => Some(write_pattern.target(goal.rank, &first_point(&space)).min()),
+            _ => wrong_element(&target).map(Point),
+        };
+        let piece = |range: GridBox<3>| {
+            let (reads, writes) = accesses(range);
+            let fails = fails && wrong.is_some_and(|p| writes.boxes().iter().any(|b| b.contains_point(p)));
+            Piece { reads, writes, fails }
+        };
+        let nodes = if node.is_some() { 1 } else { self.objects.len() };
+        let part = |(node, chunk): (usize, GridBox<3>)| {
+            let (reads, writes) = accesses(chunk);
+            let pieces = split.pieces_of(goal.rank, &chunk, nodes).into_iter().map(piece).collect();
+            Part { node, reads, writes, pieces }
         };
         let chunks = chunks.into_iter().filter(|(_, chunk)| !chunk.is_empty());
         let task = Task {
@@ -41,7 +58,7 @@ impl Model<'_> {
             update,
             effects: &[],
             on_cluster: vec![],
-            fails: !space.is_empty() && self.notices(fail),
+            fails,
         };
         let result = self.begin(i, &task);
         if matches!(result, Observation::Refused(_)) {
@@ -120,7 +137,7 @@ impl Model<'_> {
             let read = chunks[run.clone()].iter().fold(GridBox::EMPTY, |read, chunk| read.bounding(chunk));
             let mut reads = vec![(from, Region::from(read))];
             reads.extend((include && run.start == 0).then(|| (to, whole.clone())));
-            Part { node, reads, writes: whole.clone() }
+            Part { node, reads, writes: whole.clone(), pieces: vec![] }
         };
         runs.into_iter().filter(|(_, run)| !run.is_empty()).map(part).collect()
     }
@@ -143,7 +160,7 @@ impl Model<'_> {
         let writes = Region::from(target);
         let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
         let task = Task {
-            parts: vec![Part { node, reads: read.collect(), writes: writes.clone() }],
+            parts: vec![Part { node, reads: read.collect(), writes: writes.clone(), pieces: vec![] }],
             nodes: vec![node],
             reads,
             writes: (to, writes),
@@ -201,6 +218,11 @@ impl Model<'_> {
         };
         self.begin(i, &task)
     }
+}
+
+/// The first point of an index space, as a box; nothing if it is empty.
+fn first_point(space: &GridBox<3>) -> GridBox<3> {
+    if space.is_empty() { *space } else { GridBox::new(space.min(), space.min().0.map(|i| i + 1)) }
 }
 
 /// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its index space.

@@ -16,6 +16,12 @@ pub struct Split {
 }
 
 impl Split {
+    /// The pieces of what one of so many nodes does for a kernel over an index space of this rank.
+    pub fn pieces_of(&self, rank: usize, chunk: &GridBox<3>, nodes: usize) -> Vec<GridBox<3>> {
+        let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
+        split_1d(chunk, self.pieces.div_ceil(nodes), granularity)
+    }
+
     /// The chunks of a reduction over an index space of this rank.
     pub fn chunks(&self, rank: usize, space: &GridBox<3>) -> Vec<GridBox<3>> {
         // Chunks of a reduction are rows. The height of a tile says how many rows stay together.
