@@ -135,13 +135,14 @@ impl Choices<'_> {
 
     /// The steps of the record.
     pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
-        match self.below(50) {
+        match self.below(52) {
             0..14 => vec![Step::Compute(self.compute(shapes))],
             14..17 => vec![Step::Reduce(self.reduction(shapes))],
             17..24 => vec![Step::Host(self.host(shapes))],
             24 => self.overwrites(shapes),
             40 | 41 => vec![Step::Parts(self.parts())],
             44..48 => vec![Step::OnCluster(self.on_cluster())],
+            50.. => self.repeats(shapes),
             48 => vec![Step::ReplaceCluster(self.below(CLUSTER_OBJECTS), self.below(16) as u16)],
             42 | 43 => vec![Step::Weights(self.below(256) as u8)],
             kind => vec![self.other(kind.min(39), shapes)],
@@ -306,6 +307,38 @@ impl Choices<'_> {
         };
         let times = 1 + self.below(3);
         std::iter::once(reader).chain(std::iter::repeat_n(Step::Compute(write), times)).collect()
+    }
+
+    /// A loop whose steps repeat each other, as those of real programs do. The runtime derives their commands from those of earlier ones.
+    /// The weights of the nodes change between some of them.
+    fn repeats(&mut self, shapes: &[Shape]) -> Vec<Step> {
+        let (a, b) = self.two_different(shapes.len());
+        let kernel = |c: &mut Self, from: usize, to: usize| {
+            let patterns = [ReadPattern::All, ReadPattern::Near(1), ReadPattern::Same, ReadPattern::Box(1)];
+            Step::Compute(Compute {
+                from,
+                read_pattern: c.one_of(&patterns),
+                to,
+                target: shapes[to].whole(),
+                write_pattern: WritePattern::Same,
+                built_in: true,
+                update: c.rare(3),
+                split: c.split(),
+                node: None,
+                fail: None,
+            })
+        };
+        let mut body = vec![kernel(self, a, b), kernel(self, b, a)];
+        if self.flag() {
+            body.push(Step::Parts(self.parts()));
+        }
+        let (rounds, changes) = (3 + self.below(4), self.below(256));
+        let weights = |round: usize| Step::Weights((changes + 3 * round) as u8);
+        let round = |round: usize| {
+            let weights = (changes >> round & 1 == 1).then(|| weights(round));
+            weights.into_iter().chain(body.clone())
+        };
+        (0..rounds).flat_map(round).collect()
     }
 
     fn inner_wait(&mut self) -> Step {

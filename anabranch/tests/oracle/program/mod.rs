@@ -141,6 +141,7 @@ impl CaptureSet {
     }
 
     /// Whether all nodes capture the same, but for objects of the whole cluster.
+    #[allow(dead_code, reason = "the fuzz target runs programs on one node")]
     pub fn is_the_same_on_all(&self) -> bool {
         !matches!(self, Self::OfNodes(..) | Self::On(..)) && self.objects().is_empty()
     }

@@ -1,7 +1,7 @@
 //! How kernels split their index spaces, and which elements they read and write.
 
 use anabranch::{
-    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region, split_1d},
+    grid::{Chunk, Extent, GridBox, MapperValue, Point, RangeMapper, Region, split_1d},
     prelude::*,
 };
 
@@ -31,7 +31,7 @@ impl Split {
 }
 
 /// The elements that a kernel reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReadPattern {
     All,
     Even,
@@ -70,6 +70,10 @@ impl<const K: usize, const B: usize> RangeMapper<K, B> for ReadPattern {
             Self::Reversed => same(&permuted(std::array::from_fn::<_, K, _>(|d| K - 1 - d)), chunk, buffer),
         }
     }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
+    }
 }
 
 fn near<const K: usize, const B: usize>(chunk: &Chunk<K>, buffer: Extent<B>, radius: usize) -> Region<B> {
@@ -86,7 +90,7 @@ fn near<const K: usize, const B: usize>(chunk: &Chunk<K>, buffer: Extent<B>, rad
 }
 
 /// The element that a kernel writes for a point of its index space.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WritePattern {
     Same,
     Reversed,
@@ -144,5 +148,9 @@ impl<const K: usize> RangeMapper<K, K> for WritePattern {
             return Region::empty();
         }
         GridBox::new(self.point(chunk.range.min().0), self.point(chunk.range.max().0)).into()
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }
