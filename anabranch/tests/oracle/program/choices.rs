@@ -103,16 +103,16 @@ impl Choices<'_> {
             3 => CaptureSet::Parts([part(self), part(self)]),
             4 => CaptureSet::Object(self.below(OBJECTS)),
             5 => CaptureSet::Objects,
-            11 | 12 => {
-                let (slot, first) = part(self);
-                CaptureSet::OfNodes(slot, [first, self.part(&shapes[slot]), self.part(&shapes[slot])])
-            }
-            13 => CaptureSet::On(self.below(shapes.len()), self.below(16) as u16),
             8 | 9 => CaptureSet::Cluster(self.below(CLUSTER_OBJECTS)),
             10 => {
                 let (slot, range) = part(self);
                 CaptureSet::ClusterAndPart(self.below(CLUSTER_OBJECTS), slot, range)
             }
+            11 | 12 => {
+                let (slot, first) = part(self);
+                CaptureSet::OfNodes(slot, [first, self.part(&shapes[slot]), self.part(&shapes[slot])])
+            }
+            13 => CaptureSet::On(self.below(shapes.len()), self.below(16) as u16),
             _ => {
                 let (slot, range) = part(self);
                 CaptureSet::Both(self.below(OBJECTS), slot, range)
@@ -141,11 +141,11 @@ impl Choices<'_> {
             17..24 => vec![Step::Host(self.host(shapes))],
             24 => self.overwrites(shapes),
             40 | 41 => vec![Step::Parts(self.parts())],
-            44..48 => vec![Step::OnCluster(self.on_cluster())],
-            50.. => self.repeats(shapes),
-            48 => vec![Step::ReplaceCluster(self.below(CLUSTER_OBJECTS), self.below(16) as u16)],
             42 | 43 => vec![Step::Weights(self.below(256) as u8)],
-            kind => vec![self.other(kind.min(39), shapes)],
+            44..48 => vec![Step::OnCluster(self.on_cluster())],
+            48 => vec![Step::ReplaceCluster(self.below(CLUSTER_OBJECTS), self.below(16) as u16)],
+            50.. => self.repeats(shapes),
+            kind => vec![self.other(kind, shapes)],
         }
     }
 
