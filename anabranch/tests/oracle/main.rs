@@ -12,6 +12,7 @@ mod model;
 mod nodes;
 mod program;
 mod run;
+mod text;
 mod watch;
 
 use anabranch::{Runtime, TaskGroup};

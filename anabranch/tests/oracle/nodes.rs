@@ -3,15 +3,19 @@
 
 use crate::{
     bytes, check,
-    model::{Model, Observation, OnNodes},
+    model::{Captured, Model, Observation, Observed, OnNodes},
     observe, print_count,
     program::{Nodes, Program, Setup, Step},
     report, seeds,
+    text::{read, written},
     watch::{Watch, replay},
 };
-use anabranch::{Status, local_nodes};
+use anabranch::{Runtime, Status, local_nodes};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, env, ops::Range, panic::catch_unwind, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap, env, fs, ops::Range, panic::catch_unwind, path::Path, process::Command, sync::Arc,
+    time::Instant,
+};
 use testing::{
     deadline,
     mpi::{MPICH, Mpi, OPEN_MPI, text},
@@ -23,8 +27,10 @@ const PROGRAMS: u64 = 300;
 const FAILING: u64 = 100;
 /// One program runs under `mpirun`, for each number of processes, for this many programs of an ordinary run elsewhere.
 const SHARE_OF_MPI: u64 = 15;
-/// The number of processes, set for the processes of `under_mpirun`.
+/// The number of processes, set for the processes that `mpirun` starts.
 const TASK: &str = "ANABRANCH_MPI_TASK";
+/// Where each of them leaves what it has seen of programs with failures and cancellations. Without it, their programs have none.
+const FOLDER: &str = "ANABRANCH_MPI_FOLDER";
 
 /// The program of these bytes on nodes. Without the steps that the runtime refuses, unless its tasks may fail.
 pub fn program(bytes: &[u8], setup: Setup) -> Program {
@@ -38,10 +44,7 @@ pub fn program(bytes: &[u8], setup: Setup) -> Program {
 }
 
 /// Runs the function on local nodes, and returns the errors of all nodes as one.
-fn on_each_node(
-    setup: &Setup,
-    run: impl Fn(anabranch::Runtime) -> Result<(), String> + Sync,
-) -> Result<(), String> {
+fn on_each_node(setup: &Setup, run: impl Fn(Runtime) -> Result<(), String> + Sync) -> Result<(), String> {
     let Nodes { count, threads, delays, seed, .. } = setup.nodes.expect("a setup on nodes");
     let local = local_nodes(count).builder(setup.builder(threads)).delays(delays, seed);
     let results = local.run(|rt| Ok(run(rt)));
@@ -59,8 +62,7 @@ fn check_local(bytes: &[u8], setup: Setup) -> Result<(), String> {
     on_each_node(&setup, |rt| check(&program, Arc::new(rt), None))
 }
 
-/// Checks a program in which tasks fail, are refused or are cancelled, with what all nodes have seen: see [`OnNodes`]. What concerns
-/// all nodes must be the same on all of them, and a task that fails must fail on one of them.
+/// Runs a program in which tasks fail, are refused or are cancelled, and checks it.
 fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
     let program = program(bytes, setup);
     let all = Mutex::new(BTreeMap::new());
@@ -70,8 +72,13 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
         all.lock().insert(node, seen);
         Ok(())
     })?;
-    let all: Vec<_> = all.into_inner().into_values().collect();
-    let models: Vec<_> = (0..).zip(&all).map(|(node, _)| OnNodes::new(&program, &all, node)).collect();
+    compare(&program, &all.into_inner().into_values().collect::<Vec<_>>())
+}
+
+/// Checks what all nodes have seen of a program in which tasks fail, are refused or are cancelled: see [`OnNodes`]. What concerns
+/// all nodes must be the same on all of them, and a task that fails must fail on one of them.
+fn compare(program: &Program, all: &[Vec<Observed>]) -> Result<(), String> {
+    let models: Vec<_> = (0..).zip(all).map(|(node, _)| OnNodes::new(program, all, node)).collect();
     for (i, step) in program.steps.iter().enumerate() {
         for (node, (seen, model)) in all.iter().zip(&models).enumerate() {
             let what = &seen[i].what;
@@ -82,7 +89,7 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
                     model.describe(i)
                 ));
             }
-            if concerns_all(step) && *what != all[0][i].what {
+            if !agree(step, what, &all[0][i].what) {
                 return Err(format!("step {i}: {step:?}: {:?}, but on node {node} {what:?}", all[0][i].what));
             }
         }
@@ -94,13 +101,24 @@ fn check_failing(bytes: &[u8], setup: Setup) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether all nodes observe the same in this step.
-fn concerns_all(step: &Step) -> bool {
+/// Whether two nodes may observe this in the same step. What concerns all nodes is the same on all of them.
+fn agree(step: &Step, what: &Observation, other: &Observation) -> bool {
+    let same = what == other;
     match step {
-        Step::Wait(_) | Step::GroupReports | Step::NestResult => true,
-        Step::Fence { set, .. } | Step::Barrier { set, .. } => set.objects().is_empty(),
-        _ => false,
+        Step::Wait(_) | Step::GroupReports | Step::NestResult => same,
+        Step::Fence { set, .. } | Step::Barrier { set, .. } if set.is_the_same_on_all() => {
+            // Only the home of an object of the whole cluster has the value.
+            same || set.of_cluster().is_some() && has_values(what) && has_values(other)
+        }
+        _ => true,
     }
+}
+
+fn has_values(what: &Observation) -> bool {
+    let (Observation::Captured(captured) | Observation::Report(None, Some(captured))) = what else {
+        return false;
+    };
+    matches!(captured, Captured::Values(_))
 }
 
 /// Runs programs with these seeds until one fails.
@@ -168,42 +186,109 @@ fn seeds_of_mpi() -> Range<u64> {
     seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(SHARE_OF_MPI)
 }
 
-/// What each process of `under_mpirun` runs; no test otherwise.
+/// The runtime of a process, for this setup.
+fn connect(setup: &Setup) -> Arc<Runtime> {
+    let Nodes { count, threads, .. } = setup.nodes.expect("a setup on nodes");
+    let rt = setup.builder(threads).build().unwrap();
+    assert_eq!(rt.nodes(), count);
+    Arc::new(rt)
+}
+
+/// What each process runs that `mpirun` starts; no test otherwise.
 #[test]
 fn one_process() {
-    const TEST: &str = "under_mpirun";
     let Ok(count) = env::var(TASK) else { return };
+    let count = Some(count.parse().unwrap());
+    match env::var_os(FOLDER) {
+        None => check_programs(count),
+        Some(folder) => leave_observations(count, Path::new(&folder)),
+    }
+}
+
+fn check_programs(count: Option<u16>) {
+    const TEST: &str = "nodes::under_mpirun";
     let watch = Watch::begin(TEST);
     for seed in seeds_of_mpi() {
         watch.program(seed);
-        let setup = Setup::on_nodes(seed, Some(count.parse().unwrap()));
-        let threads = setup.nodes.map_or(1, |nodes| nodes.threads);
-        let rt = setup.builder(threads).build().unwrap();
-        assert_eq!(rt.nodes().to_string(), count);
-        let node = rt.node();
-        if let Err(error) = check(&program(&bytes(seed), setup), Arc::new(rt), None) {
-            panic!("node {node} of {count}, seed {seed}: {error}\n\nTo run it again: {}", replay(TEST, seed));
+        let setup = Setup::on_nodes(seed, count);
+        let rt = connect(&setup);
+        let place = format!("node {} of {}", rt.node(), rt.nodes());
+        if let Err(error) = check(&program(&bytes(seed), setup), rt, None) {
+            panic!("{place}, seed {seed}: {error}\n\nTo run it again: {}", replay(TEST, seed));
         }
     }
 }
 
-/// Runs the programs of fixed seeds as processes that `mpirun` has started.
-fn run_under(mpi: &Mpi, counts: &[u16]) {
-    for &count in counts {
-        let (seeds, begin) = (seeds_of_mpi(), Instant::now());
-        let test = "nodes::one_process";
-        let Some(output) = mpi.run_test(count, test, |command| _ = command.env(TASK, count.to_string()))
-        else {
-            return;
-        };
-        assert!(output.status.success(), "{} nodes of {}: {}", count, mpi.mpirun(), text(&output));
-        print_count(&format!("on {count} nodes of {}", mpi.mpirun()), seeds.end - seeds.start, &seeds, begin);
+/// A setup of programs with failures and cancellations.
+fn troubled(seed: u64, count: Option<u16>) -> Setup {
+    let setup = Setup::on_nodes(seed, count);
+    match seed % 3 {
+        0 => setup.failing(),
+        1 => setup.cancelling(),
+        _ => setup.failing().cancelling(),
     }
 }
+
+fn leave_observations(count: Option<u16>, folder: &Path) {
+    let watch = Watch::begin(TROUBLED);
+    for seed in seeds_of_mpi() {
+        watch.program(seed);
+        let setup = troubled(seed, count);
+        let rt = connect(&setup);
+        let node = rt.node();
+        match observe(&program(&bytes(seed), setup), rt, None) {
+            Ok(seen) => fs::write(folder.join(format!("{seed} {node}")), written(&seen)).unwrap(),
+            Err(error) => {
+                panic!("node {node}, seed {seed}: {error}\n\nTo run it again: {}", replay(TROUBLED, seed))
+            }
+        }
+    }
+}
+
+/// Starts processes, with what `more` adds to the command. False if this MPI is not installed.
+fn run_under(mpi: &Mpi, count: u16, more: impl FnOnce(&mut Command)) -> bool {
+    let test = "nodes::one_process";
+    let output = mpi.run_test(count, test, |command| more(command.env(TASK, count.to_string())));
+    let Some(output) = output else { return false };
+    assert!(output.status.success(), "{count} nodes of {}: {}", mpi.mpirun(), text(&output));
+    true
+}
+
+/// The MPIs, and the numbers of processes.
+const MPIS: [(&Mpi, u16); 4] = [(&OPEN_MPI, 2), (&OPEN_MPI, 3), (&OPEN_MPI, 4), (&MPICH, 2)];
 
 #[test]
 fn under_mpirun() {
     let _deadline = deadline();
-    run_under(&OPEN_MPI, &[2, 3, 4]);
-    run_under(&MPICH, &[2]);
+    for (mpi, count) in MPIS {
+        let (seeds, begin) = (seeds_of_mpi(), Instant::now());
+        if run_under(mpi, count, |_| ()) {
+            let what = format!("on {count} nodes of {}", mpi.mpirun());
+            print_count(&what, seeds.end - seeds.start, &seeds, begin);
+        }
+    }
+}
+
+const TROUBLED: &str = "failures_and_cancellations_under_mpirun";
+
+/// The processes leave what they have seen, and this one compares it with the model, which needs what all have seen.
+#[test]
+fn failures_and_cancellations_under_mpirun() {
+    let _deadline = deadline();
+    for (mpi, count) in MPIS {
+        let (seeds, begin, folder) = (seeds_of_mpi(), Instant::now(), tempfile::tempdir().unwrap());
+        if !run_under(mpi, count, |command| _ = command.env(FOLDER, folder.path())) {
+            continue;
+        }
+        for seed in seeds.clone() {
+            let of_node = |node| fs::read_to_string(folder.path().join(format!("{seed} {node}"))).unwrap();
+            let all: Vec<_> = (0..count).map(|node| read(&of_node(node))).collect();
+            let program = program(&bytes(seed), troubled(seed, Some(count)));
+            if let Err(error) = compare(&program, &all) {
+                panic!("seed {seed}: {error}\n{program:#?}\n\nTo run it again: {}", replay(TROUBLED, seed));
+            }
+        }
+        let what = format!("with failures and cancellations on {count} nodes of {}", mpi.mpirun());
+        print_count(&what, seeds.end - seeds.start, &seeds, begin);
+    }
 }

@@ -77,6 +77,15 @@ impl Object {
         }
     }
 
+    /// A task with an effect of this order has ended, and poisons the object if it did not succeed.
+    pub(super) fn poison(&mut self, order: Order, poison: Option<usize>) {
+        if order == Order::Sequential {
+            (self.last, self.since) = (poison, Vec::new());
+        } else {
+            self.since.push(poison);
+        }
+    }
+
     /// The failed steps that poison the object for a task that comes after all earlier ones (`all`, for a sequential effect), or
     /// only after the last sequential one.
     pub(super) fn needs(&self, all: bool) -> Vec<usize> {

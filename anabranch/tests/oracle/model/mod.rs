@@ -9,6 +9,7 @@ mod cancellations;
 mod causes;
 mod data;
 mod groups;
+mod in_parts;
 mod nodes;
 mod observation;
 mod tasks;
@@ -25,13 +26,13 @@ use self::{
     nodes::Bound,
 };
 use crate::program::{
-    CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, When, wrong_element,
+    CLUSTER_OBJECTS, CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, Weights, When,
+    wrong_element,
 };
 use anabranch::{
     Status,
     grid::{GridBox, Region},
 };
-use std::ops::Range;
 
 /// What one node does for a task.
 struct Part {
@@ -40,6 +41,16 @@ struct Part {
     reads: Vec<(usize, Region<3>)>,
     /// Of the buffer that the task writes.
     writes: Region<3>,
+    /// Of a kernel.
+    pieces: Vec<Piece>,
+}
+
+/// A piece of what a node does for a kernel. It fails or is skipped by itself, but only the status of all pieces of the node is observed.
+struct Piece {
+    reads: Vec<(usize, Region<3>)>,
+    writes: Region<3>,
+    /// Whether it fails if it runs.
+    fails: bool,
 }
 
 /// The declarations of a task.
@@ -47,11 +58,13 @@ struct Task<'p> {
     /// For each node that does something for it.
     parts: Vec<Part>,
     /// The nodes whose objects it touches.
-    nodes: Range<usize>,
+    nodes: Vec<usize>,
     reads: Vec<(usize, Region<3>)>,
     writes: (usize, Region<3>),
     update: bool,
     effects: &'p [(usize, Order)],
+    /// Its effects on objects of the whole cluster.
+    on_cluster: Vec<(usize, Order)>,
     fails: bool,
 }
 
@@ -65,6 +78,9 @@ pub struct Model<'p> {
     node: usize,
     /// The objects of each node.
     objects: Vec<[Object; OBJECTS + 1]>,
+    /// The objects of the whole cluster, each with its home.
+    cluster: [(Object, usize); CLUSTER_OBJECTS],
+    weights: Weights,
     causes: Causes,
     nest: Vec<u64>,
     groups: Groups,
@@ -83,7 +99,7 @@ impl<'p> Model<'p> {
 
     fn new(program: &'p Program, seen: &'p [Observed], node: u16) -> Self {
         let buffers = program.buffers.iter().enumerate().map(|(slot, shape)| Buffer::new(slot, *shape));
-        let nodes = program.setup.nodes.map_or(1, |nodes| nodes.count);
+        let nodes = program.setup.nodes.map_or(1, |nodes| nodes.count.into());
         Self {
             program,
             seen,
@@ -91,6 +107,8 @@ impl<'p> Model<'p> {
             buffers: buffers.collect(),
             node: node.into(),
             objects: (0..nodes).map(|_| Default::default()).collect(),
+            cluster: std::array::from_fn(|at| (Object::default(), if at == 0 { 0 } else { nodes - 1 })),
+            weights: Weights::equal(nodes),
             causes: Causes::new(program.steps.len()),
             nest: vec![0; 4],
             groups: Groups::new(),
@@ -150,6 +168,7 @@ impl<'p> Model<'p> {
             Step::Reduce(reduction) => self.reduce(i, reduction),
             Step::Host(host) => self.host(i, host),
             Step::Parts(parts) => self.parts(i, parts),
+            Step::OnCluster(task) => self.on_cluster(i, task),
             Step::Nest { children, .. } => self.nest(i, *children),
             Step::InnerWait { .. } => self.inner_wait(i),
             Step::Wait(_) => Observation::Report(self.report(self.groups.current), None),
@@ -174,7 +193,11 @@ impl<'p> Model<'p> {
             Step::ReplaceObject(object) => {
                 self.objects.iter_mut().for_each(|objects| objects[*object] = Object::default());
             }
+            Step::ReplaceCluster(object, home) => {
+                self.cluster[*object] = (Object::default(), usize::from(*home) % self.objects.len());
+            }
             Step::Discard(slot) => self.buffers[*slot].discard(),
+            Step::Weights(number) => self.weights = Weights::drawn(*number, self.objects.len()),
             Step::Group(slot) => self.groups.choose(*slot),
             // On nodes the status of a group is not compared.
             Step::Cancel(slot, _) => _ = self.groups.cancel(*slot, true),
@@ -208,9 +231,11 @@ impl<'p> Model<'p> {
             needs.extend(self.needs(std::slice::from_ref(&task.writes)));
         }
         for &(object, order) in task.effects {
-            let objects = &self.objects[task.nodes.clone()];
-            needs
-                .extend(objects.iter().flat_map(|objects| objects[object].needs(order == Order::Sequential)));
+            let objects = task.nodes.iter().map(|node| &self.objects[*node][object]);
+            needs.extend(objects.flat_map(|object| object.needs(order == Order::Sequential)));
+        }
+        for &(object, order) in &task.on_cluster {
+            needs.extend(self.cluster[object].0.needs(order == Order::Sequential));
         }
         let not_done = self.not_done(i, &needs, task);
         self.bound_statuses(i, task, !needs.is_empty());
@@ -240,18 +265,30 @@ impl<'p> Model<'p> {
         self.lose(i, task);
         // A cancelled task leaves its objects as they are.
         let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
-        for node in task.nodes.clone() {
+        for &node in &task.nodes {
             let poison = poison.filter(|_| !self.has_done(i, node));
             let has_failed = self.has_status(i, node, Status::Failed);
             for &(object, order) in task.effects {
                 let object = &mut self.objects[node][object];
                 object.lost |= has_failed;
-                if order == Order::Sequential {
-                    (object.last, object.since) = (poison, Vec::new());
-                } else {
-                    object.since.push(poison);
-                }
+                object.poison(order, poison);
             }
+        }
+        self.poison_cluster(i, task, poison);
+    }
+
+    /// A task breaks the objects of the whole cluster, for all nodes, if one of its parts has failed or was skipped. A part that was
+    /// skipped because of a cancellation may leave them as they are.
+    fn poison_cluster(&mut self, i: usize, task: &Task, poison: Option<usize>) {
+        let nodes = || task.parts.iter().map(|part| part.node);
+        let cancels = self.program.setup.nodes.is_none_or(|nodes| nodes.cancels);
+        let breaks = |status| nodes().any(|node| self.has_status(i, node, status));
+        let has_failed = breaks(Status::Failed) || !cancels && breaks(Status::Skipped);
+        let poison = poison.filter(|_| !nodes().all(|node| self.has_done(i, node)));
+        for &(object, order) in &task.on_cluster {
+            let object = &mut self.cluster[object].0;
+            object.lost |= has_failed;
+            object.poison(order, poison);
         }
     }
 
@@ -305,12 +342,21 @@ impl<'p> Model<'p> {
 
     fn capture(&mut self, i: usize, set: &CaptureSet) -> Result<Captured, Refusal> {
         let parts: Vec<_> = set.parts().into_iter().map(|(slot, part)| (slot, Region::from(part))).collect();
-        self.written(&parts)?;
+        let of_node = |node| {
+            let whole = |slot: usize| self.buffers[slot].shape.whole();
+            let part = set.part_of(node, self.objects.len(), whole);
+            part.map(|(slot, part)| (slot, Region::from(part)))
+        };
+        // A part of another node that was never written is an error here, too.
+        let all: Vec<_> = parts.iter().cloned().chain((0..self.objects.len()).filter_map(of_node)).collect();
+        self.written(&all)?;
+        let parts: Vec<_> = parts.into_iter().chain(of_node(self.node)).collect();
         let values = self.values(set, &parts);
         self.bounds[i].values.clone_from(&values);
         let mut needs = self.needs(&parts);
         let objects = &self.objects[self.node];
         needs.extend(set.objects().into_iter().flat_map(|object| objects[object].needs(true)));
+        needs.extend(set.of_cluster().into_iter().flat_map(|object| self.cluster[object].0.needs(true)));
         if let Some(needs) = self.causes.oldest(&needs) {
             return Ok(Captured::Failed(self.chain(needs)));
         }
@@ -322,7 +368,13 @@ impl<'p> Model<'p> {
         let (objects, cells) = (set.objects().into_iter(), |(slot, region): &(usize, _)| {
             self.buffers[*slot].cells(region).copied().collect::<Vec<_>>()
         });
-        let objects: Vec<_> = objects.map(|object| &self.objects[self.node][object]).collect();
+        let objects = objects.map(|object| &self.objects[self.node][object]);
+        let of_cluster = set.of_cluster().map(|object| &self.cluster[object]);
+        if of_cluster.is_some_and(|(object, _)| object.lost) {
+            return None;
+        }
+        let here = of_cluster.filter(|(_, home)| *home == self.node).map(|(object, _)| object);
+        let objects: Vec<_> = objects.chain(here).collect();
         let cells: Vec<_> = parts.iter().flat_map(cells).collect();
         let is_there = objects.iter().all(|object| !object.lost) && cells.iter().all(|cell| !cell.lost);
         let numbers = objects.into_iter().flat_map(Object::numbers);
@@ -376,8 +428,9 @@ impl<'p> Model<'p> {
             Observation::Drained(_, kept) if !is_whole => &kept[..],
             _ => &[],
         };
-        let kept = set.objects().into_iter().enumerate().filter(|_| !is_whole).map(|(at, object)| {
-            let object = &self.objects[self.node][object];
+        let objects = set.objects().into_iter().map(|object| &self.objects[self.node][object]);
+        let objects = objects.chain(set.of_cluster().map(|object| &self.cluster[object].0));
+        let kept = objects.enumerate().filter(|_| !is_whole).map(|(at, object)| {
             match object.needs(true).is_empty() {
                 true => Some(object.numbers().to_vec()),
                 // A task that failed may have left anything there.

@@ -5,12 +5,12 @@
 //! its parts is not done.
 
 use super::{
-    Model, Task,
+    Model, Part, Task,
     cancellations::Cancellations,
     causes::NotDone,
     observation::{Captured, Observation, Observed},
 };
-use crate::program::Program;
+use crate::program::{Order, Program};
 use anabranch::{Status, grid::Region};
 
 /// What a node may see in a step.
@@ -100,16 +100,42 @@ impl Model<'_> {
         let part = task.parts.iter().find(|part| part.node == self.node);
         let Some(part) = part.filter(|_| !self.all.is_empty()) else { return };
         let cancellations = &self.cancellations[self.node];
-        let is_lost =
-            |(slot, region): &(usize, Region<3>)| self.buffers[*slot].cells(region).any(|cell| cell.lost);
+        // Of two tasks whose effects have no order, one does not need the other.
+        let is_broken =
+            |&(object, order): &(usize, Order)| order == Order::Sequential && self.cluster[object].0.lost;
+        let is_broken = task.on_cluster.iter().any(is_broken);
         let possible = [
-            (Status::Done, !part.reads.iter().any(is_lost) && !cancellations.must[i]),
+            (
+                Status::Done,
+                !is_broken
+                    && !self.is_lost(&part.reads)
+                    && !part.pieces.iter().any(|p| p.fails)
+                    && !cancellations.must[i],
+            ),
             (Status::Skipped, needs),
             (Status::Cancelled, cancellations.may[i]),
             (Status::Failed, task.fails),
         ];
         let statuses = possible.into_iter().filter(|(_, is_possible)| *is_possible).map(|(status, _)| status);
         self.bounds[i].statuses = Some(statuses.collect());
+    }
+
+    /// Whether something of what is read must be lost.
+    fn is_lost(&self, reads: &[(usize, Region<3>)]) -> bool {
+        reads.iter().any(|(slot, region)| self.buffers[*slot].cells(region).any(|cell| cell.lost))
+    }
+
+    /// What a part of a task was to write and must have lost. Of several pieces it is not known which were skipped or cancelled. So those
+    /// are lost that need something that is, and the one that fails: if it did not fail, it did not run.
+    fn lost_writes(&self, i: usize, part: &Part) -> Vec<Region<3>> {
+        if self.has_done(i, part.node) {
+            return vec![];
+        }
+        if part.pieces.len() < 2 {
+            return vec![part.writes.clone()];
+        }
+        let lost = part.pieces.iter().filter(|piece| piece.fails || self.is_lost(&piece.reads));
+        lost.map(|piece| piece.writes.clone()).collect()
     }
 
     /// Marks what the parts of a task were to write as lost, or as there. On one node the task is the part.
@@ -120,14 +146,11 @@ impl Model<'_> {
             let lost = !self.causes.is_done(i);
             return self.buffers[*to].set_lost(region, lost);
         }
+        let lost: Vec<_> = task.parts.iter().flat_map(|part| self.lost_writes(i, part)).collect();
         // No node does anything for an empty index space, so an update leaves what is there.
         if !(task.update && task.parts.is_empty()) {
             self.buffers[*to].set_lost(region, false);
         }
-        for part in &task.parts {
-            if !self.has_done(i, part.node) {
-                self.buffers[*to].set_lost(&part.writes, true);
-            }
-        }
+        lost.iter().for_each(|writes| self.buffers[*to].set_lost(writes, true));
     }
 }

@@ -1,44 +1,64 @@
 //! The tasks of the model: what they declare, and what they compute.
 
 use super::{
-    Model, Part, Task, done,
+    Model, Part, Piece, Task, done,
     groups::Failed,
     observation::{Observation, Observed},
 };
 use crate::program::{
-    Compute, Host, NEST, Order, Parts, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    Compute, Fail, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    wrong_element,
 };
 use anabranch::{
     Operator,
-    grid::{Chunk, Extent, GridBox, RangeMapper, Region, even_split, split_1d},
+    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region},
 };
+use std::ops::Range;
 
 impl Model<'_> {
     pub(super) fn compute(&mut self, i: usize, step: &Compute) -> Observation {
-        let Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail } = *step;
+        let Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail, built_in: _ } =
+            *step;
         let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
         let space = write_pattern.index_space(goal.rank, &target);
         let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);
         let on_one = |node: u16| usize::from(node) % self.objects.len();
         let chunks = match node {
             Some(node) => vec![(on_one(node), space)],
-            None => (0..).zip(split.over_nodes(goal.rank, &space, self.objects.len())).collect(),
+            None => self.weights.chunks(&split, goal.rank, &space),
         };
-        let part = |(node, chunk): (usize, GridBox<3>)| {
-            let writes = Region::from(write_pattern.target(goal.rank, &chunk));
-            let mut reads = vec![(from, read(chunk))];
+        let fails = !space.is_empty() && self.notices(fail);
+        let accesses = |range: GridBox<3>| {
+            let writes = Region::from(write_pattern.target(goal.rank, &range));
+            let mut reads = vec![(from, read(range))];
             reads.extend(update.then(|| (to, writes.clone())));
-            Part { node, reads, writes }
+            (reads, writes)
+        };
+        let wrong = match fail {
+            Some(Fail::Panic) => Some(write_pattern.target(goal.rank, &first_point(&space)).min()),
+            _ => wrong_element(&target).map(Point),
+        };
+        let piece = |range: GridBox<3>| {
+            let (reads, writes) = accesses(range);
+            let fails = fails && wrong.is_some_and(|p| writes.boxes().iter().any(|b| b.contains_point(p)));
+            Piece { reads, writes, fails }
+        };
+        let nodes = if node.is_some() { 1 } else { self.objects.len() };
+        let part = |(node, chunk): (usize, GridBox<3>)| {
+            let (reads, writes) = accesses(chunk);
+            let pieces = split.pieces_of(goal.rank, &chunk, nodes).into_iter().map(piece).collect();
+            Part { node, reads, writes, pieces }
         };
         let chunks = chunks.into_iter().filter(|(_, chunk)| !chunk.is_empty());
         let task = Task {
             parts: chunks.map(part).collect(),
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![(from, read(space))],
             writes: (to, Region::from(target)),
             update,
             effects: &[],
-            fails: !space.is_empty() && self.notices(fail),
+            on_cluster: vec![],
+            fails,
         };
         let result = self.begin(i, &task);
         if matches!(result, Observation::Refused(_)) {
@@ -64,11 +84,12 @@ impl Model<'_> {
         let chunks = split.chunks(self.buffers[from].shape.rank, &space);
         let task = Task {
             parts: self.parts_of_reduction(step, &chunks, node),
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![(from, Region::from(space))],
             writes: (to, Region::from(self.buffers[to].shape.whole())),
             update: include,
             effects: &[],
+            on_cluster: vec![],
             fails: fail && !space.is_empty(),
         };
         let result = self.begin(i, &task);
@@ -107,17 +128,18 @@ impl Model<'_> {
     /// The parts of a reduction with these chunks: each node has some of them, next to each other. All write the whole result.
     fn parts_of_reduction(&self, step: &Reduction, chunks: &[GridBox<3>], node: Option<u16>) -> Vec<Part> {
         let &Reduction { from, to, include, .. } = step;
-        let nodes = self.objects.len();
-        let (first, nodes) = node.map_or((0, nodes), |node| (usize::from(node) % nodes, 1));
-        let whole = Region::from(self.buffers[to].shape.whole());
-        let part = |(at, run): (usize, GridBox<1>)| {
-            let chunks = &chunks[run.min()[0]..run.max()[0]];
-            let read = chunks.iter().fold(GridBox::EMPTY, |read, chunk| read.bounding(chunk));
-            let mut reads = vec![(from, Region::from(read))];
-            reads.extend((include && at == 0).then(|| (to, whole.clone())));
-            Part { node: first + at, reads, writes: whole.clone() }
+        let runs = match node {
+            Some(node) => vec![(usize::from(node) % self.objects.len(), 0..chunks.len())],
+            None => self.weights.runs(chunks.len()),
         };
-        (0..).zip(split_1d(&GridBox::full([chunks.len()]), nodes, 1)).map(part).collect()
+        let whole = Region::from(self.buffers[to].shape.whole());
+        let part = |(node, run): (usize, Range<usize>)| {
+            let read = chunks[run.clone()].iter().fold(GridBox::EMPTY, |read, chunk| read.bounding(chunk));
+            let mut reads = vec![(from, Region::from(read))];
+            reads.extend((include && run.start == 0).then(|| (to, whole.clone())));
+            Part { node, reads, writes: whole.clone(), pieces: vec![] }
+        };
+        runs.into_iter().filter(|(_, run)| !run.is_empty()).map(part).collect()
     }
 
     pub(super) fn host(&mut self, i: usize, step: &Host) -> Observation {
@@ -138,12 +160,13 @@ impl Model<'_> {
         let writes = Region::from(target);
         let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
         let task = Task {
-            parts: vec![Part { node, reads: read.collect(), writes: writes.clone() }],
-            nodes: node..node + 1,
+            parts: vec![Part { node, reads: read.collect(), writes: writes.clone(), pieces: vec![] }],
+            nodes: vec![node],
             reads,
             writes: (to, writes),
             update,
             effects,
+            on_cluster: vec![],
             fails: fails && self.notices(fail),
         };
         let result = self.begin(i, &task);
@@ -159,60 +182,15 @@ impl Model<'_> {
         result
     }
 
-    /// A host task with a part for each node.
-    pub(super) fn parts(&mut self, i: usize, step: &Parts) -> Observation {
-        let Parts { from, to, rows, update, ref effect, slow: _ } = *step;
-        let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
-        let (reads, writes) = (vec![whole(from)], whole(to));
-        let nodes = self.objects.len();
-        let space = step.space(nodes);
-        let chunks = split_1d(&space, rows.map_or(nodes, |rows| rows.min(nodes)), 1);
-        let extent = Extent([self.buffers[to].cells.len()]);
-        let target = |range: &GridBox<1>| -> Region<1> {
-            even_split().map(&Chunk { range: *range, global: space }, extent)
-        };
-        let part = |(node, range): (usize, &GridBox<1>)| {
-            let writes = target(range).cast();
-            let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));
-            Part { node, reads: read.collect(), writes }
-        };
-        let task = Task {
-            parts: chunks.iter().enumerate().map(part).collect(),
-            // Other nodes do not touch their objects.
-            nodes: 0..chunks.len(),
-            reads,
-            writes,
-            update,
-            effects: effect.as_slice(),
-            fails: false,
-        };
-        let result = self.begin(i, &task);
-        if matches!(result, Observation::Refused(_)) {
-            return result;
-        }
-        let before = self.buffers[from].cells.iter().fold(i as u64, |hash, cell| mix(hash, cell.value));
-        for (node, range) in chunks.iter().enumerate() {
-            if !self.has_done(i, node) {
-                continue;
-            }
-            let mut hash = before;
-            effect.iter().for_each(|effect| self.objects[node][effect.0].touch(effect.1, &mut hash));
-            for [at] in target(range).boxes().iter().flat_map(|part| part.points()).map(|p| p.0) {
-                let cell = &mut self.buffers[to].cells[at];
-                cell.value = mix(hash, if update { cell.value } else { at as u64 });
-            }
-        }
-        result
-    }
-
     pub(super) fn nest(&mut self, i: usize, children: usize) -> Observation {
         let task = Task {
             parts: vec![],
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,
             effects: &[(NEST, Order::Sequential)],
+            on_cluster: vec![],
             fails: false,
         };
         let result = self.begin(i, &task);
@@ -230,15 +208,21 @@ impl Model<'_> {
     pub(super) fn inner_wait(&mut self, i: usize) -> Observation {
         let task = Task {
             parts: vec![],
-            nodes: 0..1,
+            nodes: vec![0],
             reads: vec![],
             writes: (0, Region::empty()),
             update: false,
             effects: &[],
+            on_cluster: vec![],
             fails: false,
         };
         self.begin(i, &task)
     }
+}
+
+/// The first point of an index space, as a box; nothing if it is empty.
+fn first_point(space: &GridBox<3>) -> GridBox<3> {
+    if space.is_empty() { *space } else { GridBox::new(space.min(), space.min().0.map(|i| i + 1)) }
 }
 
 /// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its index space.

@@ -1,8 +1,8 @@
 //! Decoding: which steps the bytes of a record stand for.
 
 use super::{
-    Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, Op, Order, Parts, RANKS, ReadPattern,
-    Reduction, Shape, Split, Step, Subset, WaitFor, When, WritePattern,
+    CLUSTER_OBJECTS, Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, OnCluster, Op, Order,
+    Parts, RANKS, ReadPattern, Reduction, Runs, Shape, Split, Step, Subset, WaitFor, When, WritePattern,
 };
 use anabranch::grid::GridBox;
 
@@ -95,7 +95,7 @@ impl Choices<'_> {
             let slot = c.below(shapes.len());
             (slot, c.part(&shapes[slot]))
         };
-        match self.below(8) {
+        match self.below(14) {
             0..3 => {
                 let (slot, range) = part(self);
                 CaptureSet::Part(slot, range)
@@ -103,6 +103,16 @@ impl Choices<'_> {
             3 => CaptureSet::Parts([part(self), part(self)]),
             4 => CaptureSet::Object(self.below(OBJECTS)),
             5 => CaptureSet::Objects,
+            8 | 9 => CaptureSet::Cluster(self.below(CLUSTER_OBJECTS)),
+            10 => {
+                let (slot, range) = part(self);
+                CaptureSet::ClusterAndPart(self.below(CLUSTER_OBJECTS), slot, range)
+            }
+            11 | 12 => {
+                let (slot, first) = part(self);
+                CaptureSet::OfNodes(slot, [first, self.part(&shapes[slot]), self.part(&shapes[slot])])
+            }
+            13 => CaptureSet::On(self.below(shapes.len()), self.below(16) as u16),
             _ => {
                 let (slot, range) = part(self);
                 CaptureSet::Both(self.below(OBJECTS), slot, range)
@@ -125,12 +135,16 @@ impl Choices<'_> {
 
     /// The steps of the record.
     pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
-        match self.below(42) {
+        match self.below(52) {
             0..14 => vec![Step::Compute(self.compute(shapes))],
             14..17 => vec![Step::Reduce(self.reduction(shapes))],
             17..24 => vec![Step::Host(self.host(shapes))],
             24 => self.overwrites(shapes),
-            40.. => vec![Step::Parts(self.parts())],
+            40 | 41 => vec![Step::Parts(self.parts())],
+            42 | 43 => vec![Step::Weights(self.below(256) as u8)],
+            44..48 => vec![Step::OnCluster(self.on_cluster())],
+            48 => vec![Step::ReplaceCluster(self.below(CLUSTER_OBJECTS), self.below(16) as u16)],
+            50.. => self.repeats(shapes),
             kind => vec![self.other(kind, shapes)],
         }
     }
@@ -191,8 +205,8 @@ impl Choices<'_> {
         let target = self.part(&shapes[to]);
         let (update, split) = (self.flag(), self.split());
         let fail = self.fail(16, &[Fail::Panic], !update);
-        let node = self.node();
-        Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail }
+        let (node, built_in) = (self.node(), self.flag());
+        Compute { from, read_pattern, to, target, write_pattern, built_in, update, split, node, fail }
     }
 
     fn reduction(&mut self, shapes: &[Shape]) -> Reduction {
@@ -237,6 +251,21 @@ impl Choices<'_> {
         Parts { from: 3 - to, to, rows, update, effect, slow: self.rare(4) }
     }
 
+    fn on_cluster(&mut self) -> OnCluster {
+        let runs = match self.below(8) {
+            0..3 => Runs::Once(self.one_of(&[Order::Sequential, Order::Exclusive, Order::Relaxed])),
+            3..5 => Runs::Collective,
+            _ => {
+                let node = self.rare(3).then(|| self.below(16) as u16);
+                Runs::Over { rows: 1 + self.below(20), node }
+            }
+        };
+        let (object, to) = (self.below(CLUSTER_OBJECTS), 1 + self.below(2));
+        let (both, update, slow) = (self.rare(4), self.flag(), self.rare(4));
+        let fail = self.rare(6).then(|| self.below(16) as u16);
+        OnCluster { object, both, runs, from: 3 - to, to, update, slow, fail }
+    }
+
     /// A slow reader of a buffer, and tasks that overwrite the whole buffer meanwhile.
     fn overwrites(&mut self, shapes: &[Shape]) -> Vec<Step> {
         let (slot, other) = self.two_different(shapes.len());
@@ -270,6 +299,7 @@ impl Choices<'_> {
             to: slot,
             target,
             write_pattern: WritePattern::Same,
+            built_in: self.flag(),
             update: false,
             split: self.split(),
             node: None,
@@ -277,6 +307,38 @@ impl Choices<'_> {
         };
         let times = 1 + self.below(3);
         std::iter::once(reader).chain(std::iter::repeat_n(Step::Compute(write), times)).collect()
+    }
+
+    /// A loop whose steps repeat each other, as those of real programs do. The runtime derives their commands from those of earlier ones.
+    /// The weights of the nodes change between some of them.
+    fn repeats(&mut self, shapes: &[Shape]) -> Vec<Step> {
+        let (a, b) = self.two_different(shapes.len());
+        let kernel = |c: &mut Self, from: usize, to: usize| {
+            let patterns = [ReadPattern::All, ReadPattern::Near(1), ReadPattern::Same, ReadPattern::Box(1)];
+            Step::Compute(Compute {
+                from,
+                read_pattern: c.one_of(&patterns),
+                to,
+                target: shapes[to].whole(),
+                write_pattern: WritePattern::Same,
+                built_in: true,
+                update: c.rare(3),
+                split: c.split(),
+                node: None,
+                fail: None,
+            })
+        };
+        let mut body = vec![kernel(self, a, b), kernel(self, b, a)];
+        if self.flag() {
+            body.push(Step::Parts(self.parts()));
+        }
+        let (rounds, changes) = (3 + self.below(4), self.below(256));
+        let weights = |round: usize| Step::Weights((changes + 3 * round) as u8);
+        let round = |round: usize| {
+            let weights = (changes >> round & 1 == 1).then(|| weights(round));
+            weights.into_iter().chain(body.clone())
+        };
+        (0..rounds).flat_map(round).collect()
     }
 
     fn inner_wait(&mut self) -> Step {

@@ -5,18 +5,23 @@ mod choices;
 mod patterns;
 mod profile;
 mod setup;
+mod turns;
 mod values;
+mod weights;
 
 #[allow(unused_imports, reason = "the fuzz target runs programs on one node")]
 pub use self::setup::Nodes;
 pub use self::{
     patterns::{ReadPattern, Split, WritePattern},
     setup::Setup,
+    turns::Turns,
     values::{Op, computed, initial, mix, padded, reduced_into},
+    weights::Weights,
 };
 
 use self::choices::Choices;
 use anabranch::prelude::*;
+use std::sync::Arc;
 
 /// The number of bytes of a record. The first record describes the initial buffers.
 pub const RECORD: usize = 20;
@@ -25,6 +30,8 @@ pub const RANKS: [usize; 6] = [0, 1, 1, 2, 2, 3];
 /// The number of host objects that programs use. One more, at index `NEST`, orders tasks that submit tasks.
 pub const OBJECTS: usize = 2;
 pub const NEST: usize = OBJECTS;
+/// The number of objects of the whole cluster.
+pub const CLUSTER_OBJECTS: usize = 2;
 /// For each slot of groups, the slot of the group that it is nested in.
 pub const GROUPS: [Option<usize>; 4] = [None, Some(0), Some(1), None];
 
@@ -89,12 +96,23 @@ pub enum CaptureSet {
     Objects,
     /// An object, whose `Clone` may be slow, and then a part of a buffer.
     Both(usize, usize, GridBox<3>),
+    /// An object of the whole cluster.
+    Cluster(usize),
+    /// An object of the whole cluster, and then a part of a buffer.
+    ClusterAndPart(usize, usize, GridBox<3>),
+    /// Parts of a buffer for nodes, which take them in turn.
+    OfNodes(usize, [GridBox<3>; 3]),
+    /// A whole buffer, for this node, modulo the number of nodes.
+    On(usize, u16),
 }
 
 impl CaptureSet {
+    /// The parts that all nodes capture.
     pub fn parts(&self) -> Vec<(usize, GridBox<3>)> {
         match self {
-            Self::Part(slot, part) | Self::Both(_, slot, part) => vec![(*slot, *part)],
+            Self::Part(slot, part) | Self::Both(_, slot, part) | Self::ClusterAndPart(_, slot, part) => {
+                vec![(*slot, *part)]
+            }
             Self::Parts(parts) => parts.to_vec(),
             _ => Vec::new(),
         }
@@ -107,6 +125,34 @@ impl CaptureSet {
             _ => Vec::new(),
         }
     }
+
+    /// What this node of so many captures of a buffer, if each node captures another part. `whole` is all of the buffer.
+    pub fn part_of(
+        &self,
+        node: usize,
+        nodes: usize,
+        whole: impl Fn(usize) -> GridBox<3>,
+    ) -> Option<(usize, GridBox<3>)> {
+        match self {
+            Self::OfNodes(slot, parts) => Some((*slot, parts[node % parts.len()])),
+            Self::On(slot, on) => (usize::from(*on) % nodes == node).then(|| (*slot, whole(*slot))),
+            _ => None,
+        }
+    }
+
+    /// Whether all nodes capture the same, but for objects of the whole cluster.
+    #[allow(dead_code, reason = "the fuzz target runs programs on one node")]
+    pub fn is_the_same_on_all(&self) -> bool {
+        !matches!(self, Self::OfNodes(..) | Self::On(..)) && self.objects().is_empty()
+    }
+
+    /// The object of the whole cluster.
+    pub fn of_cluster(&self) -> Option<usize> {
+        match self {
+            Self::Cluster(object) | Self::ClusterAndPart(object, ..) => Some(*object),
+            _ => None,
+        }
+    }
 }
 
 /// A kernel from one buffer to another.
@@ -117,6 +163,8 @@ pub struct Compute {
     pub to: usize,
     pub target: GridBox<3>,
     pub write_pattern: WritePattern,
+    /// Whether the mappers are those of the library, if it has them. The runtime knows these, and does more with them.
+    pub built_in: bool,
     pub update: bool,
     pub split: Split,
     /// The node that executes all of it, modulo the number of nodes. Without it, all nodes share the index space.
@@ -176,10 +224,46 @@ pub struct Parts {
     pub slow: bool,
 }
 
-impl Parts {
-    /// The index space, with this number of nodes.
-    pub fn space(&self, nodes: usize) -> GridBox<1> {
-        GridBox::full([self.rows.unwrap_or(nodes)])
+/// A host task with effects on objects of the whole cluster. It reads a one-dimensional buffer and writes another one.
+#[derive(Clone, Copy, Debug)]
+pub struct OnCluster {
+    pub object: usize,
+    /// Whether a task in parts has an effect on the other object, too.
+    pub both: bool,
+    pub runs: Runs,
+    pub from: usize,
+    pub to: usize,
+    pub update: bool,
+    pub slow: bool,
+    /// The node whose part fails, modulo the number of nodes, if it has one. A task that runs once fails wherever it runs.
+    pub fail: Option<u16>,
+}
+
+/// Where a task with effects on objects of the whole cluster runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Runs {
+    /// On the home of its object.
+    Once(Order),
+    Collective,
+    /// In parts of an index space of this size, all of them on one node if there is one, modulo the number of nodes.
+    Over {
+        rows: usize,
+        node: Option<u16>,
+    },
+}
+
+impl OnCluster {
+    pub fn is_once(&self) -> bool {
+        matches!(self.runs, Runs::Once(_))
+    }
+
+    pub fn order(&self) -> Order {
+        if let Runs::Once(order) = self.runs { order } else { Order::Sequential }
+    }
+
+    pub fn objects(&self) -> Vec<usize> {
+        let other = CLUSTER_OBJECTS - 1 - self.object;
+        if self.both && !self.is_once() { vec![self.object, other] } else { vec![self.object] }
     }
 }
 
@@ -251,6 +335,7 @@ pub enum Step {
     Reduce(Reduction),
     Host(Host),
     Parts(Parts),
+    OnCluster(OnCluster),
     /// A host task that submits tasks, itself or in a callback at its end.
     Nest {
         children: usize,
@@ -293,8 +378,12 @@ pub enum Step {
     /// Drops a buffer and makes another one in its place.
     Replace(usize, Shape),
     ReplaceObject(usize),
+    /// Drops an object of the whole cluster, and makes another one with this home, modulo the number of nodes.
+    ReplaceCluster(usize, u16),
     /// Discards the contents of a buffer.
     Discard(usize),
+    /// Sets the weights of the nodes, which follow from this number: see [`Weights::drawn`].
+    Weights(u8),
     /// Reads the results of tasks that were submitted by tasks.
     NestResult,
     /// The failures that are left in all groups.
@@ -311,6 +400,8 @@ pub struct Program {
     pub setup: Setup,
     pub buffers: [Shape; RANKS.len()],
     pub steps: Vec<Step>,
+    /// What the nodes of this process have done.
+    pub turns: Arc<Turns>,
 }
 
 impl Program {
@@ -342,7 +433,7 @@ impl Program {
             let set = Choices(&[bits >> 4, bits >> 3, bits]).capture_set(&shapes);
             steps.extend([Step::Drain { set, awaited: bits & 2 == 2 }, Step::GroupReports]);
         }
-        Self { setup, buffers, steps }
+        Self { setup, buffers, steps, turns: Arc::default() }
     }
 }
 
@@ -364,6 +455,7 @@ fn ending(shapes: &[Shape]) -> Vec<Step> {
     let mut steps = vec![Step::Wait(WaitFor::Wait), Step::Wait(WaitFor::Wait), Step::GroupReports];
     let part = |slot: usize| CaptureSet::Part(slot, shapes[slot].whole());
     let sets = (0..shapes.len()).map(part).chain((0..OBJECTS).map(CaptureSet::Object));
+    let sets = sets.chain((0..CLUSTER_OBJECTS).map(CaptureSet::Cluster));
     steps.extend(sets.map(|set| Step::Fence { set, when: When::Now }));
     steps.extend([Step::NestResult, Step::Wait(WaitFor::Wait)]);
     steps

@@ -1,7 +1,7 @@
 //! How kernels split their index spaces, and which elements they read and write.
 
 use anabranch::{
-    grid::{Chunk, Extent, GridBox, Point, RangeMapper, Region, split_1d, split_2d},
+    grid::{Chunk, Extent, GridBox, MapperValue, Point, RangeMapper, Region, split_1d},
     prelude::*,
 };
 
@@ -16,24 +16,22 @@ pub struct Split {
 }
 
 impl Split {
+    /// The pieces of what one of so many nodes does for a kernel over an index space of this rank.
+    pub fn pieces_of(&self, rank: usize, chunk: &GridBox<3>, nodes: usize) -> Vec<GridBox<3>> {
+        let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
+        split_1d(chunk, self.pieces.div_ceil(nodes), granularity)
+    }
+
     /// The chunks of a reduction over an index space of this rank.
     pub fn chunks(&self, rank: usize, space: &GridBox<3>) -> Vec<GridBox<3>> {
         // Chunks of a reduction are rows. The height of a tile says how many rows stay together.
         let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
         split_1d(space, self.chunks.unwrap_or(64), granularity)
     }
-
-    /// The chunks of a kernel over an index space of this rank, one for each of the first nodes.
-    pub fn over_nodes(&self, rank: usize, space: &GridBox<3>, nodes: usize) -> Vec<GridBox<3>> {
-        match self.tiles.filter(|_| rank >= 2) {
-            Some(granularity) => split_2d(space, nodes, granularity),
-            None => split_1d(space, nodes, self.granularity),
-        }
-    }
 }
 
 /// The elements that a kernel reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReadPattern {
     All,
     Even,
@@ -72,6 +70,10 @@ impl<const K: usize, const B: usize> RangeMapper<K, B> for ReadPattern {
             Self::Reversed => same(&permuted(std::array::from_fn::<_, K, _>(|d| K - 1 - d)), chunk, buffer),
         }
     }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
+    }
 }
 
 fn near<const K: usize, const B: usize>(chunk: &Chunk<K>, buffer: Extent<B>, radius: usize) -> Region<B> {
@@ -88,7 +90,7 @@ fn near<const K: usize, const B: usize>(chunk: &Chunk<K>, buffer: Extent<B>, rad
 }
 
 /// The element that a kernel writes for a point of its index space.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WritePattern {
     Same,
     Reversed,
@@ -146,5 +148,9 @@ impl<const K: usize> RangeMapper<K, K> for WritePattern {
             return Region::empty();
         }
         GridBox::new(self.point(chunk.range.min().0), self.point(chunk.range.max().0)).into()
+    }
+
+    fn as_value(&self) -> Option<&dyn MapperValue> {
+        Some(self)
     }
 }

@@ -11,25 +11,20 @@ pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
 }
 
 fn on_one_node(mut step: Step) -> Step {
-    in_one_piece(&mut step);
+    if let Step::Compute(compute) = &mut step {
+        // A kernel in pieces fails, is skipped or is cancelled piece by piece. On one node the model says exactly how each task ends, and
+        // which tasks are reported as skipped because of it. But a program sees one status of all pieces, and so cannot tell the model which
+        // pieces a cancellation has reached. On nodes the model has bounds, which leave that open: one of the numbers of nodes is 1.
+        compute.split.pieces = 1;
+    }
     if let Step::Cancel(_, on) | Step::CancelTask { on, .. } = &mut step {
         *on = Subset::ALL;
     }
     step
 }
 
-/// A kernel in pieces fails or is skipped piece by piece, and the model knows whole tasks.
-fn in_one_piece(step: &mut Step) {
-    if let Step::Compute(compute) = step {
-        compute.split.pieces = 1;
-    }
-}
-
 /// With several nodes, tasks do not submit or wait.
 fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
-    if nodes.fails || nodes.cancels {
-        in_one_piece(&mut step);
-    }
     match &mut step {
         Step::Nest { .. } | Step::InnerWait { .. } => return None,
         Step::Cancel(..) | Step::CancelTask { .. } if !nodes.cancels => return None,
@@ -37,6 +32,7 @@ fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
         _ if nodes.fails => {}
         Step::Compute(compute) => compute.fail = None,
         Step::Reduce(reduction) => reduction.fail = false,
+        Step::OnCluster(task) => task.fail = None,
         Step::Host(host) => (host.fail, host.callback_panics) = (None, false),
         _ => {}
     }

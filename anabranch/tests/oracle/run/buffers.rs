@@ -1,7 +1,11 @@
 //! Buffers of any rank.
 
 use crate::program::{Shape, initial};
-use anabranch::{Error, Initial, interface::Part, prelude::*};
+use anabranch::{
+    Error, Initial,
+    interface::{Part, Parts},
+    prelude::*,
+};
 
 /// A buffer of any rank.
 pub enum AnyBuffer {
@@ -63,6 +67,15 @@ pub fn create(rt: &Runtime, slot: usize, shape: Shape) -> Result<AnyBuffer, Erro
 
 pub fn part<const D: usize>(buffer: &Buffer<u64, D>, range: &GridBox<3>) -> Part<u64, D> {
     buffer.part(range.cast())
+}
+
+/// Other parts for each node, in turn. No part and an empty one are the same.
+pub fn parts_of<const D: usize>(buffer: &Buffer<u64, D>, parts: [GridBox<3>; 3]) -> Parts<u64, D> {
+    let part = move |node: u16| (usize::from(node) % parts.len(), parts[usize::from(node) % parts.len()]);
+    buffer.parts(move |node| {
+        let (at, part) = part(node);
+        (at == 0 || !part.is_empty()).then(|| part.cast())
+    })
 }
 
 pub(super) use with_rank;

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod inner;
+mod on_cluster;
 mod results;
 mod scope;
 mod state;
@@ -9,8 +10,9 @@ mod tasks;
 mod witness;
 
 use self::{
-    buffers::{AnyBuffer, create, part, with_rank},
+    buffers::{AnyBuffer, create, part, parts_of, with_rank},
     inner::InnerCall,
+    on_cluster::Objects,
     results::{Numbers, Pending, captured, chain, refusal, report, waited},
     scope::{CaptureBy, Scope},
     state::State,
@@ -20,8 +22,8 @@ use crate::{
     common::block_on,
     model::{Observation, Observed, name},
     program::{
-        Call, CaptureSet, Compute, Construct, GROUPS, Host, OBJECTS, Program, Reduction, Step, WaitFor, When,
-        is_within, mix,
+        CLUSTER_OBJECTS, Call, CaptureSet, Compute, Construct, GROUPS, Host, OBJECTS, Program, Reduction,
+        Step, Turns, WaitFor, Weights, When, is_within, mix,
     },
 };
 use anabranch::{
@@ -52,6 +54,8 @@ struct Run<'p> {
     rt: Option<Arc<Runtime>>,
     buffers: Vec<AnyBuffer>,
     objects: Vec<HostObject<State>>,
+    cluster: Objects,
+    turns: Arc<Turns>,
     nest: Buffer<u64, 1>,
     nest_order: HostObject<()>,
     /// The group for all steps, in which the others are nested; none if the runtime has no other program.
@@ -93,6 +97,14 @@ impl<'p> Run<'p> {
         let mut run = Self {
             buffers: buffers.map(|(slot, shape)| create(&rt, slot, *shape)).collect::<Result<_, _>>()?,
             objects: (0..OBJECTS).map(|_| rt.host_object(State::new(&witness))).collect(),
+            // The home of the first is node 0, and that of the last the last node.
+            cluster: (0..CLUSTER_OBJECTS)
+                .map(|object| {
+                    let home = if object == 0 { 0 } else { rt.nodes() - 1 };
+                    Ok((rt.cluster_object(home, || State::new(&witness))?, 0))
+                })
+                .collect::<Result<_, Error>>()?,
+            turns: Arc::clone(&program.turns),
             nest: rt.buffer_from(&[0; 4])?,
             nest_order: rt.host_object(()),
             rt: Some(rt),
@@ -143,7 +155,12 @@ impl<'p> Run<'p> {
 
     fn step(&mut self, i: usize, step: &Step) -> Result<Observation, Error> {
         match *step {
-            Step::Compute(_) | Step::Reduce(_) | Step::Host(_) | Step::Parts(_) | Step::Nest { .. } => {
+            Step::Compute(_)
+            | Step::Reduce(_)
+            | Step::Host(_)
+            | Step::Parts(_)
+            | Step::OnCluster(_)
+            | Step::Nest { .. } => {
                 let task = self.submit(i, step);
                 Ok(self.submitted(i, step, task))
             }
@@ -177,14 +194,14 @@ impl<'p> Run<'p> {
             Step::GroupDone { group, wait } => Ok(self.group_done(i, group, wait)),
             Step::Drain { ref set, awaited } => Ok(self.drain(set, awaited)),
             ref other => {
-                self.change(other)?;
+                self.change(i, other)?;
                 Ok(Observation::Nothing)
             }
         }
     }
 
     /// Executes a step that has no observation.
-    fn change(&mut self, step: &Step) -> Result<(), Error> {
+    fn change(&mut self, i: usize, step: &Step) -> Result<(), Error> {
         match *step {
             Step::Group(slot) => self.current = slot.map(|slot| self.slots[slot]),
             Step::Cancel(slot, on) => {
@@ -205,6 +222,15 @@ impl<'p> Run<'p> {
             Step::Replace(slot, shape) => self.buffers[slot] = create(self.rt(), slot, shape)?,
             Step::ReplaceObject(object) => {
                 self.objects[object] = self.rt().host_object(State::new(&self.witness))
+            }
+            Step::ReplaceCluster(object, home) => {
+                let rt = self.rt();
+                let made = rt.cluster_object(home % rt.nodes(), || State::new(&self.witness))?;
+                self.cluster[object] = (made, i);
+            }
+            Step::Weights(number) => {
+                let weights = Weights::drawn(number, self.rt().nodes().into());
+                self.rt().set_weights(&weights.numbers())?;
             }
             Step::Discard(slot) => with_rank!(&self.buffers[slot], buffer => buffer.discard()),
             _ => unreachable!("{step:?} has an observation"),
@@ -243,6 +269,14 @@ impl<'p> Run<'p> {
                     unreachable!("parts have one dimension")
                 };
                 tasks::parts(scope, i, [from, to], &self.objects, step, &self.witness)
+            }
+            Step::OnCluster(step) => {
+                let (AnyBuffer::R1(from), AnyBuffer::R1(to)) =
+                    (&self.buffers[step.from], &self.buffers[step.to])
+                else {
+                    unreachable!("these tasks use one dimension")
+                };
+                on_cluster::submit(scope, i, [from, to], &self.cluster, step, &self.witness, &self.turns)
             }
             Step::Nest { children, in_callback } => self.nest(i, children, in_callback),
             _ => unreachable!("{step:?} is no task"),
@@ -344,8 +378,19 @@ impl<'p> Run<'p> {
         F: FnOnce(Status) + Send + 'static,
     {
         let objects = |object: usize| self.objects[object].capture();
+        let cluster = |object: usize| self.cluster[object].0.capture();
         match *set {
             CaptureSet::Nothing => by.all(()),
+            CaptureSet::OfNodes(slot, parts) => {
+                with_rank!(&self.buffers[slot], b => by.all(parts_of(b, parts)))
+            }
+            CaptureSet::On(slot, node) => {
+                with_rank!(&self.buffers[slot], b => by.all(b.capture_on(node % self.rt().nodes())))
+            }
+            CaptureSet::Cluster(object) => by.all(cluster(object)),
+            CaptureSet::ClusterAndPart(object, slot, range) => {
+                with_rank!(&self.buffers[slot], b => by.all((cluster(object), part(b, &range))))
+            }
             CaptureSet::Object(object) => by.all(objects(object)),
             CaptureSet::Objects => by.all((objects(0), objects(1))),
             CaptureSet::Part(slot, range) => with_rank!(&self.buffers[slot], b => by.all(part(b, &range))),
@@ -376,9 +421,21 @@ impl<'p> Run<'p> {
             let _ = task.handle.wait();
         }
         let rt = self.take_runtime();
+        let nodes = rt.nodes();
         let objects = |object: usize| self.objects[object].capture();
+        let cluster = |object: usize| self.cluster[object].0.capture();
         let result = match *set {
             CaptureSet::Nothing => drain(rt, (), awaited),
+            CaptureSet::OfNodes(slot, parts) => {
+                with_rank!(&self.buffers[slot], b => drain(rt, parts_of(b, parts), awaited))
+            }
+            CaptureSet::On(slot, node) => {
+                with_rank!(&self.buffers[slot], b => drain(rt, b.capture_on(node % nodes), awaited))
+            }
+            CaptureSet::Cluster(object) => drain(rt, cluster(object), awaited),
+            CaptureSet::ClusterAndPart(object, slot, range) => {
+                with_rank!(&self.buffers[slot], b => drain(rt, (cluster(object), part(b, &range)), awaited))
+            }
             CaptureSet::Object(object) => drain(rt, objects(object), awaited),
             CaptureSet::Objects => drain(rt, (objects(0), objects(1)), awaited),
             CaptureSet::Part(slot, range) => {
@@ -404,10 +461,10 @@ impl<'p> Run<'p> {
             (0..OBJECTS).rev().map(|at| self.objects.remove(at).into_inner().ok()).collect();
         kept.reverse();
         let mut kept: Vec<_> = kept.into_iter().map(|state| state.map(Numbers::numbers)).collect();
-        Observation::Drained(
-            Box::new(result),
-            set.objects().into_iter().map(|object| kept[object].take()).collect(),
-        )
+        let mut kept: Vec<_> = set.objects().into_iter().map(|object| kept[object].take()).collect();
+        let of_cluster = set.of_cluster().map(|object| self.cluster.swap_remove(object).0.into_inner().ok());
+        kept.extend(of_cluster.map(|state| state.map(Numbers::numbers)));
+        Observation::Drained(Box::new(result), kept)
     }
 
     /// Takes the runtime for the drain.

@@ -29,6 +29,12 @@ impl<const D: usize> Numbers for Snapshot<u64, D> {
     }
 }
 
+impl<T: Numbers> Numbers for Option<T> {
+    fn numbers(self) -> Vec<u64> {
+        self.map_or_else(Vec::new, T::numbers)
+    }
+}
+
 impl<A: Numbers, B: Numbers> Numbers for (A, B) {
     fn numbers(self) -> Vec<u64> {
         let (a, b) = self;

@@ -8,8 +8,8 @@ use super::{
 use crate::{
     model::name,
     program::{
-        Compute, Fail, Host, Order, Parts, Reduction, Split, computed, mix, padded, reduced_into,
-        wrong_element,
+        Compute, Fail, Host, Order, Parts, ReadPattern, Reduction, Split, WritePattern, computed, mix,
+        padded, reduced_into, wrong_element,
     },
 };
 use anabranch::{
@@ -65,20 +65,50 @@ pub fn panic() -> ! {
     std::panic::resume_unwind(Box::new("as the program says"))
 }
 
-pub fn compute<const A: usize, const B: usize>(
-    scope: Scope<'_>,
+pub fn compute<'a, const A: usize, const B: usize>(
+    scope: Scope<'a>,
     i: usize,
-    from: &Buffer<u64, A>,
-    to: &Buffer<u64, B>,
+    from: &'a Buffer<u64, A>,
+    to: &'a Buffer<u64, B>,
     step: Compute,
-    witness: &Arc<Witness>,
+    witness: &'a Arc<Witness>,
+) -> Result<TaskHandle, Error>
+where
+    for<'b> TaskBuilder<'b, B, Over, ()>: Tiled,
+{
+    use {ReadPattern::All, WritePattern::*};
+    let Compute { read_pattern, write_pattern, built_in, .. } = step;
+    let task = (scope, i, from, to, step, witness);
+    // For all ranks, the compiler would take minutes longer.
+    if const { A == 0 || A == 3 || B == 0 || B == 3 } {
+        return compute_with(task, read_pattern, write_pattern);
+    }
+    match (read_pattern, write_pattern) {
+        (All, Same) if built_in => compute_with(task, all(), one_to_one()),
+        (_, Same) if built_in => compute_with(task, read_pattern, one_to_one()),
+        (_, Reversed) if built_in => {
+            compute_with(task, read_pattern, permuted(std::array::from_fn::<_, B, _>(|d| B - 1 - d)))
+        }
+        _ => compute_with(task, read_pattern, write_pattern),
+    }
+}
+
+/// The arguments of `compute`.
+type ToCompute<'a, const A: usize, const B: usize> =
+    (Scope<'a>, usize, &'a Buffer<u64, A>, &'a Buffer<u64, B>, Compute, &'a Arc<Witness>);
+
+/// Submits a kernel with these mappers, which are those of its patterns.
+fn compute_with<const A: usize, const B: usize>(
+    (scope, i, from, to, step, witness): ToCompute<'_, A, B>,
+    read: impl RangeMapper<B, A> + 'static,
+    written: impl RangeMapper<B, B> + 'static,
 ) -> Result<TaskHandle, Error>
 where
     for<'a> TaskBuilder<'a, B, Over, ()>: Tiled,
 {
     let Compute { read_pattern, target, write_pattern, update, split, node, fail, .. } = step;
     let space = write_pattern.index_space(B, &target);
-    let task = kernel::<B>(scope, i, space, split, node)?.read(from, read_pattern);
+    let task = kernel::<B>(scope, i, space, split, node)?.read(from, read);
     // The new value at a point of the index space, whose element is `before`.
     let value = move |tile: &Tile<B>, from: &ReadView<u64, A>, p: [usize; B], before: u64| {
         let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
@@ -93,7 +123,7 @@ where
     };
     let witness = Arc::clone(witness);
     if update {
-        task.update(to, write_pattern).kernel(move |tile, (from, to)| {
+        task.update(to, written).kernel(move |tile, (from, to)| {
             for p in tile.points() {
                 let target = write_pattern.point(p);
                 to[target] = value(tile, from, p, to[target]);
@@ -102,7 +132,7 @@ where
         })
     } else {
         let wrong = wrong_element(&target);
-        task.write(to, write_pattern).kernel(move |tile, (from, to)| {
+        task.write(to, written).kernel(move |tile, (from, to)| {
             for p in tile.points() {
                 let target = write_pattern.point(p);
                 let value = value(tile, from, p, 0);
