@@ -70,6 +70,7 @@ fn one_process() {
         "duplicates" => duplicates(),
         "slow" => slow(),
         "stuck" => stuck(),
+        "panics" => panics(),
         other => panic!("no task {other}"),
     };
     fs::write(Path::new(&env::var(FOLDER).unwrap()).join(node.to_string()), "").unwrap();
@@ -247,6 +248,22 @@ fn stuck() -> u16 {
     node
 }
 
+/// A task panics on every node. Then the run ends, and the processes stay for longer than the timeout.
+fn panics() -> u16 {
+    let builder = Runtime::builder().threads(1).communicators(true).node_timeout(Duration::from_secs(1));
+    let rt = builder.build().unwrap();
+    let (node, comm) = (rt.node(), rt.communicator().unwrap());
+    rt.task("panics")
+        .collective()
+        .effect(&comm, sequential())
+        .host(|tile, (_,)| assert!(tile.points().count() > 1, "did not converge"))
+        .unwrap();
+    assert!(rt.wait().is_err());
+    thread::scope(|scope| scope.spawn(|| drop(rt.buffer::<u8, 1>([1]))).join().unwrap());
+    thread::sleep(Duration::from_secs(4));
+    node
+}
+
 /// Runs a task on the processes of an MPI program. Returns how many of them have come to its end, and the output.
 fn run(mpi: &Mpi, nodes: u16, task: &str, more: &[(&str, &str)]) -> Option<(usize, Output)> {
     let folder = tempfile::tempdir().unwrap();
@@ -295,6 +312,14 @@ fn libraries_duplicate_their_communicators() {
     let _deadline = deadline();
     complete(&OPEN_MPI, 3, "duplicates", &[]);
     complete(&MPICH, 2, "duplicates", &[]);
+}
+
+#[test]
+fn a_process_whose_task_has_panicked_stays() {
+    let _deadline = deadline();
+    let Some((ended, output)) = run(&OPEN_MPI, 2, "panics", &[]) else { return };
+    let text = text(&output);
+    assert!(ended == 2 && !text.contains("a task with a communicator does not return"), "{text}");
 }
 
 #[test]

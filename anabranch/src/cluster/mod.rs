@@ -423,10 +423,16 @@ impl Cluster {
 
     /// Runs a function of the program that may wait for other nodes in a call of MPI.
     pub(crate) fn in_call<R>(&self, function: impl FnOnce() -> R) -> R {
+        /// Also counts a function that panics.
+        struct End<'a>(&'a AtomicUsize);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Relaxed);
+            }
+        }
         self.calls.fetch_add(1, Relaxed);
-        let result = function();
-        self.calls.fetch_sub(1, Relaxed);
-        result
+        let _end = End(&self.calls);
+        function()
     }
 
     /// Ends the run because the calling thread panics, if it does.
