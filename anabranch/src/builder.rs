@@ -189,6 +189,10 @@ impl Builder {
     /// is down. The default is the value of the environment variable `ANABRANCH_NODE_TIMEOUT` (seconds, or `none` for never), or
     /// else 60 s. A node answers while its runtime exists, whatever its tasks do.
     ///
+    /// After the same time without progress a process ends, with a message, if the run has ended and a task with a
+    /// [communicator](Runtime::communicator) is still in its function: it may wait in a call of MPI for a node that is gone, and no error can wake
+    /// it. With `none` the process waits.
+    ///
     /// ```
     /// use anabranch::{local_nodes, prelude::*};
     /// use std::time::Duration;

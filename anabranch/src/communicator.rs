@@ -14,7 +14,7 @@ use std::fmt;
 ///   different communicators may run at the same time.
 /// - Such a task begins on all nodes or on none. A node in a call of MPI waits for all others, and no error of the program can
 ///   wake it. So before the task begins, all nodes meet. If something that it needs has failed on any of them, or it was cancelled on any of
-///   them, all of them skip it.
+///   them, all of them skip it. Only the end of the whole run may come between: see [`node_timeout`](crate::Builder::node_timeout).
 /// - Its other effects are sequential, too. Its function must not wait for a lock that the function of another communicator may hold: on
 ///   another node that one may wait for this one.
 /// - A task that fails breaks the communicator: later tasks of it are skipped on all nodes. Inside the task it is up to the function that

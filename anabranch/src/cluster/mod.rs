@@ -65,10 +65,12 @@ use anabranch_wire::{Begun, Endpoint, MemoryMut, MpiComm, Pace, Place, Tag, Wire
 use parking_lot::Mutex;
 use std::{
     any::Any,
-    fmt, mem,
+    fmt,
+    io::{self, Write as _},
+    mem,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering::*},
+        atomic::{AtomicU64, Ordering::*},
     },
     thread::{self, ThreadId},
     time::{Duration, Instant},
@@ -119,8 +121,9 @@ pub(crate) struct Cluster {
     when_busy: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// How often threads have polled, the pacemaker not counted.
     polls: AtomicU64,
-    /// The functions of the program that run with a communicator.
-    calls: AtomicUsize,
+    /// How many functions of the program have begun with a communicator, and how many of them have returned.
+    calls_begun: AtomicU64,
+    calls_returned: AtomicU64,
     pacemaker: Pacemaker,
 }
 
@@ -139,7 +142,8 @@ impl Cluster {
             submitter: OnceLock::new(),
             when_busy: OnceLock::new(),
             polls: AtomicU64::new(0),
-            calls: AtomicUsize::new(0),
+            calls_begun: AtomicU64::new(0),
+            calls_returned: AtomicU64::new(0),
             pacemaker: Pacemaker::default(),
         });
         pacemaker::start(&cluster, interval, format!("{name}transport"))?;
@@ -424,14 +428,14 @@ impl Cluster {
     /// Runs a function of the program that may wait for other nodes in a call of MPI.
     pub(crate) fn in_call<R>(&self, function: impl FnOnce() -> R) -> R {
         /// Also counts a function that panics.
-        struct End<'a>(&'a AtomicUsize);
+        struct End<'a>(&'a AtomicU64);
         impl Drop for End<'_> {
             fn drop(&mut self) {
-                self.0.fetch_sub(1, Relaxed);
+                self.0.fetch_add(1, Relaxed);
             }
         }
-        self.calls.fetch_add(1, Relaxed);
-        let _end = End(&self.calls);
+        self.calls_begun.fetch_add(1, Relaxed);
+        let _end = End(&self.calls_returned);
         function()
     }
 
@@ -450,7 +454,9 @@ impl Cluster {
 
     /// Ends this process: a function of the program waits in a call of MPI for a node that has ended.
     fn abort_calls(&self, why: &NodeError) -> ! {
-        eprintln!(
+        // There may be nobody to read it.
+        let _ = writeln!(
+            io::stderr(),
             "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}",
             self.place
         );

@@ -33,6 +33,28 @@ const POST: Duration = Duration::from_millis(50);
 /// The longest sleep while no transfers are under way: tasks that need none may have been submitted, and are posted then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// How long tasks have been in calls of MPI since the end of the run, without one that has returned.
+#[derive(Default)]
+struct Stuck {
+    time: Duration,
+    looked: Option<Instant>,
+    returned: u64,
+}
+
+impl Stuck {
+    /// Looks again. A process that was stopped for long has not waited for long: a turn counts as at most `longest`.
+    fn time(&mut self, cluster: &Cluster, longest: Duration) -> Duration {
+        let returned = cluster.calls_returned.load(Relaxed);
+        let since = self.looked.replace(Instant::now()).map_or(Duration::ZERO, |looked| looked.elapsed());
+        if cluster.calls_begun.load(Relaxed) == returned || returned != self.returned {
+            *self = Self { returned, looked: self.looked, time: Duration::ZERO };
+        } else {
+            self.time += since.min(longest);
+        }
+        self.time
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Pacemaker {
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -57,8 +79,7 @@ pub(super) fn start(cluster: &Arc<Cluster>, interval: Option<Duration>, name: St
 impl Pacemaker {
     fn run(&self, cluster: &Cluster, sleep: Duration, patience: Option<Duration>) {
         let mut posted = Instant::now();
-        // Since when a task is in a call of MPI although the run has ended.
-        let mut stuck = None;
+        let mut stuck = Stuck::default();
         // Since when nothing has happened, as far as this thread knows.
         let mut quiet = Instant::now();
         let mut shortest = SHORTEST;
@@ -80,14 +101,9 @@ impl Pacemaker {
             cluster.post();
             cluster.poll_uncounted();
             if let Some(why) = cluster.stopped().filter(|_| self.watches_calls.load(Relaxed))
-                && cluster.calls.load(Relaxed) > 0
+                && patience.is_some_and(|patience| stuck.time(cluster, 2 * sleep) > patience)
             {
-                let since = *stuck.get_or_insert_with(Instant::now);
-                if patience.is_some_and(|patience| since.elapsed() > patience) {
-                    cluster.abort_calls(why);
-                }
-            } else {
-                stuck = None;
+                cluster.abort_calls(why);
             }
             // SeqCst, here and in `wake`: either this thread sees the transfers, or the other thread sees that this one sleeps.
             self.sleeps.store(true, SeqCst);

@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    error::{Cause, Failure},
+    error::{Cause, Failure, NodeError},
     label::TaskLabel,
     observe::task_span,
 };
@@ -88,6 +88,14 @@ impl Node {
             Ok(Err(cause)) => cause,
             Err(payload) => Cause::from_panic(payload, None),
         };
+        if self.place == Place::Transfer
+            && let Some(cluster) = core.cluster()
+            && let Cause::Panic { .. } = cause
+        {
+            // Other nodes wait for this step.
+            cluster
+                .stop(NodeError::Here { why: format!("a transfer for {} has failed: {cause}", self.label) });
+        }
         let failure = Arc::new(self.failure(self.label.clone(), cause));
         if failure.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add(&failure);
@@ -260,16 +268,16 @@ impl Following {
 }
 
 impl Head {
-    /// The span of a task. Transfers between nodes have none: they are no runs of the task.
+    /// The span of a task. What a node does around its part of a task has none: it is no run of the task.
     fn span(&self) -> Option<EnteredSpan> {
-        match self.place {
-            Place::Transfer => None,
+        match self.has_span() {
+            false => None,
             // It must run. A panic of a subscriber has printed its message.
-            _ if self.is_permitted() => {
+            true if self.is_permitted() => {
                 let open = AssertUnwindSafe(|| task_span(&self.label));
                 catch_unwind(open).unwrap_or_else(discard)
             }
-            _ => task_span(&self.label),
+            true => task_span(&self.label),
         }
     }
 

@@ -12,6 +12,7 @@
 //! As long as nothing has failed, all of this is one load for each step.
 
 use crate::{
+    cluster::let_go,
     data::stored::Touch,
     error::{Cause, Failure},
     execute::{core::Core, task::part::Part},
@@ -148,7 +149,8 @@ impl Poison {
             change(&mut state, &mut dropped);
             self.any.store(!(state.buffers.is_empty() && state.objects.is_empty()), Release);
         }
-        drop(dropped);
+        // On threads that poll for other steps, too.
+        let_go(dropped);
     }
 
     /// The failure because of which a part of a task cannot run: of several the one that [counts](Failure::age).
@@ -264,7 +266,7 @@ impl Core {
     /// A part of a task has failed, or was skipped.
     #[cold]
     pub(in crate::execute) fn part_has_failed(&self, part: &Part, failure: &Arc<Failure>) {
-        // After the end of the run no step runs.
+        // After the end of the run nothing is sent any more.
         if let Some(nodes) = self.several_nodes()
             && !matches!(failure.cause, Cause::Nodes(_))
         {

@@ -2,7 +2,7 @@
 
 use super::common::Common;
 use crate::{
-    error::{Cause, Failure},
+    error::{Cause, Failure, NodeError},
     execute::{Body, Compute, task::later::Later},
     label::TaskLabel,
 };
@@ -15,6 +15,8 @@ pub(super) struct Step<B> {
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,
     pub(super) common: Arc<Common>,
+    /// Whether a [gate](super::gate) comes before it, which must have permitted it.
+    pub(super) has_gate: bool,
     pub(super) body: B,
 }
 
@@ -27,8 +29,16 @@ impl<B: Body> Body for Step<B> {
         if later.is_permitted() {
             return self.common.cluster.in_call(|| self.body.begin(compute, later));
         }
-        let Some(why) = self.common.cluster.stopped() else { return self.body.begin(compute, later) };
-        let cause = Cause::Nodes(Arc::clone(why));
+        let cluster = &self.common.cluster;
+        let why = match cluster.stopped() {
+            Some(why) => Arc::clone(why),
+            None if self.has_gate => {
+                let why = format!("{} cannot begin: the step before it has failed", self.label);
+                cluster.stop(NodeError::Here { why })
+            }
+            None => return self.body.begin(compute, later),
+        };
+        let cause = Cause::Nodes(why);
         self.body.skip(&Arc::new(Failure::new(self.id, self.label.clone(), cause.clone())));
         Err(cause)
     }

@@ -157,7 +157,7 @@ impl Planned<'_> {
                     let (touches, effects) = (touches.next().unwrap_or_default(), task.effects.into());
                     let partials = lost.clone();
                     let part = Part { task: *id, node, touches, effects, partials, writes_all: true };
-                    let part = make.part(task, part, body);
+                    let part = make.part(task, part, has_gate, body);
                     gate = has_gate.then(|| make.transfer(Gate::new(common, *id, &part)));
                     own.push(part.clone());
                     part
@@ -394,21 +394,21 @@ struct Make<'a> {
 }
 
 impl Make<'_> {
-    fn node<B: Body>(&self, head: Head, body: B) -> Node {
+    fn node<B: Body>(&self, head: Head, has_gate: bool, body: B) -> Node {
         let (label, common) = (self.label.clone(), Arc::clone(self.common));
-        Node::new(|| head, || Step { id: self.id, label, common, body })
+        Node::new(|| head, || Step { id: self.id, label, common, has_gate, body })
     }
 
     /// This node's part of the task.
-    fn part<B: Body>(&self, task: &Submission<'_>, part: Part, body: B) -> Node {
+    fn part<B: Body>(&self, task: &Submission<'_>, part: Part, has_gate: bool, body: B) -> Node {
         let mut head = task.head(self.id, self.core);
         head.part = Some(Box::new(part));
-        self.node(head, body)
+        self.node(head, has_gate, body)
     }
 
     /// A transfer, or something else that no part of the program is.
     fn transfer<B: Body>(&self, body: B) -> Node {
-        self.node(self.step(Place::Transfer, None), body)
+        self.node(self.step(Place::Transfer, None), false, body)
     }
 
     /// The step that combines the partial results of a reduction, in the name of the task that reduces.
@@ -427,18 +427,18 @@ impl Make<'_> {
             partials: SmallVec::new(),
             writes_all: false,
         }));
-        make.node(head, Reduce(Some((resolution, buffer, region))))
+        make.node(head, false, Reduce(Some((resolution, buffer, region))))
     }
 
     /// No part of the task.
     fn empty(&self, group: Option<&Arc<Group>>) -> Node {
-        self.node(self.step(Place::Inline, group.cloned()), Nothing)
+        self.node(self.step(Place::Inline, group.cloned()), false, Nothing)
     }
 
-    /// The head of a step that no cancellation concerns.
+    /// The head of a step that is no run of the task, and that no cancellation concerns.
     fn step(&self, place: Place, group: Option<Arc<Group>>) -> Head {
         let properties =
             Properties { label: self.label.clone(), place, observes: true, group, contention: None };
-        Head::new(self.id, properties, self.core)
+        Head::new(self.id, properties, self.core).without_span()
     }
 }

@@ -39,7 +39,7 @@
 //! | done | 0 | `CLAIMED`, `DONE` | closed, by the claiming thread |
 //! | closed | 0 | `CLAIMED`, `DONE`, `CLOSED` | |
 //!
-//! `CANCELLED` is set by any thread until the task is claimed. `POISONED` is set when there is a poison in the links: by the
+//! `CANCELLED` is set by any thread until the task is claimed or committed. `POISONED` is set when there is a poison in the links: by the
 //! submitter, by a dependency that completes, or by the claiming thread.
 //!
 //! | field | read by | written by |
@@ -223,6 +223,8 @@ const ENDED: u16 = 128;
 const COMMITTED: u16 = 256;
 /// All nodes were ready: the task begins, whatever happens.
 const PERMITTED: u16 = 512;
+/// It is no run of a task of the program: it has no span.
+const HIDDEN: u16 = 1024;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -287,6 +289,17 @@ impl Head {
             marks: runtime.other_marks(),
             part: None,
         }
+    }
+
+    /// The head of a step that is no run of a task.
+    pub(crate) fn without_span(self) -> Self {
+        self.state.fetch_or(HIDDEN, Relaxed);
+        self
+    }
+
+    /// Whether it is a run of a task.
+    pub(crate) fn has_span(&self) -> bool {
+        self.state.load(Relaxed) & HIDDEN == 0
     }
 
     /// The runtime of a task that has not completed.
