@@ -51,7 +51,7 @@ impl Runtime {
     /// let comm = rt.communicator()?;
     /// let (u, nodes) = (rt.buffer_from(&[0.0; 100])?, rt.nodes());
     /// // Each node hands its rows to a library that was compiled with Open MPI.
-    /// rt.task("solve").collective().update(&u, even_split()).effect(&comm, sequential()).host(|_, (u, comm)| {
+    /// rt.task("solve").collective().update(&u, even_split()).effect(&comm, sequential()).host(move |_, (u, comm)| {
     ///     let rows = u.as_mut_slice().ok_or("rows lie side by side")?;
     ///     let Some(comm) = comm else {
     ///         // Without MPI: on one node these are all rows.

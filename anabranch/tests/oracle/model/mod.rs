@@ -357,7 +357,8 @@ impl<'p> Model<'p> {
         let objects = &self.objects[self.node];
         needs.extend(set.objects().into_iter().flat_map(|object| objects[object].needs(true)));
         needs.extend(set.of_cluster().into_iter().flat_map(|object| self.cluster[object].0.needs(true)));
-        if let Some(needs) = self.causes.oldest(&needs) {
+        // Of a long chain the failure of the capture has lost a link.
+        if let Some(NotDone::Skipped { needs, .. }) = self.causes.skipped(&needs) {
             return Ok(Captured::Failed(self.chain(needs)));
         }
         Ok(Captured::Values(values.expect("what nothing poisons is there")))
