@@ -4,6 +4,9 @@
 //! by a message, and each box then goes from place to place. Boxes of short rows are packed into several messages, up to a
 //! size, because that is faster than a transfer of many short pieces. A receiver that has not yet placed many messages gets
 //! announcements only (see `credit`).
+//!
+//! An announcement leaves when the memory is ready, and not when the program knows of the transfer. Then every announced transfer takes place.
+//! Between two processes this costs 2 to 3 µs for 32 to 256 KiB, against MPI with a receive that is posted before, and nothing from 1 MiB on.
 
 use super::{
     header::{Header, Kind, LAYOUTS, PAYLOAD},
