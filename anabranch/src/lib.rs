@@ -89,7 +89,6 @@
 mod agree;
 mod builder;
 mod cluster;
-mod communicator;
 mod data;
 mod error;
 mod execute;
@@ -110,10 +109,10 @@ mod weights;
 
 pub use self::{
     builder::Builder,
-    communicator::Communicator,
     data::{
         buffer::Buffer,
         cluster_object::ClusterObject,
+        communicator::Communicator,
         element::Element,
         host_object::HostObject,
         initial::Initial,

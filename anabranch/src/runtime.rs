@@ -6,6 +6,7 @@ use crate::{
         allocation::Allocation,
         buffer::Buffer,
         cluster_object::ClusterObject,
+        communicator::Communicator,
         element::Element,
         host_object::HostObject,
         initial::{self, Initial},
@@ -143,6 +144,52 @@ impl Runtime {
         let value = is_here.then(make);
         let (id, number) = self.core.create_object(Some(home));
         Ok(ClusterObject { local: HostObject::with(id, number, value, Some(home), self.core.owner()) })
+    }
+
+    /// Makes a communicator of all nodes, for tasks that call MPI or a library that uses it. The [builder](crate::Builder::communicators)
+    /// must permit it.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    /// use std::ffi::{c_int, c_void};
+    ///
+    /// # unsafe extern "C" fn solver_solve(_: *mut c_void, _: *mut f64, _: usize) -> c_int { 0 }
+    /// # fn solve_alone(u: &mut [f64]) { u.fill(1.0) }
+    /// let rt = Runtime::builder().communicators(true).build()?;
+    /// let comm = rt.communicator()?;
+    /// let (u, nodes) = (rt.buffer_from(&[0.0; 100])?, rt.nodes());
+    /// // Each node hands its rows to a library that was compiled with Open MPI.
+    /// rt.task("solve").collective().update(&u, even_split()).effect(&comm, sequential()).host(move |_, (u, comm)| {
+    ///     let rows = u.as_mut_slice().ok_or("rows lie side by side")?;
+    ///     let Some(comm) = comm else {
+    ///         // Without MPI: on one node these are all rows.
+    ///         return if nodes == 1 { Ok(solve_alone(rows)) } else { Err("several nodes need MPI".into()) };
+    ///     };
+    ///     let comm = comm.open_mpi().ok_or("the solver needs Open MPI")?;
+    ///     // SAFETY: the communicator is one of the library that the solver was compiled with, and this task alone uses it now.
+    ///     match unsafe { solver_solve(comm, rows.as_mut_ptr(), rows.len()) } {
+    ///         0 => Ok(()),
+    ///         code => Err(format!("the solver failed with code {code}")),
+    ///     }
+    /// })?;
+    /// rt.wait()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// All nodes must call it at the same point of the program, and meet there. The communicator is valid as long as the runtime, which
+    /// frees it. An error in a call of MPI ends all processes, as is the rule in MPI, unless the program gives the communicator another handler.
+    ///
+    /// If the program links an MPI library, the runtime uses the same one, if both are from one installation. The program need not initialise
+    /// MPI. If it does so before it builds a runtime, then with `MPI_THREAD_MULTIPLE`.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if the builder does not permit communicators, or if the program has made as many as
+    /// there are [host lanes](crate::Builder::host_lanes), broken ones included. With [several nodes](crate::guide::nodes), if the run has ended or if this thread may not
+    /// submit.
+    pub fn communicator(&self) -> Result<Communicator, Error> {
+        let handle = self.core.make_communicator()?;
+        let (id, number) = self.core.create_object(None);
+        Ok(Communicator { object: HostObject::new(id, number, handle, self.core.owner()) })
     }
 
     /// Begins a task. The name is for messages and printed graphs.

@@ -6,6 +6,7 @@ pub(crate) mod allocation;
 pub(crate) mod bound;
 pub(crate) mod buffer;
 pub(crate) mod cluster_object;
+pub(crate) mod communicator;
 pub(crate) mod element;
 pub(crate) mod host_object;
 pub(crate) mod initial;

@@ -7,9 +7,9 @@ use super::{
     sealed::Sealed,
 };
 use crate::{
-    communicator::Communicator,
     data::{
         cluster_object::ClusterObject,
+        communicator::Communicator,
         host_object::{HostObject, ObjectMut, ObjectRef},
     },
     error::Error,
