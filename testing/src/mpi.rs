@@ -53,20 +53,7 @@ impl Mpi {
     pub fn run(&self, nodes: u16, program: &Path, more: impl FnOnce(&mut Command)) -> Option<Output> {
         let mut command = self.command(nodes, program);
         more(&mut command);
-        match command.output() {
-            Ok(output) => Some(output),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // Past the capture of the test harness.
-                let _ = writeln!(
-                    io::stderr(),
-                    "skipped: tests with {} (needs the package {})",
-                    self.mpirun,
-                    self.package
-                );
-                None
-            }
-            Err(error) => panic!("{} cannot be started: {error}", self.mpirun),
-        }
+        output(&mut command, &format!("tests with {}", self.mpirun), self.package)
     }
 
     /// Starts the test `test` of this test program `nodes` times: see [`run`](Self::run).
@@ -79,6 +66,33 @@ impl Mpi {
             more(command.args([test, "--exact", "--nocapture", "--test-threads=1"]));
         })
     }
+}
+
+/// What a command has printed; `None` if it is not installed. Then this says that `what` is skipped, and which package it needs.
+fn output(command: &mut Command, what: &str, package: &str) -> Option<Output> {
+    match command.output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Past the capture of the test harness.
+            let _ = writeln!(io::stderr(), "skipped: {what} (needs the package {package})");
+            None
+        }
+        Err(error) => panic!("{} cannot be started: {error}", command.get_program().display()),
+    }
+}
+
+/// Compiles C with the compiler of an MPI, without a warning. Returns `false` if it is not installed, and says that `what` is skipped.
+///
+/// # Panics
+/// If it is installed, and cannot be started or prints a warning.
+pub fn compile(mpicc: &str, package: &str, what: &str, arguments: impl FnOnce(&mut Command)) -> bool {
+    let mut command = Command::new(mpicc);
+    arguments(command.args(["-Wall", "-Werror"]));
+    let output = output(&mut command, what, package);
+    if let Some(output) = &output {
+        assert!(output.status.success(), "{}", text(output));
+    }
+    output.is_some()
 }
 
 /// Checks that a program finds MPI at run time, and links none.

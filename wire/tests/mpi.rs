@@ -6,13 +6,12 @@ use anabranch_wire::{Options, WireError, connect, launched};
 use conformance::{ENDS, SCENARIOS, node::Node, transfers::more_bytes_than_an_int_counts};
 use std::{
     env, fs,
-    io::{self, Write as _},
     path::Path,
     process::{Command, Output},
     thread,
     time::Duration,
 };
-use testing::mpi::{MPICH, Mpi, OPEN_MPI, text};
+use testing::mpi::{MPICH, Mpi, OPEN_MPI, compile, text};
 
 /// What the processes run; set by the tests below.
 const TASK: &str = "ANABRANCH_WIRE_TASK";
@@ -183,21 +182,12 @@ fn all_scenarios_with_the_interface_of_mpi_5() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("libmpi_abi.so.0");
-    let mut compiler = Command::new("mpicc.openmpi");
-    compiler.args(["-shared", "-fPIC", "-Wall", "-Werror", "tests/abi/libmpi_abi.c", "-o"]).arg(&library);
-    let compiled = match compiler.output() {
-        Ok(compiled) => compiled,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Past the capture of the test harness.
-            let _ = writeln!(
-                io::stderr(),
-                "skipped: tests with the interface of MPI 5 (need the package libopenmpi-dev)"
-            );
-            return;
-        }
-        Err(error) => panic!("the compiler cannot be started: {error}"),
+    let arguments = |command: &mut Command| {
+        command.args(["-shared", "-fPIC", "tests/abi/libmpi_abi.c", "-o"]).arg(&library);
     };
-    assert!(compiled.status.success(), "{}", text(&compiled));
+    if !compile("mpicc.openmpi", "libopenmpi-dev", "tests with the interface of MPI 5", arguments) {
+        return;
+    }
     let variable = [("ANABRANCH_MPI_LIBRARY", library.to_str().unwrap())];
     complete_with(&OPEN_MPI, 2, "all", true, &variable);
     complete_with(&OPEN_MPI, 3, "communicators", true, &variable);

@@ -14,7 +14,7 @@ pub struct Options {
     /// 16 KiB by default, which is the largest value. With a smaller one, short tests try what large transfers do.
     pub eager: usize,
     /// Whether the program [makes communicators](crate::Endpoint::make_communicator), and so calls MPI itself. Then MPI permits calls by
-    /// several threads at the same time, which makes each of them a little slower. Not by default.
+    /// several threads at the same time, which may make each of them slower. Not by default.
     pub communicators: bool,
 }
 

@@ -2,13 +2,7 @@
 
 use super::interface::{Comm, Constants, Datatype, Errhandler, Narrow, Request};
 use crate::raw::SIGNATURES;
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Write as _},
-    path::Path,
-    process::Command,
-};
+use std::{fmt::Write as _, fs, process::Command};
 
 /// The type of C that a type of the table stands for.
 fn c_type(rust: &str) -> &'static str {
@@ -67,22 +61,14 @@ fn run(compiler: &str, package: &str, source: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (file, program) = (folder.path().join("check.c"), folder.path().join("check"));
     fs::write(&file, source).unwrap();
-    let output =
-        Command::new(compiler).args(["-Wall", "-Werror", "-o"]).args([program.as_path(), &file]).output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Past the capture of the test harness.
-            let _ = writeln!(
-                io::stderr(),
-                "skipped: the comparison with the header of {package} (needs the package {package})"
-            );
-            return;
-        }
-        Err(error) => panic!("{compiler} cannot be started: {error}"),
+    let what = format!("the comparison with the header of {package}");
+    let arguments = |command: &mut Command| {
+        command.arg("-o").args([&program, &file]);
     };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(Command::new(Path::new(&program)).status().unwrap().success(), "a constant differs");
+    if !testing::mpi::compile(compiler, package, &what, arguments) {
+        return;
+    }
+    assert!(Command::new(&program).status().unwrap().success(), "a constant differs");
 }
 
 #[test]

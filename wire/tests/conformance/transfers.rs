@@ -122,7 +122,6 @@ pub fn sizes_around_every_limit(wire: Endpoint) {
 }
 
 /// More bytes than a number of type `int` counts, side by side and in rows.
-#[allow(dead_code, reason = "only deep runs have the memory")]
 pub fn more_bytes_than_an_int_counts(wire: Endpoint) {
     let mut node = Node::new(wire);
     let (row, rows) = (1 << 20, 2_100);
