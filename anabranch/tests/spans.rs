@@ -10,9 +10,8 @@ use tracing::{
     span,
 };
 
-/// Records the spans, with the fields that have strings as their values.
-#[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<Vec<String>>>);
+/// Calls a function with each span that begins: its name, and the fields that have strings as their values.
+struct OnSpan<F>(F);
 
 struct Text<'a>(&'a mut String);
 
@@ -23,14 +22,14 @@ impl Visit for Text<'_> {
     fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
 
-impl Subscriber for Recorder {
+impl<F: Fn(String) + Send + Sync + 'static> Subscriber for OnSpan<F> {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
     fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
         let mut text = span.metadata().name().to_owned();
         span.record(&mut Text(&mut text));
-        self.0.lock().push(text);
+        (self.0)(text);
         span::Id::from_u64(1)
     }
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
@@ -40,11 +39,20 @@ impl Subscriber for Recorder {
     fn exit(&self, _: &span::Id) {}
 }
 
+/// Panics when the span of a fence begins.
+fn no_fences(span: String) {
+    assert!(!span.contains("name=fence"), "no spans of fences");
+}
+
 #[test]
 fn a_task_and_a_wait_have_a_span_each() {
     let _deadline = deadline();
-    let recorder = Recorder::default();
-    tracing::subscriber::with_default(recorder.clone(), || {
+    let spans = Arc::new(Mutex::new(Vec::new()));
+    let record = {
+        let spans = Arc::clone(&spans);
+        move |span| spans.lock().push(span)
+    };
+    tracing::subscriber::with_default(OnSpan(record), || {
         // A seeded runtime runs its tasks on this thread, which has the subscriber.
         let rt = Runtime::builder().seeded(1).build().unwrap();
         rt.task("greet").once().host(|()| ()).unwrap();
@@ -56,7 +64,7 @@ fn a_task_and_a_wait_have_a_span_each() {
         }
         rt.wait().unwrap();
     });
-    let spans = recorder.0.lock();
+    let spans: Vec<String> = spans.lock().clone();
     for name in ["greet", "part"] {
         let runs = spans.iter().filter(|span| span.starts_with(&format!("task name={name} file=")));
         assert_eq!(runs.count(), 1, "{spans:?}");
@@ -64,32 +72,13 @@ fn a_task_and_a_wait_have_a_span_each() {
     assert_eq!(spans.iter().filter(|span| *span == "wait call=Runtime::wait").count(), 1, "{spans:?}");
 }
 
-/// A subscriber that panics when the span of a fence begins.
-struct Panics;
-
-impl Subscriber for Panics {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        let mut text = String::new();
-        span.record(&mut Text(&mut text));
-        assert!(!text.contains("name=fence"), "no spans of fences");
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, _: &Event<'_>) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[test]
 fn a_fence_whose_subscriber_panics_fails() {
     let _deadline = deadline();
     let rt = Runtime::builder().threads(1).build().unwrap();
     let u = rt.buffer_from(&[1.0]).unwrap();
-    let error = tracing::subscriber::with_default(Panics, || rt.fence(&u).unwrap().wait()).unwrap_err();
+    let error =
+        tracing::subscriber::with_default(OnSpan(no_fences), || rt.fence(&u).unwrap().wait()).unwrap_err();
     assert!(error.to_string().contains("no spans of fences"), "{error}");
     assert!(rt.wait().is_err());
     assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[0]], 1.0);
@@ -105,7 +94,7 @@ fn transfers_between_nodes_have_no_spans() {
         rt.wait()?;
         let fence = || rt.fence(&u).and_then(|fence| fence.wait());
         let result = match rt.node() {
-            1 => tracing::subscriber::with_default(Panics, fence),
+            1 => tracing::subscriber::with_default(OnSpan(no_fences), fence),
             _ => fence(),
         };
         Ok(result.map(Snapshot::into_vec).map_err(|error| error.to_string()))
