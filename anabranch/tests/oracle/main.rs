@@ -12,7 +12,6 @@ mod model;
 mod nodes;
 mod program;
 mod run;
-mod text;
 mod watch;
 
 use anabranch::{Runtime, TaskGroup};

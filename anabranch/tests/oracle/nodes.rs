@@ -7,7 +7,6 @@ use crate::{
     observe, print_count,
     program::{Nodes, Program, Setup, Step},
     report, seeds,
-    text::{read, written},
     watch::{Watch, replay},
 };
 use anabranch::{Runtime, Status, local_nodes};
@@ -237,7 +236,9 @@ fn leave_observations(count: Option<u16>, folder: &Path) {
         let rt = connect(&setup);
         let node = rt.node();
         match observe(&program(&bytes(seed), setup), rt, None) {
-            Ok(seen) => fs::write(folder.join(format!("{seed} {node}")), written(&seen)).unwrap(),
+            Ok(seen) => {
+                fs::write(folder.join(format!("{seed} {node}")), serde_json::to_vec(&seen).unwrap()).unwrap()
+            }
             Err(error) => {
                 panic!("node {node}, seed {seed}: {error}\n\nTo run it again: {}", replay(TROUBLED, seed))
             }
@@ -282,7 +283,7 @@ fn failures_and_cancellations_under_mpirun() {
         }
         for seed in seeds.clone() {
             let of_node = |node| fs::read_to_string(folder.path().join(format!("{seed} {node}"))).unwrap();
-            let all: Vec<_> = (0..count).map(|node| read(&of_node(node))).collect();
+            let all: Vec<_> = (0..count).map(|node| serde_json::from_str(&of_node(node)).unwrap()).collect();
             let program = program(&bytes(seed), troubled(seed, Some(count)));
             if let Err(error) = compare(&program, &all) {
                 panic!("seed {seed}: {error}\n{program:#?}\n\nTo run it again: {}", replay(TROUBLED, seed));

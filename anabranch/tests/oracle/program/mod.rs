@@ -126,7 +126,7 @@ impl CaptureSet {
         }
     }
 
-    /// What this node of so many captures of a buffer, if each node captures another part. `whole` is all of the buffer.
+    /// What this node captures of a buffer, if each of `nodes` captures another part. `whole` is all of the buffer.
     pub fn part_of(
         &self,
         node: usize,

@@ -16,7 +16,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// The pieces of what one of so many nodes does for a kernel over an index space of this rank.
+    /// The pieces of what one of these nodes does for a kernel over an index space of this rank.
     pub fn pieces_of(&self, rank: usize, chunk: &GridBox<3>, nodes: usize) -> Vec<GridBox<3>> {
         let granularity = self.tiles.filter(|_| rank >= 2).map_or(self.granularity, |[rows, _]| rows);
         split_1d(chunk, self.pieces.div_ceil(nodes), granularity)

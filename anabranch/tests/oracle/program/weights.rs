@@ -45,7 +45,7 @@ impl Weights {
         border(run.start)..border(run.end)
     }
 
-    /// The nodes that have things of so many, and which.
+    /// The nodes that have any of these things, and which ones each has.
     pub fn runs(&self, things: usize) -> Vec<(usize, Range<usize>)> {
         let nodes = self.0.len();
         let run = |(node, run): (usize, GridBox<1>)| (node, run.min()[0]..run.max()[0]);
