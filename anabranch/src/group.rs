@@ -191,6 +191,8 @@ impl TaskGroup {
     /// harms no other: what needs their data is skipped, on whatever node. To cancel the same tasks on all nodes, call this on all of them
     /// at the same point of the program, after they have [agreed](Runtime::agree) on it.
     ///
+    /// A task with a [communicator](crate::Communicator) counts as begun when this node has told the others that it is ready.
+    ///
     /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are. No wait reports it. Fences and
     /// barriers are not cancelled, because the program looks through them at the results that are left.
     ///

@@ -149,7 +149,7 @@ impl Poison {
             change(&mut state, &mut dropped);
             self.any.store(!(state.buffers.is_empty() && state.objects.is_empty()), Release);
         }
-        // On threads that poll for other steps, too.
+        // A destructor that panics must not reach a thread that polls: it has the steps of others to end.
         let_go(dropped);
     }
 

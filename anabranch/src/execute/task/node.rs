@@ -293,7 +293,8 @@ impl Head {
 
     /// The head of a step that is no run of a task.
     pub(crate) fn without_span(self) -> Self {
-        self.state.fetch_or(HIDDEN, Relaxed);
+        // No other thread has it yet.
+        self.state.store(HIDDEN, Relaxed);
         self
     }
 
