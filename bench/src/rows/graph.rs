@@ -18,10 +18,10 @@ struct Bars {
 }
 
 pub fn rows() -> Vec<Row> {
-    let tree = || Bars { bar: [0.7, 0.76, 4.2], better: [0.3, 0.6, 4.0] };
+    let tree = || Bars { bar: [0.7, 0.76, 4.2], better: [0.3, 0.6, 2.0] };
     let topologies: [Entry; 6] = [
         ("soup", soup, Bars { bar: [1.75, 1.94, 3.88], better: [0.4, 0.8, 2.0] }),
-        ("chain", chain, Bars { bar: [0.47, 0.4, 6.56], better: [0.25, 0.5, 6.0] }),
+        ("chain", chain, Bars { bar: [0.47, 0.4, 6.56], better: [0.25, 0.3, 6.0] }),
         ("expanding-tree", expanding_tree, tree()),
         ("contracting-tree", contracting_tree, tree()),
         ("wave-sim", wave_sim, Bars { bar: [0.8, 0.78, 4.1], better: [0.25, 0.5, 1.0] }),

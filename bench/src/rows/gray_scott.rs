@@ -143,9 +143,9 @@ impl Run {
 /// the other, and that wait is not part of a step. In runs that are longer than those of other rows it matters less.
 pub(super) fn on_two_processes(context: &Context, one: &str) -> Result<Outcome, Failure> {
     let shape = [1080, 1920].map(|side| side / context.pick(1, 8));
-    let frames = context.pick(4, 1) * frames(context, shape);
+    let frames = context.pick(16, 1) * frames(context, shape);
     let [two, one_process] = [1, 2].map(|threads| Run { shape, frames, threads });
-    Contest::ours(|| two.on_processes(2)).peer(one, || one_process.ours()).run(context, context.pick(10, 1))
+    Contest::ours(|| two.on_processes(2)).peer(one, || one_process.ours()).run(context, context.pick(6, 1))
 }
 
 /// The number of frames of a run that takes about as long for all shapes.
