@@ -101,6 +101,8 @@ mod label;
 mod local_nodes;
 mod observe;
 mod processors;
+mod programs;
+pub mod recorded;
 mod runtime;
 mod settings;
 mod submit;

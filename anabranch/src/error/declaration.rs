@@ -1,7 +1,7 @@
 //! Errors in the declaration of a task.
 
 use crate::label::{Label, TaskLabel};
-use std::fmt;
+use std::{fmt, panic::Location};
 
 /// The runtime refused a task because of an access that it declares.
 #[derive(Clone, thiserror::Error)]
@@ -59,6 +59,26 @@ pub enum Mistake {
         /// The elements that both accesses touch.
         common: String,
     },
+    /// A recorded kernel takes elements that the task does not declare.
+    OffsetOutside {
+        /// The offset.
+        offset: String,
+        /// Where the closure asks for the element.
+        at: &'static Location<'static>,
+        /// The chunk.
+        chunk: String,
+        /// The elements that it takes and the task does not declare.
+        missing: String,
+        /// The region that the task declares for the chunk.
+        region: String,
+    },
+    /// A recorded kernel sets one element at each point, and the task declares other elements.
+    NotOwnPoints {
+        /// The chunk.
+        chunk: String,
+        /// The region that the task declares for the chunk.
+        region: String,
+    },
     /// The parts of the index space that belong to different nodes do not fit together.
     BetweenNodes {
         /// The reason.
@@ -94,6 +114,16 @@ impl fmt::Display for DeclarationError {
                 f,
                 "{task} declares two accesses to {common} of {buffer}, and writes it by at least one of them: declare \
                  one `update`, or read from another buffer"
+            ),
+            Mistake::OffsetOutside { offset, at, chunk, missing, region } => write!(
+                f,
+                "{task} takes the elements of {buffer} at offset {offset} ({at}). For chunk {chunk} these include {missing}, but the \
+                 task declares {region}: declare a wider region, or take them by `at_clamped`, `at_periodic` or `at_or`"
+            ),
+            Mistake::NotOwnPoints { chunk, region } => write!(
+                f,
+                "{task} declares {region} of {buffer} for chunk {chunk}, but a recorded kernel sets the element of each point: \
+                 declare `one_to_one()`"
             ),
             Mistake::BetweenNodes { why } => {
                 write!(f, "{task} cannot be split over the nodes because of {buffer}: {why}")

@@ -13,6 +13,7 @@ pub use self::{
 };
 
 use crate::label::{Label, TaskLabel};
+use anabranch_kernel::RecordError;
 use anabranch_wire::WireError;
 use std::{error::Error as StdError, fmt, mem, sync::Arc};
 
@@ -26,6 +27,16 @@ pub enum Error {
     /// A task declares an impossible access.
     #[error(transparent)]
     Declaration(#[from] Box<DeclarationError>),
+
+    /// The closure of a recorded kernel is wrong.
+    #[error("{task}: {error}")]
+    Record {
+        /// The refused task.
+        task: TaskLabel,
+        /// What is wrong.
+        #[source]
+        error: Box<RecordError>,
+    },
 
     /// A task declares two effects on one host object.
     #[error(

@@ -20,6 +20,7 @@ use crate::{
     data::owner::Owner,
     error::{Error, NodeError},
     observe::{Recorder, UnreportedFailures, Watchdog},
+    programs::Programs,
     settings::Settings,
 };
 use anabranch_graph::{
@@ -51,6 +52,8 @@ pub(crate) struct Core {
     pub(super) several: Option<Box<Nodes>>,
     /// `None` if the program has not asked for communicators.
     pub(super) communicators: Option<Communicators>,
+    /// Those of recorded kernels.
+    pub(crate) programs: Programs,
     pub(super) watchdog: Watchdog,
     pub(super) shutdown: DeferredShutdown,
 }
@@ -88,6 +91,7 @@ impl Core {
             nodes: cluster.as_ref().map(|cluster| cluster.nodes()).or(record.nodes).unwrap_or(1),
             several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
             communicators: settings.communicators.then(|| Communicators::new(settings.host_lanes)),
+            programs: Programs::default(),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
         });

@@ -17,6 +17,7 @@ pub(crate) mod index_space;
 mod launch;
 pub(crate) mod operator;
 mod parts;
+pub(crate) mod recorded;
 pub(crate) mod reduce;
 pub(crate) mod sealed;
 pub(crate) mod task;

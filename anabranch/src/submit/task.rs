@@ -11,6 +11,7 @@ use super::{
     index_space::{Collective, IndexSpace, Once, Over},
     launch::{launch, launch_pieces},
     operator::Operator,
+    recorded::{self, access::RecordedAccessList},
     reduce::Reduce,
     tile::Tile,
 };
@@ -440,9 +441,61 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
-    pub fn kernel<F>(mut self, kernel: F) -> Result<TaskHandle, Error>
+    pub fn kernel<F>(self, kernel: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<K> + KernelAccessList,
+        F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+    {
+        self.submit_kernel(kernel, |_, _| Ok(()))
+    }
+
+    /// Submits a recorded kernel: `closure` runs once, now, on symbolic values, and what it has recorded runs for each point of the
+    /// index space. It gets an [`Input`](crate::recorded::Input) for each read, an [`Output`](crate::recorded::Output) for each write and
+    /// an [`InputOutput`](crate::recorded::InputOutput) for each update. A write or update is `one_to_one()`.
+    ///
+    /// The recording is checked now: an error names the line that takes an element which the task does not declare. It runs in vector
+    /// instructions, without a check for each element. Other literals in the same closure are no other program, so nothing is prepared anew for them.
+    /// The guide has [a page](crate::guide::recorded_kernels) on recorded kernels.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&[1.0_f32, 2.0, 4.0, 8.0])?;
+    /// let mean = rt.buffer([4]);
+    /// rt.task("mean")
+    ///     .over([4])
+    ///     .read(&u, neighborhood([1]))
+    ///     .write(&mean, one_to_one())
+    ///     .each(|(u, mean)| mean.set((u.at_clamped([-1]) + u.at_clamped([1])) / 2.0))?;
+    /// assert_eq!(rt.fence(&mean)?.wait()?.as_slice(), [1.5, 2.5, 5.0, 6.0]);
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`kernel`](Self::kernel), and if the recording is wrong: [`Error::Record`], or [`Error::Declaration`] if it takes elements that
+    /// the task does not declare.
+    pub fn each(self, closure: impl for<'t> FnOnce(L::Symbols<'t>)) -> Result<TaskHandle, Error>
+    where
+        L: RecordedAccessList<K> + KernelAccessList,
+    {
+        let core = self.core;
+        let recording = recorded::record::<K, L>(&self.label, closure).map_err(|error| core.refuse(error))?;
+        let program = core.programs.of(&recording);
+        let function = recorded::function::<K, L>(program, &recording);
+        self.submit_kernel(function, |declaration, bound| {
+            recorded::check::<K, L>(declaration.task, &recording, bound, declaration.chunks)
+        })
+    }
+
+    /// Submits a kernel whose bound accesses pass a check.
+    fn submit_kernel<F>(
+        mut self,
+        kernel: F,
+        check: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<(), Error>,
+    ) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
         if self.hints.blocking {
@@ -455,13 +508,14 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             let leaves = || default_leaves(&self.space.cast(), self.accesses.reduced());
             self.hints.chunks = Some(self.hints.chunks.unwrap_or_else(leaves));
         } else if self.hints.pieces > 1 {
-            return self.kernel_in_pieces(kernel);
+            return self.kernel_in_pieces(kernel, check);
         }
         let chunks = self.split();
         let mut declaration =
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
+        check(&declaration, &bound).map_err(|error| self.core.refuse(error))?;
         let flush_denormals = self.hints.flush_denormals;
         let body = |bound: Result<_, Box<Error>>| {
             KernelBody::new(Kernel::<K, L, F> {
@@ -476,7 +530,11 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     }
 
     /// Submits a kernel that is ordered piece by piece: see [`kernel`](Self::kernel).
-    fn kernel_in_pieces<F>(self, function: F) -> Result<TaskHandle, Error>
+    fn kernel_in_pieces<F>(
+        self,
+        function: F,
+        check: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<(), Error>,
+    ) -> Result<TaskHandle, Error>
     where
         L: AccessList<K>,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
@@ -487,6 +545,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         declaration.pieces = pieces;
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
+        check(&declaration, &bound).map_err(|error| self.core.refuse(error))?;
         let flush_denormals = self.hints.flush_denormals;
         let nodes = launch_pieces::<K, L, _, _>(&mut declaration, bound, |bound| {
             let bound = bound.map_err(|error| Box::new(Cause::from(error)));

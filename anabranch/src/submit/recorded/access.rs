@@ -1,0 +1,248 @@
+//! The operands of a recorded kernel: for its closure symbols, for its recording the elements of views.
+
+use crate::{
+    data::{bound::BoundBuffer, element::Element},
+    submit::{
+        access::{Access, Read, Update, Write},
+        access_list::AccessList,
+    },
+};
+use anabranch_grid::{Extent, RangeMapper, Region};
+use anabranch_kernel::{Input, InputOutput, Number, Operands, Output, Slice, SliceMut, Tape};
+use std::array;
+
+/// A point or extent, padded at the front.
+pub(super) fn padded<const K: usize>(point: [usize; K], with: usize) -> [usize; 3] {
+    array::from_fn(|dim| if dim + K < 3 { with } else { point[dim + K - 3] })
+}
+
+fn unpadded<const K: usize>(point: [usize; 3]) -> [usize; K] {
+    array::from_fn(|dim| point[dim + 3 - K])
+}
+
+/// An access that a recorded kernel may have: a read, write or update of numbers in a buffer with as many dimensions as the index space.
+#[diagnostic::on_unimplemented(
+    message = "a recorded kernel over {K} dimensions cannot have the access `{Self}`",
+    label = "not for recorded kernels",
+    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space; `kernel` takes \
+            all others"
+)]
+pub trait RecordedAccess<const K: usize>: Access<K> {
+    /// What the closure gets.
+    type Symbol<'t>;
+
+    /// The next operand of a tape.
+    #[doc(hidden)]
+    fn symbol(tape: &Tape) -> Self::Symbol<'_>;
+
+    /// The region that chunk `chunk` declares, and the extent of the buffer.
+    #[doc(hidden)]
+    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>);
+
+    #[doc(hidden)]
+    fn extent(view: &Self::View<'_>) -> Extent<K>;
+
+    /// The elements from a point on.
+    #[doc(hidden)]
+    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; K]) -> Slice<'s>;
+
+    /// The elements from a point on, to be written.
+    #[doc(hidden)]
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s>;
+}
+
+fn declared<T: Element, const K: usize>(bound: &BoundBuffer<T, K>, chunk: usize) -> (&Region<K>, Extent<K>) {
+    (&bound.regions[chunk], bound.extent())
+}
+
+impl<T, M, const K: usize> RecordedAccess<K> for Read<T, K, M>
+where
+    T: Element + Number,
+    M: RangeMapper<K, K> + 'static,
+{
+    type Symbol<'t> = Input<'t, T, K>;
+
+    fn symbol(tape: &Tape) -> Self::Symbol<'_> {
+        tape.input()
+    }
+
+    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>) {
+        declared(bound, chunk)
+    }
+
+    fn extent(view: &Self::View<'_>) -> Extent<K> {
+        view.extent()
+    }
+
+    #[inline]
+    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; K]) -> Slice<'s> {
+        T::slice(view.run(point))
+    }
+
+    fn elements_mut<'s>(_: &'s mut Self::View<'_>, _: [usize; K]) -> SliceMut<'s> {
+        unreachable!("a recording sets no operand that its task only reads")
+    }
+}
+
+impl<T, M, const K: usize> RecordedAccess<K> for Write<T, K, M>
+where
+    T: Element + Number,
+    M: RangeMapper<K, K> + 'static,
+{
+    type Symbol<'t> = Output<'t, T, K>;
+
+    fn symbol(tape: &Tape) -> Self::Symbol<'_> {
+        tape.output()
+    }
+
+    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>) {
+        declared(bound, chunk)
+    }
+
+    fn extent(view: &Self::View<'_>) -> Extent<K> {
+        view.extent()
+    }
+
+    fn elements<'s>(_: &'s Self::View<'_>, _: [usize; K]) -> Slice<'s> {
+        unreachable!("a recording takes nothing of an operand that its task only writes")
+    }
+
+    #[inline]
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s> {
+        T::slice_mut(view.run_mut(point))
+    }
+}
+
+impl<T, M, const K: usize> RecordedAccess<K> for Update<T, K, M>
+where
+    T: Element + Number,
+    M: RangeMapper<K, K> + 'static,
+{
+    type Symbol<'t> = InputOutput<'t, T, K>;
+
+    fn symbol(tape: &Tape) -> Self::Symbol<'_> {
+        tape.input_output()
+    }
+
+    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>) {
+        declared(bound, chunk)
+    }
+
+    fn extent(view: &Self::View<'_>) -> Extent<K> {
+        view.extent()
+    }
+
+    #[inline]
+    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; K]) -> Slice<'s> {
+        T::slice(view.as_read().run(point))
+    }
+
+    #[inline]
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s> {
+        T::slice_mut(view.run_mut(point))
+    }
+}
+
+/// The accesses of a recorded kernel.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of accesses of a recorded kernel over {K} dimensions",
+    label = "not for recorded kernels",
+    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space; `kernel` takes \
+            all others"
+)]
+pub trait RecordedAccessList<const K: usize>: AccessList<K> {
+    /// What the closure gets.
+    type Symbols<'t>;
+
+    /// The operands of a tape.
+    #[doc(hidden)]
+    fn symbols(tape: &Tape) -> Self::Symbols<'_>;
+
+    /// See [`RecordedAccess::declared`].
+    #[doc(hidden)]
+    fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> (&Region<K>, Extent<K>);
+
+    /// See [`RecordedAccess::extent`].
+    #[doc(hidden)]
+    fn extent(views: &Self::Views<'_>, operand: usize) -> Extent<K>;
+
+    /// See [`RecordedAccess::elements`].
+    #[doc(hidden)]
+    fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; K]) -> Slice<'s>;
+
+    /// See [`RecordedAccess::elements_mut`].
+    #[doc(hidden)]
+    fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; K]) -> SliceMut<'s>;
+}
+
+/// The views of a call, as a program sees them.
+pub(super) struct ViewsOf<'a, 'v, const K: usize, L: RecordedAccessList<K>>(pub(super) &'a mut L::Views<'v>);
+
+impl<const K: usize, L: RecordedAccessList<K>> Operands for ViewsOf<'_, '_, K, L> {
+    #[inline]
+    fn extent(&self, operand: usize) -> [usize; 3] {
+        padded(L::extent(self.0, operand).0, 1)
+    }
+
+    #[inline]
+    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
+        L::elements(self.0, operand, unpadded(point))
+    }
+
+    #[inline]
+    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
+        L::elements_mut(self.0, operand, unpadded(point))
+    }
+}
+
+macro_rules! recorded_access_list {
+    ($($access:ident $i:tt),*) => {
+        impl<const K: usize, $($access: RecordedAccess<K>),*> RecordedAccessList<K> for ($($access,)*) {
+            type Symbols<'t> = ($($access::Symbol<'t>,)*);
+
+            fn symbols(tape: &Tape) -> Self::Symbols<'_> {
+                ($($access::symbol(tape),)*)
+            }
+
+            fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> (&Region<K>, Extent<K>) {
+                match operand {
+                    $($i => $access::declared(&bound.$i, chunk),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+
+            #[inline]
+            fn extent(views: &Self::Views<'_>, operand: usize) -> Extent<K> {
+                match operand {
+                    $($i => $access::extent(&views.$i),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+
+            #[inline]
+            fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; K]) -> Slice<'s> {
+                match operand {
+                    $($i => $access::elements(&views.$i, point),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+
+            #[inline]
+            fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; K]) -> SliceMut<'s> {
+                match operand {
+                    $($i => $access::elements_mut(&mut views.$i, point),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+        }
+    };
+}
+
+recorded_access_list!(A 0);
+recorded_access_list!(A 0, B 1);
+recorded_access_list!(A 0, B 1, C 2);
+recorded_access_list!(A 0, B 1, C 2, D 3);
+recorded_access_list!(A 0, B 1, C 2, D 3, E 4);
+recorded_access_list!(A 0, B 1, C 2, D 3, E 4, F 5);
+recorded_access_list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+recorded_access_list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);

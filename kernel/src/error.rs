@@ -1,0 +1,39 @@
+//! What is wrong with a recording.
+
+use std::panic::Location;
+
+/// Why a recording cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The kernel never sets an element that it must write.
+    #[error("a recorded kernel never sets operand {operand}: call `set` once")]
+    NeverSet {
+        /// The number of the operand, in the order of the declaration, from 0.
+        operand: usize,
+    },
+
+    /// The kernel sets an element twice.
+    #[error(
+        "a recorded kernel sets operand {operand} twice, at {first} and at {second}: select the value first"
+    )]
+    SetTwice {
+        /// The number of the operand, in the order of the declaration, from 0.
+        operand: usize,
+        /// The first call.
+        first: &'static Location<'static>,
+        /// The second call.
+        second: &'static Location<'static>,
+    },
+
+    /// A point has no coordinate along this dimension.
+    #[error("{at}: the index space has {dimensions} dimensions, and no dimension {dimension}")]
+    NoSuchDimension {
+        /// The dimension.
+        dimension: usize,
+        /// The number of dimensions.
+        dimensions: usize,
+        /// The call.
+        at: &'static Location<'static>,
+    },
+}

@@ -1,0 +1,46 @@
+//! The memory of a program while it runs: a block for each register, and for each load that has to be put together.
+
+use super::{BLOCK, load::Assembled};
+use crate::program::Program;
+
+/// The blocks of the registers of one type.
+pub(crate) type Bank<T> = Vec<Vec<T>>;
+
+/// The memory that a thread runs programs in. It keeps what the last program needed.
+#[derive(Debug, Default)]
+pub struct Memory {
+    pub(super) banks: Banks,
+    pub(super) assembled: Vec<Assembled>,
+}
+
+impl Memory {
+    /// Makes room for a program.
+    pub(super) fn reserve(&mut self, program: &Program) {
+        self.banks.reserve(program);
+        let loads = &program.body.loads;
+        self.assembled.resize_with(loads.len().max(self.assembled.len()), Assembled::default);
+    }
+}
+
+macro_rules! banks {
+    ($($field:ident $kind:ident $number:ty),*) => {
+        /// The registers of all types.
+        #[derive(Debug, Default)]
+        pub(crate) struct Banks {
+            $(pub(crate) $field: Bank<$number>),*
+        }
+
+        impl Banks {
+            fn reserve(&mut self, program: &Program) {
+                $(
+                    let count = program.registers.of(crate::number::Kind::$kind);
+                    while self.$field.len() < count {
+                        self.$field.push(vec![Default::default(); BLOCK]);
+                    }
+                )*
+            }
+        }
+    };
+}
+
+banks!(bool Bool bool, f32 F32 f32, f64 F64 f64, i32 I32 i32, u32 U32 u32, i64 I64 i64, u64 U64 u64);

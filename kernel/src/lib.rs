@@ -1,0 +1,36 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
+//!
+//! 1. A closure gets the operands of a [`Tape`]: an [`Input`] for each one that it reads, an [`Output`] for each one that it writes, and an
+//!    [`InputOutput`] for each one that it changes. They give [`Value`]s, and each operation on a value goes to the tape. An operation that
+//!    is on the tape already is not added again.
+//! 2. [`Tape::finish`] gives the [`Recording`]. The values of literals are kept apart from the operations, so that a kernel with another
+//!    constant is the same [`Program`].
+//! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of some hundred elements.
+//! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one after the other in an operand,
+//!    computes one operation after the other, and copies the results to the operands.
+//!
+//! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such as `sin` are those of the
+//! platform, whose last bit may differ between machines.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod host;
+mod number;
+mod operand;
+mod operation;
+mod program;
+mod recording;
+mod tape;
+mod value;
+
+pub use error::RecordError;
+pub use host::{Instructions, Memory, Operands};
+pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
+pub use operand::{Input, InputOutput, Output};
+pub use program::Program;
+pub use recording::{Access, Beyond, Recording};
+pub use tape::Tape;
+pub use value::{IntoValue, Mask, Value};

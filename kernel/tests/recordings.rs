@@ -1,0 +1,129 @@
+//! What is on a tape, which recordings are one program, and what is wrong with a recording.
+
+use anabranch_kernel::{Beyond, Kind, Program, RecordError, Recording, Tape};
+use testing::deadline;
+
+fn scaled(factor: f32) -> Recording {
+    let tape = Tape::new(2);
+    let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+    v.set(factor * u.at([0, 1]) - 1.0);
+    tape.finish().expect("the kernel is right")
+}
+
+#[test]
+fn another_literal_is_no_other_program() {
+    let _deadline = deadline();
+    let (one, other) = (scaled(2.0), scaled(3.0));
+    assert_eq!(one.program_hash(), other.program_hash());
+    assert!(Program::new(&one).is_of(&other));
+    assert_eq!(one.parameters().len(), 2);
+}
+
+#[test]
+fn another_operation_offset_or_type_is_another_program() {
+    let _deadline = deadline();
+    let program = Program::new(&scaled(2.0));
+    let other = |record: &dyn Fn(&Tape)| {
+        let tape = Tape::new(2);
+        record(&tape);
+        tape.finish().expect("the kernel is right")
+    };
+    let offset = other(&|tape| {
+        let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+        v.set(2.0 * u.at([0, 2]) - 1.0);
+    });
+    let edge = other(&|tape| {
+        let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+        v.set(2.0 * u.at_clamped([0, 1]) - 1.0);
+    });
+    let operation = other(&|tape| {
+        let (u, v) = (tape.input::<f32, 2>(), tape.output::<f32, 2>());
+        v.set(2.0 * u.at([0, 1]) + 1.0);
+    });
+    let kind = other(&|tape| {
+        let (u, v) = (tape.input::<f64, 2>(), tape.output::<f64, 2>());
+        v.set(2.0 * u.at([0, 1]) - 1.0);
+    });
+    for recording in [offset, edge, operation, kind] {
+        assert!(!program.is_of(&recording));
+        assert_ne!(scaled(2.0).program_hash(), recording.program_hash());
+    }
+}
+
+#[test]
+fn what_a_kernel_computes_twice_is_on_the_tape_once_and_what_no_result_needs_is_not_run() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<f64, 1>(), tape.output::<f64, 1>());
+    let sum = |shift: isize| u.at([shift]) + u.at([shift + 1]);
+    let _not_needed = (u.at([5]) * u.at([6])).sqrt();
+    v.set(sum(0) * sum(0) + sum(0));
+    let recording = tape.finish().expect("the kernel is right");
+    // Loads of 0, 1, 5 and 6, a product, a root, a sum, a product and a sum.
+    assert_eq!(recording.len(), 9);
+    // The last three, in two registers: the sum of loads is needed until the end.
+    assert_eq!(Program::new(&recording).size(), (3, 3));
+    assert_eq!(recording.accesses().count(), 4);
+}
+
+#[test]
+fn a_long_chain_needs_two_registers() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<i64, 1>(), tape.output::<i64, 1>());
+    let mut value = u.here();
+    for _ in 0..1000 {
+        value = value * value + 1;
+    }
+    v.set(value);
+    assert_eq!(Program::new(&tape.finish().expect("the kernel is right")).size(), (2000, 2));
+}
+
+#[test]
+fn accesses_say_what_they_take_and_where_the_closure_asks() {
+    let _deadline = deadline();
+    let tape = Tape::new(2);
+    let (u, v, w) = (tape.input::<f32, 2>(), tape.input_output::<u32, 2>(), tape.output::<f32, 2>());
+    w.set(u.at([-1, 2]) + u.at_clamped([0, 1]));
+    let line = line!() - 1;
+    v.set(v.here() + u.at_or([1, 0], 0.5).convert::<u32>() + u.at_periodic([2, 0]).convert());
+    let recording = tape.finish().expect("the kernel is right");
+    let accesses: Vec<_> = recording.accesses().map(|a| (a.operand, a.offset, a.beyond)).collect();
+    let expected = [
+        (0, [0, -1, 2], Beyond::Refused),
+        (0, [0, 0, 1], Beyond::Nearest),
+        (1, [0, 0, 0], Beyond::Refused),
+        (0, [0, 1, 0], Beyond::Value),
+        (0, [0, 2, 0], Beyond::OtherSide),
+    ];
+    assert_eq!(accesses, expected);
+    let first = recording.accesses().next().expect("there are five").at;
+    assert_eq!((first.file(), first.line()), (file!(), line));
+    assert_eq!(recording.operands().collect::<Vec<_>>(), [Kind::F32, Kind::U32, Kind::F32]);
+}
+
+#[test]
+fn mistakes_name_the_operand_and_the_lines() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let (_u, _v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+    let never = tape.finish().expect_err("it sets nothing");
+    assert_eq!(never, RecordError::NeverSet { operand: 1 });
+
+    let tape = Tape::new(1);
+    let v = tape.output::<f32, 1>();
+    v.set(1.0);
+    v.set(2.0);
+    let twice = tape.finish().expect_err("it sets the element twice").to_string();
+    let (first, second) = (line!() - 3, line!() - 2);
+    assert!(twice.contains(&format!("{}:{first}:", file!())), "{twice}");
+    assert!(twice.contains(&format!("{}:{second}:", file!())), "{twice}");
+
+    let tape = Tape::new(2);
+    let v = tape.output::<u32, 2>();
+    v.set(v.index(2));
+    let line = line!() - 1;
+    let dimension = tape.finish().expect_err("there is no such dimension").to_string();
+    assert!(dimension.starts_with(&format!("{}:{line}:", file!())), "{dimension}");
+    assert!(dimension.ends_with("the index space has 2 dimensions, and no dimension 2"), "{dimension}");
+}
