@@ -6,6 +6,7 @@
 mod foreign;
 mod graph;
 mod gray_scott;
+mod kernels;
 mod loops;
 mod nodes;
 mod region;
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Row> {
         schedule::rows(),
         tasks::rows(),
         runtime::rows(),
+        kernels::rows(),
         gray_scott::rows(),
         nodes::rows(),
         store::rows(),

@@ -1,8 +1,10 @@
 //! The operations of a program, for one block.
 
 use super::{
-    arithmetic::{Arithmetic, ConvertTo, combine, compare, map, select},
+    arithmetic::{Arithmetic, ConvertTo, combine, compare},
+    instructions::Token,
     load::{Assembled, Loaded, numbers},
+    loops::{map, select},
     memory::Banks,
 };
 use crate::{
@@ -10,7 +12,9 @@ use crate::{
     operation::{Id, Unary, What},
     program::{Program, Step},
 };
-use std::mem;
+
+/// No operation reads the register that it writes.
+pub(super) const IN_BANK: &str = "the block is in its bank";
 
 /// An input of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +28,7 @@ pub(super) enum Argument<'a, T> {
 /// A program and one block.
 pub(super) struct Execute<'a, 'b> {
     pub(super) program: &'a Program,
+    pub(super) token: Token,
     pub(super) parameters: &'a [Scalar],
     pub(super) banks: &'a mut Banks,
     /// The elements of each load that the program needs, by the number of the load.
@@ -34,11 +39,9 @@ pub(super) struct Execute<'a, 'b> {
     pub(super) len: usize,
 }
 
-impl pulp::NullaryFnOnce for Execute<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(mut self) {
+impl Execute<'_, '_> {
+    /// Computes all operations.
+    pub(super) fn run(mut self) {
         let program = self.program;
         for step in &program.steps {
             match step.kind {
@@ -55,10 +58,7 @@ impl pulp::NullaryFnOnce for Execute<'_, '_> {
             }
         }
     }
-}
 
-impl Execute<'_, '_> {
-    #[inline(always)]
     fn number<T: Arithmetic>(&mut self, step: &Step)
     where
         f32: ConvertTo<T>,
@@ -69,19 +69,21 @@ impl Execute<'_, '_> {
         u64: ConvertTo<T>,
     {
         // The result never goes to a register of an input, so the block can leave its bank for the time of the operation.
-        let mut result = mem::take(&mut T::bank_mut(self.banks)[step.register as usize]);
-        let to = &mut result[..self.len];
+        let mut result = T::bank_mut(self.banks)[step.register as usize].take();
+        let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
         match step.what {
-            What::Unary(what, a) => T::unary(what, to, self.argument(a)),
-            What::Binary(what, a, b) => T::binary(what, to, self.argument(a), self.argument(b)),
-            What::Select(mask, a, b) => select(to, self.masks(mask), self.argument(a), self.argument(b)),
+            What::Unary(what, a) => T::unary(self.token, what, to, self.argument(a)),
+            What::Binary(what, a, b) => T::binary(self.token, what, to, self.argument(a), self.argument(b)),
+            What::Select(mask, a, b) => {
+                select(self.token, to, self.masks(mask), self.argument(a), self.argument(b))
+            }
             What::Convert(a) => match self.kind(a) {
-                Kind::F32 => map(to, self.argument::<f32>(a), ConvertTo::convert),
-                Kind::F64 => map(to, self.argument::<f64>(a), ConvertTo::convert),
-                Kind::I32 => map(to, self.argument::<i32>(a), ConvertTo::convert),
-                Kind::U32 => map(to, self.argument::<u32>(a), ConvertTo::convert),
-                Kind::I64 => map(to, self.argument::<i64>(a), ConvertTo::convert),
-                Kind::U64 => map(to, self.argument::<u64>(a), ConvertTo::convert),
+                Kind::F32 => map(self.token, to, self.argument::<f32>(a), ConvertTo::convert),
+                Kind::F64 => map(self.token, to, self.argument::<f64>(a), ConvertTo::convert),
+                Kind::I32 => map(self.token, to, self.argument::<i32>(a), ConvertTo::convert),
+                Kind::U32 => map(self.token, to, self.argument::<u32>(a), ConvertTo::convert),
+                Kind::I64 => map(self.token, to, self.argument::<i64>(a), ConvertTo::convert),
+                Kind::U64 => map(self.token, to, self.argument::<u64>(a), ConvertTo::convert),
                 Kind::Bool => unreachable!("masks are selected by, not converted"),
             },
             // An operand is set to an element of another one.
@@ -93,10 +95,10 @@ impl Execute<'_, '_> {
         T::bank_mut(self.banks)[step.register as usize] = result;
     }
 
-    #[inline(always)]
     fn index(&mut self, dim: usize, step: &Step) {
         let first = self.point[dim] as u32;
-        let to = &mut self.banks.u32[step.register as usize][..self.len];
+        let to = self.banks.u32[step.register as usize].as_mut().expect(IN_BANK);
+        let to = &mut to.0[..self.len];
         if dim == 2 {
             to.iter_mut().zip(first..).for_each(|(to, at)| *to = at);
         } else {
@@ -104,35 +106,38 @@ impl Execute<'_, '_> {
         }
     }
 
-    #[inline(always)]
     fn mask(&mut self, step: &Step) {
-        let mut result = mem::take(&mut self.banks.bool[step.register as usize]);
-        let to = &mut result[..self.len];
+        let mut result = self.banks.bool[step.register as usize].take();
+        let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
         match step.what {
-            What::Unary(Unary::Not, a) => map(to, Argument::Block(self.masks(a)), |a: bool| !a),
+            What::Unary(Unary::Not, a) => map(self.token, to, Argument::Block(self.masks(a)), |a: bool| !a),
             What::Compare(what, a, b) => match self.kind(a) {
-                Kind::Bool => {
-                    combine(what, to, Argument::Block(self.masks(a)), Argument::Block(self.masks(b)))
-                }
-                Kind::F32 => compare(what, to, self.argument::<f32>(a), self.argument(b)),
-                Kind::F64 => compare(what, to, self.argument::<f64>(a), self.argument(b)),
-                Kind::I32 => compare(what, to, self.argument::<i32>(a), self.argument(b)),
-                Kind::U32 => compare(what, to, self.argument::<u32>(a), self.argument(b)),
-                Kind::I64 => compare(what, to, self.argument::<i64>(a), self.argument(b)),
-                Kind::U64 => compare(what, to, self.argument::<u64>(a), self.argument(b)),
+                Kind::Bool => combine(
+                    self.token,
+                    what,
+                    to,
+                    Argument::Block(self.masks(a)),
+                    Argument::Block(self.masks(b)),
+                ),
+                Kind::F32 => compare(self.token, what, to, self.argument::<f32>(a), self.argument(b)),
+                Kind::F64 => compare(self.token, what, to, self.argument::<f64>(a), self.argument(b)),
+                Kind::I32 => compare(self.token, what, to, self.argument::<i32>(a), self.argument(b)),
+                Kind::U32 => compare(self.token, what, to, self.argument::<u32>(a), self.argument(b)),
+                Kind::I64 => compare(self.token, what, to, self.argument::<i64>(a), self.argument(b)),
+                Kind::U64 => compare(self.token, what, to, self.argument::<u64>(a), self.argument(b)),
             },
             _ => unreachable!("{:?} is no step that gives a mask", step.what),
         }
         self.banks.bool[step.register as usize] = result;
     }
 
-    #[inline(always)]
+    #[inline]
     fn kind(&self, id: Id) -> Kind {
         self.program.body.operations[id as usize].kind
     }
 
     /// The result of an earlier operation.
-    #[inline(always)]
+    #[inline]
     fn argument<T: Arithmetic>(&self, id: Id) -> Argument<'_, T> {
         match self.program.body.operations[id as usize].what {
             What::Load(load) => Argument::Block(&numbers(self.loaded(load as usize))[..self.len]),
@@ -142,17 +147,18 @@ impl Execute<'_, '_> {
             }
             _ => {
                 let register = self.program.register[id as usize] as usize;
-                Argument::Block(&T::bank(self.banks)[register][..self.len])
+                Argument::Block(&T::bank(self.banks)[register].as_ref().expect(IN_BANK).0[..self.len])
             }
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn masks(&self, id: Id) -> &[bool] {
-        &self.banks.bool[self.program.register[id as usize] as usize][..self.len]
+        let register = self.program.register[id as usize] as usize;
+        &self.banks.bool[register].as_ref().expect(IN_BANK).0[..self.len]
     }
 
-    #[inline(always)]
+    #[inline]
     fn loaded(&self, load: usize) -> Slice<'_> {
         match self.loads[load] {
             Loaded::Slice(slice) => slice,

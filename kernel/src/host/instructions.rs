@@ -33,24 +33,40 @@ impl Instructions {
             Self::Portable => true,
         }
     }
+}
 
-    /// Calls a function that is inlined into one with these instructions, or with portable ones where the processor lacks them.
-    #[inline]
+/// A set of instructions, with the proof that this processor has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Token {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(pulp::x86::V4),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(pulp::x86::V3),
+    Portable,
+}
+
+impl Token {
+    /// The token of a set, or of the portable one where the processor lacks it.
+    pub(super) fn new(set: Instructions) -> Self {
+        let token = match set {
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => pulp::x86::V4::try_new().map(Self::Avx512),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => pulp::x86::V3::try_new().map(Self::Avx2),
+            _ => None,
+        };
+        token.unwrap_or(Self::Portable)
+    }
+
+    /// Calls a function, which is inlined into one with these instructions.
+    #[inline(always)]
     pub(super) fn run<F: pulp::NullaryFnOnce>(self, function: F) -> F::Output {
-        #[cfg(target_arch = "x86_64")]
         match self {
-            Self::Avx512 => {
-                if let Some(simd) = pulp::x86::V4::try_new() {
-                    return simd.vectorize(function);
-                }
-            }
-            Self::Avx2 => {
-                if let Some(simd) = pulp::x86::V3::try_new() {
-                    return simd.vectorize(function);
-                }
-            }
-            Self::Portable => {}
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => simd.vectorize(function),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.vectorize(function),
+            Self::Portable => function.call(),
         }
-        function.call()
     }
 }

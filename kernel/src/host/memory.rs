@@ -3,8 +3,13 @@
 use super::{BLOCK, load::Assembled};
 use crate::program::Program;
 
-/// The blocks of the registers of one type.
-pub(crate) type Bank<T> = Vec<Vec<T>>;
+/// The blocks of the registers of one type. A block that an operation writes leaves its bank meanwhile.
+pub(crate) type Bank<T> = Vec<Option<Box<Aligned<T>>>>;
+
+/// A block. It begins at a cache line, so that no vector lies in two.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) [T; BLOCK]);
 
 /// The memory that a thread runs programs in. It keeps what the last program needed.
 #[derive(Debug, Default)]
@@ -35,7 +40,7 @@ macro_rules! banks {
                 $(
                     let count = program.registers.of(crate::number::Kind::$kind);
                     while self.$field.len() < count {
-                        self.$field.push(vec![Default::default(); BLOCK]);
+                        self.$field.push(Some(Box::new(Aligned([Default::default(); BLOCK]))));
                     }
                 )*
             }

@@ -2,12 +2,13 @@
 //!
 //! A block is short enough that the results of all operations stay in the cache, and long enough that choosing the loop of an operation
 //! costs little. [`walk`] goes through the points, [`load`] finds the elements, [`execute`] computes, [`arithmetic`] says what an
-//! operation is. [`instructions`] chooses the vector instructions. All of them give the same bits.
+//! operation is, [`loops`] has the loops. [`instructions`] chooses the vector instructions. All of them give the same bits.
 
 mod arithmetic;
 mod execute;
 mod instructions;
 mod load;
+mod loops;
 mod memory;
 mod walk;
 

@@ -3,8 +3,8 @@
 use super::{
     BLOCK,
     arithmetic::Arithmetic,
-    execute::Execute,
-    instructions::Instructions,
+    execute::{Execute, IN_BANK},
+    instructions::{Instructions, Token},
     load::Loaded,
     memory::{Banks, Memory},
 };
@@ -49,12 +49,13 @@ impl Program {
             "a recorded kernel uses `index`, and coordinates up to {max:?} are too large for it"
         );
         memory.reserve(self);
+        let token = Token::new(instructions);
         for (z, y) in (min[0]..max[0]).flat_map(|z| (min[1]..max[1]).map(move |y| (z, y))) {
             let mut x = min[2];
             while x < max[2] {
                 let block =
                     Block { program: self, parameters, point: [z, y, x], most: (max[2] - x).min(BLOCK) };
-                x += block.run(operands, memory, instructions);
+                x += block.run(operands, memory, token);
             }
         }
     }
@@ -71,8 +72,8 @@ struct Block<'a> {
 
 impl Block<'_> {
     /// Computes the block, and returns the number of its points.
-    fn run(&self, operands: &mut impl Operands, memory: &mut Memory, instructions: Instructions) -> usize {
-        let len = self.compute(operands, memory, instructions);
+    fn run(&self, operands: &mut impl Operands, memory: &mut Memory, token: Token) -> usize {
+        let len = self.compute(operands, memory, token);
         for &(operand, source) in &self.program.stores {
             self.store(operand, source, len, operands, &memory.banks);
         }
@@ -80,7 +81,7 @@ impl Block<'_> {
     }
 
     /// Finds the elements and computes the operations. Returns the number of points, which is that of the shortest slice.
-    fn compute(&self, operands: &impl Operands, memory: &mut Memory, instructions: Instructions) -> usize {
+    fn compute(&self, operands: &impl Operands, memory: &mut Memory, token: Token) -> usize {
         let Self { program, parameters, point, most } = *self;
         let all = &program.body.loads;
         let mut loads: SmallVec<[Loaded<'_>; 24]> = smallvec![Loaded::Assembled; all.len()];
@@ -100,7 +101,7 @@ impl Block<'_> {
                 all[load].assemble(point, len, operands, parameters, &mut assembled[load]);
             }
         }
-        instructions.run(Execute { program, parameters, banks, loads: &loads, assembled, point, len });
+        Execute { program, token, parameters, banks, loads: &loads, assembled, point, len }.run();
         len
     }
 
@@ -135,8 +136,8 @@ impl Block<'_> {
         match source {
             Source::Register(kind, register) => {
                 assert!(kind == T::KIND && kind != Kind::Bool, "{TYPE}");
-                let from = &T::bank(banks)[register as usize];
-                to[..count].copy_from_slice(&from[elements.start..elements.start + count]);
+                let from = T::bank(banks)[register as usize].as_ref().expect(IN_BANK);
+                to[..count].copy_from_slice(&from.0[elements.start..elements.start + count]);
             }
             Source::Parameter(parameter) => {
                 to[..count].fill(T::of_scalar(self.parameters[parameter as usize]).expect(TYPE));
