@@ -5,6 +5,7 @@ mod common;
 use anabranch::{
     Mistake,
     grid::Chunk,
+    local_nodes,
     prelude::*,
     recorded::{Input, Number, RecordError, Value},
 };
@@ -257,4 +258,71 @@ fn functions_over_all_numbers_can_be_recorded() {
     let task = rt.task("max").over([3]).read(&u, one_to_one()).write(&v, one_to_one());
     task.each(|(u, v)| v.set(larger(u, 2))).unwrap();
     assert_eq!(rt.fence(&v).unwrap().wait().unwrap().as_slice(), [2, 5, 3]);
+}
+
+#[test]
+fn offsets_from_an_index_space_inside_the_buffer() {
+    let _deadline = deadline();
+    for rt in runtimes() {
+        let from: Vec<u64> = (0..1000).map(|i| i * i).collect();
+        let (u, v) = (rt.buffer_from(&from).unwrap(), rt.buffer::<u64, 1>([997]));
+        let ahead = mapper(|chunk: &Chunk<1>, _: Extent<1>| {
+            GridBox::new([chunk.range.min()[0] + 1], [chunk.range.max()[0] + 2])
+        });
+        let task = rt.task("ahead").over([997]).read(&u, ahead).write(&v, one_to_one());
+        task.each(|(u, v)| v.set(u.at([1]) + u.at([2]))).unwrap();
+        let sums: Vec<u64> = from[1..].windows(2).take(997).map(|pair| pair[0] + pair[1]).collect();
+        assert_eq!(rt.fence(&v).unwrap().wait().unwrap().as_slice(), sums);
+    }
+}
+
+#[test]
+fn a_buffer_without_elements_has_none_at_its_edges() {
+    let _deadline = deadline();
+    let rt = runtime(2);
+    let (u, v) = (rt.buffer::<f32, 1>([0]), rt.buffer::<f32, 1>([5]));
+    let task = || rt.task("edges").over([5]).read(&u, all()).write(&v, one_to_one());
+    let edges: [fn(Input<'_, f32, 1>) -> Value<'_, f32>; 2] = [|u| u.at_clamped([0]), |u| u.at_periodic([1])];
+    for edge in edges {
+        let (mistake, message) = mistake(task().each(|(u, v)| v.set(edge(u))));
+        assert!(matches!(mistake, Mistake::OffsetOutside { .. }), "{mistake:?}");
+        assert!(message.contains("an element of an empty buffer"), "{message}");
+    }
+    task().each(|(u, v)| v.set(u.at_or([0], 3.0))).unwrap();
+    assert_eq!(rt.fence(&v).unwrap().wait().unwrap().as_slice(), [3.0; 5]);
+}
+
+#[test]
+fn all_nodes_refuse_what_is_wrong_for_the_whole_index_space_and_go_on() {
+    let _deadline = deadline();
+    for nodes in [1, 2, 3, 7] {
+        let results = local_nodes(nodes).threads(2).run(|rt| {
+            let (u, v) = (rt.buffer_from(&[1.0_f32; 20])?, rt.buffer::<f32, 1>([20]));
+            let task = || rt.task("shift").over([20]).read(&u, all()).write(&v, one_to_one());
+            // The first node would find the one, and the last node the other.
+            let refused = task().each(|(u, v)| v.set(u.at([-1]) + u.at([1]))).unwrap_err().to_string();
+            task().each(|(u, v)| v.set(u.at_periodic([-1]) + u.at_periodic([1])))?;
+            Ok::<_, Error>((refused, rt.fence(&v)?.wait()?.as_slice().to_vec()))
+        });
+        let results: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        assert_eq!(results[0].1, [2.0; 20]);
+        assert!(results[0].0.contains("offset [-1]"), "{}", results[0].0);
+        assert!(results.iter().all(|result| *result == results[0]), "{nodes} nodes: {results:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_chunks_of_one_node_ends_the_run_with_its_reason_on_all() {
+    let _deadline = deadline();
+    // The first node has all of the elements before its chunk, and the second one has not.
+    let results = local_nodes(2).threads(1).run(|rt| {
+        let (u, v) = (rt.buffer_from(&[1.0_f32; 20])?, rt.buffer::<f32, 1>([20]));
+        let task = rt.task("shift").over([20]).read(&u, neighborhood([1])).write(&v, one_to_one());
+        task.each(|(u, v)| v.set(u.at_or([-2], 0.0)))?;
+        rt.wait()
+    });
+    for (node, result) in results.into_iter().enumerate() {
+        let error = result.expect_err("one node finds the mistake").to_string();
+        assert!(error.contains("at offset [-2]"), "node {node}: {error}");
+    }
 }

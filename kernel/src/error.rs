@@ -26,6 +26,15 @@ pub enum RecordError {
         second: &'static Location<'static>,
     },
 
+    /// An offset is larger than any buffer.
+    #[error("{at}: the offset {offset:?} is too large: choose one smaller than the buffer")]
+    OffsetTooLarge {
+        /// The offset, padded with zeros at the front.
+        offset: [isize; 3],
+        /// The call.
+        at: &'static Location<'static>,
+    },
+
     /// A point has no coordinate along this dimension.
     #[error("{at}: the index space has {dimensions} dimensions, and no dimension {dimension}")]
     NoSuchDimension {

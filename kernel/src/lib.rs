@@ -4,7 +4,7 @@
 //!
 //! 1. A closure gets the operands of a [`Tape`]: an [`Input`] for each one that it reads, an [`Output`] for each one that it writes, and an
 //!    [`InputOutput`] for each one that it changes. They give [`Value`]s, and each operation on a value goes to the tape. An operation that
-//!    is on the tape already is not added again.
+//!    is on the tape already is not added again. A literal is a new one each time, and so is what is computed from it.
 //! 2. [`Tape::finish`] gives the [`Recording`]. The values of literals are kept apart from the operations, so that a kernel with another
 //!    constant is the same [`Program`].
 //! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of some hundred elements.

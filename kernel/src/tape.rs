@@ -18,6 +18,9 @@ pub(crate) struct Operand {
     pub(crate) is_written: bool,
 }
 
+/// The largest offset along a dimension. No sum of it and a coordinate overflows.
+const FARTHEST: usize = isize::MAX as usize / 4;
+
 /// Records the operations of one kernel. Its values borrow it, so that no value gets into another recording.
 pub struct Tape {
     dimensions: usize,
@@ -117,7 +120,7 @@ impl Tape {
         inner.parameters.len() as u32 - 1
     }
 
-    /// Adds a load. Where the kernel asks twice for an element, it is loaded once.
+    /// Adds a load. Where the kernel asks twice for an element, it is loaded once, unless a literal stands for the elements outside.
     #[track_caller]
     pub(crate) fn load<T: Number, const D: usize>(
         &self,
@@ -127,6 +130,9 @@ impl Tape {
     ) -> Value<'_, T> {
         let mut padded = [0; 3];
         padded[3 - D..].copy_from_slice(&offset);
+        if padded.iter().any(|&along| along.unsigned_abs() > FARTHEST) {
+            self.fail(RecordError::OffsetTooLarge { offset: padded, at: Location::caller() });
+        }
         let edge = match outside {
             Outside::Nothing => Edge::Inside,
             Outside::Clamped => Edge::Clamped,

@@ -12,6 +12,8 @@ use std::{fmt, marker::PhantomData, ops};
 /// Values of one type have the operators of numbers, also with a literal on either side. `if value < other` does not compile, because
 /// the closure runs once and not at each point: [`lt`](Value::lt) compares, and [`select`](Mask::select) takes one of two values.
 ///
+/// A value belongs to its recording: in another one it panics.
+///
 /// Integers wrap around. A division by zero gives the dividend, and its remainder is 0. A shift is by the count modulo the number of bits.
 pub struct Value<'t, T> {
     tape: &'t Tape,
@@ -44,7 +46,8 @@ pub trait IntoValue<'t, T> {
 }
 
 impl<'t, T> IntoValue<'t, T> for Value<'t, T> {
-    fn into_value(self, _: &'t Tape) -> Value<'t, T> {
+    fn into_value(self, tape: &'t Tape) -> Value<'t, T> {
+        assert!(std::ptr::eq(self.tape, tape), "a value of one recording is used in another one");
         self
     }
 }
@@ -186,7 +189,7 @@ functions!(
     sqrt Sqrt "The square root.",
     floor Floor "The largest whole number that is not greater.",
     ceil Ceil "The smallest whole number that is not less.",
-    round Round "The nearest whole number; of two, the even one.",
+    round_ties_even Round "The nearest whole number; of two, the even one.",
     trunc Trunc "The whole part.",
     exp Exp "The exponential function.",
     ln Ln "The natural logarithm.",
@@ -223,7 +226,7 @@ macro_rules! mask_operators {
                 type Output = Self;
 
                 fn $method(self, other: Self) -> Self {
-                    self.compare(Compare::$what, other)
+                    self.compare(Compare::$what, other.into_value(self.tape))
                 }
             }
         )*

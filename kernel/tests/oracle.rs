@@ -5,6 +5,7 @@ mod plain;
 use anabranch_kernel::{Instructions, Memory, Number, Operands, Program, Slice, SliceMut, Tape, Value};
 use plain::{Edge, Node, Plain, Step, nodes};
 use proptest::prelude::*;
+use std::cell::Cell;
 use testing::deadline;
 
 /// Two inputs, and two outputs. The second output is also an input.
@@ -142,6 +143,11 @@ fn evaluate<T: Plain>(case: &Case<T>, arrays: &Arrays<'_, T>, point: [usize; 3])
     [values[values.len() - 1], values[values.len() - 2]]
 }
 
+thread_local! {
+    /// One program after the other uses it.
+    static MEMORY: Cell<Memory> = Cell::default();
+}
+
 fn check<T: Plain>(case: &Case<T>) -> Result<(), TestCaseError>
 where
     for<'t> Value<'t, T>: std::ops::Add<Output = Value<'t, T>>,
@@ -160,7 +166,7 @@ where
         longest: case.longest,
     };
     let start = before();
-    let mut memory = Memory::default();
+    let mut memory = MEMORY.take();
     for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
         let mut arrays = before();
         program.run(recording.parameters(), case.part, &mut arrays, &mut memory, instructions);
@@ -186,6 +192,7 @@ where
             }
         }
     }
+    MEMORY.set(memory);
     Ok(())
 }
 

@@ -61,7 +61,7 @@ fn what_a_kernel_computes_twice_is_on_the_tape_once_and_what_no_result_needs_is_
     let recording = tape.finish().expect("the kernel is right");
     // Loads of 0, 1, 5 and 6, a product, a root, a sum, a product and a sum.
     assert_eq!(recording.len(), 9);
-    // The last three, in two registers: the sum of loads is needed until the end.
+    // The last three, each in a register: the sum of loads is needed until the end.
     assert_eq!(Program::new(&recording).size(), (3, 3));
     assert_eq!(recording.accesses().count(), 4);
 }
@@ -120,10 +120,37 @@ fn mistakes_name_the_operand_and_the_lines() {
     assert!(twice.contains(&format!("{}:{second}:", file!())), "{twice}");
 
     let tape = Tape::new(2);
+    let (u, v) = (tape.input::<u32, 2>(), tape.output::<u32, 2>());
+    v.set(u.at_clamped([isize::MAX, 0]));
+    let line = line!() - 1;
+    let large = tape.finish().expect_err("no buffer is so large").to_string();
+    assert!(large.starts_with(&format!("{}:{line}:", file!())) && large.contains("is too large"), "{large}");
+
+    let tape = Tape::new(2);
     let v = tape.output::<u32, 2>();
     v.set(v.index(2));
     let line = line!() - 1;
     let dimension = tape.finish().expect_err("there is no such dimension").to_string();
     assert!(dimension.starts_with(&format!("{}:{line}:", file!())), "{dimension}");
     assert!(dimension.ends_with("the index space has 2 dimensions, and no dimension 2"), "{dimension}");
+}
+
+#[test]
+fn a_value_of_another_recording_is_refused() {
+    let _deadline = deadline();
+    let (one, other) = (Tape::new(1), Tape::new(1));
+    let (u, v, w) = (one.input::<f32, 1>(), other.input::<f32, 1>(), other.output::<f32, 1>());
+    let uses: [&dyn Fn(); 5] = [
+        &|| drop(format!("{:?}", u.here() + v.here())),
+        &|| drop(format!("{:?}", u.here().lt(v.here()))),
+        &|| drop(format!("{:?}", u.here().lt(0.0) & v.here().lt(0.0))),
+        &|| drop(format!("{:?}", v.here().lt(0.0).select(u.here(), 1.0))),
+        &|| w.set(u.here()),
+    ];
+    for (i, mixed) in uses.into_iter().enumerate() {
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(mixed));
+        let message =
+            *panic.expect_err(&format!("use {i} mixes two recordings")).downcast::<&str>().expect("a text");
+        assert_eq!(message, "a value of one recording is used in another one");
+    }
 }

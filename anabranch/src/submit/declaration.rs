@@ -48,7 +48,7 @@ pub struct Declaration<'a, const K: usize> {
     pub(super) core: &'a Arc<Core>,
     pub(super) group: Option<&'a GroupHandle>,
     pub(super) task: &'a TaskLabel,
-    whole: Chunk<K>,
+    pub(super) whole: Chunk<K>,
     pub(super) chunks: &'a [Chunk<K>],
     pub(super) accesses: SmallVec<[Access; 2]>,
     pub(super) effects: SmallVec<[Effect; 2]>,

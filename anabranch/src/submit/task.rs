@@ -32,7 +32,7 @@ const CHUNKS_PER_THREAD: usize = 4;
 
 /// A task that has only a name so far: see [`Runtime::task`](crate::Runtime::task).
 #[derive(Debug)]
-#[must_use = "a task is submitted by `kernel` or `host`"]
+#[must_use = "a task is submitted by `kernel`, `each` or `host`"]
 pub struct NewTask<'rt> {
     core: &'rt Arc<Core>,
     group: Option<&'rt GroupHandle>,
@@ -87,7 +87,7 @@ impl<'rt> NewTask<'rt> {
 /// [`UpdateView`](crate::UpdateView) for an update, `&mut` [`Reduction`](crate::Reduction) for a reduction, `&mut T` for a sequential or exclusive effect, `&T` for a relaxed one,
 /// `Option<`[`MpiComm`](crate::MpiComm)`>` for a communicator.
 #[derive(Debug)]
-#[must_use = "a task is submitted by `kernel` or `host`"]
+#[must_use = "a task is submitted by `kernel`, `each` or `host`"]
 pub struct TaskBuilder<'rt, const K: usize, S, L> {
     core: &'rt Arc<Core>,
     group: Option<&'rt GroupHandle>,
@@ -484,7 +484,12 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let program = core.programs.of(&recording);
         let function = recorded::function::<K, L>(program, &recording);
         self.submit_kernel(function, |declaration, bound| {
-            recorded::check::<K, L>(declaration.task, &recording, bound, declaration.chunks)
+            let declared =
+                recorded::Declared::<K, L> { task: declaration.task, recording: &recording, bound };
+            let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
+            whole.map_err(|error| core.refuse(error))?;
+            // Perhaps only this node finds a mistake in its chunks. Then the others get the reason, with the end of the run.
+            declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
         })
     }
 
@@ -515,7 +520,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
-        check(&declaration, &bound).map_err(|error| self.core.refuse(error))?;
+        check(&declaration, &bound)?;
         let flush_denormals = self.hints.flush_denormals;
         let body = |bound: Result<_, Box<Error>>| {
             KernelBody::new(Kernel::<K, L, F> {
@@ -545,7 +550,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         declaration.pieces = pieces;
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
-        check(&declaration, &bound).map_err(|error| self.core.refuse(error))?;
+        check(&declaration, &bound)?;
         let flush_denormals = self.hints.flush_denormals;
         let nodes = launch_pieces::<K, L, _, _>(&mut declaration, bound, |bound| {
             let bound = bound.map_err(|error| Box::new(Cause::from(error)));

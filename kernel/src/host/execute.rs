@@ -100,7 +100,7 @@ impl Execute<'_, '_> {
         let to = self.banks.u32[step.register as usize].as_mut().expect(IN_BANK);
         let to = &mut to.0[..self.len];
         if dim == 2 {
-            to.iter_mut().zip(first..).for_each(|(to, at)| *to = at);
+            to.iter_mut().zip(first..=u32::MAX).for_each(|(to, at)| *to = at);
         } else {
             to.fill(first);
         }

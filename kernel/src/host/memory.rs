@@ -11,7 +11,7 @@ pub(crate) type Bank<T> = Vec<Option<Box<Aligned<T>>>>;
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) [T; BLOCK]);
 
-/// The memory that a thread runs programs in. It keeps what the last program needed.
+/// The memory that a thread runs programs in. It keeps the most that any of them has needed.
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(super) banks: Banks,
@@ -39,8 +39,11 @@ macro_rules! banks {
             fn reserve(&mut self, program: &Program) {
                 $(
                     let count = program.registers.of(crate::number::Kind::$kind);
-                    while self.$field.len() < count {
-                        self.$field.push(Some(Box::new(Aligned([Default::default(); BLOCK]))));
+                    let bank = &mut self.$field;
+                    bank.resize_with(count.max(bank.len()), || None);
+                    // A panic of an operation may have lost a block.
+                    for block in &mut bank[..count] {
+                        block.get_or_insert_with(|| Box::new(Aligned([Default::default(); BLOCK])));
                     }
                 )*
             }

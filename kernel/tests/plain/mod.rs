@@ -186,7 +186,7 @@ macro_rules! floats {
                     a.sqrt() => a.sqrt(),
                     a.floor() => a.floor(),
                     a.ceil() => a.ceil(),
-                    a.round() => a.round_ties_even(),
+                    a.round_ties_even() => a.round_ties_even(),
                     a.trunc() => a.trunc(),
                     a.exp() => a.exp(),
                     a.ln() => a.ln(),

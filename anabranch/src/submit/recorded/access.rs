@@ -1,7 +1,7 @@
 //! The operands of a recorded kernel: for its closure symbols, for its recording the elements of views.
 
 use crate::{
-    data::{bound::BoundBuffer, element::Element},
+    data::element::Element,
     submit::{
         access::{Access, Read, Update, Write},
         access_list::AccessList,
@@ -35,9 +35,13 @@ pub trait RecordedAccess<const K: usize>: Access<K> {
     #[doc(hidden)]
     fn symbol(tape: &Tape) -> Self::Symbol<'_>;
 
-    /// The region that chunk `chunk` declares, and the extent of the buffer.
+    /// The region that chunk `chunk` declares.
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>);
+    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K>;
+
+    /// The extent of the buffer.
+    #[doc(hidden)]
+    fn extent_of(bound: &Self::Bound) -> Extent<K>;
 
     #[doc(hidden)]
     fn extent(view: &Self::View<'_>) -> Extent<K>;
@@ -51,10 +55,6 @@ pub trait RecordedAccess<const K: usize>: Access<K> {
     fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s>;
 }
 
-fn declared<T: Element, const K: usize>(bound: &BoundBuffer<T, K>, chunk: usize) -> (&Region<K>, Extent<K>) {
-    (&bound.regions[chunk], bound.extent())
-}
-
 impl<T, M, const K: usize> RecordedAccess<K> for Read<T, K, M>
 where
     T: Element + Number,
@@ -66,8 +66,12 @@ where
         tape.input()
     }
 
-    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>) {
-        declared(bound, chunk)
+    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K> {
+        &bound.regions[chunk]
+    }
+
+    fn extent_of(bound: &Self::Bound) -> Extent<K> {
+        bound.extent()
     }
 
     fn extent(view: &Self::View<'_>) -> Extent<K> {
@@ -95,8 +99,12 @@ where
         tape.output()
     }
 
-    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>) {
-        declared(bound, chunk)
+    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K> {
+        &bound.regions[chunk]
+    }
+
+    fn extent_of(bound: &Self::Bound) -> Extent<K> {
+        bound.extent()
     }
 
     fn extent(view: &Self::View<'_>) -> Extent<K> {
@@ -124,8 +132,12 @@ where
         tape.input_output()
     }
 
-    fn declared(bound: &Self::Bound, chunk: usize) -> (&Region<K>, Extent<K>) {
-        declared(bound, chunk)
+    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K> {
+        &bound.regions[chunk]
+    }
+
+    fn extent_of(bound: &Self::Bound) -> Extent<K> {
+        bound.extent()
     }
 
     fn extent(view: &Self::View<'_>) -> Extent<K> {
@@ -160,7 +172,11 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
 
     /// See [`RecordedAccess::declared`].
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> (&Region<K>, Extent<K>);
+    fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> &Region<K>;
+
+    /// See [`RecordedAccess::extent_of`].
+    #[doc(hidden)]
+    fn extent_of(bound: &Self::Bound, operand: usize) -> Extent<K>;
 
     /// See [`RecordedAccess::extent`].
     #[doc(hidden)]
@@ -204,9 +220,16 @@ macro_rules! recorded_access_list {
                 ($($access::symbol(tape),)*)
             }
 
-            fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> (&Region<K>, Extent<K>) {
+            fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> &Region<K> {
                 match operand {
                     $($i => $access::declared(&bound.$i, chunk),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+
+            fn extent_of(bound: &Self::Bound, operand: usize) -> Extent<K> {
+                match operand {
+                    $($i => $access::extent_of(&bound.$i),)*
                     _ => unreachable!("there is no operand {operand}"),
                 }
             }

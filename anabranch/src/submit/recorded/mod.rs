@@ -13,9 +13,10 @@ use crate::{
     error::{DeclarationError, Error},
     label::TaskLabel,
 };
-use anabranch_grid::Chunk;
+use anabranch_grid::{Chunk, GridBox, Region};
 use anabranch_kernel::{Access, Instructions, Memory, Program, Recording, Tape};
 use reach::Reach;
+use smallvec::SmallVec;
 use std::{cell::RefCell, sync::Arc};
 
 thread_local! {
@@ -50,23 +51,47 @@ pub(super) fn function<const K: usize, L: RecordedAccessList<K>>(
     }
 }
 
-/// Checks that each chunk declares what the recording takes and sets.
-pub(super) fn check<const K: usize, L: RecordedAccessList<K>>(
-    task: &TaskLabel,
-    recording: &Recording,
-    bound: &L::Bound,
-    chunks: &[Chunk<K>],
-) -> Result<(), Error> {
-    let mistake = chunks.iter().enumerate().find_map(|(i, chunk)| {
-        let reach = |operand: usize| {
-            let (region, extent) = L::declared(bound, operand, i);
-            Reach { region, extent, chunk: chunk.range }
+/// What a task declares for the operands of a recording, to be checked against what the recording takes and sets.
+pub(super) struct Declared<'a, const K: usize, L: RecordedAccessList<K>> {
+    pub(super) task: &'a TaskLabel,
+    pub(super) recording: &'a Recording,
+    pub(super) bound: &'a L::Bound,
+}
+
+impl<const K: usize, L: RecordedAccessList<K>> Declared<'_, K, L> {
+    /// Checks the whole index space, with the regions that the graph gets. All nodes find the same.
+    pub(super) fn check_whole(
+        &self,
+        space: GridBox<K>,
+        accesses: &[anabranch_graph::Access],
+    ) -> Result<(), Error> {
+        let regions: SmallVec<[Region<K>; 4]> = accesses.iter().map(|access| access.region.cast()).collect();
+        self.check(space, |operand| &regions[operand])
+    }
+
+    /// Checks each chunk of this node.
+    pub(super) fn check_chunks(&self, chunks: &[Chunk<K>]) -> Result<(), Error> {
+        let mut chunks = chunks.iter().enumerate();
+        chunks
+            .try_for_each(|(i, chunk)| self.check(chunk.range, |operand| L::declared(self.bound, operand, i)))
+    }
+
+    /// Checks that the regions have what the recording takes and sets for these points.
+    fn check<'r>(&self, points: GridBox<K>, region: impl Fn(usize) -> &'r Region<K>) -> Result<(), Error> {
+        if points.is_empty() {
+            return Ok(());
+        }
+        let reach = |operand: usize| Reach {
+            region: region(operand),
+            extent: L::extent_of(self.bound, operand),
+            chunk: points,
         };
         let taken = |access: Access| Some((access.operand, reach(access.operand).mistake(&access)?));
         let set = |operand: usize| Some((operand, reach(operand).mistake_of_result()?));
-        recording.accesses().find_map(taken).or_else(|| recording.results().find_map(set))
-    });
-    let Some((operand, mistake)) = mistake else { return Ok(()) };
-    let (buffer, _) = L::labels(bound).swap_remove(operand);
-    Err(Box::new(DeclarationError { task: task.clone(), buffer, mistake }).into())
+        let recording = self.recording;
+        let mistake = recording.accesses().find_map(taken).or_else(|| recording.results().find_map(set));
+        let Some((operand, mistake)) = mistake else { return Ok(()) };
+        let (buffer, _) = L::labels(self.bound).swap_remove(operand);
+        Err(Box::new(DeclarationError { task: self.task.clone(), buffer, mistake }).into())
+    }
 }
