@@ -21,7 +21,7 @@ pub(crate) struct Operand {
 /// The largest offset along a dimension. No sum of it and a coordinate overflows.
 const FARTHEST: usize = isize::MAX as usize / 4;
 
-/// Records the operations of one kernel. Its values borrow it, so that no value gets into another recording.
+/// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is used.
 pub struct Tape {
     dimensions: usize,
     inner: RefCell<Inner>,
