@@ -7,9 +7,10 @@
 //!    is on the tape already is not added again. A literal is a new one each time, and so is what is computed from it.
 //! 2. [`Tape::finish`] gives the [`Recording`]. The values of literals are kept apart from the operations, so that a kernel with another
 //!    constant is the same [`Program`].
-//! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of some hundred elements.
+//! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of up to some thousand elements.
+//!    Sums, differences and products of floats of which only the next one needs the result are a chain, which has one register.
 //! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one after the other in an operand,
-//!    computes one operation after the other, and copies the results to the operands.
+//!    computes one step after the other, and copies the results to the operands.
 //!
 //! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such as `sin` are those of the
 //! platform, whose last bit may differ between machines.
@@ -23,8 +24,11 @@ mod operand;
 mod operation;
 mod program;
 mod recording;
+mod steps;
 mod tape;
+mod uses;
 mod value;
+pub mod wgsl;
 
 pub use error::RecordError;
 pub use host::{Instructions, Memory, Operands};

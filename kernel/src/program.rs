@@ -4,86 +4,44 @@ use crate::{
     number::Kind,
     operation::{Id, Operation, What},
     recording::{Body, Recording},
+    steps::{Action, Chain, Link, Linkable, Registers, Source, Step},
+    uses::Uses,
 };
-
-/// The register of an operation that has none.
-pub(crate) const NO_REGISTER: u32 = u32::MAX;
 
 /// A recording, prepared for the processor. It is worth keeping: [`is_of`](Self::is_of) says whether a later recording is
 /// the same program.
 #[derive(Debug)]
 pub struct Program {
     pub(crate) body: Body,
-    /// The operations that the results need, in their order, without loads and literals.
+    /// What the results need, in an order in which inputs come first.
     pub(crate) steps: Vec<Step>,
+    /// The chains of all steps.
+    pub(crate) chains: Vec<Chain>,
+    /// The links of all chains.
+    pub(crate) links: Vec<Link>,
     /// The loads that the results need.
     pub(crate) loads: Vec<usize>,
     /// The number of registers of each type.
     pub(crate) registers: Registers,
-    /// The register of each operation that has one.
-    pub(crate) register: Vec<u32>,
+    /// Where the result of each operation is.
+    pub(crate) sources: Vec<Source>,
     /// The operands that are set, and what they are set to.
-    pub(crate) stores: Vec<(usize, Source)>,
-}
-
-/// What an operand is set to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Source {
-    Register(Kind, u32),
-    Parameter(u32),
-}
-
-/// An operation, and the register that its result goes to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub(crate) what: What,
-    pub(crate) kind: Kind,
-    pub(crate) register: u32,
-}
-
-/// The number of registers of each type.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Registers([u32; 7]);
-
-impl Registers {
-    pub(crate) fn of(&self, kind: Kind) -> usize {
-        self.0[kind as usize] as usize
-    }
+    pub(crate) stores: Vec<(usize, Kind, Source)>,
 }
 
 impl Program {
     /// Prepares a recording.
     pub fn new(recording: &Recording) -> Self {
         let body = recording.body.clone();
-        let last_use = last_uses(&body);
-        let mut allocation = Allocation::default();
-        let mut register = vec![NO_REGISTER; body.operations.len()];
-        let (mut steps, mut loads) = (Vec::new(), Vec::new());
-        for (id, Operation { what, kind }) in body.operations.iter().copied().enumerate() {
-            let Some(last) = last_use[id] else { continue };
-            if let What::Load(load) = what {
-                loads.push(load as usize);
-            }
-            // An operation takes loads and literals from where they are. Only what an operand is set to must be in a register.
-            if matches!(what, What::Parameter(_)) || (matches!(what, What::Load(_)) && last != RESULT) {
-                continue;
-            }
-            register[id] = allocation.take(kind);
-            steps.push(Step { what, kind, register: register[id] });
-            // After the result has its register: the result never goes to the register of an input.
-            for input in what.inputs() {
-                let input = input as usize;
-                if last_use[input] == Some(id as Id) && register[input] != NO_REGISTER {
-                    allocation.give_back(body.operations[input].kind, register[input]);
-                }
-            }
+        let mut schedule = Schedule::new(&body);
+        for id in 0..body.operations.len() as Id {
+            schedule.place(id);
         }
-        let source = |id: Id| match body.operations[id as usize] {
-            Operation { what: What::Parameter(parameter), .. } => Source::Parameter(parameter),
-            Operation { kind, .. } => Source::Register(kind, register[id as usize]),
-        };
-        let stores = body.stores.iter().map(|&(operand, id)| (operand, source(id))).collect();
-        Self { body, steps, loads, registers: allocation.registers, register, stores }
+        let Schedule { steps, chains, links, loads, allocation, sources, .. } = schedule;
+        let store =
+            |&(operand, id): &(usize, Id)| (operand, body.operations[id as usize].kind, sources[id as usize]);
+        let stores = body.stores.iter().map(store).collect();
+        Self { steps, chains, links, loads, registers: allocation.registers, sources, stores, body }
     }
 
     /// Whether this is the program of a recording.
@@ -91,10 +49,111 @@ impl Program {
         self.body == recording.body
     }
 
-    /// The number of operations that a block takes, and the number of registers that they need.
+    /// The number of operations and chains of operations that a block takes, and the number of registers that they need.
     pub fn size(&self) -> (usize, usize) {
+        let chained = |step: &Step| match step.action {
+            Action::Chains { from, to } => (to - from) as usize,
+            Action::Operation(..) | Action::Copy { .. } => 1,
+        };
         let registers = self.registers.0.iter().sum::<u32>();
-        (self.steps.len(), registers as usize)
+        (self.steps.iter().map(chained).sum(), registers as usize)
+    }
+}
+
+/// A program, as far as it is prepared.
+struct Schedule<'a> {
+    operations: &'a [Operation],
+    uses: Uses,
+    allocation: Allocation,
+    steps: Vec<Step>,
+    chains: Vec<Chain>,
+    links: Vec<Link>,
+    loads: Vec<usize>,
+    sources: Vec<Source>,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(body: &'a Body) -> Self {
+        let operations = &body.operations[..];
+        Self {
+            operations,
+            uses: Uses::new(body),
+            allocation: Allocation::default(),
+            steps: Vec::with_capacity(operations.len()),
+            chains: Vec::with_capacity(operations.len() / 2),
+            links: Vec::with_capacity(operations.len()),
+            loads: Vec::with_capacity(body.loads.len()),
+            sources: vec![Source::Nowhere; operations.len()],
+        }
+    }
+
+    /// Adds an operation, if it needs a step: loads and literals are taken from where they are.
+    fn place(&mut self, id: Id) {
+        if !self.uses.is_needed(id) || self.uses.is_inside(id) {
+            return;
+        }
+        let Operation { what, kind } = self.operations[id as usize];
+        match what {
+            What::Parameter(parameter) => self.sources[id as usize] = Source::Parameter(parameter),
+            What::Load(load) => {
+                self.loads.push(load as usize);
+                let load = self.loads.len() as u32 - 1;
+                self.sources[id as usize] = Source::Load(load);
+                // The operand that is set may be the one that the element is in.
+                if self.uses.is_result(id) {
+                    let register = self.allocation.take(kind);
+                    self.sources[id as usize] = Source::Register(register);
+                    self.steps.push(Step { action: Action::Copy { load, register }, kind });
+                }
+            }
+            _ => {
+                // Before the inputs give theirs back: the result never goes to the register of an input.
+                let register = self.allocation.take(kind);
+                self.sources[id as usize] = Source::Register(register);
+                if Linkable::new(self.operations[id as usize]).is_some() {
+                    self.chain(id, kind, register);
+                } else {
+                    self.steps.push(Step { action: Action::Operation(what, register), kind });
+                    what.inputs().for_each(|input| self.release(input, id));
+                }
+            }
+        }
+    }
+
+    /// Adds the chain that ends with an operation.
+    fn chain(&mut self, end: Id, kind: Kind, register: u32) {
+        let from = self.links.len();
+        let mut at = end;
+        let first = loop {
+            let linkable = Linkable::new(self.operations[at as usize]).expect("a chain consists of links");
+            let continued = self.uses.continued(at);
+            let so_far = continued.unwrap_or(linkable.operands[0]);
+            let (join, with) = linkable.join(so_far);
+            self.links.push(Link { join, with: self.sources[with as usize] });
+            self.release(with, end);
+            match continued {
+                Some(operand) => at = operand,
+                None => break so_far,
+            }
+        };
+        self.release(first, end);
+        self.links[from..].reverse();
+        let to = self.links.len() as u32;
+        self.chains.push(Chain { first: self.sources[first as usize], from: from as u32, to, register });
+        let count = self.chains.len() as u32;
+        match self.steps.last_mut() {
+            Some(Step { action: Action::Chains { to, .. }, kind: before }) if *before == kind => *to = count,
+            _ => self.steps.push(Step { action: Action::Chains { from: count - 1, to: count }, kind }),
+        }
+    }
+
+    /// Frees the register of an input, unless a later step than that of `user` needs it.
+    fn release(&mut self, input: Id, user: Id) {
+        if let Source::Register(register) = self.sources[input as usize]
+            && self.uses.ends_at(input, user)
+        {
+            self.allocation.give_back(self.operations[input as usize].kind, register);
+        }
     }
 }
 
@@ -121,23 +180,4 @@ impl Allocation {
             free.push(register);
         }
     }
-}
-
-/// The last use of what an operand is set to.
-const RESULT: Id = Id::MAX;
-
-/// The last operation that uses each result, or [`RESULT`]; `None` for what nothing needs.
-fn last_uses(body: &Body) -> Vec<Option<Id>> {
-    let mut last = vec![None; body.operations.len()];
-    for &(_, id) in &body.stores {
-        last[id as usize] = Some(RESULT);
-    }
-    for id in (0..body.operations.len()).rev() {
-        if last[id].is_some() {
-            for input in body.operations[id].what.inputs() {
-                last[input as usize].get_or_insert(id as Id);
-            }
-        }
-    }
-    last
 }

@@ -56,7 +56,8 @@ struct Case<T> {
 }
 
 fn case<T: Plain>() -> impl Strategy<Value = Case<T>> {
-    let cols = prop_oneof![1_usize..12, 500_usize..540, 1020_usize..1100];
+    // Around the lengths of vectors, strips and blocks.
+    let cols = prop_oneof![1_usize..40, 120_usize..140, 250_usize..540, 1020_usize..1300, 2040_usize..2600];
     let extent = (1_usize..3, 1_usize..4, cols).prop_map(|(z, y, x)| [z, y, x]);
     (extent, prop_oneof![Just(usize::MAX), 1_usize..600], any::<u64>(), nodes::<T>()).prop_flat_map(
         |(extent, longest, seed, nodes)| {

@@ -1,6 +1,6 @@
 //! What is on a tape, which recordings are one program, and what is wrong with a recording.
 
-use anabranch_kernel::{Beyond, Kind, Program, RecordError, Recording, Tape};
+use anabranch_kernel::{Beyond, Input, Kind, Output, Program, RecordError, Recording, Tape};
 use testing::deadline;
 
 fn scaled(factor: f32) -> Recording {
@@ -61,8 +61,8 @@ fn what_a_kernel_computes_twice_is_on_the_tape_once_and_what_no_result_needs_is_
     let recording = tape.finish().expect("the kernel is right");
     // Loads of 0, 1, 5 and 6, a product, a root, a sum, a product and a sum.
     assert_eq!(recording.len(), 9);
-    // The last three, each in a register: the sum of loads is needed until the end.
-    assert_eq!(Program::new(&recording).size(), (3, 3));
+    // The sum of loads, which is needed three times, and a chain of the product and the last sum.
+    assert_eq!(Program::new(&recording).size(), (2, 2));
     assert_eq!(recording.accesses().count(), 4);
 }
 
@@ -77,6 +77,34 @@ fn a_long_chain_needs_two_registers() {
     }
     v.set(value);
     assert_eq!(Program::new(&tape.finish().expect("the kernel is right")).size(), (2000, 2));
+}
+
+#[test]
+fn sums_and_products_of_floats_are_chains_where_only_the_next_one_needs_a_result() {
+    let _deadline = deadline();
+    let size = |kernel: &dyn Fn(Input<'_, f32, 1>, Output<'_, f32, 1>)| {
+        let tape = Tape::new(1);
+        kernel(tape.input(), tape.output());
+        Program::new(&tape.finish().expect("the kernel is right")).size()
+    };
+    assert_eq!(size(&|u, v| v.set(2.0 * (u.at([0]) - u.at([1]) + u.at([2]) - 1.0))), (1, 1));
+    // The first product needs a register while the second one is computed.
+    assert_eq!(size(&|u, v| v.set(u.at([0]) * u.at([1]) - u.at([2]) * u.at([3]))), (2, 2));
+    // The root is no link.
+    assert_eq!(size(&|u, v| v.set((u.at([0]) * u.at([1]) + 1.0).sqrt() + 2.0)), (3, 2));
+    // A square uses its factor twice.
+    assert_eq!(size(&|u, v| v.set((u.at([0]) + 1.0).powi(2))), (2, 2));
+}
+
+#[test]
+fn another_operand_set_to_the_inside_of_a_chain_ends_the_chain() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let (u, v, w) = (tape.input::<f32, 1>(), tape.output::<f32, 1>(), tape.output::<f32, 1>());
+    let sum = u.here() + 1.0;
+    v.set(sum);
+    w.set(sum * 2.0);
+    assert_eq!(Program::new(&tape.finish().expect("the kernel is right")).size(), (2, 2));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! zeros, a division of integers by zero) it is chosen here.
 
 use super::{
-    execute::Argument,
+    argument::Argument,
     instructions::Token,
     loops::{map, zip},
     memory::{Bank, Banks},
@@ -114,15 +114,13 @@ macro_rules! floats {
 
                 fn binary(token: Token, what: Binary, to: &mut [Self], a: Argument<'_, Self>, b: Argument<'_, Self>) {
                     match what {
-                        Binary::Add => zip(token, to, a, b, |a, b| a + b),
-                        Binary::Sub => zip(token, to, a, b, |a, b| a - b),
-                        Binary::Mul => zip(token, to, a, b, |a, b| a * b),
                         Binary::Div => zip(token, to, a, b, |a, b| a / b),
                         Binary::Rem => zip(token, to, a, b, |a, b| a % b),
                         Binary::Min => zip(token, to, a, b, |a, b| if b < a || a.is_nan() { b } else { a }),
                         Binary::Max => zip(token, to, a, b, |a, b| if b > a || a.is_nan() { b } else { a }),
                         Binary::Pow => zip(token, to, a, b, Self::powf),
                         Binary::Atan2 => zip(token, to, a, b, Self::atan2),
+                        Binary::Add | Binary::Sub | Binary::Mul => unreachable!("`{what:?}` is in a chain"),
                         _ => unreachable!("`{what:?}` is for integers"),
                     }
                 }

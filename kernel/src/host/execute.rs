@@ -1,29 +1,20 @@
-//! The operations of a program, for one block.
+//! The steps of a program, for one block.
 
 use super::{
+    argument::{Argument, number, numbers},
     arithmetic::{Arithmetic, ConvertTo, combine, compare},
+    chain::Chains,
     instructions::Token,
-    load::{Assembled, Loaded, numbers},
+    lanes::Lanes,
     loops::{map, select},
-    memory::Banks,
+    memory::{Banks, IN_BANK},
 };
 use crate::{
     number::{Kind, Scalar, Slice},
     operation::{Id, Unary, What},
-    program::{Program, Step},
+    program::Program,
+    steps::{Action, Source, Step},
 };
-
-/// No operation reads the register that it writes.
-pub(super) const IN_BANK: &str = "the block is in its bank";
-
-/// An input of an operation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Argument<'a, T> {
-    /// An element for each point.
-    Block(&'a [T]),
-    /// One for all points.
-    Same(T),
-}
 
 /// A program and one block.
 pub(super) struct Execute<'a, 'b> {
@@ -31,35 +22,58 @@ pub(super) struct Execute<'a, 'b> {
     pub(super) token: Token,
     pub(super) parameters: &'a [Scalar],
     pub(super) banks: &'a mut Banks,
-    /// The elements of each load that the program needs, by the number of the load.
-    pub(super) loads: &'a [Loaded<'b>],
-    pub(super) assembled: &'a [Assembled],
+    /// The elements of each load that the program needs.
+    pub(super) elements: &'a [Slice<'b>],
     /// The first point.
     pub(super) point: [usize; 3],
     pub(super) len: usize,
 }
 
 impl Execute<'_, '_> {
-    /// Computes all operations.
+    /// Computes all steps.
     pub(super) fn run(mut self) {
         let program = self.program;
-        for step in &program.steps {
-            match step.kind {
-                Kind::Bool => self.mask(step),
-                Kind::F32 => self.number::<f32>(step),
-                Kind::F64 => self.number::<f64>(step),
-                Kind::I32 => self.number::<i32>(step),
-                Kind::U32 => match step.what {
-                    What::Index(dim) => self.index(dim, step),
-                    _ => self.number::<u32>(step),
-                },
-                Kind::I64 => self.number::<i64>(step),
-                Kind::U64 => self.number::<u64>(step),
+        for &Step { action, kind } in &program.steps {
+            match (action, kind) {
+                (Action::Chains { from, to }, Kind::F32) => self.chains::<f32>(from, to),
+                (Action::Chains { from, to }, Kind::F64) => self.chains::<f64>(from, to),
+                (Action::Chains { .. }, _) => unreachable!("a chain is one of floats, not of {kind}"),
+                (Action::Copy { load, register }, Kind::F32) => self.copy::<f32>(load, register),
+                (Action::Copy { load, register }, Kind::F64) => self.copy::<f64>(load, register),
+                (Action::Copy { load, register }, Kind::I32) => self.copy::<i32>(load, register),
+                (Action::Copy { load, register }, Kind::U32) => self.copy::<u32>(load, register),
+                (Action::Copy { load, register }, Kind::I64) => self.copy::<i64>(load, register),
+                (Action::Copy { load, register }, Kind::U64) => self.copy::<u64>(load, register),
+                (Action::Copy { .. }, Kind::Bool) => unreachable!("no operand has masks"),
+                (Action::Operation(What::Index(dim), register), _) => self.index(dim, register),
+                (Action::Operation(what, register), Kind::Bool) => self.mask(what, register),
+                (Action::Operation(what, register), Kind::F32) => self.number::<f32>(what, register),
+                (Action::Operation(what, register), Kind::F64) => self.number::<f64>(what, register),
+                (Action::Operation(what, register), Kind::I32) => self.number::<i32>(what, register),
+                (Action::Operation(what, register), Kind::U32) => self.number::<u32>(what, register),
+                (Action::Operation(what, register), Kind::I64) => self.number::<i64>(what, register),
+                (Action::Operation(what, register), Kind::U64) => self.number::<u64>(what, register),
             }
         }
     }
 
-    fn number<T: Arithmetic>(&mut self, step: &Step)
+    fn chains<T: Arithmetic + Lanes>(&mut self, from: u32, to: u32) {
+        self.token.run_simd(Chains {
+            chains: &self.program.chains[from as usize..to as usize],
+            links: &self.program.links,
+            parameters: self.parameters,
+            elements: self.elements,
+            len: self.len,
+            bank: T::bank_mut(self.banks),
+        });
+    }
+
+    fn copy<T: Arithmetic>(&mut self, load: u32, register: u32) {
+        let to = T::bank_mut(self.banks)[register as usize].as_mut().expect(IN_BANK);
+        to.0[..self.len].copy_from_slice(&numbers(self.elements[load as usize])[..self.len]);
+    }
+
+    fn number<T: Arithmetic>(&mut self, what: What, register: u32)
     where
         f32: ConvertTo<T>,
         f64: ConvertTo<T>,
@@ -69,9 +83,9 @@ impl Execute<'_, '_> {
         u64: ConvertTo<T>,
     {
         // The result never goes to a register of an input, so the block can leave its bank for the time of the operation.
-        let mut result = T::bank_mut(self.banks)[step.register as usize].take();
+        let mut result = T::bank_mut(self.banks)[register as usize].take();
         let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
-        match step.what {
+        match what {
             What::Unary(what, a) => T::unary(self.token, what, to, self.argument(a)),
             What::Binary(what, a, b) => T::binary(self.token, what, to, self.argument(a), self.argument(b)),
             What::Select(mask, a, b) => {
@@ -86,18 +100,16 @@ impl Execute<'_, '_> {
                 Kind::U64 => map(self.token, to, self.argument::<u64>(a), ConvertTo::convert),
                 Kind::Bool => unreachable!("masks are selected by, not converted"),
             },
-            // An operand is set to an element of another one.
-            What::Load(load) => to.copy_from_slice(&numbers(self.loaded(load as usize))[..self.len]),
-            What::Parameter(_) | What::Index(_) | What::Compare(..) => {
-                unreachable!("{:?} is no step that gives {}", step.what, step.kind)
+            What::Load(_) | What::Parameter(_) | What::Index(_) | What::Compare(..) => {
+                unreachable!("{what:?} is no operation on numbers that gives {}", T::KIND)
             }
         }
-        T::bank_mut(self.banks)[step.register as usize] = result;
+        T::bank_mut(self.banks)[register as usize] = result;
     }
 
-    fn index(&mut self, dim: usize, step: &Step) {
+    fn index(&mut self, dim: usize, register: u32) {
         let first = self.point[dim] as u32;
-        let to = self.banks.u32[step.register as usize].as_mut().expect(IN_BANK);
+        let to = self.banks.u32[register as usize].as_mut().expect(IN_BANK);
         let to = &mut to.0[..self.len];
         if dim == 2 {
             to.iter_mut().zip(first..=u32::MAX).for_each(|(to, at)| *to = at);
@@ -106,10 +118,10 @@ impl Execute<'_, '_> {
         }
     }
 
-    fn mask(&mut self, step: &Step) {
-        let mut result = self.banks.bool[step.register as usize].take();
+    fn mask(&mut self, what: What, register: u32) {
+        let mut result = self.banks.bool[register as usize].take();
         let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
-        match step.what {
+        match what {
             What::Unary(Unary::Not, a) => map(self.token, to, Argument::Block(self.masks(a)), |a: bool| !a),
             What::Compare(what, a, b) => match self.kind(a) {
                 Kind::Bool => combine(
@@ -126,9 +138,9 @@ impl Execute<'_, '_> {
                 Kind::I64 => compare(self.token, what, to, self.argument::<i64>(a), self.argument(b)),
                 Kind::U64 => compare(self.token, what, to, self.argument::<u64>(a), self.argument(b)),
             },
-            _ => unreachable!("{:?} is no step that gives a mask", step.what),
+            _ => unreachable!("{what:?} gives no mask"),
         }
-        self.banks.bool[step.register as usize] = result;
+        self.banks.bool[register as usize] = result;
     }
 
     #[inline]
@@ -139,30 +151,21 @@ impl Execute<'_, '_> {
     /// The result of an earlier operation.
     #[inline]
     fn argument<T: Arithmetic>(&self, id: Id) -> Argument<'_, T> {
-        match self.program.body.operations[id as usize].what {
-            What::Load(load) => Argument::Block(&numbers(self.loaded(load as usize))[..self.len]),
-            What::Parameter(parameter) => {
-                let value = T::of_scalar(self.parameters[parameter as usize]);
-                Argument::Same(value.expect("a literal has the type that it was recorded with"))
-            }
-            _ => {
-                let register = self.program.register[id as usize] as usize;
-                Argument::Block(&T::bank(self.banks)[register].as_ref().expect(IN_BANK).0[..self.len])
-            }
+        match self.program.sources[id as usize] {
+            Source::Load(load) => Argument::Block(&numbers(self.elements[load as usize])[..self.len]),
+            Source::Parameter(parameter) => Argument::Same(number(self.parameters[parameter as usize])),
+            Source::Register(register) => Argument::Block(
+                &T::bank(self.banks)[register as usize].as_ref().expect(IN_BANK).0[..self.len],
+            ),
+            Source::Nowhere => unreachable!("a step needs what is inside of a chain"),
         }
     }
 
     #[inline]
     fn masks(&self, id: Id) -> &[bool] {
-        let register = self.program.register[id as usize] as usize;
-        &self.banks.bool[register].as_ref().expect(IN_BANK).0[..self.len]
-    }
-
-    #[inline]
-    fn loaded(&self, load: usize) -> Slice<'_> {
-        match self.loads[load] {
-            Loaded::Slice(slice) => slice,
-            Loaded::Assembled => self.assembled[load].slice(),
-        }
+        let Source::Register(register) = self.program.sources[id as usize] else {
+            unreachable!("masks are in registers")
+        };
+        &self.banks.bool[register as usize].as_ref().expect(IN_BANK).0[..self.len]
     }
 }

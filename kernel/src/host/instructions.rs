@@ -69,4 +69,17 @@ impl Token {
             Self::Portable => function.call(),
         }
     }
+
+    /// The same, for a function that has a version for each set.
+    #[inline(always)]
+    pub(super) fn run_simd<F: pulp::WithSimd>(self, function: F) -> F::Output {
+        use pulp::Simd;
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => Simd::vectorize(simd, function),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => Simd::vectorize(simd, function),
+            Self::Portable => pulp::Scalar128b.vectorize(function),
+        }
+    }
 }

@@ -1,77 +1,14 @@
 //! Where the elements of a load are: in one slice of its operand, or put together at an edge of the buffer.
 
-use super::walk::Operands;
+use super::{assembled::Assembled, operands::Operands};
 use crate::{
-    number::{Kind, Number, Scalar, Slice},
+    number::{Scalar, Slice},
     operation::{Edge, Load},
 };
 
-/// The elements of a load for one block.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Loaded<'a> {
-    /// They lie one after the other in the operand.
-    Slice(Slice<'a>),
-    /// They have to be put together.
-    Assembled,
-}
-
-/// Elements that were put together.
-#[derive(Debug, Default)]
-pub(super) enum Assembled {
-    #[default]
-    Nothing,
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    I32(Vec<i32>),
-    U32(Vec<u32>),
-    I64(Vec<i64>),
-    U64(Vec<u64>),
-}
-
-macro_rules! assembled {
-    ($($kind:ident),*) => {
-        impl Assembled {
-            /// Makes this an empty block of a type.
-            fn clear(&mut self, kind: Kind) {
-                match (&mut *self, kind) {
-                    $((Self::$kind(values), Kind::$kind) => values.clear(),)*
-                    $((_, Kind::$kind) => *self = Self::$kind(Vec::new()),)*
-                    (_, Kind::Bool) => unreachable!("no operand has masks"),
-                }
-            }
-
-            /// Adds up to `most` elements. Returns how many there are.
-            fn extend(&mut self, from: Slice<'_>, most: usize) -> usize {
-                let count = from.len().min(most);
-                match (self, from) {
-                    $((Self::$kind(values), Slice::$kind(from)) => values.extend_from_slice(&from[..count]),)*
-                    _ => panic!("an operand has elements of another type than it was recorded with"),
-                }
-                count
-            }
-
-            /// Adds `count` copies.
-            fn repeat(&mut self, value: Scalar, count: usize) {
-                match (self, value) {
-                    $((Self::$kind(values), Scalar::$kind(value)) => {
-                        values.extend(std::iter::repeat_n(value, count));
-                    })*
-                    _ => unreachable!("a value outside the buffer has the type of its elements"),
-                }
-            }
-
-            /// The elements.
-            pub(super) fn slice(&self) -> Slice<'_> {
-                match self {
-                    Self::Nothing => Slice::F32(&[]),
-                    $(Self::$kind(values) => Slice::$kind(values)),*
-                }
-            }
-        }
-    };
-}
-
-assembled!(F32, F64, I32, U32, I64, U64);
+/// The number of points of a block at an edge, where elements have to be put together. It is enough for the longest vectors: with fewer,
+/// chains would compute one vector at a time.
+const AT_EDGE: usize = 256;
 
 const OUTSIDE: &str = "an offset leads out of the buffer: use `at_clamped`, `at_periodic` or `at_or`";
 
@@ -91,16 +28,31 @@ fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
 }
 
 impl Load {
-    /// The point of the first element of a block that begins at `point`, if all of its `len` elements are in one row of the buffer.
-    pub(super) fn direct(&self, point: [usize; 3], len: usize, extent: [usize; 3]) -> Option<[usize; 3]> {
+    /// Finds the elements of a block that begins at `point`; `None` if they have to be put together. Makes `len` smaller where fewer
+    /// elements lie one after the other, and near an edge of the buffer, so that only short blocks have to be put together.
+    #[inline]
+    pub(super) fn find<'a>(
+        &self,
+        point: [usize; 3],
+        len: &mut usize,
+        operands: &'a impl Operands,
+    ) -> Option<Slice<'a>> {
+        let extent = operands.extent(self.operand);
         let [z, y, x] = [0, 1, 2].map(|dim| point[dim] as isize + self.offset[dim]);
         let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
-        let x = match (self.edge, usize::try_from(x)) {
-            // The declaration says that they are there.
-            (Edge::Inside, x) => x.expect(OUTSIDE),
-            (_, x) => x.ok().filter(|x| x + len <= extent[2])?,
+        let x = match self.edge {
+            // The declaration says that all of them are there.
+            Edge::Inside => usize::try_from(x).expect(OUTSIDE),
+            _ => {
+                let most = usize::try_from(x).map_or(0, |x| direct(x, point[2], *len, extent[2]));
+                *len = (*len).min(if most == 0 { AT_EDGE } else { most });
+                (most > 0).then_some(x as usize)?
+            }
         };
-        Some([z, y, x])
+        let elements = operands.read(self.operand, [z, y, x]);
+        assert!(!elements.is_empty(), "operand {} gave no element at {:?}", self.operand, [z, y, x]);
+        *len = (*len).min(elements.len());
+        Some(elements)
     }
 
     /// Puts the elements of a block together.
@@ -138,8 +90,14 @@ impl Load {
     }
 }
 
-/// The slice, as numbers of a type.
-#[inline(always)]
-pub(super) fn numbers<T: Number>(slice: Slice<'_>) -> &[T] {
-    T::of_slice(slice).expect("an operand has the type that it was recorded with")
+/// How many elements a block of up to `len` points takes from `x` on, if its first point is `first` and the buffer ends at `end`. None, if
+/// the edge is so near that the elements are put together.
+fn direct(x: usize, first: usize, len: usize, end: usize) -> usize {
+    let inside = end.saturating_sub(x);
+    if inside >= len {
+        return len;
+    }
+    // The rest of the row is a block of its own. All loads agree where it begins, unless their offsets are large.
+    let most = inside.min(end.saturating_sub(first + AT_EDGE));
+    if most < AT_EDGE / 2 { 0 } else { most }
 }

@@ -1,7 +1,7 @@
 //! The loops over blocks. Each one is a function of its own for each operation, type and set of instructions: in a function with several
 //! loops the compiler runs out of registers.
 
-use super::{execute::Argument, instructions::Token};
+use super::{argument::Argument, instructions::Token};
 use pulp::NullaryFnOnce;
 
 /// Computes each element of a block from those of another one.

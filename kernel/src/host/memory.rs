@@ -1,7 +1,24 @@
 //! The memory of a program while it runs: a block for each register, and for each load that has to be put together.
 
-use super::{BLOCK, load::Assembled};
+use super::assembled::Assembled;
 use crate::program::Program;
+
+/// The most points of a block, and those of a block of a program that needs many registers.
+const BLOCK: usize = 2048;
+const SHORT_BLOCK: usize = 512;
+
+/// The memory for the registers of a program whose blocks are longer than [`SHORT_BLOCK`]. They share the first-level cache with the
+/// operands, and a long block costs less for each point: its elements are found once.
+const LONG_BLOCKS: usize = 32 << 10;
+
+/// The most points of the blocks of a program.
+pub(super) fn block_len(program: &Program) -> usize {
+    let bytes = program.registers.bytes().max(1);
+    (LONG_BLOCKS / bytes / SHORT_BLOCK * SHORT_BLOCK).clamp(SHORT_BLOCK, BLOCK)
+}
+
+/// No operation reads the register that it writes.
+pub(super) const IN_BANK: &str = "the block is in its bank";
 
 /// The blocks of the registers of one type. A block that an operation writes leaves its bank meanwhile.
 pub(crate) type Bank<T> = Vec<Option<Box<Aligned<T>>>>;
@@ -15,6 +32,7 @@ pub(crate) struct Aligned<T>(pub(crate) [T; BLOCK]);
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(super) banks: Banks,
+    /// Those of each load that the program needs.
     pub(super) assembled: Vec<Assembled>,
 }
 
@@ -22,7 +40,7 @@ impl Memory {
     /// Makes room for a program.
     pub(super) fn reserve(&mut self, program: &Program) {
         self.banks.reserve(program);
-        let loads = &program.body.loads;
+        let loads = &program.loads;
         self.assembled.resize_with(loads.len().max(self.assembled.len()), Assembled::default);
     }
 }

@@ -1,32 +1,20 @@
 //! The way through the points: row by row, in blocks.
 
 use super::{
-    BLOCK,
+    argument::number,
     arithmetic::Arithmetic,
-    execute::{Execute, IN_BANK},
+    execute::Execute,
     instructions::{Instructions, Token},
-    load::Loaded,
-    memory::{Banks, Memory},
+    memory::{Banks, IN_BANK, Memory, block_len},
+    operands::Operands,
 };
 use crate::{
     number::{Kind, Scalar, Slice, SliceMut},
     operation::What,
-    program::{Program, Source},
+    program::Program,
+    steps::{Action, Source},
 };
-use smallvec::{SmallVec, smallvec};
-
-/// The operands of a program. Points and extents are padded at the front: the last dimension is the one along which elements lie one after
-/// the other.
-pub trait Operands {
-    /// The extent of an operand: 1 in each dimension that it does not have.
-    fn extent(&self, operand: usize) -> [usize; 3];
-
-    /// The elements from a point on, along the last dimension: at least one, and as many as lie one after the other.
-    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_>;
-
-    /// The same of an operand that the program writes.
-    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_>;
-}
+use smallvec::SmallVec;
 
 impl Program {
     /// Runs the program for all points from `min` to below `max`, which are padded at the front. `parameters` are the
@@ -44,7 +32,7 @@ impl Program {
         instructions: Instructions,
     ) {
         for step in &self.steps {
-            if let What::Index(dim) = step.what {
+            if let Action::Operation(What::Index(dim), _) = step.action {
                 let is_small = u32::try_from(max[dim].saturating_sub(1)).is_ok();
                 assert!(
                     is_small,
@@ -53,12 +41,12 @@ impl Program {
             }
         }
         memory.reserve(self);
-        let token = Token::new(instructions);
+        let (token, longest) = (Token::new(instructions), block_len(self));
         for (z, y) in (min[0]..max[0]).flat_map(|z| (min[1]..max[1]).map(move |y| (z, y))) {
             let mut x = min[2];
             while x < max[2] {
-                let block =
-                    Block { program: self, parameters, point: [z, y, x], most: (max[2] - x).min(BLOCK) };
+                let most = (max[2] - x).min(longest);
+                let block = Block { program: self, parameters, point: [z, y, x], most };
                 x += block.run(operands, memory, token);
             }
         }
@@ -78,50 +66,56 @@ impl Block<'_> {
     /// Computes the block, and returns the number of its points.
     fn run(&self, operands: &mut impl Operands, memory: &mut Memory, token: Token) -> usize {
         let len = self.compute(operands, memory, token);
-        for &(operand, source) in &self.program.stores {
-            self.store(operand, source, len, operands, &memory.banks);
+        for &(operand, kind, source) in &self.program.stores {
+            self.store(operand, (kind, source), len, operands, &memory.banks);
         }
         len
     }
 
-    /// Finds the elements and computes the operations. Returns the number of points, which is that of the shortest slice.
+    /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an element.
     fn compute(&self, operands: &impl Operands, memory: &mut Memory, token: Token) -> usize {
-        let Self { program, parameters, point, most } = *self;
-        let all = &program.body.loads;
-        let mut loads: SmallVec<[Loaded<'_>; 24]> = smallvec![Loaded::Assembled; all.len()];
-        let mut len = most;
-        for &load in &program.loads {
-            let from = &all[load];
-            if let Some(first) = from.direct(point, most, operands.extent(from.operand)) {
-                let slice = operands.read(from.operand, first);
-                len = len.min(slice.len());
-                loads[load] = Loaded::Slice(slice);
-            }
+        let Self { program, parameters, point, mut most } = *self;
+        let loads = || program.loads.iter().map(|&load| &program.body.loads[load]);
+        let mut elements: SmallVec<[Slice<'_>; 24]> = SmallVec::new();
+        for load in loads() {
+            elements.push(load.find(point, &mut most, operands).unwrap_or(Slice::F32(&[])));
         }
-        assert!(len > 0, "an operand gave no element at {point:?}");
+        let len = most;
         let Memory { banks, assembled } = memory;
-        for &load in &program.loads {
-            if let Loaded::Assembled = loads[load] {
-                all[load].assemble(point, len, operands, parameters, &mut assembled[load]);
+        for ((load, elements), assembled) in loads().zip(&elements).zip(&mut *assembled) {
+            if elements.is_empty() {
+                load.assemble(point, len, operands, parameters, assembled);
             }
         }
-        Execute { program, token, parameters, banks, loads: &loads, assembled, point, len }.run();
+        for (elements, assembled) in elements.iter_mut().zip(assembled) {
+            if elements.is_empty() {
+                *elements = assembled.slice();
+            }
+        }
+        Execute { program, token, parameters, banks, elements: &elements, point, len }.run();
         len
     }
 
     /// Copies a result to an operand.
-    fn store(&self, operand: usize, source: Source, len: usize, operands: &mut impl Operands, banks: &Banks) {
+    fn store(
+        &self,
+        operand: usize,
+        result: (Kind, Source),
+        len: usize,
+        operands: &mut impl Operands,
+        banks: &Banks,
+    ) {
         let mut done = 0;
         while done < len {
             let [z, y, x] = self.point;
             let to = operands.write(operand, [z, y, x + done]);
             let stored = match to {
-                SliceMut::F32(to) => self.copy(source, done..len, to, banks),
-                SliceMut::F64(to) => self.copy(source, done..len, to, banks),
-                SliceMut::I32(to) => self.copy(source, done..len, to, banks),
-                SliceMut::U32(to) => self.copy(source, done..len, to, banks),
-                SliceMut::I64(to) => self.copy(source, done..len, to, banks),
-                SliceMut::U64(to) => self.copy(source, done..len, to, banks),
+                SliceMut::F32(to) => self.copy(result, done..len, to, banks),
+                SliceMut::F64(to) => self.copy(result, done..len, to, banks),
+                SliceMut::I32(to) => self.copy(result, done..len, to, banks),
+                SliceMut::U32(to) => self.copy(result, done..len, to, banks),
+                SliceMut::I64(to) => self.copy(result, done..len, to, banks),
+                SliceMut::U64(to) => self.copy(result, done..len, to, banks),
             };
             assert!(stored > 0, "operand {operand} has no element at {:?}", [z, y, x + done]);
             done += stored;
@@ -130,7 +124,7 @@ impl Block<'_> {
 
     fn copy<T: Arithmetic>(
         &self,
-        source: Source,
+        (kind, source): (Kind, Source),
         elements: std::ops::Range<usize>,
         to: &mut [T],
         banks: &Banks,
@@ -138,13 +132,16 @@ impl Block<'_> {
         const TYPE: &str = "an operand has the type that it was recorded with";
         let count = elements.len().min(to.len());
         match source {
-            Source::Register(kind, register) => {
+            Source::Register(register) => {
                 assert!(kind == T::KIND && kind != Kind::Bool, "{TYPE}");
                 let from = T::bank(banks)[register as usize].as_ref().expect(IN_BANK);
                 to[..count].copy_from_slice(&from.0[elements.start..elements.start + count]);
             }
             Source::Parameter(parameter) => {
-                to[..count].fill(T::of_scalar(self.parameters[parameter as usize]).expect(TYPE));
+                to[..count].fill(number(self.parameters[parameter as usize]));
+            }
+            Source::Load(_) | Source::Nowhere => {
+                unreachable!("what an operand is set to is in a register")
             }
         }
         count

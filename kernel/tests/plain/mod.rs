@@ -47,7 +47,8 @@ pub trait Plain: Number {
     fn compute(operation: Operation, a: Self, b: Self) -> Self;
 }
 
-/// Kernels of up to 40 steps.
+/// Kernels of up to 40 steps. In half of them most operations are sums, differences and products of the step before and another one, which
+/// are chains for floats.
 pub fn nodes<T: Plain>() -> impl Strategy<Value = Vec<Node<T>>> {
     let literal = || any::<u64>().prop_map(|seed| T::draw(seed, 0));
     let edge = prop_oneof![Just(Edge::Clamped), Just(Edge::Periodic), literal().prop_map(Edge::Or)];
@@ -66,7 +67,42 @@ pub fn nodes<T: Plain>() -> impl Strategy<Value = Vec<Node<T>>> {
         b: b.into(),
         c: c.into(),
     });
-    prop::collection::vec(node, 1..40)
+    let link = (0..3_usize, any::<[u16; 2]>(), any::<bool>());
+    let link = link.prop_map(|(operation, [a, b], is_swapped)| Link { operation, a, b, is_swapped });
+    let linked = prop::collection::vec(prop::option::weighted(0.8, link), 40);
+    let linked = prop_oneof![Just(vec![None; 40]), linked];
+    (prop::collection::vec(node, 1..40), linked).prop_map(|(mut nodes, links)| {
+        for (at, (node, link)) in nodes.iter_mut().zip(links).enumerate() {
+            if let Some(link) = link
+                && at > 0
+            {
+                link.replace(at, node);
+            }
+        }
+        nodes
+    })
+}
+
+/// A sum, difference or product, mostly of the step before and an earlier one.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    operation: Operation,
+    a: u16,
+    b: u16,
+    is_swapped: bool,
+}
+
+impl Link {
+    /// Replaces step `at`, unless it is a load or a literal that links may use.
+    fn replace<T>(self, at: usize, node: &mut Node<T>) {
+        if !matches!(node.step, Step::Operation(_) | Step::Select(_)) {
+            return;
+        }
+        // The first value is what an operand has. One in eight links begins a chain, and so does a link after a load.
+        let before = if self.a.is_multiple_of(8) { self.a.into() } else { at };
+        let (a, b) = if self.is_swapped { (self.b.into(), before) } else { (before, self.b.into()) };
+        *node = Node { step: Step::Operation(self.operation), a, b, c: 0 };
+    }
 }
 
 /// The number of comparisons.

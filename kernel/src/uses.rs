@@ -1,0 +1,93 @@
+//! What needs the result of each operation, and until when.
+
+use crate::{operation::Id, recording::Body, steps::Linkable};
+
+/// The last use of what an operand is set to.
+pub(crate) const RESULT: Id = Id::MAX;
+
+/// What is known of the operations of a recording before it is a program.
+pub(crate) struct Uses {
+    /// The last operation at whose place the result of each one is used, or [`RESULT`]; `None` for what nothing needs. The operations of
+    /// a chain are at the place of its last one.
+    last: Vec<Option<Id>>,
+    /// The operand of each operation that is its chain so far.
+    continued: Vec<Option<Id>>,
+    /// Whether each operation is in a chain that goes on.
+    is_inside: Vec<bool>,
+}
+
+impl Uses {
+    pub(crate) fn new(body: &Body) -> Self {
+        let count = counts(body);
+        let operations = &body.operations;
+        let mut uses = Self {
+            last: vec![None; operations.len()],
+            continued: vec![None; operations.len()],
+            is_inside: vec![false; operations.len()],
+        };
+        for &(_, id) in &body.stores {
+            uses.last[id as usize] = Some(RESULT);
+        }
+        // The place of each operation.
+        let mut place: Vec<Id> = (0..operations.len() as Id).collect();
+        for id in (0..operations.len()).rev().filter(|&id| count[id] > 0) {
+            for input in operations[id].what.inputs() {
+                let last = &mut uses.last[input as usize];
+                *last = (*last).max(Some(place[id]));
+            }
+            let Some(Linkable { operands: [a, b], .. }) = Linkable::new(operations[id]) else { continue };
+            let can_be_inside = |&operand: &Id| {
+                let at = operand as usize;
+                count[at] == 1 && Linkable::new(operations[at]).is_some()
+            };
+            // The later one: if the other one is a chain too, it ends before.
+            let continued = [a.max(b), a.min(b)].into_iter().find(can_be_inside);
+            uses.continued[id] = continued;
+            if let Some(operand) = continued {
+                uses.is_inside[operand as usize] = true;
+                place[operand as usize] = place[id];
+            }
+        }
+        uses
+    }
+
+    pub(crate) fn is_needed(&self, id: Id) -> bool {
+        self.last[id as usize].is_some()
+    }
+
+    /// Whether an operand is set to the result.
+    pub(crate) fn is_result(&self, id: Id) -> bool {
+        self.last[id as usize] == Some(RESULT)
+    }
+
+    /// Whether no later step than that of `user` needs the result.
+    pub(crate) fn ends_at(&self, id: Id, user: Id) -> bool {
+        self.last[id as usize] == Some(user)
+    }
+
+    /// The operand that is the chain so far.
+    pub(crate) fn continued(&self, id: Id) -> Option<Id> {
+        self.continued[id as usize]
+    }
+
+    /// Whether the result goes to the next link of its chain, and nowhere else.
+    pub(crate) fn is_inside(&self, id: Id) -> bool {
+        self.is_inside[id as usize]
+    }
+}
+
+/// How many operations need the result of each one, and how many operands are set to it.
+fn counts(body: &Body) -> Vec<u32> {
+    let mut count = vec![0; body.operations.len()];
+    for &(_, id) in &body.stores {
+        count[id as usize] += 1;
+    }
+    for id in (0..body.operations.len()).rev() {
+        if count[id] > 0 {
+            for input in body.operations[id].what.inputs() {
+                count[input as usize] += 1;
+            }
+        }
+    }
+    count
+}

@@ -1,0 +1,203 @@
+//! The block: what differs between launches of one shader.
+
+use super::{GROUP, Wgsl, WgslError, name};
+use crate::{
+    number::{Kind, Scalar},
+    operation::{Edge, Load},
+};
+use std::fmt::Write as _;
+
+/// A part of a launch: a dispatch of groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The bytes of the block, which is binding 0.
+    pub block: Vec<u8>,
+    /// The number of groups in each dimension of the dispatch.
+    pub groups: [u32; 3],
+}
+
+/// The fields at the front of the block, all `u32`.
+const HEAD: [&str; 8] = ["first_z", "first_y", "first_x", "planes", "rows", "columns", "width", "fold"];
+
+/// The largest block that is a uniform buffer: every device takes as much.
+const UNIFORM: usize = 16 << 10;
+
+/// The fields of the block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    /// The operands whose extents the shader wants.
+    pub(super) extents: Vec<usize>,
+    /// The periodic loads, by their numbers: the shader wants their offsets modulo the extent.
+    pub(super) shifts: Vec<(usize, Load)>,
+    /// The literals that the shader wants. Those of 8 bytes are behind the others.
+    pub(super) parameters: Vec<(u32, Kind)>,
+    pub(super) bytes: usize,
+}
+
+fn width(kind: Kind) -> usize {
+    if matches!(kind, Kind::F64 | Kind::I64 | Kind::U64) { 8 } else { 4 }
+}
+
+impl Layout {
+    pub(super) fn new(
+        extents: Vec<usize>,
+        shifts: Vec<(usize, Load)>,
+        mut parameters: Vec<(u32, Kind)>,
+    ) -> Self {
+        parameters.sort_by_key(|&(number, kind)| (width(kind), number));
+        let words = HEAD.len() + 3 * (extents.len() + shifts.len());
+        let mut bytes = 4 * words;
+        for &(_, kind) in &parameters {
+            bytes = bytes.next_multiple_of(width(kind)) + width(kind);
+        }
+        Self { extents, shifts, parameters, bytes: bytes.next_multiple_of(16) }
+    }
+
+    pub(super) fn is_uniform(&self) -> bool {
+        self.bytes <= UNIFORM
+    }
+
+    /// The declaration of the block.
+    pub(super) fn declare(&self) -> String {
+        let mut text = String::from("struct Launch {\n");
+        for field in HEAD {
+            let _ = writeln!(text, "    {field}: u32,");
+        }
+        let of = |names: &[usize], what: &str| {
+            let fields = names
+                .iter()
+                .flat_map(|name| ["z", "y", "x"].map(|dim| format!("    {what}{name}_{dim}: u32,\n")));
+            fields.collect::<String>()
+        };
+        text += &of(&self.extents, "extent");
+        text += &of(&self.shifts.iter().map(|&(number, _)| number).collect::<Vec<_>>(), "shift");
+        for &(number, kind) in &self.parameters {
+            let _ = writeln!(text, "    literal{number}: {},", name(kind));
+        }
+        let space = if self.is_uniform() { "uniform" } else { "storage, read" };
+        let _ = writeln!(text, "}}\n\n@group(0) @binding(0) var<{space}> launch: Launch;");
+        text
+    }
+}
+
+impl Wgsl {
+    /// The dispatches that make up a launch for the points from the first of `points` to below the second. `extents` are those of all
+    /// operands of the recording, `parameters` its literals, and `most` is the number of groups that a device takes in each dimension.
+    ///
+    /// # Errors
+    /// The launch has coordinates or elements that 32 bits do not hold, an edge of an empty buffer, or other operands or literals than the
+    /// recording.
+    ///
+    /// # Panics
+    /// If `most` is 0.
+    pub fn dispatches(
+        &self,
+        points: [[usize; 3]; 2],
+        extents: &[[usize; 3]],
+        parameters: &[Scalar],
+        most: u32,
+    ) -> Result<Vec<Dispatch>, WgslError> {
+        let [min, max] = points;
+        if (0..3).any(|dim| max[dim] <= min[dim]) {
+            return Ok(Vec::new());
+        }
+        if max.iter().any(|&end| end > 1 << 32) || (0..3).any(|dim| max[dim] - min[dim] > u32::MAX as usize) {
+            return Err(WgslError::TooManyPoints { end: max });
+        }
+        let tail = self.tail(extents, parameters)?;
+        self.check(points, extents)?;
+        let columns = (max[2] - min[2]) as u64;
+        // Short rows: a group has several.
+        let width = columns.next_power_of_two().trailing_zeros().min(GROUP.trailing_zeros());
+        let rows_of_group = u64::from(GROUP >> width);
+        let groups_x = columns.div_ceil(1 << width);
+        let is_flat = max[0] - min[0] == 1;
+        // A plane has no use for the third dimension of the dispatch, so long rows go on there.
+        let fold = if is_flat && groups_x > u64::from(most) { most } else { 0 };
+        let most_x = if fold > 0 { u64::from(most) * u64::from(most) } else { u64::from(most) };
+        let step = [u64::from(most), u64::from(most) * rows_of_group, most_x << width];
+        let mut dispatches = Vec::new();
+        for z in (min[0]..max[0]).step_by(step[0] as usize) {
+            for y in (min[1]..max[1]).step_by(step[1] as usize) {
+                for x in (min[2]..max[2]).step_by(step[2].min(usize::MAX as u64) as usize) {
+                    let first = [z, y, x];
+                    let count = [0, 1, 2].map(|dim| ((max[dim] - first[dim]) as u64).min(step[dim]));
+                    let head = [first.map(|at| at as u32), count.map(|count| count as u32)];
+                    let mut block = Vec::with_capacity(self.layout.bytes);
+                    let words = head.into_iter().flatten().chain([width, fold]);
+                    words.for_each(|word| block.extend_from_slice(&word.to_le_bytes()));
+                    block.extend_from_slice(&tail);
+                    let groups_x = count[2].div_ceil(1 << width);
+                    let groups_z = if fold > 0 { groups_x.div_ceil(u64::from(fold)) } else { count[0] };
+                    let groups = [groups_x.min(u64::from(most)), count[1].div_ceil(rows_of_group), groups_z];
+                    dispatches.push(Dispatch { block, groups: groups.map(|groups| groups as u32) });
+                }
+            }
+        }
+        Ok(dispatches)
+    }
+
+    /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any other element.
+    fn check(&self, [min, max]: [[usize; 3]; 2], extents: &[[usize; 3]]) -> Result<(), WgslError> {
+        let written = self.bindings.iter().filter(|binding| binding.is_written);
+        let written = written.map(|binding| (binding.operand, [0; 3]));
+        let inside = self.loads.iter().filter(|load| load.edge == Edge::Inside);
+        for (operand, offset) in written.chain(inside.map(|load| (load.operand, load.offset))) {
+            let extent = extents[operand];
+            let moved = |point: [usize; 3]| [0, 1, 2].map(|dim| point[dim] as isize + offset[dim]);
+            let (from, end) = (moved(min), moved(max));
+            if (0..3).any(|dim| from[dim] < 0 || end[dim] > extent[dim] as isize) {
+                return Err(WgslError::Outside { operand, extent, from, end });
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of the block that is equal in all dispatches of a launch.
+    fn tail(&self, extents: &[[usize; 3]], parameters: &[Scalar]) -> Result<Vec<u8>, WgslError> {
+        let mut bytes = Vec::with_capacity(self.layout.bytes);
+        for &operand in &self.layout.extents {
+            let Some(&extent) = extents.get(operand) else {
+                let expected = format!("an operand {operand}");
+                return Err(WgslError::Mismatch { expected, found: format!("{} operands", extents.len()) });
+            };
+            let elements = extent.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
+            if elements.is_none_or(|elements| elements > u32::MAX as usize)
+                || extent.iter().any(|&size| size > u32::MAX as usize)
+            {
+                return Err(WgslError::TooManyElements { operand, extent });
+            }
+            extent.iter().for_each(|&size| bytes.extend_from_slice(&(size as u32).to_le_bytes()));
+        }
+        for load in &self.loads {
+            if matches!(load.edge, Edge::Clamped | Edge::Periodic) && extents[load.operand].contains(&0) {
+                return Err(WgslError::Empty { operand: load.operand });
+            }
+        }
+        for (_, load) in &self.layout.shifts {
+            let extent = extents[load.operand];
+            let shifts = [0, 1, 2].map(|dim| load.offset[dim].rem_euclid(extent[dim] as isize) as u32);
+            shifts.iter().for_each(|shift| bytes.extend_from_slice(&shift.to_le_bytes()));
+        }
+        let head = 4 * HEAD.len();
+        for &(number, kind) in &self.layout.parameters {
+            let found = parameters.get(number as usize).copied();
+            let Some(value) = found.filter(|value| value.kind() == kind) else {
+                let expected = format!("a literal {number} of the type {kind}");
+                let found = found.map_or("none".to_string(), |value| format!("{value:?}"));
+                return Err(WgslError::Mismatch { expected, found });
+            };
+            bytes.resize((head + bytes.len()).next_multiple_of(width(kind)) - head, 0);
+            match value {
+                Scalar::F32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+                Scalar::F64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+                Scalar::I32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+                Scalar::U32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+                Scalar::I64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+                Scalar::U64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+            }
+        }
+        bytes.resize(self.layout.bytes - head, 0);
+        Ok(bytes)
+    }
+}

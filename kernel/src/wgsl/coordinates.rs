@@ -1,0 +1,72 @@
+//! Which element a load takes: the text of its coordinates.
+//!
+//! Coordinates are `u32`, whose sums wrap around. An offset is a constant of the shader, which may be larger than any coordinate.
+
+use crate::operation::{Edge, Load};
+
+/// A coordinate, and when it is inside of the buffer; always, if that is `None`.
+pub(super) struct Coordinate {
+    pub(super) text: String,
+    pub(super) inside: Option<String>,
+}
+
+const DIMS: [&str; 3] = ["z", "y", "x"];
+
+/// Clamps a coordinate that was moved up.
+pub(super) const CLAMPED_UP: &str = "
+fn clamped_up(at: u32, offset: u32, size: u32) -> u32 {
+    return select(min(at + offset, size - 1u), size - 1u, at + offset < at);
+}
+";
+
+/// Clamps a coordinate that was moved down.
+pub(super) const CLAMPED_DOWN: &str = "
+fn clamped_down(at: u32, offset: u32, size: u32) -> u32 {
+    return select(min(at - offset, size - 1u), 0u, at < offset);
+}
+";
+
+/// Moves a coordinate by less than the size, around the edge.
+pub(super) const PERIODIC: &str = "
+fn periodic(at: u32, shift: u32, size: u32) -> u32 {
+    var inside = at;
+    if inside >= size {
+        inside = inside % size;
+    }
+    return select(inside + shift, inside - (size - shift), inside >= size - shift);
+}
+";
+
+/// The coordinate of a load along a dimension. `number` is that of the load.
+pub(super) fn coordinate(load: &Load, number: usize, dim: usize) -> Coordinate {
+    let (at, offset) = (DIMS[dim], load.offset[dim]);
+    let size = format!("launch.extent{}_{at}", load.operand);
+    let magnitude = u32::try_from(offset.unsigned_abs());
+    let always = |text: String| Coordinate { text, inside: None };
+    match (load.edge, magnitude) {
+        (Edge::Inside, _) if offset == 0 => always(at.to_string()),
+        // Of a sum that is right only the lower bits matter.
+        (Edge::Inside, _) => always(format!("({at} + {}u)", offset as u32)),
+        (Edge::Clamped, Err(_)) if offset < 0 => always("0u".to_string()),
+        (Edge::Clamped, Err(_)) => always(format!("({size} - 1u)")),
+        (Edge::Clamped, Ok(0)) => always(format!("min({at}, {size} - 1u)")),
+        (Edge::Clamped, Ok(by)) => {
+            always(format!("clamped_{}({at}, {by}u, {size})", if offset < 0 { "down" } else { "up" }))
+        }
+        (Edge::Periodic, _) => always(format!("periodic({at}, launch.shift{number}_{at}, {size})")),
+        (Edge::Parameter(_), Err(_)) => {
+            Coordinate { text: "0u".to_string(), inside: Some("false".to_string()) }
+        }
+        (Edge::Parameter(_), Ok(0)) => {
+            Coordinate { text: at.to_string(), inside: Some(format!("{at} < {size}")) }
+        }
+        (Edge::Parameter(_), Ok(by)) if offset < 0 => {
+            let inside = format!("{at} >= {by}u && {at} - {by}u < {size}");
+            Coordinate { text: format!("({at} - {by}u)"), inside: Some(inside) }
+        }
+        (Edge::Parameter(_), Ok(by)) => {
+            let inside = format!("{at} + {by}u >= {at} && {at} + {by}u < {size}");
+            Coordinate { text: format!("({at} + {by}u)"), inside: Some(inside) }
+        }
+    }
+}

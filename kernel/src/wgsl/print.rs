@@ -1,0 +1,295 @@
+//! The text of a shader.
+
+use super::{
+    Binding, GROUP, Wgsl, WgslError,
+    block::Layout,
+    coordinates::{self, coordinate},
+    functions::Functions,
+    name,
+};
+use crate::{
+    number::Kind,
+    operation::{Binary, Compare, Edge, Id, Operation, Unary, What},
+    recording::{Body, Recording},
+};
+use std::fmt::Write as _;
+
+/// Finds the point of an invocation: see [`dispatches`](Wgsl::dispatches) for `width` and `fold`.
+const POINT: &str = "
+@compute @workgroup_size(GROUP, 1, 1)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let column = ((group.x + group.z * launch.fold) << launch.width) | (lane & ((1u << launch.width) - 1u));
+    let row = (group.y << (LOG_GROUP - launch.width)) | (lane >> launch.width);
+    if column >= launch.columns || row >= launch.rows {
+        return;
+    }
+    let z = launch.first_z + select(group.z, 0u, launch.fold > 0u);
+    let y = launch.first_y + row;
+    let x = launch.first_x + column;
+";
+
+/// The shader of a recording.
+pub(super) fn print(recording: &Recording) -> Result<Wgsl, WgslError> {
+    let body = &recording.body;
+    let needed = needed(body);
+    let operations = || needed.iter().map(|&id| (id, body.operations[id as usize]));
+    let loads: Vec<usize> = operations()
+        .filter_map(
+            |(_, operation)| if let What::Load(load) = operation.what { Some(load as usize) } else { None },
+        )
+        .collect();
+    let bindings = bindings(body, &loads);
+    let layout = layout(body, &loads, operations());
+    let mut printer = Printer { body, text: String::new(), functions: Functions::default() };
+    for (id, operation) in operations() {
+        printer.operation(id, operation)?;
+    }
+    for &(operand, id) in &body.stores {
+        let at = format!("(z * launch.extent{operand}_y + y) * launch.extent{operand}_x + x");
+        let _ = writeln!(printer.text, "    operand{operand}[{at}] = v{id};");
+    }
+    let Printer { text: main, functions, .. } = printer;
+    let mut text = layout.declare();
+    for (number, binding) in bindings.iter().enumerate() {
+        let access = if binding.is_written { "read_write" } else { "read" };
+        let (binding_number, operand, kind) = (number + 1, binding.operand, name(binding.kind));
+        let _ = writeln!(
+            text,
+            "@group(0) @binding({binding_number}) var<storage, {access}> operand{operand}: array<{kind}>;"
+        );
+    }
+    text += &functions.text();
+    text += &POINT
+        .replace("LOG_GROUP", &format!("{}u", GROUP.trailing_zeros()))
+        .replace("GROUP", &GROUP.to_string());
+    text += &main;
+    text += "}\n";
+    let kinds = || {
+        operations().map(|(_, operation)| operation.kind).chain(bindings.iter().map(|binding| binding.kind))
+    };
+    let needs_f64 = kinds().any(|kind| kind == Kind::F64);
+    let needs_i64 = functions.needs_i64() || kinds().any(|kind| matches!(kind, Kind::I64 | Kind::U64));
+    let loads = loads.iter().map(|&load| body.loads[load]).collect::<Vec<_>>();
+    Ok(Wgsl { text, bindings, layout, loads, needs_f64, needs_i64 })
+}
+
+/// The operations that the results need, in their order.
+fn needed(body: &Body) -> Vec<Id> {
+    let mut is_needed = vec![false; body.operations.len()];
+    for &(_, id) in &body.stores {
+        is_needed[id as usize] = true;
+    }
+    for id in (0..body.operations.len()).rev() {
+        if is_needed[id] {
+            body.operations[id].what.inputs().for_each(|input| is_needed[input as usize] = true);
+        }
+    }
+    (0..body.operations.len() as Id).filter(|&id| is_needed[id as usize]).collect()
+}
+
+fn bindings(body: &Body, loads: &[usize]) -> Vec<Binding> {
+    let all = body.operands.iter().enumerate();
+    all.filter_map(|(operand, of)| {
+        let is_written = body.stores.iter().any(|&(stored, _)| stored == operand);
+        let is_read = loads.iter().any(|&load| body.loads[load].operand == operand);
+        (is_written || is_read).then_some(Binding { operand, kind: of.kind, is_written })
+    })
+    .collect()
+}
+
+fn layout(body: &Body, loads: &[usize], operations: impl Iterator<Item = (Id, Operation)>) -> Layout {
+    let mut extents: Vec<usize> = loads.iter().map(|&load| body.loads[load].operand).collect();
+    extents.extend(body.stores.iter().map(|&(operand, _)| operand));
+    extents.sort_unstable();
+    extents.dedup();
+    let shifts = loads.iter().map(|&load| (load, body.loads[load]));
+    let shifts = shifts.filter(|(_, load)| load.edge == Edge::Periodic).collect();
+    let mut parameters = Vec::new();
+    for (_, Operation { what, kind }) in operations {
+        match what {
+            What::Parameter(number) => parameters.push((number, kind)),
+            What::Load(load) => {
+                if let Edge::Parameter(number) = body.loads[load as usize].edge {
+                    parameters.push((number, kind));
+                }
+            }
+            _ => {}
+        }
+    }
+    Layout::new(extents, shifts, parameters)
+}
+
+struct Printer<'a> {
+    body: &'a Body,
+    text: String,
+    functions: Functions,
+}
+
+impl Printer<'_> {
+    /// Prints an operation, whose result is the variable `v` and its number.
+    fn operation(&mut self, id: Id, Operation { what, kind }: Operation) -> Result<(), WgslError> {
+        let value = match what {
+            What::Load(load) => {
+                self.load(id, load as usize);
+                return Ok(());
+            }
+            What::Parameter(number) => format!("launch.literal{number}"),
+            What::Index(dim) => ["z", "y", "x"][dim].to_string(),
+            What::Unary(what, a) => self.unary(what, kind, a)?,
+            What::Binary(what, a, b) => self.binary(what, kind, a, b)?,
+            What::Compare(what, a, b) => compare(what, a, b),
+            What::Select(mask, a, b) => format!("select(v{b}, v{a}, v{mask})"),
+            What::Convert(a) => self.convert(self.body.operations[a as usize].kind, kind, a),
+        };
+        let _ = writeln!(self.text, "    let v{id} = {value};");
+        Ok(())
+    }
+
+    fn load(&mut self, id: Id, number: usize) {
+        let load = &self.body.loads[number];
+        let [z, y, x] = [0, 1, 2].map(|dim| coordinate(load, number, dim));
+        for function in [coordinates::CLAMPED_UP, coordinates::CLAMPED_DOWN, coordinates::PERIODIC] {
+            let (_, name) = function.split_once("fn ").expect("a function has a name");
+            let name = &name[..=name.find('(').expect("a function has parameters")];
+            if [&z, &y, &x].iter().any(|at| at.text.starts_with(name)) {
+                self.functions.add(function);
+            }
+        }
+        let operand = load.operand;
+        let at = format!(
+            "({} * launch.extent{operand}_y + {}) * launch.extent{operand}_x + {}",
+            z.text, y.text, x.text
+        );
+        let Edge::Parameter(outside) = load.edge else {
+            let _ = writeln!(self.text, "    let v{id} = operand{operand}[{at}];");
+            return;
+        };
+        let inside =
+            [z, y, x].map(|at| at.inside.expect("a load with a value outside tests each coordinate"));
+        let _ = writeln!(
+            self.text,
+            "    var v{id} = launch.literal{outside};\n    if {} {{\n        v{id} = operand{operand}[{at}];\n    }}",
+            inside.join(" && ")
+        );
+    }
+
+    fn unary(&mut self, what: Unary, kind: Kind, a: Id) -> Result<String, WgslError> {
+        let kind_name = name(kind);
+        let is_float = matches!(kind, Kind::F32 | Kind::F64);
+        Ok(match what {
+            Unary::Neg => format!("-v{a}"),
+            Unary::Not if kind == Kind::Bool => format!("!v{a}"),
+            Unary::Not => format!("~v{a}"),
+            Unary::Abs if is_float => format!("abs(v{a})"),
+            Unary::Abs => format!("select(v{a}, -v{a}, v{a} < {kind_name}(0))"),
+            Unary::Sqrt => format!("sqrt(v{a})"),
+            Unary::Floor => format!("floor(v{a})"),
+            Unary::Ceil => format!("ceil(v{a})"),
+            Unary::Round => format!("round(v{a})"),
+            Unary::Trunc => format!("trunc(v{a})"),
+            Unary::Exp | Unary::Ln | Unary::Sin | Unary::Cos | Unary::Tan | Unary::Tanh => {
+                let function = match what {
+                    Unary::Exp => "exp",
+                    Unary::Ln => "ln",
+                    Unary::Sin => "sin",
+                    Unary::Cos => "cos",
+                    Unary::Tan => "tan",
+                    _ => "tanh",
+                };
+                self.function(function, kind)?;
+                format!("{function}_f32(v{a})")
+            }
+        })
+    }
+
+    fn binary(&mut self, what: Binary, kind: Kind, a: Id, b: Id) -> Result<String, WgslError> {
+        let is_float = matches!(kind, Kind::F32 | Kind::F64);
+        let bits = if matches!(kind, Kind::I64 | Kind::U64) { 63 } else { 31 };
+        // The lower 32 bits of a count are enough.
+        let count = format!("({} & {bits}u)", self.convert(kind, Kind::U32, b));
+        Ok(match what {
+            Binary::Add => format!("v{a} + v{b}"),
+            Binary::Sub => format!("v{a} - v{b}"),
+            Binary::Mul => format!("v{a} * v{b}"),
+            // Of integers, WGSL divides by zero and negates the least one as the processor does here.
+            Binary::Div => format!("v{a} / v{b}"),
+            Binary::Rem if !is_float => format!("v{a} % v{b}"),
+            Binary::Rem => {
+                self.functions.add_named(&format!("rem_{}", name(kind)));
+                format!("rem_{}(v{a}, v{b})", name(kind))
+            }
+            Binary::Min | Binary::Max => {
+                let sign = if what == Binary::Min { '<' } else { '>' };
+                let not_a_number = if is_float { self.is_nan(kind, a) } else { "false".to_string() };
+                format!("select(v{a}, v{b}, v{b} {sign} v{a} || {not_a_number})")
+            }
+            Binary::Pow => {
+                self.function("powf", kind)?;
+                format!("powf_f32(v{a}, v{b})")
+            }
+            Binary::Atan2 => {
+                self.function("atan2", kind)?;
+                format!("atan2_f32(v{a}, v{b})")
+            }
+            Binary::BitAnd => format!("v{a} & v{b}"),
+            Binary::BitOr => format!("v{a} | v{b}"),
+            Binary::BitXor => format!("v{a} ^ v{b}"),
+            Binary::Shl => format!("v{a} << {count}"),
+            Binary::Shr => format!("v{a} >> {count}"),
+        })
+    }
+
+    /// Adds a function that only `f32` has.
+    fn function(&mut self, function: &str, kind: Kind) -> Result<(), WgslError> {
+        if kind != Kind::F32 {
+            return Err(WgslError::Unsupported { operation: function.to_string(), kind });
+        }
+        self.functions.add_named(&format!("{function}_f32"));
+        Ok(())
+    }
+
+    fn is_nan(&mut self, kind: Kind, a: Id) -> String {
+        self.functions.add_named(&format!("is_nan_{}", name(kind)));
+        format!("is_nan_{}(v{a})", name(kind))
+    }
+
+    /// A conversion as `as` does it.
+    fn convert(&mut self, from: Kind, to: Kind, a: Id) -> String {
+        let is_float = |kind| matches!(kind, Kind::F32 | Kind::F64);
+        let (is_wide, is_signed) =
+            (|kind| matches!(kind, Kind::I64 | Kind::U64), |kind| matches!(kind, Kind::I32 | Kind::I64));
+        if from == to {
+            return format!("v{a}");
+        }
+        if is_float(from) && !is_float(to) {
+            return format!("{}(v{a})", self.functions.add_truncation(from, to));
+        }
+        if is_float(to) || is_signed(from) == is_signed(to) {
+            return format!("{}(v{a})", name(to));
+        }
+        // The width changes first, which extends the sign of the value; then the sign does.
+        let wide = match (is_signed(from), is_wide(to)) {
+            (true, true) => Kind::I64,
+            (true, false) => Kind::I32,
+            (false, true) => Kind::U64,
+            (false, false) => Kind::U32,
+        };
+        if wide == from {
+            return format!("bitcast<{}>(v{a})", name(to));
+        }
+        format!("bitcast<{}>({}(v{a}))", name(to), name(wide))
+    }
+}
+
+fn compare(what: Compare, a: Id, b: Id) -> String {
+    match what {
+        Compare::Lt => format!("v{a} < v{b}"),
+        Compare::Le => format!("v{a} <= v{b}"),
+        Compare::Eq => format!("v{a} == v{b}"),
+        // Compilers of WGSL make an ordered comparison of `!=`, which is false for what is not a number.
+        Compare::Ne => format!("!(v{a} == v{b})"),
+        Compare::And => format!("v{a} && v{b}"),
+        Compare::Or => format!("v{a} || v{b}"),
+        Compare::Xor => format!("v{a} != v{b}"),
+    }
+}

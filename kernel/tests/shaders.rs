@@ -1,0 +1,231 @@
+//! The shaders of recordings are WGSL that naga, the compiler of wgpu, accepts.
+
+use anabranch_kernel::{
+    Float, Number, Recording, Scalar, Signed, Tape, Value,
+    wgsl::{GROUP, Wgsl, WgslError},
+};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use testing::deadline;
+
+fn recorded(dimensions: usize, record: impl FnOnce(&Tape)) -> Recording {
+    let tape = Tape::new(dimensions);
+    record(&tape);
+    tape.finish().expect("the kernel is right")
+}
+
+/// Panics unless naga accepts the shader.
+fn validate(shader: &Wgsl) {
+    let text = shader.text();
+    let module = naga::front::wgsl::parse_str(text)
+        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    let mut needed = Capabilities::empty();
+    needed.set(Capabilities::FLOAT64, shader.needs_f64());
+    needed.set(Capabilities::SHADER_INT64, shader.needs_i64());
+    if let Err(error) = Validator::new(ValidationFlags::all(), needed).validate(&module) {
+        panic!("{}\n{text}", error.emit_to_string(text));
+    }
+}
+
+fn conversions<T: Number>(tape: &Tape) {
+    let from = tape.input::<T, 1>();
+    tape.output::<f32, 1>().set(from.here().convert::<f32>());
+    tape.output::<f64, 1>().set(from.here().convert::<f64>());
+    tape.output::<i32, 1>().set(from.here().convert::<i32>());
+    tape.output::<u32, 1>().set(from.here().convert::<u32>());
+    tape.output::<i64, 1>().set(from.here().convert::<i64>());
+    tape.output::<u64, 1>().set(from.here().convert::<u64>());
+}
+
+fn exact<'t, T: Float + Signed>(
+    tape: &'t Tape,
+    operators: impl Fn(Value<'t, T>, Value<'t, T>) -> Value<'t, T>,
+) {
+    let (a, b) = (tape.input::<T, 2>().at_periodic([-3, 2]), tape.input::<T, 2>().at_clamped([0, 1]));
+    let mut sum = operators(a, b).min(a).max(b);
+    for value in [a.sqrt(), a.floor(), a.ceil(), a.round_ties_even(), a.trunc(), a.abs(), -a] {
+        sum = operators(sum, value);
+    }
+    let mask = (a.lt(b) & a.differs(b)) | (!a.le(b) ^ a.equals(b));
+    tape.output::<T, 2>().set(mask.select(sum, b));
+}
+
+#[test]
+fn all_operations_and_conversions_are_accepted() {
+    let _deadline = deadline();
+    let all = [
+        recorded(1, conversions::<f32>),
+        recorded(1, conversions::<f64>),
+        recorded(1, conversions::<i32>),
+        recorded(1, conversions::<u32>),
+        recorded(1, conversions::<i64>),
+        recorded(1, conversions::<u64>),
+        recorded(2, |tape| exact::<f32>(tape, |a, b| a + b * a - a / b + a % b)),
+        recorded(2, |tape| exact::<f64>(tape, |a, b| a + b * a - a / b + a % b)),
+        recorded(1, |tape| {
+            let (a, b) = (tape.input::<f32, 1>().here(), tape.input::<f32, 1>().at_or([2], -1.0));
+            let functions =
+                a.exp() + a.ln() + a.sin() + a.cos() + a.tan() + a.tanh() + a.powf(b) + a.atan2(b);
+            tape.output::<f32, 1>().set(functions);
+        }),
+    ];
+    for recording in &all {
+        validate(&Wgsl::new(recording).expect("WGSL has these operations"));
+    }
+}
+
+macro_rules! integers {
+    ($($number:ident),*) => {
+        #[test]
+        fn operations_on_integers_are_accepted() {
+            let _deadline = deadline();
+            $(
+                let recording = recorded(3, |tape| {
+                    let changed = tape.input_output::<$number, 3>();
+                    let (a, b) = (changed.here(), tape.input::<$number, 3>().at_or([1, -2, 1 << 40], 7));
+                    let bits = (a & b) | (a ^ !b);
+                    let sum = (a << b) + (a >> b) * 3 - a / b + a % b + bits.min(a).max(b);
+                    changed.set(sum + changed.index(1).convert());
+                });
+                validate(&Wgsl::new(&recording).expect("WGSL has these operations"));
+            )*
+        }
+    };
+}
+
+integers!(i32, u32, i64, u64);
+
+#[test]
+fn functions_of_f64_are_refused_by_name() {
+    let _deadline = deadline();
+    let recording = recorded(1, |tape| tape.output::<f64, 1>().set(tape.input::<f64, 1>().here().tanh()));
+    let error = Wgsl::new(&recording).expect_err("WGSL has no such function");
+    assert!(matches!(&error, WgslError::Unsupported { operation, .. } if operation == "tanh"));
+    assert_eq!(error.to_string(), "WGSL has no `tanh` for f64");
+}
+
+#[test]
+fn a_shader_has_only_what_its_results_need() {
+    let _deadline = deadline();
+    let recording = recorded(1, |tape| {
+        let (unused, u, v) = (tape.input::<f64, 1>(), tape.input::<f32, 1>(), tape.output::<f32, 1>());
+        let _not_needed = unused.here().tanh();
+        v.set(u.here() + 1.0);
+    });
+    let shader = Wgsl::new(&recording).expect("the tangent is not needed");
+    validate(&shader);
+    assert!(!shader.needs_f64());
+    assert_eq!(
+        shader.bindings().iter().map(|b| (b.operand, b.is_written)).collect::<Vec<_>>(),
+        [(1, false), (2, true)]
+    );
+}
+
+fn axpy(factor: f32) -> Recording {
+    recorded(1, |tape| {
+        let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+        v.set(factor * u.at_periodic([-1]));
+    })
+}
+
+#[test]
+fn another_literal_is_another_block_of_the_same_shader() {
+    let _deadline = deadline();
+    let recordings = [axpy(2.0), axpy(3.0)];
+    let [one, other] =
+        recordings.each_ref().map(|recording| Wgsl::new(recording).expect("WGSL has these operations"));
+    assert_eq!(one.text(), other.text());
+    let blocks = recordings.each_ref().map(|recording| {
+        let points = [[0; 3], [1, 1, 10]];
+        let mut all =
+            one.dispatches(points, &[[1, 1, 10]; 2], recording.parameters(), 65535).expect("it is small");
+        assert_eq!((all.len(), all[0].groups), (1, [1, 1, 1]));
+        all.remove(0).block
+    });
+    let words = blocks.each_ref().map(|block| {
+        assert_eq!(block.len(), one.block_bytes());
+        let words =
+            block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
+        words.collect::<Vec<_>>()
+    });
+    // The first point, the counts, rows of 16 invocations, no fold, two extents, a shift, the literal, and padding.
+    let expected = [0, 0, 0, 1, 1, 10, 4, 0, 1, 1, 10, 1, 1, 10, 0, 0, 9, 2.0_f32.to_bits(), 0, 0];
+    assert_eq!(words[0], expected);
+    assert_eq!(words[1][17], 3.0_f32.to_bits());
+}
+
+#[test]
+fn dispatches_cover_each_point_once() {
+    let _deadline = deadline();
+    let shader = Wgsl::new(&axpy(2.0)).expect("WGSL has these operations");
+    let groups = GROUP as usize;
+    for (points, most) in [
+        ([[0; 3], [1, 1, 1]], 1),
+        ([[0, 0, 5], [1, 1, 40 * groups + 3]], 3),
+        ([[0, 2, 0], [1, 45, 3]], 2),
+        ([[1, 0, 7], [6, 9, 200]], 2),
+    ] {
+        let [min, max] = points;
+        let mut seen = std::collections::HashMap::<[u32; 3], u32>::new();
+        let all =
+            shader.dispatches(points, &[[9, 99, 9999]; 2], &[Scalar::F32(1.0)], most).expect("it is small");
+        for dispatch in &all {
+            assert!(dispatch.groups.iter().all(|&groups| groups > 0 && groups <= most), "{dispatch:?}");
+            let at = |word: usize| {
+                u32::from_le_bytes(dispatch.block[4 * word..][..4].try_into().expect("four bytes"))
+            };
+            let (width, fold) = (at(6), at(7));
+            let [x, y, z] = dispatch.groups;
+            let ids = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])));
+            // As the shader finds its point.
+            for ([x, y, z], lane) in ids.flat_map(|id| (0..GROUP).map(move |lane| (id, lane))) {
+                let column = ((x + z * fold) << width) | (lane & ((1 << width) - 1));
+                let row = (y << (6 - width)) | (lane >> width);
+                if column < at(5) && row < at(4) {
+                    let plane = if fold > 0 { 0 } else { z };
+                    *seen.entry([at(0) + plane, at(1) + row, at(2) + column]).or_default() += 1;
+                }
+            }
+        }
+        let count = (0..3).map(|dim| max[dim] - min[dim]).product::<usize>();
+        assert_eq!(seen.len(), count, "{points:?}");
+        assert!(seen.values().all(|&times| times == 1));
+        let inside =
+            |point: &[u32; 3]| (0..3).all(|dim| (min[dim]..max[dim]).contains(&(point[dim] as usize)));
+        assert!(seen.keys().all(inside));
+    }
+}
+
+#[test]
+fn what_32_bits_do_not_hold_is_refused() {
+    let _deadline = deadline();
+    let shader = Wgsl::new(&axpy(2.0)).expect("WGSL has these operations");
+    let launch = |end: usize, extent: [usize; 3], parameters: &[Scalar]| {
+        shader.dispatches([[0; 3], [1, 1, end]], &[extent, [1, 1, 4]], parameters, 65535)
+    };
+    let literal = [Scalar::F32(1.0)];
+    assert_eq!(launch(0, [1, 1, 4], &literal), Ok(Vec::new()));
+    assert!(matches!(
+        launch(1, [1, 1 << 20, 1 << 12], &literal),
+        Err(WgslError::TooManyElements { operand: 0, .. })
+    ));
+    assert!(matches!(launch((1 << 32) + 1, [1, 1, 4], &literal), Err(WgslError::TooManyPoints { .. })));
+    assert!(matches!(launch(1, [1, 1, 0], &literal), Err(WgslError::Empty { operand: 0 })));
+    assert!(matches!(launch(1, [1, 1, 4], &[]), Err(WgslError::Mismatch { .. })));
+    assert!(matches!(launch(1, [1, 1, 4], &[Scalar::I32(1)]), Err(WgslError::Mismatch { .. })));
+    let outside = WgslError::Outside { operand: 1, extent: [1, 1, 4], from: [0; 3], end: [1, 1, 5] };
+    assert_eq!(launch(5, [1, 1, 4], &literal), Err(outside));
+}
+
+#[test]
+fn elements_outside_of_a_buffer_without_an_edge_are_refused() {
+    let _deadline = deadline();
+    let recording = recorded(1, |tape| {
+        let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+        v.set(u.at([-1]));
+    });
+    let shader = Wgsl::new(&recording).expect("WGSL has these operations");
+    let launch = |points| shader.dispatches(points, &[[1, 1, 4]; 2], &[], 65535);
+    assert!(launch([[0, 0, 1], [1, 1, 4]]).is_ok());
+    let outside = WgslError::Outside { operand: 0, extent: [1, 1, 4], from: [0, 0, -1], end: [1, 1, 3] };
+    assert_eq!(launch([[0; 3], [1, 1, 4]]), Err(outside));
+}
