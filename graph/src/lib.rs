@@ -83,16 +83,23 @@
 //! changes it if the current contents are included ([`Mode::Update`]), and tasks that read the result depend on it. The
 //! executor decides how to combine the partial results of the chunks. With several nodes this takes transfers, which the
 //! [command graph](command#reductions) derives.
+//!
+//! # Memories
+//! Tasks may run on the host and on devices, each with a memory of its own. The task graph does not know where a task runs.
+//! A [`Residence`] says which memories have the current values of a buffer, and which copies must come before a task
+//! ([`residence`]).
 
 #![forbid(unsafe_code)]
 
 pub mod command;
 #[cfg(feature = "print")]
 pub mod print;
+pub mod residence;
 pub mod schedule;
 mod task;
 mod task_graph;
 
+pub use residence::{MemoryCopy, MemoryId, Residence};
 pub use schedule::{ConflictScheduler, TaskState};
 pub use task::{
     Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,

@@ -101,6 +101,34 @@ impl TaskGraph {
         self.tracker_mut(buffer).discard(epoch, &|task| task == barrier || done(task));
     }
 
+    /// The version of a buffer that the next task reads: see [`Submitted::versions`].
+    ///
+    /// # Panics
+    /// If the buffer is not (or no longer) part of the graph.
+    pub fn current_version(&self, buffer: BufferId) -> u32 {
+        self.tracker(buffer).current()
+    }
+
+    /// Checks a task as a submission does, and changes nothing.
+    ///
+    /// # Errors
+    /// If the graph would refuse it.
+    pub fn check_accesses(&self, accesses: &[Access]) -> Result<(), GraphError> {
+        self.check(accesses, &mut Submitted::default())
+    }
+
+    /// The last writer of each part of a region, as the next task finds them: for contents that nobody has written here, the last
+    /// epoch. Parts without contents are left out.
+    ///
+    /// # Panics
+    /// If the buffer is not (or no longer) part of the graph.
+    pub fn writers(&self, buffer: BufferId, region: &Region<3>) -> Vec<(TaskId, GridBox<3>)> {
+        let mut writers = Vec::new();
+        let written = |part, writer: Option<TaskId>| writers.extend(writer.map(|writer| (writer, part)));
+        self.tracker(buffer).contents(region, self.epoch, written);
+        writers
+    }
+
     /// Removes a buffer. No later task can access it.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
         self.buffers.remove(&buffer);
