@@ -2,6 +2,7 @@
 
 use crate::{
     cluster::Cluster,
+    device::Device,
     error::{Error, NodeError},
     runtime::Runtime,
     settings::Settings,
@@ -99,6 +100,31 @@ impl Builder {
     /// ```
     pub fn help_while_waiting(mut self, help: bool) -> Self {
         self.settings.help_while_waiting = Some(help);
+        self
+    }
+
+    /// Sets the device that runs recorded kernels ([`each`](crate::interface::TaskBuilder::each)), unless a task says
+    /// [`on`](crate::interface::TaskBuilder::on) which device or [`on_host`](crate::interface::TaskBuilder::on_host). Kernels that the device
+    /// cannot run, for lack of 64-bit floating-point numbers for example, run on the host. By default all kernels run on the host, and with several nodes
+    /// they do in any case.
+    ///
+    /// ```
+    /// use anabranch::{
+    ///     device::{Device, Simulated},
+    ///     prelude::*,
+    /// };
+    /// use std::sync::Arc;
+    ///
+    /// let device: Arc<dyn Device> = Arc::new(Simulated::new());
+    /// let rt = Runtime::builder().device(&device).build()?;
+    /// let u = rt.buffer::<f32, 1>([3]);
+    /// rt.task("fill").over([3]).write(&u, one_to_one()).each(|(u,)| u.set(2.0))?;
+    /// assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [2.0; 3]);
+    /// assert!(device.timeline().submitted() > 0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn device(mut self, device: &Arc<dyn Device>) -> Self {
+        self.settings.device = Some(Arc::clone(device));
         self
     }
 

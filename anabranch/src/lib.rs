@@ -90,6 +90,7 @@ mod agree;
 mod builder;
 mod cluster;
 mod data;
+pub mod device;
 mod error;
 mod execute;
 #[cfg(feature = "print")]

@@ -1,4 +1,5 @@
-//! What the closure of a [recorded kernel](crate::guide::recorded_kernels) works with: operands, and the values that they give.
+//! What the closure of a [recorded kernel](crate::guide::recorded_kernels) works with: operands, and the values that they give. A
+//! [`Recording`] is what the closure leaves, for [devices](crate::device).
 //!
 //! A closure needs none of these names. A function that computes with values does:
 //!
@@ -27,5 +28,5 @@
 //! ```
 
 pub use anabranch_kernel::{
-    Float, Input, InputOutput, IntoValue, Mask, Number, Output, RecordError, Signed, Value,
+    Float, Input, InputOutput, IntoValue, Mask, Number, Output, RecordError, Recording, Signed, Value,
 };

@@ -89,7 +89,7 @@ impl Runtime {
         let extent = initial.extent();
         match initial::filled(initial, extent) {
             Some(memory) => Ok(self.create(extent, Some(memory))),
-            None => Err(self.create::<I::Element, D>(extent, None).out_of_memory()),
+            None => Err(self.create::<I::Element, D>(extent, None).inner.out_of_memory()),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Settings of a runtime: their defaults, the environment variables that change them, and their checks.
 
-use crate::{error::Error, processors::default_threads};
+use crate::{device::Device, error::Error, processors::default_threads};
 use anabranch_graph::command::CommandGraph;
 use anabranch_wire::Options;
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -46,6 +47,8 @@ pub(crate) struct Settings {
     pub(crate) node_timeout: Option<Option<Duration>>,
     /// Whether the program may make communicators.
     pub(crate) communicators: bool,
+    /// The device that recorded kernels run on.
+    pub(crate) device: Option<Arc<dyn Device>>,
     pub(crate) record: RecordSettings,
 }
 
@@ -94,6 +97,7 @@ impl Default for Settings {
             checked: None,
             node_timeout: None,
             communicators: false,
+            device: None,
             record: RecordSettings::default(),
         }
     }

@@ -72,6 +72,22 @@ impl Memory {
         self.start.wrapping_add(offset.wrapping_sub(self.first))
     }
 
+    /// Copies the bytes of the layout, in the order of its rows.
+    ///
+    /// # Panics
+    /// If the window does not have them, or if there are too few or too many.
+    pub fn copy_to(&self, layout: &Layout, mut bytes: &mut [u8]) {
+        assert!(self.holds(layout), "{layout:?} is outside of the memory");
+        assert_eq!(layout.bytes(), bytes.len(), "a copy is as long as its layout");
+        for (offset, len) in layout.rows() {
+            let (row, rest) = bytes.split_at_mut(len);
+            bytes = rest;
+            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that it is initialised and not
+            // written meanwhile, so it does not overlap the bytes either, which are borrowed uniquely.
+            unsafe { ptr::copy_nonoverlapping(self.byte(offset), row.as_mut_ptr(), len) };
+        }
+    }
+
     /// Appends the bytes of the layout to the message.
     ///
     /// # Panics
@@ -133,7 +149,7 @@ impl MemoryMut {
     ///
     /// # Panics
     /// If the window does not have them, or if there are too few or too many.
-    pub(crate) fn fill(&self, layout: &Layout, mut bytes: &[u8]) {
+    pub fn fill(&self, layout: &Layout, mut bytes: &[u8]) {
         assert!(self.holds(layout), "{layout:?} is outside of the memory");
         assert_eq!(layout.bytes(), bytes.len(), "a message is as long as its layouts");
         for (offset, len) in layout.rows() {
@@ -191,6 +207,9 @@ mod tests {
         let mut message = vec![9];
         from.append_to(&columns, &mut message);
         assert_eq!(message, [9, 8, 9, 14, 15]);
+        let mut copied = [0; 4];
+        from.copy_to(&columns, &mut copied);
+        assert_eq!(copied, message[1..]);
         to.fill(&columns, &message[1..]);
         to.copy(&from, &Layout::contiguous(20, 4));
         assert_eq!(target.iter().filter(|&&byte| byte > 0).count(), 8);

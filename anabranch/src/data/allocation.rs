@@ -49,17 +49,16 @@ unsafe impl Send for Allocation {}
 unsafe impl Sync for Allocation {}
 
 impl Allocation {
-    /// Memory for `len` values, all bytes zero; `None` if the system has no memory left (or could never have as much).
-    pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
-        let bytes = len.checked_mul(size_of::<T>())?;
+    /// Memory of this number of bytes, all zero; `None` if the system has no memory left (or could never have as much).
+    pub(crate) fn zeroed(bytes: usize) -> Option<Self> {
         #[cfg(target_os = "linux")]
         if bytes >= HUGE {
             return Self::mapped(bytes, MapFlags::PRIVATE);
         }
         // The system zeroes pages when they are first touched, but only for small alignments. So this allocates a larger
         // block and skips its beginning to get the alignment.
-        let bytes = bytes.checked_add(ALIGN)?;
-        let layout = Layout::from_size_align(bytes, 16).ok()?;
+        let size = bytes.checked_add(ALIGN)?;
+        let layout = Layout::from_size_align(size, 16).ok()?;
         // SAFETY: the size is at least ALIGN.
         let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         let offset = block.as_ptr().align_offset(ALIGN);
@@ -68,13 +67,12 @@ impl Allocation {
         Some(Self { block, layout, start, is_mapped: false })
     }
 
-    /// Addresses for `len` values, all bytes zero. The system gives memory for them, page by page, when they are first touched, and
+    /// Addresses of this number of bytes, all zero. The system gives memory for them, page by page, when they are first touched, and
     /// does not check before whether it has enough. Where it cannot do so, this is [`zeroed`](Self::zeroed).
     #[cfg(target_os = "linux")]
-    pub(crate) fn reserved<T: Element>(len: usize) -> Option<Self> {
-        let bytes = len.checked_mul(size_of::<T>())?;
+    pub(crate) fn reserved(bytes: usize) -> Option<Self> {
         if bytes < SMALL {
-            return Self::zeroed::<T>(len);
+            return Self::zeroed(bytes);
         }
         Self::mapped(bytes, MapFlags::PRIVATE | MapFlags::NORESERVE)
     }
@@ -102,8 +100,8 @@ impl Allocation {
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn reserved<T: Element>(len: usize) -> Option<Self> {
-        Self::zeroed::<T>(len)
+    pub(crate) fn reserved(bytes: usize) -> Option<Self> {
+        Self::zeroed(bytes)
     }
 
     /// The first `len` values, for the only owner of the allocation.
@@ -157,14 +155,9 @@ impl<T: Element> Start<T> {
     /// The address in an access that has no memory yet.
     pub(crate) const NONE: Self = Self(std::ptr::null_mut());
 
-    /// The address of the first value.
-    pub(crate) fn of(allocation: &Allocation) -> Self {
-        Self(allocation.start())
-    }
-
-    /// An address that [`get`](Self::get) returned for the same type; `None` for null.
-    pub(crate) fn known(address: *mut u8) -> Option<Self> {
-        (!address.is_null()).then_some(Self(address.cast()))
+    /// The address of the first value, of which the memory is known by its bytes.
+    pub(super) fn of_bytes(address: *mut u8) -> Self {
+        Self(address.cast())
     }
 
     /// The address.
@@ -188,8 +181,8 @@ mod tests {
     #[test]
     fn allocations_are_aligned_and_zeroed() {
         for len in [0, 1, 3, 1000, 1 << 20] {
-            for allocate in [Allocation::zeroed::<f64>, Allocation::reserved::<f64>] {
-                let mut allocation = allocate(len).unwrap();
+            for allocate in [Allocation::zeroed, Allocation::reserved] {
+                let mut allocation = allocate(8 * len).unwrap();
                 assert_eq!(allocation.start::<f64>().addr() % ALIGN, 0);
                 let values = allocation.values_mut::<f64>(len);
                 assert!(values.iter().all(|v| v.to_bits() == 0));
@@ -200,10 +193,10 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused() {
-        for allocate in [Allocation::zeroed::<f64>, Allocation::reserved::<f64>] {
+        for allocate in [Allocation::zeroed, Allocation::reserved] {
             assert!(allocate(usize::MAX).is_none());
             assert!(allocate(isize::MAX as usize).is_none());
-            assert!(allocate(isize::MAX as usize / 8).is_none());
+            assert!(allocate(isize::MAX as usize - 1000).is_none());
         }
     }
 }

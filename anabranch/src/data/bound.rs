@@ -1,9 +1,15 @@
 //! A declared access to a buffer, bound: with the regions of all chunks and, once attached, with memory.
 
-use super::{allocation::Start, buffer::Buffer, element::Element};
+use super::{
+    allocation::Start,
+    buffer::{Buffer, BufferInner},
+    element::Element,
+    stored::Stored,
+};
 use crate::{error::Error, label::Label};
 use anabranch_grid::{Extent, Region};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The regions of all chunks.
 pub(crate) type Regions<const D: usize> = SmallVec<[Region<D>; 1]>;
@@ -30,6 +36,12 @@ impl<T: Element, const D: usize> BoundBuffer<T, D> {
     #[inline]
     pub(crate) fn extent(&self) -> Extent<D> {
         self.buffer.inner.extent
+    }
+
+    /// The buffer, without its type.
+    pub(crate) fn stored(&self) -> Arc<dyn Stored> {
+        let buffer: Arc<BufferInner<D>> = Arc::clone(&self.buffer.inner);
+        buffer
     }
 
     pub(crate) fn label(&self) -> Label {

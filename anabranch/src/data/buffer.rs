@@ -19,7 +19,10 @@ use std::{
     ptr,
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicPtr, Ordering::Relaxed},
+        atomic::{
+            AtomicPtr,
+            Ordering::{Acquire, Release},
+        },
     },
 };
 
@@ -91,10 +94,48 @@ impl<const D: usize> BufferInner<D> {
         Err(Error::NoSuchPart { buffer, extent, part: range.to_string() })
     }
 
+    /// The address of the memory of a version, which is allocated at the first call. It stays there as long as the buffer.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn memory(&self, version: u32) -> Result<*mut u8, Error> {
+        if version == 0 {
+            // Acquire: the thread that has allocated the memory has filled it with zeros.
+            let first = self.first.load(Acquire);
+            if !first.is_null() {
+                return Ok(first);
+            }
+        }
+        let mut versions = self.versions.lock();
+        let version = version as usize;
+        if versions.len() <= version {
+            versions.resize_with(version + 1, || None);
+        }
+        let slot = &mut versions[version];
+        if slot.is_none() {
+            let has_part = self.owner.upgrade().is_some_and(|owner| owner.has_several_nodes());
+            let allocate = if has_part { Allocation::reserved } else { Allocation::zeroed };
+            let bytes = self.extent.checked_len().and_then(|len| len.checked_mul(self.element));
+            *slot = bytes.and_then(allocate);
+        }
+        let start = slot.as_ref().map(Allocation::start::<u8>).ok_or_else(|| self.out_of_memory())?;
+        if version == 0 {
+            self.first.store(start, Release);
+        }
+        Ok(start)
+    }
+
+    pub(crate) fn out_of_memory(&self) -> Error {
+        // Saturating: this runs under the lock of the runtime's state, where nothing may panic.
+        let sizes = self.extent.0.iter().map(|&n| n as u128);
+        let bytes = sizes.fold(self.element as u128, u128::saturating_mul);
+        Error::OutOfMemory { buffer: self.label(), bytes }
+    }
+
     /// The address of the memory of a version, or null if it is not allocated yet. It stays there as long as the buffer.
     pub(super) fn start_of(&self, version: u32) -> *mut u8 {
         if version == 0 {
-            return self.first.load(Relaxed);
+            return self.first.load(Acquire);
         }
         let versions = self.versions.lock();
         let memory = versions.get(version as usize).and_then(Option::as_ref);
@@ -130,34 +171,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(crate) fn memory(&self, version: u32) -> Result<Start<T>, Error> {
-        if version == 0
-            && let Some(start) = Start::known(self.inner.first.load(Relaxed))
-        {
-            return Ok(start);
-        }
-        let mut versions = self.inner.versions.lock();
-        let version = version as usize;
-        if versions.len() <= version {
-            versions.resize_with(version + 1, || None);
-        }
-        let slot = &mut versions[version];
-        if slot.is_none() {
-            let has_part = self.inner.owner.upgrade().is_some_and(|owner| owner.has_several_nodes());
-            let allocate = if has_part { Allocation::reserved::<T> } else { Allocation::zeroed::<T> };
-            *slot = self.inner.extent.checked_len().and_then(allocate);
-        }
-        let start: Start<T> = slot.as_ref().map(Start::of).ok_or_else(|| self.out_of_memory())?;
-        if version == 0 {
-            self.inner.first.store(start.get().cast(), Relaxed);
-        }
-        Ok(start)
-    }
-
-    pub(crate) fn out_of_memory(&self) -> Error {
-        // Saturating: this runs under the lock of the runtime's state, where nothing may panic.
-        let sizes = self.inner.extent.0.iter().map(|&n| n as u128);
-        let bytes = sizes.fold(size_of::<T>() as u128, u128::saturating_mul);
-        Error::OutOfMemory { buffer: self.inner.label(), bytes }
+        self.inner.memory(version).map(Start::of_bytes)
     }
 
     /// Names the buffer, for messages and printed graphs. Only the first call has an effect.

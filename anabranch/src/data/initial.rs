@@ -80,7 +80,7 @@ pub(crate) fn filled<const D: usize, I: Initial<D> + ?Sized>(
     extent: Extent<D>,
 ) -> Option<Allocation> {
     let len = extent.checked_len()?;
-    let mut memory = Allocation::zeroed::<I::Element>(len)?;
+    let mut memory = Allocation::zeroed(len.checked_mul(size_of::<I::Element>())?)?;
     initial.copy_to(memory.values_mut(len));
     Some(memory)
 }

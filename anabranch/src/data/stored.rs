@@ -1,8 +1,10 @@
 //! Buffers without their types, as transfers between nodes see them.
 
 use super::{buffer::BufferInner, cluster_object::Kept, partials::Partials};
+use crate::{error::Error, label::Label};
 use anabranch_graph::{BufferId, Mode};
-use anabranch_grid::{Extent, Region};
+use anabranch_grid::{Extent, GridBox, Region};
+use anabranch_wire::Layout;
 use smallvec::SmallVec;
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -34,7 +36,7 @@ pub(crate) struct Touch {
 }
 
 /// A buffer, whatever its elements and its rank are.
-pub(crate) trait Stored: Send + Sync {
+pub trait Stored: Send + Sync {
     fn id(&self) -> BufferId;
 
     /// The number of bytes of an element.
@@ -47,9 +49,27 @@ pub(crate) trait Stored: Send + Sync {
     /// buffer.
     fn start(&self, version: u32) -> *mut u8;
 
+    /// The address of the first element of a version, whose memory is allocated if it is not yet.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn memory(&self, version: u32) -> Result<*mut u8, Error>;
+
+    /// The name of the buffer in messages.
+    fn label(&self) -> Label;
+
     /// The number of bytes of the whole buffer, whose memory exists.
     fn bytes(&self) -> usize {
         self.extent().0.into_iter().product::<usize>() * self.element()
+    }
+}
+
+impl dyn Stored {
+    /// Where the boxes of a region lie in the memory of a version.
+    pub(crate) fn layouts(&self, region: &Region<3>) -> Vec<Layout> {
+        let (extent, element) = (self.extent().0, self.element());
+        let of_box = |range: &GridBox<3>| Layout::of_box(extent, element, range.min().0, range.max().0);
+        region.boxes().iter().map(of_box).collect()
     }
 }
 
@@ -101,5 +121,13 @@ impl<const D: usize> Stored for BufferInner<D> {
 
     fn start(&self, version: u32) -> *mut u8 {
         self.start_of(version)
+    }
+
+    fn memory(&self, version: u32) -> Result<*mut u8, Error> {
+        BufferInner::memory(self, version)
+    }
+
+    fn label(&self) -> Label {
+        BufferInner::label(self)
     }
 }

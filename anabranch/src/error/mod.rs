@@ -12,7 +12,10 @@ pub use self::{
     nodes::NodeError,
 };
 
-use crate::label::{Label, TaskLabel};
+use crate::{
+    device::DeviceError,
+    label::{Label, TaskLabel},
+};
 use anabranch_kernel::RecordError;
 use anabranch_wire::WireError;
 use std::{error::Error as StdError, fmt, mem, sync::Arc};
@@ -81,6 +84,26 @@ pub enum Error {
         buffer: Label,
         /// The number of bytes that were requested.
         bytes: u128,
+    },
+
+    /// A device has no memory for a buffer.
+    #[error("no memory for {buffer}: {error}; use smaller buffers, fewer versions or a larger budget")]
+    DeviceMemory {
+        /// The buffer.
+        buffer: Label,
+        /// What the device says.
+        #[source]
+        error: DeviceError,
+    },
+
+    /// A device cannot run a recorded kernel.
+    #[error("{task}: {error}")]
+    Device {
+        /// The refused task.
+        task: TaskLabel,
+        /// What the device says.
+        #[source]
+        error: DeviceError,
     },
 
     /// A task waits for its own runtime, and so for itself.

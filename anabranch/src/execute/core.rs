@@ -6,6 +6,7 @@
 use super::{
     conflicts::Conflicts,
     current_task::RuntimeId,
+    devices::Residents,
     graphs::Graphs,
     groups::{group::Group, handle::GroupHandle},
     in_flight::InFlight,
@@ -18,6 +19,7 @@ use super::{
 use crate::{
     cluster::Cluster,
     data::owner::Owner,
+    device::Device,
     error::{Error, NodeError},
     observe::{Recorder, UnreportedFailures, Watchdog},
     programs::Programs,
@@ -52,6 +54,8 @@ pub(crate) struct Core {
     pub(super) several: Option<Box<Nodes>>,
     /// `None` if the program has not asked for communicators.
     pub(super) communicators: Option<Communicators>,
+    /// The device that recorded kernels run on, if no task says otherwise.
+    pub(crate) device: Option<Arc<dyn Device>>,
     /// Those of recorded kernels.
     pub(crate) programs: Programs,
     pub(super) watchdog: Watchdog,
@@ -65,6 +69,8 @@ pub(super) struct State {
     pub(super) tasks: LiveTasks,
     /// The last barrier, until it completes. Tasks that are submitted later come after it.
     pub(super) barrier: Option<Node>,
+    /// `None` as long as no task runs on a device.
+    pub(super) residents: Option<Box<Residents>>,
 }
 
 impl Core {
@@ -91,6 +97,7 @@ impl Core {
             nodes: cluster.as_ref().map(|cluster| cluster.nodes()).or(record.nodes).unwrap_or(1),
             several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
             communicators: settings.communicators.then(|| Communicators::new(settings.host_lanes)),
+            device: settings.device.clone(),
             programs: Programs::default(),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),
@@ -280,7 +287,10 @@ impl Owner for Core {
         if !self.id.is_in_this_process() {
             return;
         }
-        self.change_graphs(|state| state.graphs.remove_buffer(buffer));
+        let _resident = self.change_graphs(|state| {
+            state.graphs.remove_buffer(buffer);
+            state.residents.as_mut().and_then(|residents| residents.remove(buffer))
+        });
         self.several.iter().for_each(|nodes| nodes.remove_buffer(buffer));
     }
 

@@ -77,6 +77,14 @@ impl LiveTasks {
         }
     }
 
+    /// Whether a task has ended well: what it has written is there.
+    pub(super) fn has_ended_well(&self, task: TaskId) -> bool {
+        match self.get(task) {
+            Some(node) => node.is_done() && !node.is_poisoned(),
+            None => !self.failed.contains_key(&task),
+        }
+    }
+
     /// Inserts a task. Its id is larger than the ids of all tasks before.
     pub(super) fn insert(&mut self, node: Node) {
         if self.recent.is_empty() {

@@ -12,6 +12,8 @@
 //! 6. [`waiting`]: latches count tasks down to [`events`], which wake threads and futures. A [group](groups) counts its tasks, cancels
 //!    them together, and has their failures.
 //!
+//! What a task lacks on the device or host where it runs, [`devices`] copies there before.
+//!
 //! With several nodes, [`nodes`] makes a node of each command of the command graph instead.
 //!
 //! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner)) and
@@ -20,6 +22,7 @@
 mod conflicts;
 mod core;
 mod current_task;
+pub(crate) mod devices;
 mod events;
 mod following;
 mod graphs;
@@ -50,5 +53,5 @@ pub(crate) use self::{
         node::{Body, Node},
         place::Place,
     },
-    threads::compute::Compute,
+    threads::{compute::Compute, draw::Draw},
 };

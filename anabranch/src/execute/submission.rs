@@ -2,6 +2,7 @@
 
 use super::{
     core::{Core, State},
+    devices::{self, OnDevice, Prepared, Slot},
     groups::group::Group,
     live_tasks::LiveTasks,
     task::{
@@ -35,6 +36,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) observes: bool,
     /// Further facts for the recorder, in a recorded runtime.
     pub(crate) record: Option<&'a Arc<TaskRecord>>,
+    /// `None` if the task runs on the host.
+    pub(crate) device: Option<OnDevice<'a>>,
 }
 
 impl Submission<'_> {
@@ -68,6 +71,7 @@ pub(crate) struct Accepted<'a> {
     core: &'a Arc<Core>,
     task: &'a Submission<'a>,
     state: MutexGuard<'a, State>,
+    prepared: Option<Box<Prepared>>,
     /// Behind the lock, and so dropped outside it: errors are the program's own, and so are their destructors.
     forgotten: Vec<Arc<Failure>>,
 }
@@ -80,6 +84,13 @@ impl Accepted<'_> {
         &self.state.graphs.submitted().versions
     }
 
+    /// The places of the accessed buffers on the device that the task runs on.
+    pub(crate) fn slots(&mut self) -> Vec<Arc<Slot>> {
+        let State { graphs, residents, .. } = &mut *self.state;
+        let versions = &graphs.submitted().versions;
+        residents.as_mut().map_or_else(Vec::new, |residents| residents.slots(self.task, versions))
+    }
+
     /// The head of the node.
     #[inline(always)]
     pub(crate) fn head(&self) -> Head {
@@ -88,14 +99,20 @@ impl Accepted<'_> {
 
     /// Links the node to its dependencies and lets it go.
     pub(crate) fn insert(self, node: Node) -> Node {
-        let Self { core, mut state, forgotten, .. } = self;
+        let Self { core, mut state, mut prepared, forgotten, .. } = self;
         let State { graphs, tasks, barrier, .. } = &mut *state;
         let is_sample = core.watchdog.is_sample(node.id);
         let is_idle = is_sample && core.in_flight.is_idle();
         let done = barrier.take_if(|barrier| barrier.is_done());
-        let dependencies = link(core, tasks, barrier.as_ref(), &node, &graphs.submitted().dependencies);
+        let mut dependencies = link(core, tasks, barrier.as_ref(), &node, &graphs.submitted().dependencies);
+        if let Some(prepared) = &prepared {
+            dependencies += link_all(tasks, &node, &prepared.needs);
+        }
         drop(state);
         drop((forgotten, done));
+        if let Some(prepared) = &mut prepared {
+            prepared.start(core);
+        }
         node.finish_submission(dependencies, core);
         core.executor.after_submission();
         // The program's code, which may wait for this task: mappers in a dry run, and a subscriber that gets a warning.
@@ -114,6 +131,7 @@ pub(crate) struct AcceptedPieces<'a> {
     state: MutexGuard<'a, State>,
     /// The id of each piece, and what it depends on.
     pieces: Vec<(TaskId, SmallVec<[Dependency; 4]>)>,
+    prepared: Option<Box<Prepared>>,
     forgotten: Vec<Arc<Failure>>,
 }
 
@@ -130,16 +148,22 @@ impl AcceptedPieces<'_> {
 
     /// Links the nodes of the pieces to their dependencies and lets them go.
     pub(crate) fn insert(self, nodes: &[Node]) {
-        let Self { core, mut state, pieces, forgotten, .. } = self;
+        let Self { core, mut state, pieces, mut prepared, forgotten, .. } = self;
         let State { tasks, barrier, .. } = &mut *state;
         let done = barrier.take_if(|barrier| barrier.is_done());
         let counts: SmallVec<[u32; 8]> = nodes
             .iter()
             .zip(&pieces)
-            .map(|(node, (_, dependencies))| link(core, tasks, barrier.as_ref(), node, dependencies))
+            .map(|(node, (_, dependencies))| {
+                let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs));
+                copies + link(core, tasks, barrier.as_ref(), node, dependencies)
+            })
             .collect();
         drop(state);
         drop((forgotten, done));
+        if let Some(prepared) = &mut prepared {
+            prepared.start(core);
+        }
         for (node, count) in nodes.iter().zip(counts) {
             node.finish_submission(count, core);
         }
@@ -152,23 +176,26 @@ impl AcceptedPieces<'_> {
 /// Links a node to its dependencies, inserts it and counts it as submitted, under the lock of the state. Returns how many of the
 /// dependencies it has to wait for.
 #[inline]
-fn link(
+pub(super) fn link(
     core: &Core,
     tasks: &mut LiveTasks,
     barrier: Option<&Node>,
     node: &Node,
     dependencies: &[Dependency],
 ) -> u32 {
-    let mut count = 0;
-    for dependency in dependencies {
-        count += u32::from(tasks.link(node, dependency));
-    }
+    let mut count = link_all(tasks, node, dependencies);
     if let Some(barrier) = barrier {
         count += u32::from(barrier.add_successor(node, Needs::End));
     }
     tasks.insert(node.clone());
     core.count_submitted(node);
     count
+}
+
+/// Makes a node wait for tasks. Returns how many of them it has to wait for.
+#[inline]
+pub(super) fn link_all(tasks: &LiveTasks, node: &Node, dependencies: &[Dependency]) -> u32 {
+    dependencies.iter().map(|dependency| u32::from(tasks.link(node, dependency))).sum()
 }
 
 impl Core {
@@ -187,9 +214,17 @@ impl Core {
         let mut state = self.state.lock();
         let State { graphs, tasks, .. } = &mut *state;
         forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
+        let prepared = devices::prepare(self, &mut state, task);
+        let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
-        graphs.submit(task.label, task.accesses, task.effects, task.record, &is_done)?;
-        Ok(Accepted { core: self, task, state, forgotten })
+        let refused = graphs.submit(task.label, task.accesses, task.effects, task.record, &is_done);
+        if let Err(error) = refused {
+            drop(state);
+            self.start_copies(prepared);
+            return Err(error.into());
+        }
+        devices::note_writes(&mut state, task);
+        Ok(Accepted { core: self, task, state, prepared, forgotten })
     }
 
     /// Begins the submission of a kernel in pieces: derives the dependencies of each piece. `task` has the accesses of the whole
@@ -211,12 +246,29 @@ impl Core {
         for _ in pieces {
             forgotten.extend(tasks.forget_some(graphs.live(), || self.in_flight.count()));
         }
+        let prepared = devices::prepare(self, &mut state, task);
+        let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
         let mut all = Vec::with_capacity(pieces.len());
-        graphs.submit_pieces(task.label, task.accesses, pieces, task.record, &is_done, |piece| {
-            all.push((piece.id, piece.dependencies.clone()));
-        })?;
-        Ok(AcceptedPieces { core: self, task, state, pieces: all, forgotten })
+        let refused =
+            graphs.submit_pieces(task.label, task.accesses, pieces, task.record, &is_done, |piece| {
+                all.push((piece.id, piece.dependencies.clone()));
+            });
+        if let Err(error) = refused {
+            drop(state);
+            self.start_copies(prepared);
+            return Err(error.into());
+        }
+        devices::note_writes(&mut state, task);
+        Ok(AcceptedPieces { core: self, task, state, pieces: all, prepared, forgotten })
+    }
+
+    /// Lets the copies of a task go that the graph has refused: later tasks find what they have copied.
+    #[cold]
+    fn start_copies(self: &Arc<Self>, prepared: Option<Box<Prepared>>) {
+        if let Some(mut prepared) = prepared {
+            prepared.start(self);
+        }
     }
 
     /// Submits a barrier, an epoch that the program asks for: it comes after every live task, and every task that is
@@ -248,10 +300,11 @@ impl Core {
     #[inline]
     pub(super) fn wait_for_room(&self) {
         if self.in_flight.is_full() && !self.id().is_inside_task() {
-            if self.executor.run_while(|| self.in_flight.is_full()) {
-                return;
-            }
             while self.in_flight.is_full() {
+                // In a seeded runtime this thread runs tasks. If none can start, all of them wait for devices.
+                if self.executor.run_while(|| self.in_flight.is_full()) && !self.in_flight.is_full() {
+                    return;
+                }
                 self.in_flight.block(self.watch_interval(), || self.look_around());
             }
         }

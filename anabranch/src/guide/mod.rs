@@ -5,6 +5,7 @@
 //! | [Orders, epochs and captures](orders) | When may tasks on one object run at the same time? How does a program get results without stopping? |
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //! | [Recorded kernels](recorded_kernels) | How does a kernel that says what happens at one point become fast? What can it do? |
+//! | [On a GPU](devices) | How does a recorded kernel run on a device? When is data copied? What may differ? |
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
 //!
@@ -48,6 +49,9 @@ pub mod reductions {}
 
 #[doc = include_str!("recorded_kernels.md")]
 pub mod recorded_kernels {}
+
+#[doc = include_str!("devices.md")]
+pub mod devices {}
 
 #[doc = include_str!("nodes.md")]
 pub mod nodes {}

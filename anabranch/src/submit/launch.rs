@@ -105,6 +105,7 @@ fn submission<'a, const K: usize>(
         place,
         observes,
         record,
+        device: None,
     }
 }
 

@@ -189,6 +189,33 @@ fn on_threads() {
     print_count("on threads", programs, &seeds, begin);
 }
 
+/// Each program has 1 to 3 devices, on which many of its kernels run, and one of the numbers of threads.
+#[test]
+fn on_devices() {
+    const TEST: &str = "on_devices";
+    let (seeds, begin, watch) = (seeds(PROGRAMS), Instant::now(), Watch::begin(TEST));
+    for (at, threads) in (0..).zip(THREADS) {
+        let runtimes = runtimes(threads);
+        for seed in seeds.clone().filter(|seed| seed % THREADS.len() as u64 == at) {
+            let (setup, rt) = &runtimes[(seed / THREADS.len() as u64 % SETUPS) as usize];
+            let setup = setup.with_devices(1 + seed as usize / 7 % 3);
+            let fails = |bytes: &[u8]| {
+                watch.program(seed);
+                check(&Program::from_bytes(bytes, setup), Arc::clone(rt), None).err()
+            };
+            if let Some(error) = fails(&bytes(seed)) {
+                report(TEST, seed, setup, &format!("{threads} threads: {error}"), |bytes| {
+                    (0..20).find_map(|_| fails(bytes))
+                });
+            }
+        }
+    }
+    let (programs, (launches, copies)) = (seeds.end - seeds.start, run::on_device::work());
+    print_count(&format!("with devices ({launches} launches, {copies} copies)"), programs, &seeds, begin);
+    // Few programs may have no kernel for a device.
+    assert!(programs < 20 || 2 * launches > programs && copies > programs, "the devices had little to do");
+}
+
 /// Several threads submit programs of their own to one runtime at the same time, each in a group of its own.
 #[test]
 fn from_several_threads() {

@@ -15,7 +15,7 @@
 use super::{
     common::Common,
     together::Together,
-    transfer::{Contents, ONCE, end_all, layouts, read_failures, tag},
+    transfer::{Contents, ONCE, end_all, read_failures, tag},
 };
 use crate::{
     cluster::{Said, Then, is_large, kind, let_go},
@@ -91,7 +91,7 @@ impl Exchange {
     fn layouts(&self) -> Vec<Vec<Layout>> {
         let mut parts = vec![Vec::new(); self.common.cluster.nodes().into()];
         for (node, part) in &*self.parts {
-            parts[usize::from(node.0)] = layouts(&*self.buffer, part);
+            parts[usize::from(node.0)] = self.buffer.layouts(part);
         }
         parts
     }

@@ -10,7 +10,7 @@ use super::{
     common::Common,
     notes,
     together::Together,
-    transfer::{ONCE, end_all, ends, layouts, unreadable},
+    transfer::{ONCE, end_all, ends, unreadable},
 };
 use crate::{
     cluster::{Said, Then, kind, let_go},
@@ -282,7 +282,7 @@ impl Body for Reduce {
         }
         let start = buffer.start();
         resolution.partials().combine(&mut |result| {
-            for (offset, bytes) in layouts(&*buffer, &region).iter().flat_map(Layout::rows) {
+            for (offset, bytes) in buffer.layouts(&region).iter().flat_map(Layout::rows) {
                 let row = &result[offset..offset + bytes];
                 // SAFETY: the memory was attached when the task was submitted, and has the bytes of the whole buffer. The graph lets no
                 // other step of this node use the region until this one ends. The result is another memory.

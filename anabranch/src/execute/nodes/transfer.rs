@@ -21,7 +21,7 @@ use crate::{
     },
 };
 use anabranch_graph::{BufferId, TaskId, command::Target};
-use anabranch_grid::{GridBox, Region};
+use anabranch_grid::Region;
 use anabranch_wire::{Begun, Endpoint, Layout, Memory, MemoryMut, Tag, WireError};
 use smallvec::SmallVec;
 use std::{slice, sync::Arc};
@@ -120,12 +120,6 @@ pub(super) fn tag(task: TaskId, buffer: &dyn Stored) -> Tag {
     Tag::new(task.0, buffer.id().0, kind::DATA)
 }
 
-pub(super) fn layouts(buffer: &dyn Stored, region: &Region<3>) -> Vec<Layout> {
-    let (extent, element) = (buffer.extent().0, buffer.element());
-    let of_box = |range: &GridBox<3>| Layout::of_box(extent, element, range.min().0, range.max().0);
-    region.boxes().iter().map(of_box).collect()
-}
-
 /// Ends a step with its transfers, for which there is no note.
 pub(super) fn ends(completion: Completion) -> Then {
     Box::new(|result| completion.finish(result.map(drop).map_err(Cause::Nodes)))
@@ -163,7 +157,7 @@ impl Contents {
     pub(super) fn new(common: &Common, buffer: &Version, region: &Region<3>) -> Self {
         let poisoned = common.poison.within(buffer.key(), region);
         if poisoned.is_empty() {
-            return Self { layouts: layouts(&**buffer, region), notes: Vec::new() };
+            return Self { layouts: buffer.layouts(region), notes: Vec::new() };
         }
         let (mut good, mut all) = (region.clone(), Vec::new());
         for (part, failure) in poisoned {
@@ -171,7 +165,7 @@ impl Contents {
             let notes = notes::write(&part, &failure);
             all.extend(notes.into_iter().map(|(points, note)| (points * buffer.element(), note)));
         }
-        Self { layouts: layouts(&**buffer, &good), notes: all }
+        Self { layouts: buffer.layouts(&good), notes: all }
     }
 
     /// Sends them to a node, from this memory of the buffer.
@@ -231,7 +225,7 @@ impl Body for AwaitPush {
         let bytes = awaited.regions.iter().map(Region::len).sum::<usize>() * buffer.element();
         let parts: Vec<_> = match &*awaited.regions {
             [_] => Vec::new(),
-            several => several.iter().map(|region| layouts(&*buffer, region)).collect(),
+            several => several.iter().map(|region| buffer.layouts(region)).collect(),
         };
         // SAFETY: as in `Push`. Until these steps end, the graph lets no other step of this node use their regions, and the nodes send
         // exactly these regions, because their graphs derive them from the same launch. What a step awaits is written before it ends,

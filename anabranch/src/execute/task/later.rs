@@ -51,6 +51,15 @@ impl Completion {
         }
     }
 
+    /// Ends the task as [`finish`](Self::finish) does, after a call of `release`, which drops handles of the program: inside the task, as the body
+    /// does.
+    pub(crate) fn finish_after(self, release: impl FnOnce(), result: Result<(), Cause>) {
+        if let Some(node) = &self.0 {
+            node.runtime.inside_task(release);
+        }
+        self.finish(result);
+    }
+
     /// Ends the task as [`finish`](Self::finish) does, on a thread that is about to end other tasks. It queues the kernels that become ready,
     /// even if it is a worker.
     pub(crate) fn finish_before_others(mut self, result: Result<(), Cause>) {
@@ -122,6 +131,7 @@ mod tests {
             place: Place::Compute,
             observes: false,
             record: None,
+            device: None,
         };
         let accepted = core.accept(&task).unwrap();
         let node = Node::new(|| accepted.head(), || body);

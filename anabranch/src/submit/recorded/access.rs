@@ -1,7 +1,7 @@
 //! The operands of a recorded kernel: for its closure symbols, for its recording the elements of views.
 
 use crate::{
-    data::element::Element,
+    data::{element::Element, stored::Stored},
     submit::{
         access::{Access, Read, Update, Write},
         access_list::AccessList,
@@ -9,10 +9,10 @@ use crate::{
 };
 use anabranch_grid::{Extent, RangeMapper, Region};
 use anabranch_kernel::{Input, InputOutput, Number, Operands, Output, Slice, SliceMut, Tape};
-use std::array;
+use std::{array, sync::Arc};
 
 /// A point or extent, padded at the front.
-pub(super) fn padded<const K: usize>(point: [usize; K], with: usize) -> [usize; 3] {
+pub(in crate::submit) fn padded<const K: usize>(point: [usize; K], with: usize) -> [usize; 3] {
     array::from_fn(|dim| if dim + K < 3 { with } else { point[dim + K - 3] })
 }
 
@@ -43,6 +43,10 @@ pub trait RecordedAccess<const K: usize>: Access<K> {
     #[doc(hidden)]
     fn extent_of(bound: &Self::Bound) -> Extent<K>;
 
+    /// The buffer, without its type.
+    #[doc(hidden)]
+    fn stored(bound: &Self::Bound) -> Arc<dyn Stored>;
+
     #[doc(hidden)]
     fn extent(view: &Self::View<'_>) -> Extent<K>;
 
@@ -72,6 +76,10 @@ where
 
     fn extent_of(bound: &Self::Bound) -> Extent<K> {
         bound.extent()
+    }
+
+    fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
+        bound.stored()
     }
 
     fn extent(view: &Self::View<'_>) -> Extent<K> {
@@ -107,6 +115,10 @@ where
         bound.extent()
     }
 
+    fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
+        bound.stored()
+    }
+
     fn extent(view: &Self::View<'_>) -> Extent<K> {
         view.extent()
     }
@@ -138,6 +150,10 @@ where
 
     fn extent_of(bound: &Self::Bound) -> Extent<K> {
         bound.extent()
+    }
+
+    fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
+        bound.stored()
     }
 
     fn extent(view: &Self::View<'_>) -> Extent<K> {
@@ -177,6 +193,10 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     /// See [`RecordedAccess::extent_of`].
     #[doc(hidden)]
     fn extent_of(bound: &Self::Bound, operand: usize) -> Extent<K>;
+
+    /// The buffers, without their types.
+    #[doc(hidden)]
+    fn stored(bound: &Self::Bound) -> Vec<Arc<dyn Stored>>;
 
     /// See [`RecordedAccess::extent`].
     #[doc(hidden)]
@@ -232,6 +252,10 @@ macro_rules! recorded_access_list {
                     $($i => $access::extent_of(&bound.$i),)*
                     _ => unreachable!("there is no operand {operand}"),
                 }
+            }
+
+            fn stored(bound: &Self::Bound) -> Vec<Arc<dyn Stored>> {
+                vec![$($access::stored(&bound.$i)),*]
             }
 
             #[inline]

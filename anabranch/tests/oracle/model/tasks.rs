@@ -17,8 +17,7 @@ use std::ops::Range;
 
 impl Model<'_> {
     pub(super) fn compute(&mut self, i: usize, step: &Compute) -> Observation {
-        let Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail, built_in: _ } =
-            *step;
+        let Compute { from, read_pattern, to, target, write_pattern, update, split, node, fail, .. } = *step;
         let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
         let space = write_pattern.index_space(goal.rank, &target);
         let read = |range: GridBox<3>| mapped(&read_pattern, goal.rank, range, space, source);

@@ -205,8 +205,8 @@ impl Choices<'_> {
         let target = self.part(&shapes[to]);
         let (update, split) = (self.flag(), self.split());
         let fail = self.fail(16, &[Fail::Panic], !update);
-        let (node, built_in) = (self.node(), self.flag());
-        Compute { from, read_pattern, to, target, write_pattern, built_in, update, split, node, fail }
+        let (node, built_in, place) = (self.node(), self.flag(), self.below(256));
+        Compute { from, read_pattern, to, target, write_pattern, built_in, update, split, node, fail, place }
     }
 
     fn reduction(&mut self, shapes: &[Shape]) -> Reduction {
@@ -304,6 +304,7 @@ impl Choices<'_> {
             split: self.split(),
             node: None,
             fail: None,
+            place: self.below(256),
         };
         let times = 1 + self.below(3);
         std::iter::once(reader).chain(std::iter::repeat_n(Step::Compute(write), times)).collect()
@@ -326,6 +327,7 @@ impl Choices<'_> {
                 split: c.split(),
                 node: None,
                 fail: None,
+                place: c.below(256),
             })
         };
         let mut body = vec![kernel(self, a, b), kernel(self, b, a)];

@@ -170,6 +170,8 @@ pub struct Compute {
     /// The node that executes all of it, modulo the number of nodes. Without it, all nodes share the index space.
     pub node: Option<u16>,
     pub fail: Option<Fail>,
+    /// A number that says on which device it runs, if the setup has devices and the kernel can run there.
+    pub place: usize,
 }
 
 /// A reduction of one buffer into another.

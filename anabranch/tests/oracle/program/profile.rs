@@ -1,11 +1,11 @@
 //! What a setup does not allow is left out of the program, or replaced.
 
-use super::{Nodes, Setup, Step, Subset};
+use super::{Nodes, ReadPattern, Setup, Step, Subset, WritePattern};
 
 /// The step as this setup allows it, if it does.
 pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
     match setup.nodes {
-        None => Some(on_one_node(step)),
+        None => Some(with_devices(on_one_node(step), setup.devices)),
         Some(nodes) => on_nodes(step, nodes),
     }
 }
@@ -19,6 +19,23 @@ fn on_one_node(mut step: Step) -> Step {
     }
     if let Step::Cancel(_, on) | Step::CancelTask { on, .. } = &mut step {
         *on = Subset::ALL;
+    }
+    step
+}
+
+/// With devices, most kernels between buffers of one rank compute from the element at their point, as recorded kernels.
+fn with_devices(mut step: Step, devices: usize) -> Step {
+    if let Step::Compute(compute) = &mut step
+        && devices > 0
+        && !compute.place.is_multiple_of(4)
+    {
+        // The slots of these ranks are pairs.
+        let pair = |slot: usize| if slot % 2 == 1 { slot + 1 } else { slot - 1 };
+        if (1..=4).contains(&compute.to) {
+            compute.from = pair(compute.to);
+            (compute.read_pattern, compute.write_pattern) = (ReadPattern::Same, WritePattern::Same);
+            compute.fail = None;
+        }
     }
     step
 }

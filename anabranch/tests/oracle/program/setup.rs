@@ -13,6 +13,8 @@ pub struct Setup {
     pub seed: Option<u64>,
     /// The nodes that run the program, if there are several.
     pub nodes: Option<Nodes>,
+    /// The number of devices that some kernels run on.
+    pub devices: usize,
 }
 
 /// Nodes in this process, or processes that `mpirun` has started.
@@ -34,7 +36,7 @@ impl Setup {
     /// The setup with this number, modulo four.
     pub fn number(number: u64) -> Self {
         let (checked, helps) = (number.is_multiple_of(2), (number / 2).is_multiple_of(2));
-        Self { checked, helps, seed: None, nodes: None }
+        Self { checked, helps, seed: None, nodes: None, devices: 0 }
     }
 
     /// A setup with this seed, from which the other settings follow, too.
@@ -73,6 +75,12 @@ impl Setup {
     pub fn cancelling(mut self) -> Self {
         self.nodes.iter_mut().for_each(|nodes| nodes.cancels = true);
         self
+    }
+
+    /// The same on one node, with this number of devices.
+    #[allow(dead_code, reason = "the fuzz target runs programs on the host")]
+    pub fn with_devices(self, devices: usize) -> Self {
+        Self { devices, ..self }
     }
 
     /// Whether the runtime has no other program, so that a drain ends it.

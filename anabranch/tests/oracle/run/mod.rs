@@ -3,6 +3,7 @@
 mod buffers;
 mod inner;
 mod on_cluster;
+pub mod on_device;
 mod results;
 mod scope;
 mod state;
@@ -243,6 +244,18 @@ impl<'p> Run<'p> {
         match *step {
             Step::Compute(step) => {
                 let Compute { from, to, .. } = step;
+                if let Some(device) = on_device::device_of(&step, self.witness.setup) {
+                    let (from, to) = (&self.buffers[from], &self.buffers[to]);
+                    match (from, to) {
+                        (AnyBuffer::R1(from), AnyBuffer::R1(to)) if on_device::is_inside(from, &step) => {
+                            return on_device::compute(scope, i, from, to, &step, device);
+                        }
+                        (AnyBuffer::R2(from), AnyBuffer::R2(to)) if on_device::is_inside(from, &step) => {
+                            return on_device::compute(scope, i, from, to, &step, device);
+                        }
+                        _ => {}
+                    }
+                }
                 with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
                     tasks::compute(scope, i, from, to, step, &self.witness)
                 }))

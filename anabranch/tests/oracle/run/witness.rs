@@ -15,7 +15,7 @@ thread_local! {
 
 /// Notes what must not happen.
 pub struct Witness {
-    setup: Setup,
+    pub(super) setup: Setup,
     notes: Mutex<Vec<String>>,
 }
 

@@ -1,0 +1,94 @@
+//! What a device does: batches of steps.
+
+use super::{DeviceMemory, DeviceProgram};
+use anabranch_kernel::Scalar;
+use std::fmt;
+
+/// Steps that a device does one after the other.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The steps, in their order.
+    pub steps: Vec<DeviceStep>,
+}
+
+/// A step of a batch.
+#[derive(Debug)]
+pub enum DeviceStep {
+    /// Copies to the device.
+    Upload(Upload),
+    /// Copies from the device.
+    Download(Download),
+    /// Runs a program.
+    Launch(Launch),
+}
+
+/// Bytes of a device's memory that lie one after the other. Both numbers are multiples of 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first byte.
+    pub offset: u64,
+    /// The number of bytes.
+    pub bytes: u64,
+}
+
+/// Fills a slice with new bytes.
+pub type Fill = Box<dyn FnOnce(&mut [u8]) + Send>;
+
+/// Gets bytes.
+pub type Take = Box<dyn FnOnce(&[u8]) + Send>;
+
+/// A copy to the memory of a device.
+pub struct Upload {
+    /// The memory.
+    pub to: DeviceMemory,
+    /// The bytes that the step sets.
+    pub runs: Vec<Run>,
+    /// Fills a slice with the new bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline
+    /// says that the batch is done; or drops it before that, if the batch fails.
+    pub fill: Fill,
+}
+
+/// A copy from the memory of a device.
+pub struct Download {
+    /// The memory.
+    pub from: DeviceMemory,
+    /// The bytes that the step takes.
+    pub runs: Vec<Run>,
+    /// Gets the bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says that the
+    /// batch is done; or drops it before that, if the batch fails.
+    pub take: Take,
+}
+
+/// A launch of a program for all points of a box.
+#[derive(Debug)]
+pub struct Launch {
+    /// The program.
+    pub program: DeviceProgram,
+    /// The box: the first point, and the point behind the last one along each dimension, padded at the front.
+    pub points: [[usize; 3]; 2],
+    /// The operands of the recording, in their order.
+    pub operands: Vec<Operand>,
+    /// The values of the literals.
+    pub parameters: Vec<Scalar>,
+}
+
+/// An operand of a launch: a whole buffer, row by row.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// The memory of the buffer.
+    pub memory: DeviceMemory,
+    /// The extent of the buffer, padded with ones at the front.
+    pub extent: [usize; 3],
+}
+
+impl fmt::Debug for Upload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upload").field("to", &self.to).field("runs", &self.runs).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Download {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Download").field("from", &self.from).field("runs", &self.runs).finish_non_exhaustive()
+    }
+}

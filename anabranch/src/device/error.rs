@@ -1,0 +1,55 @@
+//! What devices report.
+
+/// An error of a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The memory of the device is in use.
+    #[error("the device {device} has no memory left for {bytes} bytes: {used} of {budget} bytes are in use")]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// The bytes that were asked for.
+        bytes: u64,
+        /// The bytes that are in use.
+        used: u64,
+        /// The bytes that may be in use.
+        budget: u64,
+    },
+    /// One buffer may not take so much memory.
+    #[error(
+        "a buffer of {bytes} bytes is too large for the device {device}, whose buffers have at most {most} bytes"
+    )]
+    TooLarge {
+        /// The device.
+        device: String,
+        /// The bytes that were asked for.
+        bytes: u64,
+        /// The bytes that one buffer may take.
+        most: u64,
+    },
+    /// The device cannot run a recording.
+    #[error("the device {device} cannot run this kernel: {why}")]
+    Unsupported {
+        /// The device.
+        device: String,
+        /// What it lacks.
+        why: String,
+    },
+    /// The driver has refused something.
+    #[error("the device {device} has failed: {why}")]
+    Failed {
+        /// The device.
+        device: String,
+        /// What the driver says.
+        why: String,
+    },
+    /// The device is gone, and all that its memory held.
+    #[error("the device {device} is lost: {why}")]
+    Lost {
+        /// The device.
+        device: String,
+        /// What the driver says.
+        why: String,
+    },
+}

@@ -1,0 +1,76 @@
+//! Devices: what computes beside the processor and has memory of its own, such as a GPU.
+//!
+//! A [`Device`] takes [batches](Batch) of [steps](DeviceStep): copies to and from its memory, and launches of recorded kernels. It works on
+//! them in the order in which it got them, on threads of its own. Its [`Timeline`] says how far it has come. No call of a device blocks,
+//! except those that wait for its timeline.
+//!
+//! [`Simulated`] is a device for tests, which computes on the processor.
+//!
+//! Programs hold a device as an [`Arc<dyn Device>`](std::sync::Arc), and say `.on(&device)` for the tasks that it is to compute.
+
+mod batch;
+mod error;
+mod info;
+mod memory;
+mod simulated;
+mod timeline;
+
+pub use self::{
+    batch::{Batch, DeviceStep, Download, Fill, Launch, Operand, Run, Take, Upload},
+    error::DeviceError,
+    info::{DeviceInfo, DeviceKind},
+    memory::{DeviceMemory, DeviceProgram},
+    simulated::{Counts, Simulated, SimulatedBuilder},
+    timeline::Timeline,
+};
+use crate::recorded::Recording;
+use std::fmt;
+
+/// A device.
+pub trait Device: Send + Sync + 'static {
+    /// What the device is.
+    fn info(&self) -> &DeviceInfo;
+
+    /// How far the device has come.
+    fn timeline(&self) -> &Timeline;
+
+    /// Memory for this number of bytes, all zero. It is free again when all handles to it are gone and no batch in flight uses it. The call
+    /// does not advance the timeline.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`], [`DeviceError::TooLarge`], [`DeviceError::Lost`].
+    fn allocate(&self, bytes: u64) -> Result<DeviceMemory, DeviceError>;
+
+    /// Prepares a recording for launches. The device may compile it later: then the first launch reports what is wrong with it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unsupported`] if the device cannot run it: it has no 64-bit floating-point numbers, for example.
+    /// [`DeviceError::Lost`].
+    fn compile(&self, recording: &Recording) -> Result<DeviceProgram, DeviceError>;
+
+    /// Hands a batch over. It never blocks. Returns the value that the [timeline](Self::timeline) has when the batch is done.
+    fn submit(&self, batch: Batch) -> u64;
+
+    /// Lets the device notice sooner what is done. Threads that wait for the device call it. The device must not need it: it advances its
+    /// timeline by itself.
+    fn poll(&self) {}
+
+    /// Whether the device has done all that it got. This costs two loads.
+    fn is_idle(&self) -> bool {
+        self.timeline().is_idle()
+    }
+
+    /// Blocks until the device has done all that it got before this call.
+    ///
+    /// # Errors
+    /// The first error that nobody has taken: see [`Timeline::wait_for_all`].
+    fn wait(&self) -> Result<(), DeviceError> {
+        self.timeline().wait_for_all(|| self.poll())
+    }
+}
+
+impl fmt::Debug for dyn Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "device {}", self.info().name)
+    }
+}

@@ -1,0 +1,174 @@
+//! Programs on the memory of a simulated device.
+
+use super::memory::{Block, Ledger};
+use crate::{
+    device::{Launch, Operand},
+    recorded::Recording,
+};
+use anabranch_kernel::{Instructions, Kind, Memory, Number, Operands, Program, Slice, SliceMut};
+use parking_lot::MutexGuard;
+use std::{ptr, sync::Arc};
+
+/// A recording that is prepared for the processor.
+pub(super) struct Prepared {
+    program: Arc<Program>,
+    kinds: Vec<Kind>,
+    /// For each operand whether the program takes elements of it, and whether it sets them.
+    is_read: Vec<bool>,
+    is_written: Vec<bool>,
+    ledger: Arc<Ledger>,
+}
+
+impl Prepared {
+    pub(super) fn new(recording: &Recording, ledger: &Arc<Ledger>) -> Self {
+        let kinds: Vec<_> = recording.operands().collect();
+        let (mut is_read, mut is_written) = (vec![false; kinds.len()], vec![false; kinds.len()]);
+        recording.accesses().for_each(|access| is_read[access.operand] = true);
+        recording.results().for_each(|operand| is_written[operand] = true);
+        let program = Arc::new(Program::new(recording));
+        Self { program, kinds, is_read, is_written, ledger: Arc::clone(ledger) }
+    }
+}
+
+/// Runs a program.
+///
+/// # Panics
+/// Like [`Program::run`], where the operands do not have the points of the launch.
+pub(super) fn run(launch: &Launch, ledger: &Arc<Ledger>, memory: &mut Memory) -> Result<(), String> {
+    let prepared = launch.program.inner::<Prepared>().filter(|p| Arc::ptr_eq(&p.ledger, ledger));
+    let prepared = prepared.ok_or("a batch launches a program of another device")?;
+    let mut bound = Bound::new(prepared, &launch.operands, ledger)?;
+    let (parameters, points) = (&launch.parameters, launch.points);
+    prepared.program.run(parameters, points, &mut bound, memory, Instructions::detect());
+    Ok(())
+}
+
+/// The operands of a launch.
+struct Bound<'a> {
+    /// The memory of the operands. Operands may share it.
+    memory: Vec<MutexGuard<'a, Vec<u64>>>,
+    /// What such memory held before the launch.
+    before: Vec<Vec<u64>>,
+    operands: Vec<Place>,
+}
+
+struct Place {
+    kind: Kind,
+    extent: [usize; 3],
+    /// Where in `memory` it is.
+    memory: usize,
+    /// Where in `before` the elements are that the program takes. They are there if the launch sets the same memory as another operand:
+    /// then the program must not find what it has just set.
+    before: Option<usize>,
+}
+
+impl<'a> Bound<'a> {
+    fn new(prepared: &Prepared, operands: &'a [Operand], ledger: &Arc<Ledger>) -> Result<Self, String> {
+        let (expected, count) = (prepared.kinds.len(), operands.len());
+        if expected != count {
+            return Err(format!("a launch has {count} operands, and its program {expected}"));
+        }
+        let mut blocks: Vec<&Block> = Vec::new();
+        let mut places = Vec::new();
+        for (operand, &kind) in operands.iter().zip(&prepared.kinds) {
+            let block = Block::of(&operand.memory, ledger)?;
+            let extent = operand.extent;
+            let bytes = extent.iter().try_fold(size_of(kind), |product, &along| product.checked_mul(along));
+            if bytes.is_none_or(|bytes| bytes as u64 > block.bytes()) {
+                let have = block.bytes();
+                return Err(format!("an operand has the extent {extent:?} of {kind}, but {have} bytes"));
+            }
+            let memory = blocks.iter().position(|&known| ptr::eq(known, block)).unwrap_or(blocks.len());
+            if memory == blocks.len() {
+                blocks.push(block);
+            }
+            places.push(Place { kind, extent, memory, before: None });
+        }
+        let memory: Vec<_> = blocks.into_iter().map(Block::words).collect();
+        let mut bound = Self { memory, before: Vec::new(), operands: places };
+        bound.keep_what_is_overwritten(prepared);
+        Ok(bound)
+    }
+
+    /// Copies the memory of each operand that the program takes elements of and sets as another operand.
+    fn keep_what_is_overwritten(&mut self, prepared: &Prepared) {
+        let Self { memory, before, operands } = self;
+        let mut copies = vec![None; memory.len()];
+        for operand in 0..operands.len() {
+            let of = operands[operand].memory;
+            let is_set_by = |other: usize| prepared.is_written[other] && operands[other].memory == of;
+            let is_overwritten = (0..operands.len()).any(|other| other != operand && is_set_by(other));
+            if prepared.is_read[operand] && is_overwritten {
+                let copy = *copies[of].get_or_insert_with(|| {
+                    before.push(memory[of].clone());
+                    before.len() - 1
+                });
+                operands[operand].before = Some(copy);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// The elements from a point to the end of its row, by their numbers.
+    fn row(&self, point: [usize; 3]) -> std::ops::Range<usize> {
+        let [_, ny, nx] = self.extent;
+        let is_inside = point.iter().zip(&self.extent).all(|(at, along)| at < along);
+        assert!(is_inside, "the point {point:?} is outside an operand with the extent {:?}", self.extent);
+        let [z, y, x] = point;
+        let row = (z * ny + y) * nx;
+        row + x..row + nx
+    }
+}
+
+/// Calls a generic function with the type of a kind.
+macro_rules! with_type {
+    ($kind:expr, $f:ident($($argument:expr),*)) => {
+        match $kind {
+            Kind::F32 => $f::<f32>($($argument),*),
+            Kind::F64 => $f::<f64>($($argument),*),
+            Kind::I32 => $f::<i32>($($argument),*),
+            Kind::U32 => $f::<u32>($($argument),*),
+            Kind::I64 => $f::<i64>($($argument),*),
+            Kind::U64 => $f::<u64>($($argument),*),
+            Kind::Bool => unreachable!("no operand has masks"),
+        }
+    };
+}
+
+fn size_of(kind: Kind) -> usize {
+    with_type!(kind, size())
+}
+
+fn size<T>() -> usize {
+    std::mem::size_of::<T>()
+}
+
+fn numbers<T: Number + bytemuck::Pod>(words: &[u64], elements: std::ops::Range<usize>) -> Slice<'_> {
+    T::slice(&bytemuck::cast_slice(words)[elements])
+}
+
+fn numbers_mut<T: Number + bytemuck::Pod>(
+    words: &mut [u64],
+    elements: std::ops::Range<usize>,
+) -> SliceMut<'_> {
+    T::slice_mut(&mut bytemuck::cast_slice_mut(words)[elements])
+}
+
+impl Operands for Bound<'_> {
+    fn extent(&self, operand: usize) -> [usize; 3] {
+        self.operands[operand].extent
+    }
+
+    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
+        let place = &self.operands[operand];
+        let words = place.before.map_or(&*self.memory[place.memory], |copy| &self.before[copy]);
+        with_type!(place.kind, numbers(words, place.row(point)))
+    }
+
+    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
+        let place = &self.operands[operand];
+        let words = &mut self.memory[place.memory];
+        with_type!(place.kind, numbers_mut(words, place.row(point)))
+    }
+}

@@ -1,0 +1,191 @@
+//! Copies between the memory of the host and that of a device: the bodies of tasks that [`residents`](super::residents) submits.
+
+#![allow(
+    unsafe_code,
+    reason = "a copy reads or writes the memory of a buffer, which tasks share as the graph allows it"
+)]
+
+use super::{
+    residents::{CopyOf, Ended},
+    slot::Slot,
+};
+use crate::{
+    data::stored::Stored,
+    device::{Batch, DeviceError, DeviceStep, Download, Run, Upload},
+    error::{Cause, Failure},
+    execute::{
+        Body, Compute,
+        task::later::{Completion, Later},
+    },
+};
+use anabranch_grid::Region;
+use anabranch_wire::{Layout, Memory, MemoryMut};
+use parking_lot::Mutex;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+/// Says that the executor runs or skips a task once.
+const ONCE: &str = "a copy is begun once";
+
+/// In which direction a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    ToDevice,
+    ToHost,
+}
+
+/// The body of a copy.
+pub(super) struct CopyBody(Option<Box<Parts>>);
+
+struct Parts {
+    direction: Direction,
+    buffer: Arc<dyn Stored>,
+    version: u32,
+    region: Region<3>,
+    slot: Arc<Slot>,
+    end: End,
+}
+
+/// Notes how a copy has ended: well, or, if it is dropped before, badly.
+pub(super) struct End(Option<Arc<Ended>>, CopyOf);
+
+impl End {
+    pub(super) fn new(ended: &Arc<Ended>, copy: CopyOf) -> Self {
+        Self(Some(Arc::clone(ended)), copy)
+    }
+
+    fn well(mut self) {
+        self.0.take().into_iter().for_each(|ended| ended.note(self.1, true));
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|ended| ended.note(self.1, false));
+    }
+}
+
+/// The end of a copy that a device has got. The closure that copies and the callback of the timeline share it, and the copy ends when both are
+/// gone. So a device that says too early that a batch is done cannot reach the memory of a buffer that is gone or in use.
+struct Ending {
+    kept: Option<Kept>,
+    has_copied: AtomicBool,
+    /// What the timeline says.
+    result: Mutex<Option<Result<(), DeviceError>>>,
+}
+
+struct Kept {
+    buffer: Arc<dyn Stored>,
+    slot: Arc<Slot>,
+    end: End,
+    completion: Completion,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Some(Kept { buffer, slot, end, completion }) = self.kept.take() else { return };
+        let failed = |why: &str| {
+            let device = slot.device.info().name.clone();
+            Err(DeviceError::Failed { device, why: why.into() })
+        };
+        let result = match (self.result.get_mut().take(), *self.has_copied.get_mut()) {
+            (Some(Ok(())), false) => failed("it says that a copy is done, and has not made it"),
+            (Some(result), _) => result,
+            (None, _) => failed("it has forgotten a copy"),
+        };
+        // Before the task ends: a later submission that finds the task closed must know how it has ended.
+        match &result {
+            Ok(()) => end.well(),
+            Err(_) => drop(end),
+        }
+        let result = result.map_err(|error| Cause::Error(Arc::new(error)));
+        completion.finish_after(|| drop((buffer, slot)), result);
+    }
+}
+
+impl CopyBody {
+    pub(super) fn new(
+        direction: Direction,
+        (buffer, version): (Arc<dyn Stored>, u32),
+        region: Region<3>,
+        slot: Arc<Slot>,
+        end: End,
+    ) -> Self {
+        Self(Some(Box::new(Parts { direction, buffer, version, region, slot, end })))
+    }
+}
+
+impl Body for CopyBody {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        unreachable!("a copy is begun")
+    }
+
+    fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
+        let Parts { direction, buffer, version, region, slot, end } = *self.0.take().expect(ONCE);
+        let cause = |error| Cause::from(Box::new(error));
+        let memory = slot.memory().map_err(cause)?;
+        let start = buffer.memory(version).map_err(cause)?;
+        let bytes = buffer.bytes();
+        let layouts = buffer.layouts(&region);
+        let rows = layouts.iter().flat_map(Layout::rows);
+        let runs = rows.map(|(offset, bytes)| Run { offset: offset as u64, bytes: bytes as u64 }).collect();
+        let device = Arc::clone(&slot.device);
+        let ending = Arc::new(Ending {
+            kept: Some(Kept { buffer, slot, end, completion: later.completion() }),
+            has_copied: AtomicBool::new(false),
+            result: Mutex::new(None),
+        });
+        let of_step = Arc::clone(&ending);
+        let step = match direction {
+            Direction::ToDevice => {
+                // SAFETY: the memory stays as long as the buffer, which `of_step` keeps until the closure is gone. Until then the copy has not
+                // ended, and the graph lets no task write the region, because the copy reads it. A download that writes parts of it has
+                // ended: this copy depends on it.
+                let from = unsafe { Memory::new(start, bytes) };
+                let fill = Box::new(move |bytes: &mut [u8]| {
+                    fill(&layouts, &from, bytes);
+                    of_step.has_copied.store(true, Relaxed);
+                });
+                DeviceStep::Upload(Upload { to: memory, runs, fill })
+            }
+            Direction::ToHost => {
+                // SAFETY: as above, and no thread reads the region in this memory until the copy has ended. It is not current here: tasks
+                // that read it here and were submitted after the last writer depend on this copy, and tasks that were submitted before
+                // that writer have ended, because the writer comes after them and this copy after the writer.
+                let to = unsafe { MemoryMut::new(start, bytes) };
+                let take = Box::new(move |bytes: &[u8]| {
+                    take(&layouts, &to, bytes);
+                    of_step.has_copied.store(true, Relaxed);
+                });
+                DeviceStep::Download(Download { from: memory, runs, take })
+            }
+        };
+        let value = device.submit(Batch { steps: vec![step] });
+        device.timeline().on_complete(value, move |result| *ending.result.lock() = Some(result));
+        Ok(())
+    }
+
+    fn skip(&mut self, _: &Arc<Failure>) {
+        self.0 = None;
+    }
+}
+
+/// Copies the bytes of the layouts, one after the other.
+fn fill(layouts: &[Layout], from: &Memory, mut bytes: &mut [u8]) {
+    for layout in layouts {
+        let (these, rest) = bytes.split_at_mut(layout.bytes());
+        from.copy_to(layout, these);
+        bytes = rest;
+    }
+}
+
+/// Writes the bytes of the layouts, which come one after the other.
+fn take(layouts: &[Layout], to: &MemoryMut, mut bytes: &[u8]) {
+    for layout in layouts {
+        let (these, rest) = bytes.split_at(layout.bytes());
+        to.fill(layout, these);
+        bytes = rest;
+    }
+}

@@ -1,0 +1,34 @@
+//! Tasks on devices, and the copies that bring their data to them and back.
+//!
+//! # How data is kept coherent
+//! 1. [`Residents`] is a part of the state that submissions change under the lock. It knows the buffers that have met a device. For each version
+//!    of these buffers, [`Residence`](anabranch_graph::Residence) says which memories have the current value of which part.
+//! 2. Before the graph gets a task, [`Core::accept`](super::Core::accept) asks what the task lacks in the memory where it runs. For each missing
+//!    part it submits a [copy](copy), which is a task: in the graph it *reads* that part. So it comes after the tasks that write the part, later writers
+//!    come after it, and its failure has a place in the chain of causes.
+//! 3. The task depends on the copies that made current what it reads, those of earlier tasks included.
+//! 4. What the task writes is current in its memory only.
+//!
+//! A program without devices pays one comparison for each submission. A buffer that meets no device has no entry.
+//!
+//! The body of a copy or [launch](launch) hands work to the device and returns. The timeline of the device ends the task
+//! [later](super::task::later). No thread of the runtime waits for a device.
+
+mod copy;
+mod launch;
+mod residents;
+mod slot;
+
+pub(crate) use self::launch::LaunchBody;
+pub(super) use self::residents::{Prepared, Residents, note_writes, prepare};
+pub(crate) use self::slot::Slot;
+
+use crate::{data::stored::Stored, device::Device};
+use std::sync::Arc;
+
+/// The device that a task runs on, and the buffers of its accesses, in their order.
+#[derive(Clone, Copy)]
+pub(crate) struct OnDevice<'a> {
+    pub(crate) device: &'a Arc<dyn Device>,
+    pub(crate) buffers: &'a [Arc<dyn Stored>],
+}

@@ -1,0 +1,378 @@
+//! The buffers that have met a device, and the copies that a task needs before it runs.
+
+use super::{
+    OnDevice, Slot,
+    copy::{CopyBody, Direction, End},
+};
+use crate::{
+    data::stored::Stored,
+    device::Device,
+    error::Error,
+    execute::{
+        Core, Submission,
+        core::State,
+        submission::{link, link_all},
+        task::{node::Node, place::Place},
+    },
+    label::TaskLabel,
+    observe::TaskRecord,
+};
+use anabranch_graph::{
+    Access, BufferId, Dependency, GraphError, Kind, MemoryCopy, MemoryId, Mode, Origin, Residence, TaskId,
+    command::{BufferAccess, Mapper},
+};
+use anabranch_grid::{GridBox, Region};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::{
+    mem, ptr,
+    sync::{Arc, Weak},
+};
+
+/// The devices of a runtime, and the buffers that have met one of them. It is a part of the state that submissions change under the lock.
+#[derive(Default)]
+pub(in crate::execute) struct Residents {
+    /// The memory of the first one is number 1.
+    devices: Vec<Known>,
+    buffers: FxHashMap<BufferId, Resident>,
+    ended: Arc<Ended>,
+}
+
+/// A device, and its name: no code of devices runs under the lock.
+struct Known {
+    device: Arc<dyn Device>,
+    name: String,
+}
+
+/// A buffer that has met a device.
+pub(in crate::execute) struct Resident {
+    buffer: Weak<dyn Stored>,
+    versions: Vec<Version>,
+}
+
+struct Version {
+    residence: Residence<TaskId>,
+    /// The places on the devices.
+    slots: Vec<Option<Arc<Slot>>>,
+}
+
+/// A copy, as its body reports its end.
+#[derive(Clone, Copy)]
+pub(super) struct CopyOf {
+    buffer: BufferId,
+    version: u32,
+    task: TaskId,
+}
+
+/// The copies that have ended since the last submission that asked. A copy may end on a thread that holds the lock of the state, so it leaves
+/// a note here.
+#[derive(Default)]
+pub(super) struct Ended(Mutex<Vec<(CopyOf, bool)>>);
+
+impl Ended {
+    pub(super) fn note(&self, copy: CopyOf, well: bool) {
+        self.0.lock().push((copy, well));
+    }
+}
+
+/// What has been submitted for a task before the graph gets it.
+#[derive(Default)]
+pub(in crate::execute) struct Prepared {
+    /// The copies, which are in the graph and linked, and the number of tasks that each waits for.
+    copies: SmallVec<[(Node, u32); 2]>,
+    /// The copies that the task depends on, with their buffers.
+    pub(in crate::execute) needs: SmallVec<[Dependency; 4]>,
+}
+
+impl Prepared {
+    /// Lets the copies go. The caller holds no lock.
+    pub(in crate::execute) fn start(&mut self, core: &Arc<Core>) {
+        for (node, count) in self.copies.drain(..) {
+            node.finish_submission(count, core);
+        }
+    }
+}
+
+impl Resident {
+    fn version(&mut self, number: u32) -> Option<&mut Version> {
+        let number = number as usize;
+        if self.versions.len() <= number {
+            let extent = self.buffer.upgrade()?.extent();
+            let new = || Version { residence: Residence::new(extent), slots: Vec::new() };
+            self.versions.resize_with(number + 1, new);
+        }
+        self.versions.get_mut(number)
+    }
+}
+
+impl Version {
+    fn slot(&mut self, memory: MemoryId, device: &Arc<dyn Device>, buffer: &dyn Stored) -> Arc<Slot> {
+        let place = usize::from(memory.0);
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, || None);
+        }
+        Arc::clone(self.slots[place].get_or_insert_with(|| Slot::new(device, buffer)))
+    }
+}
+
+impl Residents {
+    /// Forgets a buffer. The caller drops what this returns outside of locks: devices free its memory.
+    pub(in crate::execute) fn remove(&mut self, buffer: BufferId) -> Option<Resident> {
+        self.buffers.remove(&buffer)
+    }
+
+    /// The memory of a device.
+    fn memory_of(&self, device: &Arc<dyn Device>) -> Option<MemoryId> {
+        let place = self
+            .devices
+            .iter()
+            .position(|known| ptr::addr_eq(Arc::as_ptr(&known.device), Arc::as_ptr(device)))?;
+        Some(MemoryId(place as u16 + 1))
+    }
+
+    /// The memory where a task runs.
+    fn place(&self, device: Option<OnDevice<'_>>) -> MemoryId {
+        let on = device.map(|on| self.memory_of(on.device).expect("the runtime has met the device"));
+        on.unwrap_or(MemoryId::HOST)
+    }
+
+    /// Notes the buffers of a task on a device.
+    fn meet(&mut self, task: &Submission<'_>) {
+        let Some(on) = task.device else { return };
+        for (access, buffer) in task.accesses.iter().zip(on.buffers) {
+            let resident = || Resident { buffer: Arc::downgrade(buffer), versions: Vec::new() };
+            self.buffers.entry(access.buffer).or_insert_with(resident);
+        }
+    }
+
+    /// Learns how copies have ended.
+    fn learn(&mut self) {
+        for (copy, well) in mem::take(&mut *self.ended.0.lock()) {
+            let Some(resident) = self.buffers.get_mut(&copy.buffer) else { continue };
+            let Some(Version { residence, .. }) = resident.versions.get_mut(copy.version as usize) else {
+                continue;
+            };
+            match well {
+                true => residence.done(&copy.task),
+                false => residence.failed(&copy.task),
+            }
+        }
+    }
+}
+
+/// Submits the copies that a task needs, if buffers of it have met a device. The caller holds the lock of the state.
+#[inline]
+pub(in crate::execute) fn prepare(
+    core: &Arc<Core>,
+    state: &mut State,
+    task: &Submission<'_>,
+) -> Option<Box<Prepared>> {
+    match state.residents {
+        None => None,
+        Some(_) => prepare_for_device(core, state, task),
+    }
+}
+
+#[cold]
+fn prepare_for_device(core: &Arc<Core>, state: &mut State, task: &Submission<'_>) -> Option<Box<Prepared>> {
+    // No copies for a task that the graph refuses.
+    state.graphs.live().check_accesses(task.accesses).ok()?;
+    let mut residents = state.residents.take().expect("the caller has looked");
+    residents.meet(task);
+    residents.learn();
+    let memory = residents.place(task.device);
+    let mut prepared = Prepared::default();
+    for access in task.accesses.iter().filter(|access| access.mode.reads()) {
+        let copied = residents.bring(core, state, task, access, memory, &mut prepared);
+        debug_assert!(
+            copied.is_ok(),
+            "the graph has checked the task, which reads more than its copies: {copied:?}"
+        );
+    }
+    state.residents = Some(residents);
+    (!prepared.copies.is_empty() || !prepared.needs.is_empty()).then(|| Box::new(prepared))
+}
+
+impl Residents {
+    /// Submits the copies that a memory needs for a region to be read there.
+    fn bring(
+        &mut self,
+        core: &Arc<Core>,
+        state: &mut State,
+        task: &Submission<'_>,
+        access: &Access,
+        memory: MemoryId,
+        prepared: &mut Prepared,
+    ) -> Result<(), GraphError> {
+        let Some(resident) = self.buffers.get_mut(&access.buffer) else { return Ok(()) };
+        let Some(buffer) = resident.buffer.upgrade() else { return Ok(()) };
+        let number = state.graphs.live().current_version(access.buffer);
+        let Some(version) = resident.version(number) else { return Ok(()) };
+        let missing = version.residence.missing(memory, &access.region);
+        let copies: Vec<_> =
+            missing.into_iter().flat_map(|copy| by_writers(state, access.buffer, copy)).collect();
+        for copy in copies {
+            let (direction, other) = match copy.to {
+                MemoryId::HOST => (Direction::ToHost, copy.from),
+                device => (Direction::ToDevice, device),
+            };
+            let Known { device, name } = &self.devices[usize::from(other.0) - 1];
+            let slot = version.slot(other, device, &*buffer);
+            let needs = version.residence.made_by(copy.from, &copy.region);
+            let needs: SmallVec<_> = needs.map(|&on| on_copy(on, access.buffer)).collect();
+            let what = What { buffer: &buffer, version: number, copy: &copy, direction, name, slot };
+            let (id, node) = what.submit(core, state, task, needs, &self.ended)?;
+            version.residence.copied(&copy, id);
+            prepared.copies.push(node);
+        }
+        let made_by = version.residence.made_by(memory, &access.region);
+        prepared.needs.extend(made_by.map(|&on| on_copy(on, access.buffer)));
+        Ok(())
+    }
+
+    /// Notes what a task writes, which the graph has accepted with these versions.
+    fn written(&mut self, task: &Submission<'_>, versions: &[u32]) {
+        let memory = self.place(task.device);
+        for (access, &version) in
+            task.accesses.iter().zip(versions).filter(|(access, _)| access.mode.writes())
+        {
+            let resident = self.buffers.get_mut(&access.buffer);
+            if let Some(Version { residence, .. }) = resident.and_then(|resident| resident.version(version)) {
+                residence.written(memory, &access.region);
+            }
+        }
+    }
+
+    /// The places on its device of what a task accesses, in these versions.
+    pub(in crate::execute) fn slots(&mut self, task: &Submission<'_>, versions: &[u32]) -> Vec<Arc<Slot>> {
+        let Some(on) = task.device else { return Vec::new() };
+        let memory = self.place(task.device);
+        let accesses = task.accesses.iter().zip(on.buffers).zip(versions);
+        let slot = |((access, buffer), &version): ((&Access, &Arc<dyn Stored>), &u32)| {
+            let resident = self.buffers.get_mut(&access.buffer)?;
+            Some(resident.version(version)?.slot(memory, on.device, &**buffer))
+        };
+        accesses.filter_map(slot).collect()
+    }
+}
+
+/// Notes what a task writes that the graph has accepted. The caller holds the lock of the state.
+#[inline]
+pub(in crate::execute) fn note_writes(state: &mut State, task: &Submission<'_>) {
+    let State { graphs, residents, .. } = state;
+    if let Some(residents) = residents {
+        residents.written(task, &graphs.submitted().versions);
+    }
+}
+
+/// Cuts a copy into one for each task that has not written its part yet, or has failed to, and one for the rest. Nothing waits for a task, or
+/// is skipped because of it, only because its data is copied together with other data.
+fn by_writers(state: &State, buffer: BufferId, copy: MemoryCopy) -> Vec<MemoryCopy> {
+    let State { graphs, tasks, .. } = state;
+    let mut parts: SmallVec<[(Option<TaskId>, Vec<GridBox<3>>); 1]> = SmallVec::new();
+    for (writer, part) in graphs.live().writers(buffer, &copy.region) {
+        let writer = Some(writer).filter(|&writer| !tasks.has_ended_well(writer));
+        match parts.iter_mut().find(|(other, _)| *other == writer) {
+            Some((_, boxes)) => boxes.push(part),
+            None => parts.push((writer, vec![part])),
+        }
+    }
+    if parts.len() <= 1 {
+        return vec![copy];
+    }
+    let part = |(_, boxes)| MemoryCopy { region: Region::from_boxes(boxes), ..copy };
+    parts.into_iter().map(part).collect()
+}
+
+/// The dependency of what needs a copy.
+fn on_copy(on: TaskId, buffer: BufferId) -> Dependency {
+    Dependency { on, kind: Kind::True, origin: Origin::Buffer(buffer) }
+}
+
+/// A copy that is about to be submitted.
+struct What<'a> {
+    buffer: &'a Arc<dyn Stored>,
+    version: u32,
+    copy: &'a MemoryCopy,
+    direction: Direction,
+    /// The name of the device.
+    name: &'a str,
+    slot: Arc<Slot>,
+}
+
+impl What<'_> {
+    /// Submits the copy: the graph orders it like a task that reads the region. It also comes after the copies that its source `needs`.
+    fn submit(
+        self,
+        core: &Arc<Core>,
+        state: &mut State,
+        of: &Submission<'_>,
+        needs: SmallVec<[Dependency; 4]>,
+        ended: &Arc<Ended>,
+    ) -> Result<(TaskId, (Node, u32)), GraphError> {
+        let Self { buffer, version, copy, direction, name, slot } = self;
+        let to = match direction {
+            Direction::ToHost => "the host",
+            Direction::ToDevice => name,
+        };
+        let name = format!("copy of {} to {to}", buffer.label());
+        let label = TaskLabel { name: name.into(), location: of.label.location };
+        let accesses = [Access { buffer: buffer.id(), region: copy.region.clone(), mode: Mode::Read }];
+        let submission = Submission {
+            label: &label,
+            group: of.group,
+            accesses: &accesses,
+            effects: &[],
+            priority: 0,
+            place: Place::Inline,
+            observes: true,
+            record: None,
+            device: None,
+        };
+        let record = core.needs_records().then(|| record(&**buffer, &copy.region));
+        let State { graphs, tasks, barrier, .. } = state;
+        graphs.submit(&label, &accesses, &[], record.as_ref(), &|task| tasks.is_forgettable(task))?;
+        let submitted = graphs.submitted();
+        let id = submitted.id;
+        let end = End::new(ended, CopyOf { buffer: buffer.id(), version, task: id });
+        let body = CopyBody::new(direction, (Arc::clone(buffer), version), copy.region.clone(), slot, end);
+        let node = Node::new(|| submission.head(id, core), || body);
+        let mut count = link(core, tasks, barrier.as_ref(), &node, &submitted.dependencies);
+        count += link_all(tasks, &node, &needs);
+        Ok((id, (node, count)))
+    }
+}
+
+/// What the recorder needs to draw a copy.
+fn record(buffer: &dyn Stored, region: &Region<3>) -> Arc<TaskRecord> {
+    let region = region.clone();
+    let mapper = Mapper::new(move |_| region.clone());
+    Arc::new(TaskRecord {
+        accesses: vec![BufferAccess { buffer: buffer.id(), mode: Mode::Read, mapper }],
+        buffers: vec![buffer.label().to_string()],
+        ..TaskRecord::default()
+    })
+}
+
+impl Core {
+    /// Makes a device known, before the first task runs on it.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there are too many.
+    pub(crate) fn meet_device(&self, device: &Arc<dyn Device>) -> Result<(), Error> {
+        let name = device.info().name.clone();
+        let mut state = self.state.lock();
+        let residents = state.residents.get_or_insert_default();
+        if residents.memory_of(device).is_some() {
+            return Ok(());
+        }
+        let most = usize::from(MemoryId::COUNT) - 1;
+        if residents.devices.len() == most {
+            let (setting, value) = ("the number of devices of a runtime", (most + 1).to_string());
+            return Err(Error::Setting { setting, value, range: "63 or fewer" });
+        }
+        residents.devices.push(Known { device: Arc::clone(device), name });
+        Ok(())
+    }
+}

@@ -1,0 +1,595 @@
+//! The device for tests, used through the trait: copies, launches, delays, refusals, failures, loss and its end.
+
+use anabranch::{
+    bytemuck,
+    device::{
+        Batch, Device, DeviceError, DeviceKind, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch,
+        Operand, Run, Simulated, Upload,
+    },
+    recorded::Recording,
+};
+use anabranch_kernel::{Number, Scalar, Tape};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use testing::deadline;
+
+fn upload<T: bytemuck::Pod + Send>(to: &DeviceMemory, offset: u64, values: &[T]) -> DeviceStep {
+    let values = values.to_vec();
+    let bytes = size_of_val(&*values) as u64;
+    DeviceStep::Upload(Upload {
+        to: to.clone(),
+        runs: vec![Run { offset, bytes }],
+        fill: Box::new(move |to| to.copy_from_slice(bytemuck::cast_slice(&values))),
+    })
+}
+
+/// A download of some runs, and where its values arrive.
+fn download<T: bytemuck::Pod + Send>(from: &DeviceMemory, runs: &[Run]) -> (DeviceStep, Receiver<Vec<T>>) {
+    let (to, values) = mpsc::channel();
+    let step = DeviceStep::Download(Download {
+        from: from.clone(),
+        runs: runs.to_vec(),
+        take: Box::new(move |bytes| to.send(bytemuck::cast_slice(bytes).to_vec()).unwrap()),
+    });
+    (step, values)
+}
+
+fn all(memory: &DeviceMemory) -> [Run; 1] {
+    [Run { offset: 0, bytes: memory.bytes() }]
+}
+
+/// All values of a memory, when the device has done what it got before.
+fn values<T: bytemuck::Pod + Send>(device: &impl Device, memory: &DeviceMemory) -> Vec<T> {
+    let (step, values) = download(memory, &all(memory));
+    let value = submit(device, [step]);
+    device.timeline().wait(value, || ()).unwrap();
+    values.try_recv().unwrap()
+}
+
+fn submit(device: &impl Device, steps: impl IntoIterator<Item = DeviceStep>) -> u64 {
+    device.submit(Batch { steps: steps.into_iter().collect() })
+}
+
+fn launch(
+    program: &DeviceProgram,
+    recording: &Recording,
+    extent: [usize; 3],
+    operands: &[&DeviceMemory],
+) -> DeviceStep {
+    let operands = operands.iter().map(|&memory| Operand { memory: memory.clone(), extent }).collect();
+    DeviceStep::Launch(Launch {
+        program: program.clone(),
+        points: [[0; 3], extent],
+        operands,
+        parameters: recording.parameters().to_vec(),
+    })
+}
+
+/// Each element times a factor, plus the element before it; zero stands before the first.
+fn scaled(factor: f32) -> Recording {
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+    v.set(factor * u.here() + u.at_or([-1], 0.0));
+    tape.finish().unwrap()
+}
+
+/// Adds one to each element.
+fn incremented() -> Recording {
+    let tape = Tape::new(1);
+    let u = tape.input_output::<u32, 1>();
+    u.set(u.here() + 1);
+    tape.finish().unwrap()
+}
+
+fn failed(result: Result<(), DeviceError>) -> String {
+    match result {
+        Err(DeviceError::Failed { why, .. }) => why,
+        other => panic!("it should have failed: {other:?}"),
+    }
+}
+
+fn is_lost<T>(result: Result<T, DeviceError>) -> bool {
+    matches!(result, Err(DeviceError::Lost { .. }))
+}
+
+#[test]
+fn a_batch_uploads_launches_and_downloads() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    assert_eq!(device.info().kind, DeviceKind::Simulated);
+    let (u, v) = (device.allocate(16).unwrap(), device.allocate(16).unwrap());
+    let recording = scaled(10.0);
+    let program = device.compile(&recording).unwrap();
+    let (step, result) = download::<f32>(&v, &all(&v));
+    let value = submit(
+        &device,
+        [upload(&u, 0, &[1_f32, 2.0, 3.0, 4.0]), launch(&program, &recording, [1, 1, 4], &[&u, &v]), step],
+    );
+    assert_eq!(value, 1);
+    device.wait().unwrap();
+    assert!(device.is_idle());
+    assert_eq!(result.try_recv().unwrap(), [10.0, 21.0, 32.0, 43.0]);
+    let counts = device.counts();
+    assert_eq!((counts.uploads, counts.launches, counts.downloads), (1, 1, 1));
+    assert_eq!((counts.bytes_up, counts.bytes_down), (16, 16));
+    assert_eq!((counts.allocations, counts.bytes_in_use), (2, 32));
+}
+
+#[test]
+fn copies_take_runs_one_after_the_other() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let memory = device.allocate(20).unwrap();
+    let runs = vec![Run { offset: 12, bytes: 8 }, Run { offset: 0, bytes: 4 }];
+    let new = DeviceStep::Upload(Upload {
+        to: memory.clone(),
+        runs,
+        fill: Box::new(|to| to.copy_from_slice(bytemuck::cast_slice(&[1_u32, 2, 3]))),
+    });
+    let (step, some) = download::<u32>(&memory, &[Run { offset: 16, bytes: 4 }, Run { offset: 0, bytes: 8 }]);
+    submit(&device, [new, step]);
+    device.wait().unwrap();
+    assert_eq!(some.try_recv().unwrap(), [2, 3, 0]);
+    assert_eq!(values::<u32>(&device, &memory), [3, 0, 0, 1, 2]);
+    assert_eq!(device.counts().bytes_down, 32);
+}
+
+#[test]
+fn a_launch_computes_a_part_of_a_buffer_of_three_dimensions() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let tape = Tape::new(3);
+    let (u, v) = (tape.input::<i64, 3>(), tape.output::<i64, 3>());
+    v.set(u.at_clamped([1, -1, 0]) + 100);
+    let recording = tape.finish().unwrap();
+    let program = device.compile(&recording).unwrap();
+    let extent = [2, 3, 2];
+    let (u, v) = (device.allocate(96).unwrap(), device.allocate(96).unwrap());
+    let step = DeviceStep::Launch(Launch {
+        program,
+        points: [[0, 1, 1], [2, 3, 2]],
+        operands: [&u, &v].map(|memory| Operand { memory: memory.clone(), extent }).to_vec(),
+        parameters: recording.parameters().to_vec(),
+    });
+    let numbers: Vec<i64> = (0..12).collect();
+    submit(&device, [upload(&u, 0, &numbers), step]);
+    // The row above, of the plane behind, which is the last one.
+    let mut expected = [0; 12];
+    for (z, y) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
+        expected[(z * 3 + y) * 2 + 1] = 100 + numbers[(3 + y - 1) * 2 + 1];
+    }
+    assert_eq!(values::<i64>(&device, &v), expected);
+}
+
+#[test]
+fn a_kernel_computes_with_all_types() {
+    let _deadline = deadline();
+    fn doubled<T>(device: &Simulated, record: impl Fn(&Tape), element: T) -> Vec<T>
+    where
+        T: Number + bytemuck::Pod,
+    {
+        let tape = Tape::new(1);
+        record(&tape);
+        let recording = tape.finish().unwrap();
+        let program = device.compile(&recording).unwrap();
+        let memory = device.allocate(3 * size_of::<T>() as u64).unwrap();
+        let step = launch(&program, &recording, [1, 1, 3], &[&memory]);
+        submit(device, [upload(&memory, 0, &[element; 3]), step]);
+        values(device, &memory)
+    }
+    macro_rules! check {
+        ($($number:ty),*) => {
+            $({
+                let record = |tape: &Tape| {
+                    let u = tape.input_output::<$number, 1>();
+                    u.set(u.here() + u.here());
+                };
+                assert_eq!(doubled(&Simulated::new(), record, 21 as $number), [42 as $number; 3]);
+            })*
+        };
+    }
+    check!(f32, f64, i32, u32, i64, u64);
+}
+
+#[test]
+fn an_operand_that_is_set_as_another_one_is_read_as_it_was() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let recording = scaled(1.0);
+    let program = device.compile(&recording).unwrap();
+    // More than one block of the processor: what a block sets, the next one would read.
+    let count = 3000;
+    let memory = device.allocate(4 * count as u64).unwrap();
+    let before: Vec<f32> = (0..count).map(|i| i as f32).collect();
+    let step = launch(&program, &recording, [1, 1, count], &[&memory, &memory]);
+    submit(&device, [upload(&memory, 0, &before), step]);
+    let expected: Vec<f32> = (0..count).map(|i| if i == 0 { 0.0 } else { 2.0 * i as f32 - 1.0 }).collect();
+    assert_eq!(values::<f32>(&device, &memory), expected);
+}
+
+#[test]
+fn batches_are_done_in_their_order_with_any_delays() {
+    let _deadline = deadline();
+    for seed in 0..4 {
+        let device = Simulated::builder().delays(seed, Duration::from_micros(300)).build();
+        let recording = incremented();
+        let program = device.compile(&recording).unwrap();
+        let memory = device.allocate(8).unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for _ in 0..20 {
+            let value = submit(&device, [launch(&program, &recording, [1, 1, 2], &[&memory])]);
+            let order = Arc::clone(&order);
+            device.timeline().on_complete(value, move |result| order.lock().unwrap().push((value, result)));
+        }
+        assert_eq!(values::<u32>(&device, &memory), [20, 20]);
+        // The callbacks of the batches before the last one were called before it was begun.
+        let expected: Vec<_> = (1..=20).map(|value| (value, Ok(()))).collect();
+        assert_eq!(*order.lock().unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_submission_does_not_block() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let memory = device.allocate(4).unwrap();
+    let (go, gate) = mpsc::channel::<()>();
+    let slow = DeviceStep::Upload(Upload {
+        to: memory.clone(),
+        runs: all(&memory).to_vec(),
+        fill: Box::new(move |_| gate.recv().unwrap()),
+    });
+    assert_eq!(submit(&device, [slow]), 1);
+    assert_eq!(submit(&device, [upload(&memory, 0, &[7_u32])]), 2);
+    assert_eq!((device.timeline().completed(), device.is_idle()), (0, false));
+    go.send(()).unwrap();
+    assert_eq!(values::<u32>(&device, &memory), [7]);
+}
+
+#[test]
+fn memory_is_limited_and_allocations_are_refused() {
+    let _deadline = deadline();
+    let device = Simulated::builder().memory(100).largest_buffer(64).refuse_allocation(4).build();
+    assert_eq!((device.info().memory, device.info().largest_buffer), (Some(100), 64));
+    let first = device.allocate(60).unwrap();
+    let name = || "simulated".to_string();
+    let full = DeviceError::OutOfMemory { device: name(), bytes: 41, used: 60, budget: 100 };
+    assert_eq!(device.allocate(41).unwrap_err(), full);
+    let second = device.allocate(40).unwrap();
+    drop((first, second));
+    let refused = DeviceError::OutOfMemory { device: name(), bytes: 8, used: 0, budget: 100 };
+    assert_eq!(device.allocate(8).unwrap_err(), refused);
+    assert!(device.allocate(8).is_ok());
+    let large = DeviceError::TooLarge { device: name(), bytes: 65, most: 64 };
+    assert_eq!(device.allocate(65).unwrap_err(), large);
+    let counts = device.counts();
+    assert_eq!((counts.allocations, counts.bytes_in_use, counts.most_bytes), (0, 0, 100));
+}
+
+#[test]
+fn a_host_without_so_much_memory_refuses_it() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let bytes = isize::MAX as u64;
+    let error = device.allocate(bytes).unwrap_err();
+    assert!(matches!(error, DeviceError::OutOfMemory { used: 0, .. }), "{error}");
+    assert_eq!(device.counts().bytes_in_use, 0);
+    assert!(device.allocate(8).is_ok());
+}
+
+#[test]
+fn a_recording_is_refused() {
+    let _deadline = deadline();
+    let device = Simulated::builder().named("old").refuse_program(2).build();
+    assert!(device.compile(&incremented()).is_ok());
+    let error = device.compile(&incremented()).unwrap_err();
+    assert_eq!(error.to_string(), "the device old cannot run this kernel: it is to refuse program 2");
+    assert!(device.compile(&incremented()).is_ok());
+}
+
+#[test]
+fn memory_that_comes_back_is_zero() {
+    let _deadline = deadline();
+    let device = Simulated::builder().memory(4096).build();
+    for _ in 0..10 {
+        let memory = device.allocate(4096).unwrap();
+        assert!(values::<u32>(&device, &memory).iter().all(|&value| value == 0));
+        let value = submit(&device, [upload(&memory, 0, &[u32::MAX; 1024])]);
+        device.timeline().wait(value, || ()).unwrap();
+    }
+}
+
+#[test]
+fn memory_is_free_when_its_last_batch_is_done() {
+    let _deadline = deadline();
+    let device = Simulated::builder().memory(64).build();
+    let (go, gate) = mpsc::channel::<()>();
+    let memory = device.allocate(64).unwrap();
+    let slow = DeviceStep::Upload(Upload {
+        to: memory.clone(),
+        runs: all(&memory).to_vec(),
+        fill: Box::new(move |_| gate.recv().unwrap()),
+    });
+    let value = submit(&device, [slow]);
+    drop(memory);
+    assert!(device.allocate(64).is_err(), "the batch uses it");
+    go.send(()).unwrap();
+    device.timeline().wait(value, || ()).unwrap();
+    assert!(device.allocate(64).is_ok(), "nothing uses it behind the timeline");
+}
+
+#[test]
+fn a_failed_batch_does_nothing_and_others_are_done() {
+    let _deadline = deadline();
+    let device = Simulated::builder().fail_batch(2).build();
+    let memory = device.allocate(4).unwrap();
+    let taken = Arc::new(());
+    let kept = Arc::clone(&taken);
+    submit(&device, [upload(&memory, 0, &[1_u32])]);
+    let never = DeviceStep::Download(Download {
+        from: memory.clone(),
+        runs: all(&memory).to_vec(),
+        take: Box::new(move |_| panic!("nothing is downloaded: {kept:?}")),
+    });
+    let second = submit(&device, [upload(&memory, 0, &[2_u32]), never]);
+    assert_eq!(failed(device.timeline().wait(second, || ())), "batch 2 is to fail");
+    assert_eq!(Arc::strong_count(&taken), 1, "its functions are gone when it is done");
+    assert_eq!(values::<u32>(&device, &memory), [1]);
+    assert_eq!(device.wait(), Ok(()), "the error was taken");
+}
+
+#[test]
+fn an_error_that_nobody_has_taken_comes_out_of_the_wait() {
+    let _deadline = deadline();
+    let device = Simulated::builder().fail_batch(1).build();
+    submit(&device, []);
+    submit(&device, []);
+    assert_eq!(failed(device.wait()), "batch 1 is to fail");
+    assert_eq!(device.wait(), Ok(()));
+}
+
+#[test]
+fn a_function_that_panics_fails_its_batch_and_not_the_device() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let memory = device.allocate(4).unwrap();
+    let (runs, to, from) = (all(&memory).to_vec(), memory.clone(), memory.clone());
+    let up =
+        Upload { to, runs: runs.clone(), fill: Box::new(|_| panic!("no {} to upload", "numbers of a test")) };
+    let down = Download { from, runs, take: Box::new(|_| panic!("a test takes nothing")) };
+    let up = submit(&device, [DeviceStep::Upload(up), upload(&memory, 0, &[1_u32])]);
+    let down = submit(&device, [DeviceStep::Download(down)]);
+    let result = |value| failed(device.timeline().wait(value, || ()));
+    assert_eq!(result(up), "it has panicked: no numbers of a test to upload");
+    assert_eq!(result(down), "it has panicked: a test takes nothing");
+    assert_eq!(values::<u32>(&device, &memory), [0], "the steps after the panic are not done");
+}
+
+#[test]
+fn what_belongs_to_another_device_fails_a_batch() {
+    let _deadline = deadline();
+    let (device, other) = (Simulated::new(), Simulated::new());
+    let (own, foreign) = (device.allocate(8).unwrap(), other.allocate(8).unwrap());
+    let unknown = DeviceMemory::new(8, "memory of a driver");
+    let recording = incremented();
+    let (program, of_other) = (device.compile(&recording).unwrap(), other.compile(&recording).unwrap());
+    let run = |step| failed(device.timeline().wait(submit(&device, [step]), || ()));
+    let extent = [1, 1, 2];
+    for memory in [&foreign, &unknown] {
+        let why = "a batch uses memory of another device";
+        assert_eq!(run(upload(memory, 0, &[1_u32])), why);
+        assert_eq!(run(download::<u32>(memory, &all(memory)).0), why);
+        assert_eq!(run(launch(&program, &recording, extent, &[memory])), why);
+    }
+    let why = "a batch launches a program of another device";
+    for program in [of_other, DeviceProgram::new("program of a driver")] {
+        assert_eq!(run(launch(&program, &recording, extent, &[&own])), why);
+    }
+    assert_eq!(values::<u32>(&device, &own), [0, 0]);
+    assert_eq!(device.wait(), Ok(()));
+}
+
+#[test]
+fn a_wrong_step_fails_its_batch() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let memory = device.allocate(12).unwrap();
+    let recording = incremented();
+    let program = device.compile(&recording).unwrap();
+    let run = |step| failed(device.timeline().wait(submit(&device, [step]), || ()));
+    let copy = |offset, bytes| run(download::<u32>(&memory, &[Run { offset, bytes }]).0);
+    assert_eq!(copy(8, 8), "a copy has 8 bytes from 8, but the memory has 12");
+    assert_eq!(
+        copy(u64::MAX - 3, 8),
+        format!("a copy has 8 bytes from {}, but the memory has 12", u64::MAX - 3)
+    );
+    assert_eq!(copy(2, 4), "a copy has 4 bytes from 2, which are no multiples of 4");
+    assert_eq!(copy(4, 2), "a copy has 2 bytes from 4, which are no multiples of 4");
+
+    let launch = |extent, count, points| {
+        let operand = Operand { memory: memory.clone(), extent };
+        run(DeviceStep::Launch(Launch {
+            program: program.clone(),
+            points,
+            operands: vec![operand; count],
+            parameters: vec![Scalar::U32(1)],
+        }))
+    };
+    let point = [[0; 3], [1; 3]];
+    assert_eq!(launch([1, 1, 3], 2, point), "a launch has 2 operands, and its program 1");
+    assert_eq!(launch([1, 1, 4], 1, point), "an operand has the extent [1, 1, 4] of u32, but 12 bytes");
+    let huge = launch([usize::MAX; 3], 1, point);
+    assert!(huge.ends_with("but 12 bytes"), "{huge}");
+    let outside = launch([1, 3, 1], 1, [[0; 3], [1, 1, 2]]);
+    assert!(outside.contains("outside an operand"), "{outside}");
+    assert_eq!(device.counts().launches, 0);
+}
+
+#[test]
+fn a_lost_device_fails_what_it_has_and_refuses_what_comes() {
+    let _deadline = deadline();
+    let device = Simulated::builder().lose_after(2).build();
+    let memory = device.allocate(4).unwrap();
+    let (step, taken) = download::<u32>(&memory, &all(&memory));
+    // The second batch takes until the next ones are there with their callbacks.
+    let (go, gate) = mpsc::channel::<()>();
+    let runs = all(&memory).to_vec();
+    let slow = Box::new(move |_: &[u8]| gate.recv().unwrap());
+    submit(&device, [upload(&memory, 0, &[5_u32])]);
+    let slow = DeviceStep::Download(Download { from: memory.clone(), runs, take: slow });
+    let second = submit(&device, [step, slow]);
+
+    let (results, from) = mpsc::channel();
+    for _ in 0..3 {
+        let (step, taken) = download::<u32>(&memory, &all(&memory));
+        let value = submit(&device, [step]);
+        let results = results.clone();
+        device.timeline().on_complete(value, move |result| {
+            // The functions of a batch that fails are gone when it is done.
+            let is_gone = matches!(taken.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+            results.send((value, is_lost(result), is_gone)).unwrap();
+        });
+    }
+    go.send(()).unwrap();
+    assert_eq!(device.timeline().wait(second, || ()), Ok(()));
+    assert_eq!(taken.try_recv().unwrap(), [5]);
+    for value in 3..=5 {
+        assert!(is_lost(device.timeline().wait(value, || ())));
+    }
+    drop(results);
+    let mut calls: Vec<_> = from.iter().collect();
+    calls.sort();
+    assert_eq!(calls, [(3, true, true), (4, true, true), (5, true, true)]);
+    assert!(device.timeline().is_lost().is_some() && device.is_idle());
+    assert!(is_lost(device.allocate(4)));
+    assert!(is_lost(device.compile(&incremented())));
+    assert_eq!(device.timeline().wait(second, || ()), Ok(()));
+}
+
+#[test]
+fn a_callback_submits_the_next_batch() {
+    let _deadline = deadline();
+    let device = Arc::new(Simulated::new());
+    let memory = device.allocate(4).unwrap();
+    let (end, ended) = mpsc::channel();
+
+    /// Submits one batch after the other, each when the one before is done.
+    fn chain(device: &Arc<Simulated>, memory: DeviceMemory, left: u32, end: mpsc::Sender<()>) {
+        let value = submit(&**device, [upload(&memory, 0, &[left])]);
+        let next = Arc::clone(device);
+        device.timeline().on_complete(value, move |result| {
+            result.unwrap();
+            match left {
+                0 => end.send(()).unwrap(),
+                _ => chain(&next, memory, left - 1, end),
+            }
+        });
+    }
+    chain(&device, memory, 100, end);
+    ended.recv().unwrap();
+    assert_eq!(device.counts().uploads, 101);
+}
+
+#[test]
+fn a_device_that_is_dropped_does_what_it_has_without_delays() {
+    let _deadline = deadline();
+    let device = Simulated::builder().delays(1, Duration::from_secs(1000)).build();
+    let memory = device.allocate(4).unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    for i in 0..10 {
+        let value = submit(&device, [upload(&memory, 0, &[i])]);
+        let calls = Arc::clone(&calls);
+        device.timeline().on_complete(value, move |result| {
+            assert_eq!(result, Ok(()));
+            calls.fetch_add(1, SeqCst);
+        });
+    }
+    let begin = Instant::now();
+    drop(device);
+    assert!(begin.elapsed() < Duration::from_secs(100));
+    assert_eq!(calls.load(SeqCst), 10);
+}
+
+#[test]
+fn a_lost_device_can_be_dropped() {
+    let _deadline = deadline();
+    let device = Simulated::builder().lose_after(0).build();
+    for _ in 0..10 {
+        submit(&device, []);
+    }
+    drop(device);
+}
+
+#[test]
+fn a_callback_may_have_the_last_handle() {
+    let _deadline = deadline();
+    let device = Arc::new(Simulated::new());
+    let memory = device.allocate(4).unwrap();
+    let (go, gate) = mpsc::channel::<()>();
+    let (end, ended) = mpsc::channel();
+    let slow = DeviceStep::Upload(Upload {
+        to: memory.clone(),
+        runs: all(&memory).to_vec(),
+        fill: Box::new(move |_| gate.recv().unwrap()),
+    });
+    let value = submit(&*device, [slow]);
+    let last = Arc::clone(&device);
+    device.timeline().on_complete(value, move |_| {
+        assert!(Arc::into_inner(last).is_some(), "it is dropped here");
+        end.send(()).unwrap();
+    });
+    drop(device);
+    go.send(()).unwrap();
+    ended.recv().unwrap();
+}
+
+#[test]
+fn memory_may_outlive_its_device() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let memory = device.allocate(4).unwrap();
+    drop(device);
+    assert_eq!(memory.bytes(), 4);
+}
+
+#[test]
+fn many_threads_submit() {
+    let _deadline = deadline();
+    let device = Simulated::builder().delays(3, Duration::from_micros(20)).build();
+    let recording = incremented();
+    let program = device.compile(&recording).unwrap();
+    let memory = device.allocate(4).unwrap();
+    let is_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let submitters: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let value = submit(&device, [launch(&program, &recording, [1, 1, 1], &[&memory])]);
+                        if value.is_multiple_of(7) {
+                            device.timeline().wait(value, || ()).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !is_ended.load(SeqCst) {
+                let (completed, submitted) = (device.timeline().completed(), device.timeline().submitted());
+                assert!(completed <= submitted);
+                thread::yield_now();
+            }
+        });
+        submitters.into_iter().for_each(|submitter| submitter.join().unwrap());
+        is_ended.store(true, SeqCst);
+    });
+    device.wait().unwrap();
+    assert_eq!(values::<u32>(&device, &memory), [300]);
+}
