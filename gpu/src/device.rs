@@ -1,0 +1,174 @@
+//! A GPU as a device of the runtime.
+
+use crate::{
+    adapters::GpuError, complete, encode, memory::Budget, program::GpuProgram, ready, staging::Staging,
+};
+use anabranch::{
+    device::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Timeline},
+    recorded::Recording,
+};
+use anabranch_kernel::wgsl::Wgsl;
+use parking_lot::Mutex;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Sender},
+    },
+    thread::{self, JoinHandle},
+};
+
+/// What the threads of a GPU share.
+pub(crate) struct Shared {
+    pub(crate) info: DeviceInfo,
+    pub(crate) timeline: Timeline,
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) budget: Arc<Budget>,
+    /// The most groups of a dispatch in each dimension.
+    pub(crate) most_groups: u32,
+    /// The operands that a kernel may have.
+    most_operands: u32,
+    /// What the offsets of blocks are multiples of.
+    pub(crate) alignment: usize,
+}
+
+/// A GPU.
+pub(crate) struct Gpu {
+    shared: Arc<Shared>,
+    /// Batches on their way to the device thread. The lock keeps them in the order of the timeline.
+    batches: Mutex<Option<Sender<(u64, Batch)>>>,
+    threads: Vec<JoinHandle<()>>,
+    is_closing: Arc<AtomicBool>,
+}
+
+impl Gpu {
+    pub(crate) fn open(adapter: &wgpu::Adapter, info: DeviceInfo) -> Result<Self, GpuError> {
+        let refused = |why: String| GpuError::Refused { device: info.name.clone(), why };
+        let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64;
+        let limits = adapter.limits();
+        let opened = adapter.request_device(&wgpu::DeviceDescriptor {
+            label: Some("anabranch"),
+            required_features: adapter.features() & wanted,
+            required_limits: limits.clone(),
+            ..wgpu::DeviceDescriptor::default()
+        });
+        let (device, queue) = ready(opened)
+            .ok_or_else(|| refused("it does not answer".to_string()))?
+            .map_err(|error| refused(error.to_string()))?;
+        let shared = Arc::new(Shared {
+            timeline: Timeline::new(&info.name),
+            budget: Budget::new(info.name.clone(), info.memory),
+            info: info.clone(),
+            device,
+            queue,
+            staging: Arc::default(),
+            most_groups: limits.max_compute_workgroups_per_dimension,
+            most_operands: limits.max_storage_buffers_per_shader_stage,
+            alignment: limits
+                .min_uniform_buffer_offset_alignment
+                .max(limits.min_storage_buffer_offset_alignment)
+                .max(16) as usize,
+        });
+        let is_closing = Arc::new(AtomicBool::new(false));
+        watch(&shared, &is_closing);
+        let (batches, to_encode) = mpsc::channel();
+        let (encoded, to_complete) = mpsc::channel();
+        let [for_device, for_completion] = [0, 1].map(|_| Arc::clone(&shared));
+        let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new()
+                .name(name.to_string())
+                .spawn(run)
+                .map_err(|error| refused(error.to_string()))
+        };
+        let threads = vec![
+            start("gpu", Box::new(move || encode::run(&for_device, &to_encode, &encoded)))?,
+            start("gpu completion", Box::new(move || complete::run(&for_completion, &to_complete)))?,
+        ];
+        Ok(Self { shared, batches: Mutex::new(Some(batches)), threads, is_closing })
+    }
+}
+
+/// Loses the timeline when the driver loses the device, or reports an error that belongs to no batch.
+fn watch(shared: &Arc<Shared>, is_closing: &Arc<AtomicBool>) {
+    let (weak, closing) = (Arc::downgrade(shared), Arc::clone(is_closing));
+    shared.device.set_device_lost_callback(move |_, why| {
+        if let Some(shared) = weak.upgrade()
+            && !closing.load(Ordering::Relaxed)
+        {
+            shared.timeline.lose(why);
+        }
+    });
+    let weak = Arc::downgrade(shared);
+    shared.device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+        if let Some(shared) = weak.upgrade() {
+            shared.timeline.lose(error.to_string());
+        }
+    }));
+}
+
+impl Device for Gpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.shared.info
+    }
+
+    fn timeline(&self) -> &Timeline {
+        &self.shared.timeline
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<DeviceMemory, DeviceError> {
+        let Shared { info, timeline, budget, .. } = &*self.shared;
+        if let Some(lost) = timeline.is_lost() {
+            return Err(lost);
+        }
+        if bytes > info.largest_buffer {
+            let (device, most) = (info.name.clone(), info.largest_buffer);
+            return Err(DeviceError::TooLarge { device, bytes, most });
+        }
+        Ok(DeviceMemory::new(bytes, budget.take(bytes)?))
+    }
+
+    fn compile(&self, recording: &Recording) -> Result<DeviceProgram, DeviceError> {
+        let info = &self.shared.info;
+        let unsupported = |why: String| DeviceError::Unsupported { device: info.name.clone(), why };
+        let shader = Wgsl::new(recording).map_err(|error| unsupported(error.to_string()))?;
+        if shader.needs_f64() && !info.has_f64 {
+            return Err(unsupported("it has no 64-bit floating-point numbers".to_string()));
+        }
+        if shader.needs_i64() && !info.has_i64 {
+            return Err(unsupported("it has no 64-bit integers".to_string()));
+        }
+        let buffers = shader.bindings().len() + usize::from(!shader.block_is_uniform());
+        let most = self.shared.most_operands;
+        if buffers > most as usize {
+            return Err(unsupported(format!("it has {buffers} operands, and the device takes {most}")));
+        }
+        Ok(DeviceProgram::new(GpuProgram::new(shader, recording.operands().count())))
+    }
+
+    fn submit(&self, batch: Batch) -> u64 {
+        let batches = self.batches.lock();
+        let value = self.shared.timeline.begin();
+        let sent = batches.as_ref().is_some_and(|batches| batches.send((value, batch)).is_ok());
+        if !sent {
+            self.shared.timeline.lose("its thread has ended");
+        }
+        value
+    }
+}
+
+impl Drop for Gpu {
+    /// Waits for the batches in flight.
+    fn drop(&mut self) {
+        *self.batches.lock() = None;
+        let here = thread::current().id();
+        for thread in self.threads.drain(..) {
+            // A closure of a batch may hold the device: then one of these threads drops it, and goes on until all batches are done.
+            if thread.thread().id() != here && thread.join().is_err() {
+                self.shared.timeline.lose("its thread has panicked");
+            }
+        }
+        self.is_closing.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,216 @@
+//! The device thread: batches become command buffers.
+
+use crate::{
+    complete::{Landing, Part, Submission},
+    device::Shared,
+    memory::GpuMemory,
+    prepare::{Prepared, PreparedLaunch, known, prepare},
+    program::Scopes,
+    staging::Sort,
+};
+use anabranch::device::{Batch, DeviceError, DeviceMemory, Run};
+use std::{
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
+};
+
+/// The most batches that go together: the first of them is done when the last one is.
+const TOGETHER: usize = 64;
+
+/// Encodes and submits batches until no more can come.
+pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submissions: &Sender<Submission>) {
+    while let Ok(first) = batches.recv() {
+        let mut together = vec![first];
+        while together.len() < TOGETHER
+            && let Ok(next) = batches.try_recv()
+        {
+            together.push(next);
+        }
+        let submission = submit(shared, together);
+        if submissions.send(submission).is_err() {
+            return;
+        }
+    }
+}
+
+/// Submits batches together.
+fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>) -> Submission {
+    let scopes = Scopes::push(&shared.device);
+    let prepared = batches.into_iter().map(|(value, batch)| match shared.timeline.is_lost() {
+        Some(error) => (value, Err(error)),
+        None => (value, prepare(shared, batch)),
+    });
+    let prepared = prepared.collect::<Vec<_>>();
+    let mut encoding = Encoding::new(shared, &prepared);
+    for (value, steps) in prepared {
+        let mut part = Part { value, result: Ok(()), downloads: Vec::new(), keep: Vec::new() };
+        match steps {
+            Ok(steps) => steps.into_iter().for_each(|step| encoding.step(step, &mut part)),
+            Err(error) => part.result = Err(error),
+        }
+        encoding.parts.push(part);
+    }
+    let mut submission = encoding.submit();
+    if let Some(why) = scopes.pop() {
+        submission.fail(&DeviceError::Failed { device: shared.info.name.clone(), why });
+    }
+    submission
+}
+
+/// A command buffer in the making.
+struct Encoding<'a> {
+    shared: &'a Arc<Shared>,
+    encoder: wgpu::CommandEncoder,
+    /// The pass of launches that follow each other.
+    pass: Option<wgpu::ComputePass<'static>>,
+    parts: Vec<Part>,
+    /// The blocks of the launches so far, and the buffer that they go to.
+    blocks: Vec<u8>,
+    block_buffer: Option<wgpu::Buffer>,
+    /// The buffers to give back when the submission is done.
+    used: Vec<(Sort, wgpu::Buffer)>,
+    /// Whether there is anything to submit.
+    has_commands: bool,
+}
+
+impl<'a> Encoding<'a> {
+    fn new(shared: &'a Arc<Shared>, prepared: &[(u64, Result<Vec<Prepared>, DeviceError>)]) -> Self {
+        let steps = prepared.iter().filter_map(|(_, steps)| steps.as_ref().ok()).flatten();
+        let dispatches = steps.flat_map(|step| match step {
+            Prepared::Launch(launch) => launch.dispatches.as_slice(),
+            _ => &[],
+        });
+        let bytes: usize =
+            dispatches.map(|dispatch| dispatch.block.len().next_multiple_of(shared.alignment)).sum();
+        let take = || shared.staging.take(&shared.device, Sort::Blocks, bytes as u64);
+        Self {
+            shared,
+            encoder: shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()),
+            pass: None,
+            parts: Vec::new(),
+            blocks: Vec::with_capacity(bytes),
+            block_buffer: (bytes > 0).then(take),
+            used: Vec::new(),
+            has_commands: false,
+        }
+    }
+
+    fn step(&mut self, step: Prepared, part: &mut Part) {
+        match step {
+            Prepared::Upload { staging, to, runs } => {
+                if let (Some(staging), Some(buffer)) = (staging, self.buffer(&to)) {
+                    self.copies(&runs, |encoder, run, at| {
+                        encoder.copy_buffer_to_buffer(&staging, at, &buffer, run.offset, run.bytes);
+                    });
+                    self.used.push((Sort::Upload, staging));
+                }
+                part.keep.push(to);
+            }
+            Prepared::Download { from, runs, take } => {
+                let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+                let mut staging = None;
+                if bytes > 0
+                    && let Some(buffer) = self.buffer(&from)
+                {
+                    let to = self.shared.staging.take(&self.shared.device, Sort::Download, bytes);
+                    self.copies(&runs, |encoder, run, at| {
+                        encoder.copy_buffer_to_buffer(&buffer, run.offset, &to, at, run.bytes);
+                    });
+                    staging = Some(to);
+                }
+                part.downloads.push(Landing { staging, bytes, take });
+                part.keep.push(from);
+            }
+            Prepared::Launch(launch) => self.launch(launch, part),
+        }
+    }
+
+    /// The buffer of a memory, which [`prepare`] has found to be one of this device.
+    fn buffer(&self, memory: &DeviceMemory) -> Option<wgpu::Buffer> {
+        known(memory).ok().map(|memory: &GpuMemory| memory.buffer(&self.shared.device).clone())
+    }
+
+    fn copies(&mut self, runs: &[Run], copy: impl Fn(&mut wgpu::CommandEncoder, &Run, u64)) {
+        self.pass = None;
+        let mut at = 0;
+        for run in runs.iter().filter(|run| run.bytes > 0) {
+            copy(&mut self.encoder, run, at);
+            at += run.bytes;
+            self.has_commands = true;
+        }
+    }
+
+    fn launch(&mut self, launch: PreparedLaunch, part: &mut Part) {
+        for (memory, copy) in &launch.operands {
+            if let Some(copy) = copy
+                && let (Some(from), Some(to)) = (self.buffer(memory), self.buffer(copy))
+            {
+                let runs = [Run { offset: 0, bytes: from.size() }];
+                self.copies(&runs, |encoder, run, _| {
+                    encoder.copy_buffer_to_buffer(&from, 0, &to, 0, run.bytes)
+                });
+            }
+        }
+        let device = &self.shared.device;
+        let used = launch.operands.iter().map(|(memory, copy)| self.buffer(copy.as_ref().unwrap_or(memory)));
+        let (Some(compiled), Some(operands)) = (launch.compiled(device), used.collect::<Option<Vec<_>>>())
+        else {
+            return;
+        };
+        for dispatch in &launch.dispatches {
+            let Some(blocks) = &self.block_buffer else { return };
+            let block = wgpu::BindGroupEntry {
+                binding: 0,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: blocks,
+                    offset: self.blocks.len() as u64,
+                    size: NonZeroU64::new(dispatch.block.len() as u64),
+                }),
+            };
+            self.blocks.extend_from_slice(&dispatch.block);
+            self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
+            let operands = (1..).zip(&operands).map(|(binding, buffer)| wgpu::BindGroupEntry {
+                binding,
+                resource: buffer.as_entire_binding(),
+            });
+            let entries = std::iter::once(block).chain(operands).collect::<Vec<_>>();
+            let bound = device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &compiled.layout,
+                entries: &entries,
+            });
+            let encoder = &mut self.encoder;
+            let pass = self.pass.get_or_insert_with(|| {
+                encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
+            });
+            pass.set_pipeline(&compiled.pipeline);
+            pass.set_bind_group(0, &bound, &[]);
+            let [x, y, z] = dispatch.groups;
+            pass.dispatch_workgroups(x, y, z);
+            self.has_commands = true;
+        }
+        for (memory, copy) in launch.operands {
+            part.keep.push(memory);
+            part.keep.extend(copy);
+        }
+    }
+
+    /// Hands the commands to the driver, which may block until an earlier kernel ends.
+    fn submit(mut self) -> Submission {
+        self.pass = None;
+        let queue = &self.shared.queue;
+        if let Some(buffer) = self.block_buffer.take() {
+            queue.write_buffer(&buffer, 0, &self.blocks);
+            self.used.push((Sort::Blocks, buffer));
+        }
+        // Upload buffers of a submission without commands would never be mapped again, but then there are none.
+        let index = self.has_commands.then(|| queue.submit([self.encoder.finish()]));
+        for landing in self.parts.iter_mut().flat_map(|part| &mut part.downloads) {
+            landing.map();
+        }
+        Submission { index, parts: self.parts, used: self.used }
+    }
+}

@@ -1,0 +1,35 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
+//!
+//! 1. [`open`] gives a device, with two threads.
+//! 2. The *device thread* gets the batches over a channel. All that wait there go together: it encodes them into one command buffer, with one
+//!    compute pass for launches that follow each other, and submits it. Only this thread submits, because a driver may block there.
+//! 3. The *completion thread* waits for the submissions in their order, hands the bytes of downloads over, and advances the timeline.
+//!
+//! A step that is wrong fails its batch, of which nothing is done then. What only the driver finds fails all batches that were
+//! submitted together.
+
+#![forbid(unsafe_code)]
+
+mod adapters;
+mod complete;
+mod device;
+mod diagnosis;
+mod encode;
+mod memory;
+mod prepare;
+mod program;
+mod staging;
+
+pub use adapters::{Adapter, GpuError, Settings, adapters, open, open_with};
+pub use diagnosis::why_no_gpu;
+
+/// The result of a future of wgpu. Outside of browsers they are ready at once.
+fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(value) => Some(value),
+        std::task::Poll::Pending => None,
+    }
+}

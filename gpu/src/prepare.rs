@@ -1,0 +1,144 @@
+//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong.
+
+use crate::{
+    device::Shared,
+    memory::GpuMemory,
+    program::{Compiled, GpuProgram},
+    staging::Sort,
+};
+use anabranch::device::{
+    Batch, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Run, Take, Upload,
+};
+use anabranch_kernel::{Kind, wgsl::Dispatch};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A step that can be encoded.
+pub(crate) enum Prepared {
+    Upload { staging: Option<wgpu::Buffer>, to: DeviceMemory, runs: Vec<Run> },
+    Download { from: DeviceMemory, runs: Vec<Run>, take: Take },
+    Launch(PreparedLaunch),
+}
+
+/// A launch that can be encoded.
+pub(crate) struct PreparedLaunch {
+    pub(crate) program: DeviceProgram,
+    pub(crate) dispatches: Vec<Dispatch>,
+    /// The memory of each binding, and a second memory which it is copied to before: wgpu binds no buffer as read and as written.
+    pub(crate) operands: Vec<(DeviceMemory, Option<DeviceMemory>)>,
+}
+
+/// The memory, as this device knows it.
+pub(crate) fn known(memory: &DeviceMemory) -> Result<&GpuMemory, String> {
+    memory.inner().ok_or_else(|| "a step uses memory of another device".to_string())
+}
+
+impl PreparedLaunch {
+    /// The compiled shader. It was compiled when the launch was prepared.
+    pub(crate) fn compiled(&self, device: &wgpu::Device) -> Option<&Compiled> {
+        self.program.inner::<GpuProgram>()?.compiled(device).ok()
+    }
+}
+
+/// Checks the steps, fills the buffers of uploads, and compiles the programs of launches.
+pub(crate) fn prepare(shared: &Shared, batch: Batch) -> Result<Vec<Prepared>, DeviceError> {
+    let failed = |why: String| DeviceError::Failed { device: shared.info.name.clone(), why };
+    // What a closure fills comes last: a step that is wrong spares them the work.
+    let launches = batch.steps.into_iter().map(|step| match step {
+        DeviceStep::Launch(launch) => prepare_launch(shared, launch).map(Step::Launch),
+        DeviceStep::Upload(step) => check(&step.to, &step.runs).map(|()| Step::Upload(step)).map_err(failed),
+        DeviceStep::Download(step) => {
+            check(&step.from, &step.runs).map(|()| Step::Download(step)).map_err(failed)
+        }
+    });
+    let steps = launches.collect::<Result<Vec<_>, _>>()?;
+    let prepared = steps.into_iter().map(|step| match step {
+        Step::Launch(launch) => Ok(Prepared::Launch(launch)),
+        Step::Download(Download { from, runs, take }) => Ok(Prepared::Download { from, runs, take }),
+        Step::Upload(upload) => fill(shared, upload).map_err(failed),
+    });
+    prepared.collect()
+}
+
+enum Step {
+    Upload(Upload),
+    Download(Download),
+    Launch(PreparedLaunch),
+}
+
+fn check(memory: &DeviceMemory, runs: &[Run]) -> Result<(), String> {
+    let bytes = known(memory)?.bytes();
+    for run in runs {
+        let is_inside = run.offset.checked_add(run.bytes).is_some_and(|end| end <= bytes);
+        if !is_inside || run.offset % 4 != 0 || run.bytes % 4 != 0 {
+            return Err(format!(
+                "{} bytes from {} on are no run of a memory of {bytes} bytes: a run is inside, and its numbers are multiples of 4",
+                run.bytes, run.offset
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn fill(shared: &Shared, Upload { to, runs, fill }: Upload) -> Result<Prepared, String> {
+    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+    // Mapped memory of wgpu can only be written, and a closure gets memory that it could read.
+    let mut filled = vec![0; bytes as usize];
+    if catch_unwind(AssertUnwindSafe(|| fill(&mut filled))).is_err() {
+        return Err("the function that fills an upload has panicked".to_string());
+    }
+    if bytes == 0 {
+        return Ok(Prepared::Upload { staging: None, to, runs });
+    }
+    let buffer = shared.staging.take(&shared.device, Sort::Upload, bytes);
+    let mut mapped = buffer.slice(..bytes).get_mapped_range_mut().map_err(|error| error.to_string())?;
+    mapped.copy_from_slice(&filled);
+    drop(mapped);
+    buffer.unmap();
+    Ok(Prepared::Upload { staging: Some(buffer), to, runs })
+}
+
+fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, DeviceError> {
+    let failed = |why: String| DeviceError::Failed { device: shared.info.name.clone(), why };
+    let Some(program) = launch.program.inner::<GpuProgram>() else {
+        return Err(failed("a launch has a program of another device".to_string()));
+    };
+    if launch.operands.len() != program.operands {
+        let (has, expects) = (launch.operands.len(), program.operands);
+        return Err(failed(format!("a launch has {has} operands, and its recording has {expects}")));
+    }
+    program.compiled(&shared.device).map_err(failed)?;
+    let extents = launch.operands.iter().map(|operand| operand.extent).collect::<Vec<_>>();
+    let dispatches =
+        program.shader.dispatches(launch.points, &extents, &launch.parameters, shared.most_groups);
+    let dispatches = dispatches.map_err(|error| failed(error.to_string()))?;
+    let bindings = program.shader.bindings();
+    let is_same = |a: usize, b: usize| {
+        let memory = |at: usize| known(&launch.operands[at].memory).map(std::ptr::from_ref).ok();
+        memory(a) == memory(b)
+    };
+    let mut operands = Vec::with_capacity(bindings.len());
+    for binding in bindings {
+        let operand = &launch.operands[binding.operand];
+        let memory = known(&operand.memory).map_err(failed)?;
+        let width = if matches!(binding.kind, Kind::F64 | Kind::I64 | Kind::U64) { 8 } else { 4 };
+        let needed = operand.extent.iter().fold(width, |bytes: u64, &size| bytes.saturating_mul(size as u64));
+        if needed > memory.bytes() {
+            let (number, has) = (binding.operand, memory.bytes());
+            return Err(failed(format!("operand {number} has {needed} bytes, and its memory has {has}")));
+        }
+        let mut others = bindings.iter().filter(|other| other.operand != binding.operand);
+        let twice = others.find(|other| other.is_written && is_same(other.operand, binding.operand));
+        let copy = match twice {
+            Some(other) if binding.is_written => {
+                let (one, two) = (binding.operand, other.operand);
+                return Err(failed(format!(
+                    "a launch writes operands {one} and {two}, which are one buffer"
+                )));
+            }
+            Some(_) => Some(DeviceMemory::new(memory.bytes(), shared.budget.take(memory.bytes())?)),
+            None => None,
+        };
+        operands.push((operand.memory.clone(), copy));
+    }
+    Ok(PreparedLaunch { program: launch.program, dispatches, operands })
+}

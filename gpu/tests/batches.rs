@@ -1,0 +1,211 @@
+//! Batches on a GPU: copies, memory, what is wrong with them, and a device that is dropped.
+
+mod support;
+
+use anabranch::device::{Batch, DeviceError, DeviceStep, Download, Launch, Operand, Run, Upload};
+use anabranch_gpu::{GpuError, Settings};
+use anabranch_kernel::{Recording, Tape};
+use parking_lot::Mutex;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+use support::{download, gpu, gpu_with, upload};
+use testing::deadline;
+
+fn increment() -> Recording {
+    let tape = Tape::new(1);
+    let changed = tape.input_output::<u32, 1>();
+    changed.set(changed.here() + 1);
+    tape.finish().expect("the kernel is right")
+}
+
+/// Each element gets the sum of its neighbours.
+fn neighbours() -> Recording {
+    let tape = Tape::new(1);
+    let (from, to) = (tape.input::<u32, 1>(), tape.output::<u32, 1>());
+    to.set(from.at_periodic([-1]) + from.at_periodic([1]));
+    tape.finish().expect("the kernel is right")
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))).collect()
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn new_memory_is_zero_and_copies_have_their_runs() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let memory = gpu.allocate(40).expect("it is small");
+    let runs = [(4, 8), (16, 0), (24, 4)].map(|(offset, bytes)| Run { offset, bytes }).to_vec();
+    let fill = Box::new(|to: &mut [u8]| to.copy_from_slice(&bytes(&[1, 2, 3])));
+    let (all, whole) = download(&memory);
+    let part = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&part);
+    let take = Box::new(move |bytes: &[u8]| *to.lock() = words(bytes));
+    let runs_back = [(24, 8), (4, 4)].map(|(offset, bytes)| Run { offset, bytes }).to_vec();
+    let steps = vec![
+        DeviceStep::Upload(Upload { to: memory.clone(), runs, fill }),
+        all,
+        DeviceStep::Download(Download { from: memory.clone(), runs: runs_back, take }),
+    ];
+    gpu.submit(Batch { steps });
+    gpu.wait().expect("the batch is right");
+    assert_eq!(words(whole.lock().as_ref().expect("it is done")), [0, 1, 2, 0, 0, 0, 3, 0, 0, 0]);
+    assert_eq!(*part.lock(), [3, 0, 1]);
+}
+
+#[test]
+fn many_batches_are_done_in_their_order() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let program = gpu.compile(&increment()).expect("the device has it");
+    let memory = gpu.allocate(400).expect("it is small");
+    let operands = vec![Operand { memory: memory.clone(), extent: [1, 1, 100] }];
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let begin = Instant::now();
+    for _ in 0..300 {
+        let launch = Launch {
+            program: program.clone(),
+            points: [[0; 3], [1, 1, 100]],
+            operands: operands.clone(),
+            parameters: increment().parameters().to_vec(),
+        };
+        let to = Arc::clone(&seen);
+        let take = Box::new(move |bytes: &[u8]| to.lock().push(words(bytes)[99]));
+        let runs = vec![Run { offset: 0, bytes: 400 }];
+        let back = DeviceStep::Download(Download { from: memory.clone(), runs, take });
+        gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch), back] });
+    }
+    gpu.wait().expect("the batches are right");
+    println!("300 batches: {:?}", begin.elapsed());
+    assert_eq!(*seen.lock(), (1..=300).collect::<Vec<_>>());
+    assert!(gpu.is_idle());
+}
+
+#[test]
+fn a_launch_may_read_the_buffer_that_it_writes() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let program = gpu.compile(&neighbours()).expect("the device has it");
+    let memory = gpu.allocate(20).expect("it is small");
+    let operand = Operand { memory: memory.clone(), extent: [1, 1, 5] };
+    let launch = Launch {
+        program,
+        points: [[0; 3], [1, 1, 5]],
+        operands: vec![operand.clone(), operand],
+        parameters: vec![],
+    };
+    let (back, taken) = download(&memory);
+    let steps = vec![upload(&memory, bytes(&[1, 2, 3, 4, 5])), DeviceStep::Launch(launch), back];
+    gpu.submit(Batch { steps });
+    gpu.wait().expect("the batch is right");
+    assert_eq!(words(taken.lock().as_ref().expect("it is done")), [7, 4, 6, 8, 5]);
+}
+
+#[test]
+fn a_batch_with_a_wrong_step_fails_alone_and_does_nothing() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let memory = gpu.allocate(16).expect("it is small");
+    let outside = |offset, bytes| {
+        let runs = vec![Run { offset, bytes }];
+        DeviceStep::Download(Download { from: memory.clone(), runs, take: Box::new(|_| panic!("it fails")) })
+    };
+    let small = Launch {
+        program: gpu.compile(&increment()).expect("the device has it"),
+        points: [[0; 3], [1, 1, 5]],
+        operands: vec![Operand { memory: memory.clone(), extent: [1, 1, 5] }],
+        parameters: increment().parameters().to_vec(),
+    };
+    let panics = DeviceStep::Upload(Upload {
+        to: memory.clone(),
+        runs: support::whole(&memory),
+        fill: Box::new(|_| panic!("on purpose")),
+    });
+    let wrong = [
+        (outside(8, 12), "12 bytes from 8 on are no run"),
+        (outside(2, 4), "multiples of 4"),
+        (DeviceStep::Launch(small), "operand 0 has 20 bytes, and its memory has 16"),
+        (panics, "has panicked"),
+    ];
+    for (step, expected) in wrong {
+        let (back, taken) = download(&memory);
+        let failing = gpu.submit(Batch { steps: vec![upload(&memory, vec![9; 16]), step] });
+        let next = gpu.submit(Batch { steps: vec![back] });
+        let error = gpu.timeline().wait(failing, || ()).expect_err("a step is wrong").to_string();
+        assert!(error.contains(expected), "{error}");
+        gpu.timeline().wait(next, || ()).expect("the next batch is right");
+        assert_eq!(taken.lock().as_ref().expect("it is done"), &[0; 16]);
+    }
+}
+
+#[test]
+fn memory_is_limited_and_free_again() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu_with(Settings::default().memory(1000)) else { return };
+    let first = gpu.allocate(600).expect("there is room");
+    let error = gpu.allocate(600).expect_err("there is no room");
+    assert!(matches!(error, DeviceError::OutOfMemory { bytes: 600, used: 600, budget: 1000, .. }), "{error}");
+    gpu.submit(Batch { steps: vec![upload(&first, vec![1; 600])] });
+    drop(first);
+    gpu.wait().expect("the batch is right");
+    gpu.allocate(1000).expect("the memory is free");
+    let most = gpu.info().largest_buffer;
+    assert!(matches!(gpu.allocate(most + 4), Err(DeviceError::TooLarge { .. })));
+}
+
+#[test]
+fn a_device_that_is_dropped_does_what_it_got() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let memory = gpu.allocate(1 << 20).expect("it is small");
+    let done = Arc::new(AtomicU32::new(0));
+    for _ in 0..50 {
+        let to = Arc::clone(&done);
+        let take = Box::new(move |_: &[u8]| {
+            to.fetch_add(1, Ordering::Relaxed);
+        });
+        let back = Download { from: memory.clone(), runs: support::whole(&memory), take };
+        gpu.submit(Batch { steps: vec![DeviceStep::Download(back)] });
+    }
+    drop(gpu);
+    assert_eq!(done.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_by_a_batch() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let memory = gpu.allocate(4).expect("it is small");
+    let (send, dropped) = std::sync::mpsc::channel();
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let held = Arc::clone(&gpu);
+    let take = Box::new(move |_: &[u8]| {
+        let _ = wait.recv();
+        drop(held);
+        send.send(()).expect("the test waits");
+    });
+    let back = Download { from: memory.clone(), runs: support::whole(&memory), take };
+    gpu.submit(Batch { steps: vec![DeviceStep::Download(back)] });
+    drop(gpu);
+    go.send(()).expect("the batch waits");
+    dropped.recv().expect("the device has ended");
+}
+
+#[test]
+fn a_device_that_is_not_there_is_named() {
+    let _deadline = deadline();
+    let error = anabranch_gpu::open(Some("abacus")).expect_err("there is none");
+    assert!(matches!(error, GpuError::NoSuchDevice { .. } | GpuError::None { .. }), "{error}");
+    let is_software =
+        |gpu: Arc<dyn anabranch::device::Device>| gpu.info().kind == anabranch::device::DeviceKind::Software;
+    assert!(!anabranch_gpu::open(None).is_ok_and(is_software));
+}
