@@ -3,6 +3,7 @@
 //! A row is an entry in its file's `rows()`, with a function from a [`Context`](crate::harness::Context) to an
 //! [`Outcome`](crate::harness::Outcome).
 
+mod devices;
 mod foreign;
 mod graph;
 mod gray_scott;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Row> {
         tasks::rows(),
         runtime::rows(),
         kernels::rows(),
+        devices::rows(),
         gray_scott::rows(),
         nodes::rows(),
         store::rows(),
