@@ -30,6 +30,8 @@ struct Facts {
     has_loader: bool,
     /// The names of the files that describe drivers.
     drivers: Vec<String>,
+    /// The environment variable that names these files instead of the system, and its value.
+    replaced: Option<String>,
     /// Whether the kernel has an NVIDIA GPU.
     has_nvidia: bool,
     /// What `NVIDIA_DRIVER_CAPABILITIES` says.
@@ -53,13 +55,16 @@ impl Facts {
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
         };
         let mut drivers = folders.iter().flat_map(|folder| names(folder)).collect::<Vec<_>>();
-        for variable in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {
-            let files = env::var(variable).unwrap_or_default();
-            drivers.extend(files.split(':').filter(|file| Path::new(file).exists()).map(str::to_string));
+        // The loader looks at the first of these that is set, and nowhere else.
+        let variables = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
+        let replaced = variables.into_iter().find_map(|name| Some((name, env::var(name).ok()?)));
+        if let Some((_, files)) = &replaced {
+            drivers = files.split(':').filter(|file| Path::new(file).exists()).map(str::to_string).collect();
         }
         Self {
             has_loader: is_cached || has("/usr/lib") || has("/usr/lib64") || path.split(':').any(has),
             drivers,
+            replaced: replaced.map(|(name, files)| format!("{name}={files}")),
             has_nvidia: Path::new("/dev/nvidiactl").exists(),
             capabilities: env::var("NVIDIA_DRIVER_CAPABILITIES").ok(),
             has_render_node: names("/dev/dri").iter().any(|name| name.starts_with("renderD")),
@@ -75,6 +80,11 @@ impl Facts {
             return "the Vulkan loader libvulkan.so.1 is not installed: install the package libvulkan1 (Debian, Ubuntu) or \
                     vulkan-loader (Fedora), and the driver of your GPU"
                 .to_string();
+        }
+        if self.drivers.is_empty()
+            && let Some(replaced) = &self.replaced
+        {
+            return format!("{replaced} names no driver that exists: unset the variable, or correct it");
         }
         if self.has_nvidia && !has_nvidia_driver {
             return match &self.capabilities {
@@ -121,6 +131,8 @@ mod tests {
         says(nothing.clone(), "package libvulkan1");
         let loader = Facts { has_loader: true, ..nothing };
         says(loader.clone(), "but no driver");
+        let replaced = Some("VK_DRIVER_FILES=/none".into());
+        says(Facts { replaced, ..loader.clone() }, "VK_DRIVER_FILES=/none names no driver that exists");
         let container =
             Facts { has_nvidia: true, capabilities: Some("compute,utility".into()), ..loader.clone() };
         says(container.clone(), "NVIDIA_DRIVER_CAPABILITIES is `compute,utility`");

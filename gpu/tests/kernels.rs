@@ -208,3 +208,25 @@ fn no_points_and_empty_buffers_are_no_work() {
     on_gpu(&*gpu, &recording, [[0; 3], [1, 1, 2]], &mut arrays).expect("all elements are outside");
     assert_eq!(arrays[1].get::<u32>(), [7, 7]);
 }
+
+#[test]
+fn comparisons_of_what_is_not_a_number_agree() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let special = [0.0, -0.0, 1.0, -2.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX];
+    let pairs = || special.iter().flat_map(|&a| special.map(|b| (a, b)));
+    for compare in 0..plain::COMPARISONS {
+        let tape = Tape::new(1);
+        let (a, b) = (tape.input::<f32, 1>(), tape.input::<f32, 1>());
+        let to = tape.output::<i32, 1>();
+        to.set(plain::mask(compare, a.here(), b.here(), a.at_periodic([1])).select(1, 2));
+        let recording = tape.finish().expect("the kernel is right");
+        let (a, b) = pairs().unzip::<_, _, Vec<_>, Vec<_>>();
+        let mut arrays = [Array::row(a), Array::row(b), Array::row(vec![0_i32; 64])];
+        let mut expected = arrays.clone();
+        let points = [[0; 3], [1, 1, 64]];
+        on_gpu(&*gpu, &recording, points, &mut arrays).expect("the device has these operations");
+        on_processor(&recording, points, &mut expected);
+        assert_eq!(arrays[2].get::<i32>(), expected[2].get::<i32>(), "comparison {compare}");
+    }
+}

@@ -16,9 +16,10 @@
 //! - It may assume that no value is infinite or not a number. The shader tests the bits of an `f32` where it looks for these.
 //! - Functions such as `sin` are approximations: `exp`, `ln`, `sin` and `cos` are those of the driver, whose absolute error may be 5e-4 for
 //!   `sin` and `cos`; `tan`, `tanh`, `powf` and `atan2` are built from these and from polynomials. Of angles beyond some thousands, `sin`,
-//!   `cos` and `tan` may be any number. The relative error of `powf` grows with the exponent of its result, to some 1e-5.
+//!   `cos` and `tan` may be any number. The relative error of `powf` grows with the exponent of its result.
 //!
-//! Mesa's lavapipe takes no such freedom with operators, roots and rounding: with it, all of them have the bits of the processor.
+//! With Mesa's lavapipe, each operator, root and rounding alone has the bits of the processor. Kernels of several operations on infinite
+//! values and on values that are not numbers may have other results.
 //!
 //! WGSL has no functions of this sort for `f64`: [`WgslError::Unsupported`] names them.
 
