@@ -35,6 +35,18 @@ pub enum GpuError {
         /// The names of the devices that there are.
         there: String,
     },
+    /// The name of a device is empty.
+    #[error("the name of a device is empty: say `auto`, `host`, `gpu` or a part of a name")]
+    NoName,
+    /// `ANABRANCH_DEVICE` names no device that can be opened.
+    #[error("ANABRANCH_DEVICE is `{value}` (`auto`, `host`, `gpu` or a part of a name is possible): {error}")]
+    Variable {
+        /// The value of the variable.
+        value: String,
+        /// What is wrong.
+        #[source]
+        error: Box<GpuError>,
+    },
     /// The driver refuses to open the device.
     #[error("the driver does not open {device}: {why}")]
     Refused {

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
+mod choice;
 mod complete;
 mod device;
 mod diagnosis;
@@ -23,6 +24,7 @@ mod program;
 mod staging;
 
 pub use adapters::{Adapter, GpuError, Settings, adapters, open, open_with};
+pub use choice::{choose, from_environment};
 pub use diagnosis::why_no_gpu;
 
 /// The result of a future of wgpu. Outside of browsers they are ready at once.
