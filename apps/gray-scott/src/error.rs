@@ -105,6 +105,9 @@ pub enum Error {
     /// Two things went wrong, of which the second is not a consequence of the first.
     #[error("{}; besides, {}", describe(.0), describe(.1))]
     Both(Box<Error>, Box<Error>),
+    /// The device that is to compute cannot be used.
+    #[error("{0}")]
+    Device(String),
     /// Ctrl-C cannot be handled.
     #[error("cannot handle the interrupt signal")]
     Signals(#[source] ctrlc::Error),

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
+mod device;
 pub mod error;
 pub mod files;
 pub mod kernel;

@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 pub mod bench;
+pub mod devices;
 pub mod info;
 pub mod render;
 pub(crate) mod room;
@@ -29,6 +30,8 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Show the contents of a file, and whether it is complete
     Info(info::InfoArgs),
+    /// List the GPUs that can compute, and say why none can
+    Devices(devices::DevicesArgs),
     /// Measure the speed of the simulation on this machine
     Bench(bench::BenchArgs),
 }
@@ -47,6 +50,7 @@ impl Cli {
             Command::Simulate(args) => simulate::run(args),
             Command::Render(args) => alone("render").and_then(|()| render::run(args)).map(|()| Outcome::Done),
             Command::Info(args) => info::run(args).map(|()| Outcome::Done),
+            Command::Devices(args) => devices::run(args).map(|()| Outcome::Done),
             Command::Bench(args) => alone("bench").and_then(|()| bench::run(args)).map(|()| Outcome::Done),
         }
     }

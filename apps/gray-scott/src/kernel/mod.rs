@@ -9,12 +9,15 @@
 //!
 //! Values that decay to denormal numbers make a step several times slower on most processors. The caller may
 //! flush them to zero on its threads.
+//!
+//! A [`DeviceStepper`] submits the same step to a device, one at a time.
 
 mod coefficients;
 mod finite;
 mod lanes;
 mod output;
 mod problem;
+mod recorded;
 mod rows;
 mod simd;
 mod stepper;
@@ -27,5 +30,6 @@ mod x86;
 mod tests;
 
 pub use output::Output;
+pub use recorded::DeviceStepper;
 pub use simd::{ParseSimdError, Simd};
 pub use stepper::Stepper;

@@ -31,6 +31,8 @@ pub struct RunStats {
     pub threads: usize,
     /// The instruction set of the kernel.
     pub simd: String,
+    /// The device that computed; none for the threads.
+    pub device: Option<String>,
     /// Whether the run ended early, on request.
     pub interrupted: bool,
     /// What ended the run early, if it has failed.
@@ -202,7 +204,7 @@ impl RunStats {
         let other = if other > 0.01 * total { format!(", {}", part("other", other)) } else { String::new() };
         let several = self.nodes > 1;
         format!(
-            "{} frames in {}: {}, {}{}, {}{other}; {:.3} ns per cell and step on {}{} thread{} ({}).",
+            "{} frames in {}: {}, {}{}, {}{other}; {:.3} ns per cell and step on {}.",
             self.frames,
             time(total),
             part("compute", compute),
@@ -214,11 +216,18 @@ impl RunStats {
             },
             part("start-up", start_up),
             self.ns_per_cell_step,
-            if several { format!("{} nodes of ", self.nodes) } else { String::new() },
-            self.threads,
-            if self.threads == 1 { "" } else { "s" },
-            self.simd,
+            self.place(),
         )
+    }
+
+    /// What computed.
+    fn place(&self) -> String {
+        if let Some(device) = &self.device {
+            return device.clone();
+        }
+        let nodes = if self.nodes > 1 { format!("{} nodes of ", self.nodes) } else { String::new() };
+        let s = if self.threads == 1 { "" } else { "s" };
+        format!("{nodes}{} thread{s} ({})", self.threads, self.simd)
     }
 
     /// The limit, and the time of both sides where both took part.
@@ -415,6 +424,7 @@ mod tests {
             "frames",
             "threads",
             "simd",
+            "device",
             "seconds_total",
             "seconds_compute",
             "seconds_waiting_for_storage",

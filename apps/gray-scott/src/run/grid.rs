@@ -1,6 +1,7 @@
 //! The state of the grid in buffers, and the tasks that advance and store it.
 
 use super::{
+    device::{self, OnDevice},
     fill::fill,
     finite::Findings,
     nodes::{Nodes, RowsOfNodes, RowsOfTile},
@@ -10,13 +11,14 @@ use super::{
 };
 use crate::{
     error::Error,
-    kernel::{Output, Simd, Stepper},
+    kernel::{DeviceStepper, Output, Simd, Stepper},
     model::Edges,
     not_finite::NotFinite,
     parameters::Parameters,
     start::Start,
 };
-use anabranch::prelude::*;
+use anabranch::{device::Device, prelude::*};
+use std::sync::Arc;
 
 /// Bands for each thread, where the grid has enough rows: a thread then finds work while a band waits.
 pub(super) const BANDS_PER_THREAD: usize = 3;
@@ -39,6 +41,8 @@ pub(super) struct Grid<'rt> {
     rt: &'rt Runtime,
     nodes: Nodes,
     stepper: Stepper,
+    /// What advances the grid instead of the threads.
+    on_device: Option<OnDevice>,
     edges: Edges,
     shape: [usize; 2],
     /// The number of bands of rows, on all nodes.
@@ -93,11 +97,11 @@ pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
 }
 
 impl<'rt> Grid<'rt> {
-    /// The state of `start`. `queue` frames may wait for storage.
+    /// The state of `start`, to be advanced by threads with this instruction set or by a device. `queue` frames may wait for storage.
     pub(super) fn new(
         rt: &'rt Runtime,
         start: Start,
-        simd: Simd,
+        (simd, device): (Simd, Option<&Arc<dyn Device>>),
         queue: usize,
         check_finite: bool,
         accounts: &Accounts,
@@ -105,6 +109,8 @@ impl<'rt> Grid<'rt> {
         let p = &start.parameters;
         let shape = [p.rows, p.cols];
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
+        let on_device =
+            device.map(|device| OnDevice::new(DeviceStepper::new(device, p.constants(), p.edges), accounts));
         let empty = |name: String| rt.buffer(shape).named(name);
         let nodes = Nodes::new(rt, &stepper)?;
         // With several nodes each frame has a buffer, because it also has buffers for what the nodes exchange about it.
@@ -126,6 +132,7 @@ impl<'rt> Grid<'rt> {
             rt,
             nodes,
             stepper,
+            on_device,
             edges,
             shape,
             rows,
@@ -143,24 +150,45 @@ impl<'rt> Grid<'rt> {
 
     /// The largest number of steps that a sweep should have.
     pub(super) fn preferred_steps(&self) -> u64 {
-        self.nodes.steps as u64
+        if self.on_device.is_some() { device::STEPS } else { self.nodes.steps as u64 }
     }
 
-    /// Submits a sweep of `steps` steps: a kernel in bands. The state after it is a frame if `to_frame`.
+    /// Submits a sweep of `steps` steps: a kernel in bands, or launches on a device. The state after it is a frame if `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
-        let mut found = None;
-        let next_v = if to_frame {
-            self.frames.rotate_left(1);
-            // While the last frame in this buffer is still being stored, the bands write another version.
-            let frame = &self.frames[0];
-            found = frame.exchange.as_ref().map(|exchange| exchange.found.clone());
-            frame.v.clone()
-        } else {
-            self.next_v.swap(0, 1);
-            self.next_v[0].clone()
-        };
+        if self.on_device.is_some() {
+            return self.sweep_on_device(steps, to_frame);
+        }
+        let (next_v, found) = self.next_v(to_frame);
         self.findings = (to_frame && self.check_finite).then(Findings::default);
         self.advance(steps as usize, next_v, found.as_ref())
+    }
+
+    /// The buffer that V goes to next, and what several nodes find in it.
+    fn next_v(&mut self, to_frame: bool) -> (Buffer<f32, 2>, Option<Buffer<u64, 1>>) {
+        if !to_frame {
+            self.next_v.swap(0, 1);
+            return (self.next_v[0].clone(), None);
+        }
+        self.frames.rotate_left(1);
+        // While the last frame in this buffer is still being stored, the sweep writes another version.
+        let frame = &self.frames[0];
+        (frame.v.clone(), frame.exchange.as_ref().map(|exchange| exchange.found.clone()))
+    }
+
+    /// Submits the launches of a sweep.
+    fn sweep_on_device(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
+        let last = device::sweep(steps, |left| {
+            let (next_v, _) = self.next_v(to_frame && left == 0);
+            let stepper = &self.on_device.as_ref().expect("the caller has looked").stepper;
+            let step = stepper.submit(self.rt, [&self.u, &self.v], [&self.next_u, &next_v])?;
+            std::mem::swap(&mut self.u, &mut self.next_u);
+            self.v = next_v;
+            Ok(step)
+        })?;
+        if let (Some(on_device), Some(last)) = (&self.on_device, last) {
+            on_device.count(steps * (self.shape[0] * self.shape[1]) as u64, &last);
+        }
+        Ok(())
     }
 
     /// Submits the kernel of a sweep, which writes V to `next_v` and what each band finds to `found`. Each band begins as soon as the
@@ -236,9 +264,13 @@ impl<'rt> Grid<'rt> {
         };
         let Some(exchange) = &self.frames[0].exchange else {
             let findings = self.findings.clone();
+            // No launch has looked at V. A value of U that is not finite makes V so in the next step.
+            let unchecked = (self.check_finite && self.on_device.is_some()).then_some(self.stepper);
             let task = self.rt.task("store frame").once().read(&self.v, all());
             task.effect(to.storage, sequential()).host(move |(v, storage)| {
-                storage.frame(frame, Some(v.as_slice().expect(WHOLE)), findings.and_then(not_finite))
+                let v = v.as_slice().expect(WHOLE);
+                let findings = unchecked.map_or(findings, |stepper| Some(Findings::in_v(&stepper, v)));
+                storage.frame(frame, Some(v), findings.and_then(not_finite))
             })?;
             return Ok(());
         };
@@ -422,7 +454,8 @@ mod tests {
         let parameters = Parameters { rows: 5, cols: 6, ..Parameters::default() };
         let accounts = Accounts::default();
         let mut grid =
-            Grid::new(&rt, Start::initial(parameters), Simd::detect(), queue, false, &accounts).unwrap();
+            Grid::new(&rt, Start::initial(parameters), (Simd::detect(), None), queue, false, &accounts)
+                .unwrap();
         let (computed, progress) = channel::<u64>();
         let (open, gate) = channel::<()>();
         let computed: HostObject<Sender<u64>> = rt.host_object(computed);

@@ -12,6 +12,11 @@
 //! Those write other versions of the buffer, so a frame is never copied. The bound of the versions is the
 //! output queue: it limits how far the computation runs ahead of storage.
 //!
+//! # Devices
+//!
+//! On a device a sweep is as many launches as it has steps (`device.rs`). The runtime copies V to the host for a frame, and U and V for a
+//! checkpoint, beside the launches that follow.
+//!
 //! # Interruption
 //!
 //! The main thread submits a few sweeps ahead of their execution and no further (`pace.rs`), so it sees an
@@ -25,6 +30,7 @@
 //! beside them. Only the frames of a compressed file are gathered on node 0. All nodes submit the same tasks, so they vote on
 //! everything that depends on time or on signals (`votes.rs`).
 
+mod device;
 mod fill;
 mod finite;
 mod grid;
@@ -43,7 +49,7 @@ pub use storage::{Checkpoints, FrameOutput, FramePart, FrameSink};
 pub use times::{Accounts, Computing, Stored, Storing, Times};
 
 use crate::{error::Error, kernel::Simd, not_finite::NotFinite, report::progress::Progress, start::Start};
-use anabranch::{Builder, prelude::*};
+use anabranch::{Builder, device::Device, prelude::*};
 use anabranch_store::Summary;
 use grid::{BANDS_PER_THREAD, Grid, Stores};
 use pace::Pace;
@@ -75,6 +81,8 @@ pub struct Run<'a> {
     pub threads: usize,
     /// Instruction set to compute with.
     pub simd: Simd,
+    /// The device that computes; `None` for the threads.
+    pub device: Option<Arc<dyn Device>>,
     /// Frames that may wait for storage while the next ones are computed.
     pub queue: usize,
     /// Whether the first frame that is not finite ends the run.
@@ -122,7 +130,11 @@ impl Run<'_> {
 
     /// The runtime that the run needs.
     fn builder(&self) -> Builder {
-        let in_flight = SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * self.threads + self.queue;
+        let tasks = match self.device {
+            Some(_) => device::STEPS as usize,
+            None => BANDS_PER_THREAD * self.threads,
+        };
+        let in_flight = SWEEPS_IN_FLIGHT * tasks + self.queue;
         Runtime::builder().threads(self.threads).max_in_flight(in_flight)
     }
 
@@ -130,7 +142,14 @@ impl Run<'_> {
         let Self { start, accounts, .. } = self;
         let (first, parameters) = (start.step, start.parameters.clone());
         let cells = parameters.cells();
-        let grid = Grid::new(&rt, start, self.simd, self.queue, self.check_finite, accounts)?;
+        let grid = Grid::new(
+            &rt,
+            start,
+            (self.simd, self.device.as_ref()),
+            self.queue,
+            self.check_finite,
+            accounts,
+        )?;
         let (last, steps_per_frame) = (self.until * parameters.steps_per_frame, parameters.steps_per_frame);
         let end = parameters.steps();
         let stop = Arc::new(AtomicBool::new(false));
@@ -321,6 +340,8 @@ impl Submission<'_> {
     }
 }
 
+#[cfg(test)]
+mod device_tests;
 #[cfg(test)]
 mod nodes_tests;
 #[cfg(test)]

@@ -78,6 +78,7 @@ impl Nodes {
             until: self.until,
             threads: self.threads,
             simd: Simd::detect(),
+            device: None,
             queue: 2,
             check_finite: true,
             writer: None,

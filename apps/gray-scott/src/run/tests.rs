@@ -11,7 +11,7 @@ use anabranch_store::{FileOptions, Reader, Stamp, Stats, StoreError, SyncLevel};
 use std::{path::Path, sync::atomic::AtomicU64};
 
 /// A small run.
-fn parameters() -> Parameters {
+pub(super) fn parameters() -> Parameters {
     Parameters { rows: 40, cols: 33, frames: 3, steps_per_frame: 50, ..Parameters::default() }
 }
 
@@ -19,13 +19,18 @@ pub(super) fn quiet() -> Progress {
     Progress::new(1, Mode::Quiet, |_, _| String::new())
 }
 
-fn writer(path: &Path, p: &Parameters, sync: SyncLevel, compress: Option<u8>) -> Box<dyn FrameSink> {
+pub(super) fn writer(
+    path: &Path,
+    p: &Parameters,
+    sync: SyncLevel,
+    compress: Option<u8>,
+) -> Box<dyn FrameSink> {
     let options = FileOptions::new(path).frames(p.frames).frame_shape(&[p.rows, p.cols]).stamps(true);
     Box::new(options.sync(sync).compress(compress).create::<f32>().unwrap())
 }
 
 /// A run on these threads that stores nothing.
-fn unstored<'a>(
+pub(super) fn unstored<'a>(
     start: Start,
     threads: usize,
     progress: &'a Progress,
@@ -37,6 +42,7 @@ fn unstored<'a>(
         start,
         threads,
         simd: Simd::detect(),
+        device: None,
         queue: 2,
         check_finite: true,
         writer: None,

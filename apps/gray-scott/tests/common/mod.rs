@@ -14,7 +14,8 @@ use tempfile::TempDir;
 /// The program in `folder`, with these arguments and without settings from the environment.
 pub fn program(folder: &Path, args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gray-scott"));
-    command.args(args.split_whitespace()).current_dir(folder).env_remove("ANABRANCH_NUM_THREADS");
+    command.args(args.split_whitespace()).current_dir(folder);
+    command.env_remove("ANABRANCH_NUM_THREADS").env_remove("ANABRANCH_DEVICE");
     command
 }
 

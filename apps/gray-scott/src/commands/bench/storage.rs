@@ -205,6 +205,7 @@ fn measure(
         until: parameters.frames,
         threads,
         simd,
+        device: None,
         queue: args.io_buffer,
         check_finite: true,
         writer: file.map(|path| create(&options(path))).transpose()?,

@@ -39,6 +39,11 @@ pub struct SimulateArgs {
     #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
+    /// What computes: `host`, `gpu`, `auto` (a GPU if there is one), or a part of the name of a device
+    /// [default: ANABRANCH_DEVICE, or host]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+
     /// End the run at the first frame with a value that is infinite or NaN, before it is stored
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         default_missing_value = "true", require_equals = true)]

@@ -87,7 +87,7 @@ fn run_quietly(rt: Runtime, args: &SimulateArgs, accounts: &Accounts) -> Result<
         ControlFlow::Break(outcome) => Ok(outcome),
         ControlFlow::Continue((start, frames, interrupt)) => {
             let checkpoints = args.output.checkpoints();
-            compute(args, start, processor, writer, frames, checkpoints, &interrupt, accounts, &shown)
+            compute(args, start, (processor, None), writer, frames, checkpoints, &interrupt, accounts, &shown)
         }
     }
 }
