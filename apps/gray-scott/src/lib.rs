@@ -9,6 +9,7 @@
 //! - [`report`]: progress, statistics, and how numbers and commands are printed;
 //! - [`memory`]: the memory of the process and of the machine;
 //! - [`kernel`]: the fast stencil; [`model`]: the equations, the edges, the initial state, the presets;
+//! - `device`: the device that the user names;
 //! - [`parameters`]: everything that the result of a run depends on.
 
 #![forbid(unsafe_code)]

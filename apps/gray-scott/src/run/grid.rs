@@ -355,6 +355,11 @@ impl<'rt> Grid<'rt> {
         self.nodes.are_several()
     }
 
+    /// Whether a device advances the grid.
+    pub(super) fn is_on_device(&self) -> bool {
+        self.on_device.is_some()
+    }
+
     /// Submits a host task that passes the storage, and U and V as they are now, to `act`.
     pub(super) fn with_state(
         &self,

@@ -184,9 +184,10 @@ impl Run<'_> {
         });
 
         accounts.begin();
+        let pace = Pace::new(accounts, grid.own_cells().max(1));
         let mut submission = Submission {
             rt: &rt,
-            pace: Pace::new(accounts, grid.own_cells().max(1)),
+            pace: if grid.is_on_device() { pace.on_device() } else { pace },
             grid,
             stores: Stores { storage: &storage, part: &part, in_parts, is_whole },
             votes,
