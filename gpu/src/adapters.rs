@@ -35,18 +35,6 @@ pub enum GpuError {
         /// The names of the devices that there are.
         there: String,
     },
-    /// The name of a device is empty.
-    #[error("the name of a device is empty: say `auto`, `host`, `gpu` or a part of a name")]
-    NoName,
-    /// `ANABRANCH_DEVICE` names no device that can be opened.
-    #[error("ANABRANCH_DEVICE is `{value}` (`auto`, `host`, `gpu` or a part of a name is possible): {error}")]
-    Variable {
-        /// The value of the variable.
-        value: String,
-        /// What is wrong.
-        #[source]
-        error: Box<GpuError>,
-    },
     /// The driver refuses to open the device.
     #[error("the driver does not open {device}: {why}")]
     Refused {
@@ -54,6 +42,14 @@ pub enum GpuError {
         device: String,
         /// What the driver says.
         why: String,
+    },
+    /// The device that the environment variable `ANABRANCH_DEVICE` names cannot be opened.
+    #[error("ANABRANCH_DEVICE is `{value}`: {why}")]
+    Variable {
+        /// The value of the variable.
+        value: String,
+        /// Why its device cannot be opened.
+        why: Box<GpuError>,
     },
 }
 
@@ -94,15 +90,12 @@ pub fn open(name: Option<&str>) -> Result<Arc<dyn Device>, GpuError> {
 pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Device>, GpuError> {
     let all = find();
     let described = all.iter().map(describe).collect::<Vec<_>>();
-    let kind = |at: &usize| described[*at].info.kind;
     let chosen = match name {
         Some(name) => {
             let wanted = name.to_lowercase();
             (0..all.len()).find(|&at| described[at].info.name.to_lowercase().contains(&wanted))
         }
-        None => [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Other]
-            .into_iter()
-            .find_map(|wanted| (0..all.len()).find(|at| kind(at) == wanted)),
+        None => best(&described),
     };
     match (chosen, name) {
         (Some(at), _) => {
@@ -117,6 +110,20 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
         }
         _ => Err(GpuError::None { why: diagnosis::explain(&described) }),
     }
+}
+
+/// The index of the device that [`open`] takes without a name: the first of discrete, integrated and other GPUs.
+///
+/// ```
+/// let adapters = anabranch_gpu::adapters();
+/// match anabranch_gpu::best(&adapters) {
+///     Some(at) => println!("takes {}", adapters[at].info.name),
+///     None => println!("there is no GPU"),
+/// }
+/// ```
+pub fn best(adapters: &[Adapter]) -> Option<usize> {
+    let first = |wanted| adapters.iter().position(|adapter| adapter.info.kind == wanted);
+    [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Other].into_iter().find_map(first)
 }
 
 fn find() -> Vec<wgpu::Adapter> {

@@ -13,7 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
-mod choice;
+mod by_name;
 mod complete;
 mod device;
 mod diagnosis;
@@ -23,8 +23,8 @@ mod prepare;
 mod program;
 mod staging;
 
-pub use adapters::{Adapter, GpuError, Settings, adapters, open, open_with};
-pub use choice::{choose, from_environment};
+pub use adapters::{Adapter, GpuError, Settings, adapters, best, open, open_with};
+pub use by_name::{by_name, from_env};
 pub use diagnosis::why_no_gpu;
 
 /// The result of a future of wgpu. Outside of browsers they are ready at once.

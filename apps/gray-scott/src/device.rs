@@ -1,38 +1,87 @@
-//! The device that computes, as the command line or the environment names it.
+//! The choice of the device that computes a run.
+//!
+//! The crate `anabranch-gpu` opens it. A program that was built without the feature `gpu` has the host alone.
 
 use crate::error::Error;
 use anabranch::device::Device;
 use std::{env, sync::Arc};
 
-/// The environment variable that names the device if the command line does not.
+/// The environment variable that names a device where no option does. `anabranch_gpu::from_env` reads it, too.
 const VARIABLE: &str = "ANABRANCH_DEVICE";
 
-/// What the user asks for; `None` for the processor.
-pub(crate) fn wanted(option: Option<&str>) -> Option<String> {
-    let of_environment = || env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
-    let wanted = option.map(str::to_string).or_else(|| of_environment().filter(|value| !value.is_empty()));
-    wanted.filter(|wanted| wanted.trim() != "host")
+/// Where a run computes.
+pub(crate) struct Chosen {
+    /// The device; `None` for the threads of this process.
+    pub(crate) device: Option<Arc<dyn Device>>,
+    /// A note for the user, if the choice may be a surprise.
+    pub(crate) note: Option<String>,
 }
 
-/// Opens the device with this name, or a GPU: `gpu` and `auto`. `None` if there is none for `auto`.
+/// Opens the device that the option `--device` names, or else the environment.
 ///
 /// # Errors
-/// [`Error::Device`] if there is no such device, or it cannot be opened.
-#[cfg(feature = "gpu")]
-pub(crate) fn open(wanted: &str) -> Result<Option<Arc<dyn Device>>, Error> {
-    anabranch_gpu::choose(wanted).map_err(|error| Error::Device(error.to_string()))
+/// [`Error::Device`].
+pub(crate) fn choose(option: Option<&str>) -> Result<Chosen, Error> {
+    let device = open(option)?;
+    let is_auto = device.is_none() && requested(option).0.eq_ignore_ascii_case("auto");
+    let note = is_auto.then(|| format!("Computing on the processor: {}", why_on_host()));
+    Ok(Chosen { device, note })
 }
 
-/// Without the feature `gpu` there is no device.
-#[cfg(not(feature = "gpu"))]
-pub(crate) fn open(wanted: &str) -> Result<Option<Arc<dyn Device>>, Error> {
-    match wanted {
-        "auto" => Ok(None),
-        _ => Err(Error::Device(WITHOUT.into())),
+/// Refuses a device on several nodes. With `auto` they compute on their processors.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(crate) fn check_nodes(option: Option<&str>) -> Result<(), Error> {
+    let (name, source) = requested(option);
+    if ["host", "auto"].iter().any(|host| name.eq_ignore_ascii_case(host)) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "{source} {name}: several nodes compute on their processors only; choose the device host, or start one process"
+    )))
+}
+
+/// The name that is requested, and what requests it.
+fn requested(option: Option<&str>) -> (String, &'static str) {
+    if let Some(name) = option {
+        return (name.to_owned(), "--device");
+    }
+    let value = env::var_os(VARIABLE).filter(|value| !value.is_empty());
+    (value.map_or("host".to_owned(), |value| value.to_string_lossy().into_owned()), VARIABLE)
+}
+
+#[cfg(feature = "gpu")]
+fn open(option: Option<&str>) -> Result<Option<Arc<dyn Device>>, Error> {
+    match option {
+        Some(name) => {
+            anabranch_gpu::by_name(name).map_err(|error| Error::Device(format!("--device {name}: {error}")))
+        }
+        None => anabranch_gpu::from_env().map_err(|error| Error::Device(error.to_string())),
     }
 }
 
-/// What is said where the program cannot know GPUs.
+#[cfg(feature = "gpu")]
+fn why_on_host() -> String {
+    anabranch_gpu::why_no_gpu().unwrap_or_else(|| "a GPU was not there a moment ago".to_owned())
+}
+
 #[cfg(not(feature = "gpu"))]
-pub(crate) const WITHOUT: &str =
-    "this program was built without GPUs: build it with the feature gpu, which is on by default";
+fn open(option: Option<&str>) -> Result<Option<Arc<dyn Device>>, Error> {
+    match check_nodes(option) {
+        Ok(()) => Ok(None),
+        Err(_) => {
+            let (name, source) = requested(option);
+            Err(Error::Device(format!("{source} {name}: {}", why_on_host())))
+        }
+    }
+}
+
+/// What a program says that was built without devices.
+#[cfg(not(feature = "gpu"))]
+pub(crate) const NOT_BUILT: &str = "this program was built without its feature gpu: build it with `cargo build --release -p gray-scott --features gpu`";
+
+#[cfg(not(feature = "gpu"))]
+fn why_on_host() -> String {
+    NOT_BUILT.to_owned()
+}

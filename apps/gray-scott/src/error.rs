@@ -105,7 +105,7 @@ pub enum Error {
     /// Two things went wrong, of which the second is not a consequence of the first.
     #[error("{}; besides, {}", describe(.0), describe(.1))]
     Both(Box<Error>, Box<Error>),
-    /// The device that is to compute cannot be used.
+    /// The device that was asked for cannot be used.
     #[error("{0}")]
     Device(String),
     /// Ctrl-C cannot be handled.

@@ -7,9 +7,9 @@
 //!   [`not_finite`]: a value that ends it;
 //! - [`files`]: the contents of an output file and of a checkpoint;
 //! - [`report`]: progress, statistics, and how numbers and commands are printed;
+//! - `device`: the choice of the device that computes a run;
 //! - [`memory`]: the memory of the process and of the machine;
 //! - [`kernel`]: the fast stencil; [`model`]: the equations, the edges, the initial state, the presets;
-//! - `device`: the device that the user names;
 //! - [`parameters`]: everything that the result of a run depends on.
 
 #![forbid(unsafe_code)]

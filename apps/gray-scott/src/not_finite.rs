@@ -9,8 +9,8 @@ pub struct NotFinite {
     pub frame: u64,
     /// The steps up to the frame.
     pub step: u64,
-    /// The field: `U` or `V`.
-    pub field: char,
+    /// The field: `U` or `V`, or `U or V` where a device has computed, which does not tell.
+    pub field: &'static str,
     /// The row, counted from 0.
     pub row: usize,
     /// The column, counted from 0.

@@ -30,7 +30,7 @@ pub enum Command {
     Render(render::RenderArgs),
     /// Show the contents of a file, and whether it is complete
     Info(info::InfoArgs),
-    /// List the GPUs that can compute, and say why none can
+    /// List the devices that can compute, or say why no GPU can
     Devices(devices::DevicesArgs),
     /// Measure the speed of the simulation on this machine
     Bench(bench::BenchArgs),

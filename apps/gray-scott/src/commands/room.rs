@@ -1,6 +1,7 @@
 //! The refusal of commands for which the machine has too little memory.
 
 use crate::{error::Error, memory, parameters::Parameters, run};
+use anabranch::device::DeviceInfo;
 
 /// The nodes of a run that share the memory of this machine, of all nodes.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,25 @@ pub(crate) fn check_run(p: &Parameters, queue: usize, sharing: Sharing) -> Resul
     )
 }
 
+/// Refuses a run whose fields do not fit into a device.
+///
+/// # Errors
+/// [`Error::NoMemory`].
+pub(crate) fn check_device(p: &Parameters, queue: usize, device: &DeviceInfo) -> Result<(), Error> {
+    let remedy = "choose fewer --rows or --cols, a smaller --io-buffer, or --device host";
+    let grid = format!("a grid of {} × {} cells", p.rows, p.cols);
+    let needs = [
+        (format!("one field of {grid}, on {},", device.name), p.frame_bytes(), Some(device.largest_buffer)),
+        (format!("{grid}, on {},", device.name), run::memory(p, queue), device.memory),
+    ];
+    for (what, needed, available) in needs {
+        if let Some(available) = available.filter(|&available| needed > available) {
+            return Err(Error::NoMemory { what, needed, available, remedy });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses work that needs more memory than there is. `what` names it, and `remedy` the options to change.
 ///
 /// # Errors
@@ -49,6 +69,29 @@ pub(crate) fn check(needed: u64, remedy: &'static str, what: impl FnOnce() -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch::device::DeviceKind;
+
+    #[test]
+    fn a_field_has_to_fit_into_a_buffer_of_the_device_and_all_of_them_into_its_memory() {
+        let p = Parameters { rows: 1000, cols: 1000, ..Parameters::default() };
+        let check = |memory, largest_buffer| {
+            let (name, kind) = ("a GPU".to_owned(), DeviceKind::Discrete);
+            let info = DeviceInfo { name, kind, memory, largest_buffer, has_f64: false, has_i64: false };
+            check_device(&p, 2, &info).map_err(|error| error.to_string())
+        };
+        let all = run::memory(&p, 2);
+        assert_eq!([check(None, 4_000_000), check(Some(all), 4_000_000)], [Ok(()), Ok(())]);
+        let error = check(None, 3_999_999).unwrap_err();
+        assert!(
+            error.starts_with("one field of a grid of 1000 × 1000 cells, on a GPU, needs 4.00 MB"),
+            "{error}"
+        );
+        let error = check(Some(all - 1), 4_000_000).unwrap_err();
+        assert!(
+            error.starts_with("a grid of 1000 × 1000 cells, on a GPU, needs")
+                && error.contains("--device host")
+        );
+    }
 
     #[test]
     fn a_machine_needs_memory_for_the_rows_of_its_nodes() {

@@ -10,7 +10,7 @@
 //! Values that decay to denormal numbers make a step several times slower on most processors. The caller may
 //! flush them to zero on its threads.
 //!
-//! A [`DeviceStepper`] submits the same step to a device, one at a time.
+//! A [`RecordedStep`] is one step for devices: the same arithmetic, without the caches.
 
 mod coefficients;
 mod finite;
@@ -30,6 +30,6 @@ mod x86;
 mod tests;
 
 pub use output::Output;
-pub use recorded::DeviceStepper;
+pub use recorded::RecordedStep;
 pub use simd::{ParseSimdError, Simd};
 pub use stepper::Stepper;

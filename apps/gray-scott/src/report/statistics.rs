@@ -29,9 +29,9 @@ pub struct RunStats {
     pub nodes: u16,
     /// Threads of each node that computed.
     pub threads: usize,
-    /// The instruction set of the kernel.
+    /// The instruction set of the kernel on the processor.
     pub simd: String,
-    /// The device that computed; none for the threads.
+    /// The device that computed; `None` for the processor.
     pub device: Option<String>,
     /// Whether the run ended early, on request.
     pub interrupted: bool,
@@ -216,17 +216,17 @@ impl RunStats {
             },
             part("start-up", start_up),
             self.ns_per_cell_step,
-            self.place(),
+            self.processor(),
         )
     }
 
     /// What computed.
-    fn place(&self) -> String {
+    fn processor(&self) -> String {
         if let Some(device) = &self.device {
             return device.clone();
         }
-        let nodes = if self.nodes > 1 { format!("{} nodes of ", self.nodes) } else { String::new() };
         let s = if self.threads == 1 { "" } else { "s" };
+        let nodes = if self.nodes > 1 { format!("{} nodes of ", self.nodes) } else { String::new() };
         format!("{nodes}{} thread{s} ({})", self.threads, self.simd)
     }
 
@@ -327,6 +327,14 @@ mod tests {
             ]
         );
         assert!(lines[2].starts_with("Pictures: ") && lines[2].ends_with(" render run.h5"));
+    }
+
+    #[test]
+    fn the_verdict_names_the_device_that_computed() {
+        let device = Some("a GPU".to_owned());
+        let stats = RunStats { device, ..stats([0.1, 0.1, 1.1, 0.7, 0.0], 0.0) };
+        let verdict = stats.verdict(None);
+        assert!(verdict.contains("0.181 ns per cell and step on a GPU."), "{verdict}");
     }
 
     #[test]

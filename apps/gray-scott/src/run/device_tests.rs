@@ -1,94 +1,170 @@
-//! Tests of runs on a simulated device, which computes recorded kernels on the processor.
+//! Tests of whole runs on a simulated device.
 
 use super::{
-    tests::{frames, parameters, quiet, unstored, writer},
+    tests::{frames, quiet, unstored, writer},
     *,
 };
-use crate::{files::checkpoint, model::Edges, parameters::Parameters, start::Fields};
-use anabranch::device::{Simulated, SimulatedBuilder};
-use anabranch_store::{Stamp, SyncLevel};
+use crate::{error::describe, files::checkpoint, parameters::Parameters, start::Fields};
+use anabranch::device::Simulated;
+use anabranch_store::{Reader, Stamp, StoreError, SyncLevel};
 use std::path::Path;
 
-/// The largest difference of a value of V after 150 steps, of at most 1. Both sides round some thousand times, and the dynamics amplify that.
-const TOLERANCE: f32 = 1e-4;
-
-fn simulated(settings: impl FnOnce(SimulatedBuilder) -> SimulatedBuilder) -> Arc<dyn Device> {
-    Arc::new(settings(Simulated::builder()).build())
+fn parameters() -> Parameters {
+    Parameters { rows: 23, cols: 17, frames: 6, steps_per_frame: 37, noise: Some(5), ..Parameters::default() }
 }
 
-/// Stores a whole run, on a device or on two threads.
-fn store(path: &Path, start: Start, device: Option<Arc<dyn Device>>, stored: &[Vec<f32>]) -> RunOutcome {
-    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
-    let mut file = writer(path, &start.parameters, SyncLevel::None, None);
-    stored.iter().for_each(|frame| file.append(frame, Stamp::default()).unwrap());
-    let run = unstored(start, 2, &progress, &interrupt, &accounts);
-    let outcome = Run { device, writer: Some(file), ..run }.run().unwrap();
-    assert_eq!(accounts.updates(), outcome.steps * 40 * 33, "each step is counted once");
-    outcome
+/// A run that is stored at `path`, on a device or on the host.
+fn stored(path: &Path, device: Option<Simulated>, threads: usize, queue: usize) -> Result<RunOutcome, Error> {
+    stored_with(path, device, threads, queue, &Accounts::default())
+}
+
+fn stored_with(
+    path: &Path,
+    device: Option<Simulated>,
+    threads: usize,
+    queue: usize,
+    accounts: &Accounts,
+) -> Result<RunOutcome, Error> {
+    let (progress, interrupt) = (quiet(), Interrupt::default());
+    let p = parameters();
+    let outcome = Run {
+        device: device.map(|device| Arc::new(device) as Arc<dyn Device>),
+        queue,
+        writer: Some(writer(path, &p, SyncLevel::None, None)),
+        checkpoints: Some(Checkpoints { path: checkpoint::path_of(path), every: 2, interval: None }),
+        ..unstored(Start::initial(p), threads, &progress, &interrupt, accounts)
+    }
+    .run()?;
+    assert_eq!(accounts.updates(), outcome.steps * parameters().cells());
+    Ok(outcome)
 }
 
 #[test]
-fn a_device_stores_the_frames_of_the_host_within_the_tolerance() {
+fn the_bits_of_a_device_depend_on_no_schedule_and_are_near_those_of_the_host() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
-    for edges in Edges::ALL {
-        let p = Parameters { edges, noise: Some(3), ..parameters() };
-        let [host, device] =
-            ["host", "device"].map(|place| folder.path().join(format!("{place} {edges}.h5")));
-        store(&host, Start::initial(p.clone()), None, &[]);
-        let on = simulated(|device| device.delays(7, Duration::from_micros(200)));
-        let outcome = store(&device, Start::initial(p), Some(Arc::clone(&on)), &[]);
-        assert_eq!((outcome.steps, outcome.frames, outcome.interrupted), (150, 3, false));
-        assert!(on.timeline().submitted() > 150, "the device computes");
-        for (host, device) in frames(&host).iter().zip(frames(&device)) {
-            let difference = host.iter().zip(device).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-            assert!(difference <= TOLERANCE, "{edges}: {difference}");
-            assert!(host.iter().any(|&v| v > 0.1), "something happens");
-        }
+    let path = |name: &str| folder.path().join(name);
+    stored(&path("host"), None, 1, 2).unwrap();
+    let on_host = frames(&path("host"));
+    let mut first = None;
+    for (seed, threads, queue) in [(1, 1, 0), (2, 2, 1), (3, 3, 2), (4, 1, 6)] {
+        let device = Simulated::builder().delays(seed, Duration::from_micros(200)).build();
+        let name = seed.to_string();
+        let outcome = stored(&path(&name), Some(device), threads, queue).unwrap();
+        assert_eq!((outcome.frames, outcome.steps, outcome.interrupted), (6, 6 * 37, false));
+        let on_device = frames(&path(&name));
+        let first = first.get_or_insert_with(|| on_device.clone());
+        assert!(*first == on_device, "{threads} threads, {queue} frames in the queue");
+        let pairs = on_host.iter().zip(&on_device).flat_map(|(a, b)| a.iter().zip(b));
+        let most = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(most > 0.0 && most < 2e-6, "{most}");
+        // The last checkpoint holds the state after 4 frames.
+        let state = checkpoint::load(&checkpoint::path_of(&path(&name))).unwrap().unwrap();
+        assert_eq!(state.step, 4 * 37);
+        assert!(matches!(&state.fields, Fields::Given { v, .. } if *v == on_device[3]));
     }
 }
 
 #[test]
-fn a_run_goes_on_with_the_checkpoint_of_a_device_and_has_its_bits() {
+fn a_device_that_is_lost_ends_the_run_and_the_frames_before_stay() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();
-    let (whole, path) = (folder.path().join("whole.h5"), folder.path().join("run.h5"));
-    store(&whole, Start::initial(parameters()), Some(simulated(|device| device)), &[]);
-    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
-    let short = Parameters { frames: 1000, steps_per_frame: 73, ..parameters() };
-    let save = Some(Checkpoints::on_interruption(checkpoint::path_of(&path)));
-    let run = unstored(Start::initial(short), 2, &progress, &interrupt, &accounts);
-    Run { until: 1, checkpoints: save, device: Some(simulated(|device| device)), ..run }.run().unwrap();
-    let start = checkpoint::load(&checkpoint::path_of(&path)).unwrap().unwrap();
-    let start = Start { parameters: parameters(), ..start };
-    store(&path, start, Some(simulated(|device| device)), &frames(&whole)[..1]);
-    assert_eq!(frames(&path), frames(&whole));
-}
-
-#[test]
-fn a_frame_of_a_device_that_is_not_finite_ends_the_run() {
-    let _deadline = testing::deadline();
-    let folder = tempfile::tempdir().unwrap();
-    let p = Parameters { steps_per_frame: 2, ..parameters() };
-    let (mut u, v) = Start::initial(p.clone()).whole().unwrap();
-    u[20 * 33 + 30] = f32::INFINITY;
-    let start = Start { parameters: p, step: 2, fields: Fields::Given { u, v: v.clone() } };
-    let outcome = store(&folder.path().join("run.h5"), start, Some(simulated(|device| device)), &[v]);
-    let place = outcome.not_finite.unwrap();
-    assert_eq!((place.frame, place.step, place.field), (1, 4, 'V'));
-    assert_eq!(outcome.summary.unwrap().stored_frames, 1);
-}
-
-#[test]
-fn a_device_without_memory_or_lost_fails_the_run_with_its_name() {
-    let _deadline = testing::deadline();
-    let (progress, interrupt) = (quiet(), Interrupt::default());
-    let small = |device: SimulatedBuilder| device.named("small").memory(10_000);
-    let lost = |device: SimulatedBuilder| device.named("small").lose_after(9);
-    for (device, why) in [(simulated(small), "memory"), (simulated(lost), "lost")] {
+    let path = folder.path().join("whole");
+    stored(&path, Some(Simulated::new()), 1, 2).unwrap();
+    let whole = frames(&path);
+    let mut kept = Vec::new();
+    for batches in [0, 40, 120, 200] {
+        let path = folder.path().join(batches.to_string());
+        let device = Simulated::builder().named("a GPU").lose_after(batches).build();
         let accounts = Accounts::default();
-        let run = unstored(Start::initial(parameters()), 2, &progress, &interrupt, &accounts);
-        let text = crate::error::describe(&Run { device: Some(device), ..run }.run().unwrap_err());
-        assert!(text.contains("small") && text.contains(why), "{text}");
+        let error = describe(&stored_with(&path, Some(device), 2, 2, &accounts).unwrap_err());
+        assert!(error.contains("the device a GPU is lost"), "{error}");
+        // Steps that were submitted and not done do not count.
+        let steps = accounts.updates() / parameters().cells();
+        assert!(
+            steps < parameters().steps() && (batches > 0 || steps == 0),
+            "{steps} after {batches} batches"
+        );
+        let reader = Reader::open(&path).unwrap();
+        let frames = reader.stored_frames().unwrap();
+        for (i, frame) in (0..frames).zip(&whole) {
+            assert!(reader.read_frame::<f32>(i).unwrap().as_slice() == Some(frame), "frame {i}");
+        }
+        kept.push(frames);
+    }
+    assert!(kept.is_sorted() && kept[0] == 0 && (1..6).contains(&kept[3]), "{kept:?}");
+}
+
+#[test]
+fn a_device_without_memory_ends_the_run_with_the_buffer_and_the_bytes() {
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let device = Simulated::builder().named("a GPU").memory(3 * parameters().frame_bytes()).build();
+    let error = describe(&stored(&folder.path().join("output"), Some(device), 2, 2).unwrap_err());
+    let bytes = parameters().frame_bytes().to_string();
+    for part in ["buffer \"", "the device a GPU has no memory left", &bytes] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_saves_the_state_of_the_device() {
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, path) = (folder.path().join("whole"), folder.path().join("output"));
+    stored(&whole, Some(Simulated::new()), 1, 2).unwrap();
+    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+    let p = parameters();
+    let device: Arc<dyn Device> = Arc::new(Simulated::new());
+    let run = Run {
+        device: Some(Arc::clone(&device)),
+        // The task that stores the second frame interrupts the run.
+        writer: Some(Box::new(Interrupting {
+            writer: writer(&path, &p, SyncLevel::None, None),
+            interrupt: interrupt.clone(),
+        })),
+        queue: 0,
+        checkpoints: Some(Checkpoints::on_interruption(checkpoint::path_of(&path))),
+        ..unstored(Start::initial(p.clone()), 2, &progress, &interrupt, &accounts)
+    };
+    let outcome = run.run().unwrap();
+    assert!(outcome.interrupted && (2..6).contains(&outcome.frames));
+    let state = checkpoint::load(&checkpoint::path_of(&path)).unwrap().unwrap();
+    assert_eq!((state.step, state.frames()), (outcome.steps, outcome.frames));
+    let (accounts, interrupt) = (Accounts::default(), Interrupt::default());
+    let rest = Run { device: Some(device), ..unstored(state, 1, &progress, &interrupt, &accounts) };
+    let last = folder.path().join("last");
+    let checkpoints = Some(Checkpoints::on_interruption(last.clone()));
+    // One frame less than the whole run, so that the state is saved.
+    Run { until: 5, checkpoints, ..rest }.run().unwrap();
+    let state = checkpoint::load(&last).unwrap().unwrap();
+    assert!(matches!(state.fields, Fields::Given { v, .. } if v == frames(&whole)[4]));
+}
+
+/// A store that interrupts the run when it has the second frame.
+struct Interrupting {
+    writer: Box<dyn FrameSink>,
+    interrupt: Interrupt,
+}
+
+impl FrameSink for Interrupting {
+    fn next_frame(&self) -> u64 {
+        self.writer.next_frame()
+    }
+
+    fn append(&mut self, frame: &[f32], stamp: Stamp) -> Result<(), StoreError> {
+        self.writer.append(frame, stamp)?;
+        if self.next_frame() == 2 {
+            self.interrupt.request();
+        }
+        Ok(())
+    }
+
+    fn append_parts(&mut self, _: Stamp) -> Result<(), StoreError> {
+        unreachable!("one node stores whole frames")
+    }
+
+    fn finish(self: Box<Self>) -> Result<Summary, StoreError> {
+        self.writer.finish()
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! The tasks that compute a frame look at each row just after they have written it, while it is in the cache.
 //! The task that stores the frame asks for their findings. The lowest position wins, so that the answer does
-//! not depend on the order of the tasks. On a device the task that stores the frame looks itself.
+//! not depend on the order of the tasks.
 
-use crate::kernel::Stepper;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -27,13 +26,6 @@ impl Findings {
     pub(super) fn record(&self, cell: u64, in_v: bool) {
         // Relaxed: the task that asks depends on the tasks that record.
         self.0.fetch_min(cell << 1 | u64::from(in_v), Ordering::Relaxed);
-    }
-
-    /// What is to find in V.
-    pub(super) fn in_v(stepper: &Stepper, v: &[f32]) -> Self {
-        let findings = Self::default();
-        stepper.first_non_finite(v).into_iter().for_each(|cell| findings.record(cell as u64, true));
-        findings
     }
 
     /// The finding at the lowest position, U before V: the cell, and whether it is V.

@@ -1,23 +1,23 @@
 //! The state of the grid in buffers, and the tasks that advance and store it.
 
 use super::{
-    device::{self, OnDevice},
     fill::fill,
     finite::Findings,
     nodes::{Nodes, RowsOfNodes, RowsOfTile},
+    on_device::{OnDevice, STEPS_PER_SWEEP, Step},
     part::Part,
     storage::Storage,
     times::Accounts,
 };
 use crate::{
     error::Error,
-    kernel::{DeviceStepper, Output, Simd, Stepper},
+    kernel::{Output, Simd, Stepper},
     model::Edges,
     not_finite::NotFinite,
     parameters::Parameters,
     start::Start,
 };
-use anabranch::{device::Device, prelude::*};
+use anabranch::{device::Device, grid::Neighborhood, prelude::*};
 use std::sync::Arc;
 
 /// Bands for each thread, where the grid has enough rows: a thread then finds work while a band waits.
@@ -41,7 +41,7 @@ pub(super) struct Grid<'rt> {
     rt: &'rt Runtime,
     nodes: Nodes,
     stepper: Stepper,
-    /// What advances the grid instead of the threads.
+    /// The device that computes; `None` for the threads of the runtime.
     on_device: Option<OnDevice>,
     edges: Edges,
     shape: [usize; 2],
@@ -96,12 +96,21 @@ pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
     parameters.frame_bytes().saturating_mul(fields)
 }
 
+/// What is read as far as `reach` around each cell.
+fn around(edges: Edges, reach: [usize; 2]) -> Neighborhood<2> {
+    match edges {
+        Edges::Periodic => neighborhood(reach).periodic(),
+        Edges::Absorbing | Edges::Clamped => neighborhood(reach),
+    }
+}
+
 impl<'rt> Grid<'rt> {
-    /// The state of `start`, to be advanced by threads with this instruction set or by a device. `queue` frames may wait for storage.
+    /// The state of `start`, which the device or, without one, the runtime's threads with `simd` advance. `queue` frames may wait for storage.
     pub(super) fn new(
         rt: &'rt Runtime,
         start: Start,
-        (simd, device): (Simd, Option<&Arc<dyn Device>>),
+        simd: Simd,
+        device: Option<Arc<dyn Device>>,
         queue: usize,
         check_finite: bool,
         accounts: &Accounts,
@@ -109,8 +118,6 @@ impl<'rt> Grid<'rt> {
         let p = &start.parameters;
         let shape = [p.rows, p.cols];
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
-        let on_device =
-            device.map(|device| OnDevice::new(DeviceStepper::new(device, p.constants(), p.edges), accounts));
         let empty = |name: String| rt.buffer(shape).named(name);
         let nodes = Nodes::new(rt, &stepper)?;
         // With several nodes each frame has a buffer, because it also has buffers for what the nodes exchange about it.
@@ -126,6 +133,9 @@ impl<'rt> Grid<'rt> {
         };
         let rows = nodes.rows(p.rows);
         let edges = p.edges;
+        let on_device = device.map(|device| {
+            OnDevice::new(device, p, around(edges, [1, 1]), buffers * versions, check_finite, accounts)
+        });
         let [u, v] = ["u", "v"].map(|name| empty(name.into()));
         fill(rt, start, &rows, &u, &v)?;
         Ok(Self {
@@ -150,45 +160,52 @@ impl<'rt> Grid<'rt> {
 
     /// The largest number of steps that a sweep should have.
     pub(super) fn preferred_steps(&self) -> u64 {
-        if self.on_device.is_some() { device::STEPS } else { self.nodes.steps as u64 }
+        if self.on_device.is_some() { STEPS_PER_SWEEP } else { self.nodes.steps as u64 }
     }
 
-    /// Submits a sweep of `steps` steps: a kernel in bands, or launches on a device. The state after it is a frame if `to_frame`.
+    /// Whether the next frame has a buffer now. On the host it may be submitted before.
+    pub(super) fn has_room(&self) -> bool {
+        self.on_device.as_ref().is_none_or(OnDevice::has_room)
+    }
+
+    /// Submits a sweep of `steps` steps: a kernel in bands, or a kernel for each step on a device. The state after it is a frame if
+    /// `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
-        if self.on_device.is_some() {
-            return self.sweep_on_device(steps, to_frame);
+        if let Some(on_device) = self.on_device.clone() {
+            return self.sweep_on(&on_device, steps, to_frame);
         }
-        let (next_v, found) = self.next_v(to_frame);
+        let next_v = self.next_v(to_frame);
+        let exchange = if to_frame { self.frames[0].exchange.as_ref() } else { None };
+        let found = exchange.map(|exchange| exchange.found.clone());
         self.findings = (to_frame && self.check_finite).then(Findings::default);
         self.advance(steps as usize, next_v, found.as_ref())
     }
 
-    /// The buffer that V goes to next, and what several nodes find in it.
-    fn next_v(&mut self, to_frame: bool) -> (Buffer<f32, 2>, Option<Buffer<u64, 1>>) {
-        if !to_frame {
-            self.next_v.swap(0, 1);
-            return (self.next_v[0].clone(), None);
-        }
-        self.frames.rotate_left(1);
-        // While the last frame in this buffer is still being stored, the sweep writes another version.
-        let frame = &self.frames[0];
-        (frame.v.clone(), frame.exchange.as_ref().map(|exchange| exchange.found.clone()))
-    }
-
-    /// Submits the launches of a sweep.
-    fn sweep_on_device(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
-        let last = device::sweep(steps, |left| {
-            let (next_v, _) = self.next_v(to_frame && left == 0);
-            let stepper = &self.on_device.as_ref().expect("the caller has looked").stepper;
-            let step = stepper.submit(self.rt, [&self.u, &self.v], [&self.next_u, &next_v])?;
+    /// Submits a sweep on a device.
+    fn sweep_on(&mut self, on_device: &OnDevice, steps: u64, to_frame: bool) -> Result<(), Error> {
+        let computing = on_device.computing(steps);
+        let mut last = None;
+        for step in 1..=steps {
+            let to_frame = to_frame && step == steps;
+            let next_v = self.next_v(to_frame);
+            let (u, v, next_u) = (&self.u, &self.v, &self.next_u);
+            last = Some(on_device.step(self.rt, &Step { u, v, next_u, next_v: &next_v, to_frame })?);
             std::mem::swap(&mut self.u, &mut self.next_u);
             self.v = next_v;
-            Ok(step)
-        })?;
-        if let (Some(on_device), Some(last)) = (&self.on_device, last) {
-            on_device.count(steps * (self.shape[0] * self.shape[1]) as u64, &last);
         }
+        computing(&last.expect("a sweep has a step"));
         Ok(())
+    }
+
+    /// The buffer for V after the next sweep. While the last frame in a buffer of frames is still being stored, the sweep writes another
+    /// version of it.
+    fn next_v(&mut self, to_frame: bool) -> Buffer<f32, 2> {
+        if to_frame {
+            self.frames.rotate_left(1);
+            return self.frames[0].v.clone();
+        }
+        self.next_v.swap(0, 1);
+        self.next_v[0].clone()
     }
 
     /// Submits the kernel of a sweep, which writes V to `next_v` and what each band finds to `found`. Each band begins as soon as the
@@ -199,10 +216,7 @@ impl<'rt> Grid<'rt> {
         next_v: Buffer<f32, 2>,
         found: Option<&Buffer<u64, 1>>,
     ) -> Result<(), Error> {
-        let around = match self.edges {
-            Edges::Periodic => neighborhood([steps, 0]).periodic(),
-            Edges::Absorbing | Edges::Clamped => neighborhood([steps, 0]),
-        };
+        let around = around(self.edges, [steps, 0]);
         let (stepper, accounts) = (self.stepper, self.accounts.clone());
         let advance = move |tile: &Tile<2>, fields: Fields<'_>, findings: Option<&Findings>| {
             let _computing = accounts.computing(tile.range().len() as u64 * steps as u64);
@@ -253,24 +267,29 @@ impl<'rt> Grid<'rt> {
     /// Submits the tasks that store V as it is now, if it is finite: on one node a host task.
     pub(super) fn store_frame(&self, to: Stores<'_>, frame: u64, step: u64) -> Result<(), Error> {
         let cols = self.cols() as u64;
+        let place = move |field, cell: u64| {
+            let [row, col] = [cell / cols, cell % cols].map(|index| index as usize);
+            NotFinite { frame, step, field, row, col }
+        };
         let not_finite = move |findings: Findings| {
-            findings.first().map(|(cell, in_v)| NotFinite {
-                frame,
-                step,
-                field: if in_v { 'V' } else { 'U' },
-                row: (cell / cols) as usize,
-                col: (cell % cols) as usize,
-            })
+            findings.first().map(|(cell, in_v)| place(if in_v { "V" } else { "U" }, cell))
         };
         let Some(exchange) = &self.frames[0].exchange else {
             let findings = self.findings.clone();
-            // No launch has looked at V. A value of U that is not finite makes V so in the next step.
-            let unchecked = (self.check_finite && self.on_device.is_some()).then_some(self.stepper);
+            if let Some(on_device) = &self.on_device {
+                let (stepper, check) = (self.stepper, self.check_finite);
+                let task = self.rt.task("store frame").once().read(&self.v, all());
+                let task = task.effect(to.storage, sequential()).host(move |(v, storage)| {
+                    let v = v.as_slice().expect(WHOLE);
+                    let cell = check.then(|| stepper.first_non_finite(v)).flatten();
+                    storage.frame(frame, Some(v), cell.map(|cell| place("U or V", cell as u64)))
+                })?;
+                on_device.stores(&task);
+                return Ok(());
+            }
             let task = self.rt.task("store frame").once().read(&self.v, all());
             task.effect(to.storage, sequential()).host(move |(v, storage)| {
-                let v = v.as_slice().expect(WHOLE);
-                let findings = unchecked.map_or(findings, |stepper| Some(Findings::in_v(&stepper, v)));
-                storage.frame(frame, Some(v), findings.and_then(not_finite))
+                storage.frame(frame, Some(v.as_slice().expect(WHOLE)), findings.and_then(not_finite))
             })?;
             return Ok(());
         };
@@ -353,11 +372,6 @@ impl<'rt> Grid<'rt> {
     /// Whether the bands are on several nodes.
     pub(super) fn is_on_several_nodes(&self) -> bool {
         self.nodes.are_several()
-    }
-
-    /// Whether a device advances the grid.
-    pub(super) fn is_on_device(&self) -> bool {
-        self.on_device.is_some()
     }
 
     /// Submits a host task that passes the storage, and U and V as they are now, to `act`.
@@ -459,7 +473,7 @@ mod tests {
         let parameters = Parameters { rows: 5, cols: 6, ..Parameters::default() };
         let accounts = Accounts::default();
         let mut grid =
-            Grid::new(&rt, Start::initial(parameters), (Simd::detect(), None), queue, false, &accounts)
+            Grid::new(&rt, Start::initial(parameters), Simd::detect(), None, queue, false, &accounts)
                 .unwrap();
         let (computed, progress) = channel::<u64>();
         let (open, gate) = channel::<()>();

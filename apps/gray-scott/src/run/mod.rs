@@ -12,16 +12,16 @@
 //! Those write other versions of the buffer, so a frame is never copied. The bound of the versions is the
 //! output queue: it limits how far the computation runs ahead of storage.
 //!
-//! # Devices
-//!
-//! On a device a sweep is as many launches as it has steps (`device.rs`). The runtime copies V to the host for a frame, and U and V for a
-//! checkpoint, beside the launches that follow.
-//!
 //! # Interruption
 //!
 //! The main thread submits a few sweeps ahead of their execution and no further (`pace.rs`), so it sees an
 //! interruption soon, also within a long frame. It then stops submitting, and the last host task completes the
 //! file and saves a checkpoint. The same happens, without a checkpoint, when a frame is not finite.
+//!
+//! # Devices
+//!
+//! On a device each step of a sweep is a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same: the runtime copies
+//! a frame to the host before it is stored, while the device computes on.
 //!
 //! # Several nodes
 //!
@@ -30,12 +30,12 @@
 //! beside them. Only the frames of a compressed file are gathered on node 0. All nodes submit the same tasks, so they vote on
 //! everything that depends on time or on signals (`votes.rs`).
 
-mod device;
 mod fill;
 mod finite;
 mod grid;
 mod interrupt;
 mod nodes;
+mod on_device;
 mod pace;
 mod part;
 mod saving;
@@ -52,6 +52,7 @@ use crate::{error::Error, kernel::Simd, not_finite::NotFinite, report::progress:
 use anabranch::{Builder, device::Device, prelude::*};
 use anabranch_store::Summary;
 use grid::{BANDS_PER_THREAD, Grid, Stores};
+use on_device::STEPS_IN_FLIGHT;
 use pace::Pace;
 use part::Part;
 use saving::Saving;
@@ -81,7 +82,7 @@ pub struct Run<'a> {
     pub threads: usize,
     /// Instruction set to compute with.
     pub simd: Simd,
-    /// The device that computes; `None` for the threads.
+    /// The device that computes instead; `None` for the threads. A run on several nodes has none.
     pub device: Option<Arc<dyn Device>>,
     /// Frames that may wait for storage while the next ones are computed.
     pub queue: usize,
@@ -130,11 +131,11 @@ impl Run<'_> {
 
     /// The runtime that the run needs.
     fn builder(&self) -> Builder {
-        let tasks = match self.device {
-            Some(_) => device::STEPS as usize,
-            None => BANDS_PER_THREAD * self.threads,
+        let pieces = match self.device {
+            Some(_) => STEPS_IN_FLIGHT,
+            None => SWEEPS_IN_FLIGHT * BANDS_PER_THREAD * self.threads,
         };
-        let in_flight = SWEEPS_IN_FLIGHT * tasks + self.queue;
+        let in_flight = pieces + self.queue;
         Runtime::builder().threads(self.threads).max_in_flight(in_flight)
     }
 
@@ -142,14 +143,7 @@ impl Run<'_> {
         let Self { start, accounts, .. } = self;
         let (first, parameters) = (start.step, start.parameters.clone());
         let cells = parameters.cells();
-        let grid = Grid::new(
-            &rt,
-            start,
-            (self.simd, self.device.as_ref()),
-            self.queue,
-            self.check_finite,
-            accounts,
-        )?;
+        let grid = Grid::new(&rt, start, self.simd, self.device, self.queue, self.check_finite, accounts)?;
         let (last, steps_per_frame) = (self.until * parameters.steps_per_frame, parameters.steps_per_frame);
         let end = parameters.steps();
         let stop = Arc::new(AtomicBool::new(false));
@@ -184,10 +178,9 @@ impl Run<'_> {
         });
 
         accounts.begin();
-        let pace = Pace::new(accounts, grid.own_cells().max(1));
         let mut submission = Submission {
             rt: &rt,
-            pace: if grid.is_on_device() { pace.on_device() } else { pace },
+            pace: Pace::new(accounts, grid.own_cells().max(1)),
             grid,
             stores: Stores { storage: &storage, part: &part, in_parts, is_whole },
             votes,
@@ -273,6 +266,9 @@ impl Submission<'_> {
         };
         // With several nodes, the votes limit the sweeps in flight.
         if self.votes.is_none() && !self.pace.allows(steps) {
+            return Ok(false);
+        }
+        if steps == left && !self.grid.has_room() {
             return Ok(false);
         }
         self.grid.sweep(steps, steps == left)?;

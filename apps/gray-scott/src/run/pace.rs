@@ -16,9 +16,6 @@ const SWEEP: Duration = Duration::from_millis(250);
 /// The seconds per cell and step that are expected before anything is measured: those of a slow processor.
 const EXPECTED: f64 = 2e-9;
 
-/// The same on a device: those of a driver that computes on the processor.
-const EXPECTED_ON_DEVICE: f64 = 5e-8;
-
 /// Limits the sweeps that are submitted.
 pub(super) struct Pace {
     accounts: Accounts,
@@ -27,25 +24,12 @@ pub(super) struct Pace {
     before: u64,
     /// Steps submitted.
     submitted: u64,
-    /// The seconds per cell and step until something is measured.
-    expected: f64,
 }
 
 impl Pace {
     /// The pace of a run on a grid of `cells`.
     pub(super) fn new(accounts: &Accounts, cells: u64) -> Self {
-        Self {
-            accounts: accounts.clone(),
-            cells,
-            before: accounts.updates(),
-            submitted: 0,
-            expected: EXPECTED,
-        }
-    }
-
-    /// The pace on a device, which may be much slower than a processor.
-    pub(super) fn on_device(self) -> Self {
-        Self { expected: EXPECTED_ON_DEVICE, ..self }
+        Self { accounts: accounts.clone(), cells, before: accounts.updates(), submitted: 0 }
     }
 
     /// The number of steps of the next sweep: at most `most`, of `left` to the next frame, and no more than are done in
@@ -72,7 +56,7 @@ impl Pace {
 
     fn seconds_per_step(&self) -> f64 {
         let (updates, time) = self.accounts.computed();
-        let per_update = if updates > 0 { time.as_secs_f64() / updates as f64 } else { self.expected };
+        let per_update = if updates > 0 { time.as_secs_f64() / updates as f64 } else { EXPECTED };
         (per_update * self.cells as f64).max(1e-12)
     }
 }
@@ -127,16 +111,6 @@ mod tests {
         assert_eq!(pace.steps(1000, 16), 2);
         let pace = Pace::new(&slow_accounts(), 10_000_000);
         assert_eq!(pace.steps(1000, 16), 1);
-    }
-
-    #[test]
-    fn an_interruption_is_answered_soon_on_a_device_whose_speed_is_not_known_yet() {
-        let mut pace = Pace::new(&Accounts::default(), 4_000_000).on_device();
-        assert_eq!(pace.steps(1000, 16), 1);
-        pace.submit(1);
-        assert!(pace.allows(1));
-        pace.submit(1);
-        assert!(!pace.allows(1));
     }
 
     #[test]

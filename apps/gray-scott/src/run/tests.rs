@@ -7,11 +7,12 @@ use crate::{
     report::{progress::Mode, statistics::RunStats},
     start::Fields,
 };
+use anabranch::device::Simulated;
 use anabranch_store::{FileOptions, Reader, Stamp, Stats, StoreError, SyncLevel};
 use std::{path::Path, sync::atomic::AtomicU64};
 
 /// A small run.
-pub(super) fn parameters() -> Parameters {
+fn parameters() -> Parameters {
     Parameters { rows: 40, cols: 33, frames: 3, steps_per_frame: 50, ..Parameters::default() }
 }
 
@@ -151,7 +152,11 @@ impl FrameSink for SlowStore {
 #[test]
 fn the_time_of_a_slow_store_is_waiting_for_storage_and_nothing_else() {
     let _deadline = testing::deadline();
-    for (threads, queue) in [(1, 0), (1, 1), (2, 2), (3, 0)] {
+    let places = [false, true]
+        .into_iter()
+        .flat_map(|is_device| [(1, 0), (1, 1), (2, 2), (3, 0)].map(|(t, q)| (is_device, t, q)));
+    for (is_device, threads, queue) in places {
+        let device = is_device.then(|| Arc::new(Simulated::new()) as Arc<dyn Device>);
         let parameters = Parameters { frames: 8, steps_per_frame: 1, ..parameters() };
         let (progress, interrupt) = (quiet(), Interrupt::default());
         let clock = Arc::new(AtomicU64::new(0));
@@ -165,9 +170,13 @@ fn the_time_of_a_slow_store_is_waiting_for_storage_and_nothing_else() {
             next: 0,
         };
         let run = unstored(Start::initial(parameters), threads, &progress, &interrupt, &accounts);
-        let outcome = Run { writer: Some(Box::new(store)), queue, ..run }.run().unwrap();
+        let outcome = Run { writer: Some(Box::new(store)), queue, device, ..run }.run().unwrap();
         let only_storing = Duration::from_secs(8 * 10 + 7);
-        assert_eq!(accounts.times(), Times { only_storing, ..Times::default() }, "{threads}, {queue}");
+        assert_eq!(
+            accounts.times(),
+            Times { only_storing, ..Times::default() },
+            "{is_device}, {threads}, {queue}"
+        );
         let stats =
             RunStats::default().with_times(&accounts.times(), outcome.summary.map(|s| s.stats).as_ref());
         let verdict = stats.verdict(None);

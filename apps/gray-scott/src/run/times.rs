@@ -214,6 +214,13 @@ pub struct Computing {
     updates: u64,
 }
 
+impl Computing {
+    /// Ends without the updates, which were not computed.
+    pub fn fail(mut self) {
+        self.updates = 0;
+    }
+}
+
 impl Drop for Computing {
     fn drop(&mut self) {
         let Shared { clock, state } = &*self.accounts.0;

@@ -17,7 +17,7 @@ use crate::{
 use anabranch_store::SyncLevel;
 use clap::{
     ArgAction, Args, ValueEnum,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use std::{
     path::{Path, PathBuf},
@@ -39,9 +39,9 @@ pub struct SimulateArgs {
     #[arg(short = 'j', long, value_name = "N", value_parser = whole(1, MAX_THREADS), allow_negative_numbers = true)]
     pub threads: Option<usize>,
 
-    /// What computes: `host`, `gpu`, `auto` (a GPU if there is one), or a part of the name of a device
+    /// Compute on a device: host, auto (a GPU if there is one), gpu, or a part of a name that `gray-scott devices` lists
     /// [default: ANABRANCH_DEVICE, or host]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub device: Option<String>,
 
     /// End the run at the first frame with a value that is infinite or NaN, before it is stored

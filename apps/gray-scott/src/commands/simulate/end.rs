@@ -17,16 +17,14 @@ use crate::{
     run::{Accounts, Checkpoints, FrameOutput, Interrupt, Run, RunOutcome},
     start::Start,
 };
-use anabranch::device::Device;
 use anabranch_store::Monitor;
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 /// What the reports need to know about a run.
 pub(super) struct End<'a> {
     pub(super) args: &'a SimulateArgs,
     pub(super) parameters: &'a Parameters,
     pub(super) processor: Processor,
-    pub(super) device: Option<Arc<dyn Device>>,
     pub(super) interrupt: &'a Interrupt,
     pub(super) accounts: &'a Accounts,
     /// The steps before the run.
@@ -69,7 +67,7 @@ impl End<'_> {
             nodes: self.processor.nodes,
             threads: self.processor.threads,
             simd: self.processor.simd.to_string(),
-            device: self.device.as_ref().map(|device| device.info().name.clone()),
+            device: self.processor.device.as_ref().map(|device| device.info().name.clone()),
             interrupted: run.as_ref().is_ok_and(|run| run.interrupted),
             error,
             stored_frames: self.monitor.as_ref().map_or(0, Monitor::stored_frames),
@@ -156,7 +154,7 @@ impl End<'_> {
             until,
             threads: self.processor.threads,
             simd: self.processor.simd,
-            device: self.device.clone(),
+            device: self.processor.device.clone(),
             queue: 0,
             check_finite: false,
             writer: None,

@@ -16,7 +16,10 @@ pub use arguments::{OutputArgs, ParameterArgs, SimulateArgs, SyncArg};
 
 use crate::{
     Outcome,
-    commands::{self, arguments::threads, room::Sharing},
+    commands::{
+        arguments::threads,
+        room::{Sharing, check_device},
+    },
     device,
     error::Error,
     files::{checkpoint, whole::WholeFile},
@@ -26,7 +29,7 @@ use crate::{
     run::{Accounts, Checkpoints, FrameOutput, FrameSink, Interrupt, Run},
     start::Start,
 };
-use anabranch::{Runtime, device::Device};
+use anabranch::Runtime;
 use anabranch_store::Writer;
 use end::End;
 use show::{Processor, say, show_progress};
@@ -45,14 +48,9 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     if args.list_presets {
         return console::print(&presets::table()).map(|()| Outcome::Done);
     }
-    let wanted = device::wanted(args.device.as_deref());
     if Runtime::launched()?.is_some() {
-        if let Some(name) = wanted {
-            return one_node_only(&name);
-        }
         return nodes::run(args);
     }
-    let device = wanted.as_deref().map(device::open).transpose()?.flatten();
     if let Some(path) = &args.stats_json {
         // A run should not end with the discovery that its statistics cannot be written.
         drop(WholeFile::create(path).map_err(Error::io("write", path))?);
@@ -64,12 +62,14 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     if let Some(note) = choice.note.take() {
         say(args, &note);
     }
-    let processor = Processor { nodes: 1, threads: threads(args.threads)?, simd: Simd::detect() };
-    let place = device.as_ref().map_or_else(|| processor.to_string(), |device| device.info().name.clone());
-    say(args, &plan::describe(&choice, &args.output, &place)?);
-    if wanted.is_some() && device.is_none() {
-        say(args, "There is no GPU that can be used, so the processor computes: gray-scott devices says why");
+    let device::Chosen { device, note } = device::choose(args.device.as_deref())?;
+    if let Some(note) = note {
+        say(args, &note);
     }
+    let parameters = &choice.start.parameters;
+    device.iter().try_for_each(|device| check_device(parameters, args.output.queue(), device.info()))?;
+    let processor = Processor { nodes: 1, threads: threads(args.threads)?, simd: Simd::detect(), device };
+    say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
 
     // The progress is shown from the start of the run on.
     let shown = Arc::new(OnceLock::<Progress>::new());
@@ -81,27 +81,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     let writer = args.output.path().map(|_| output::open(&args.output, &choice)).transpose()?;
     let checkpoints = args.output.checkpoints();
     let frames = FrameOutput::Whole;
-    compute(
-        args,
-        choice.start,
-        (processor, device),
-        writer,
-        frames,
-        checkpoints,
-        &interrupt,
-        &accounts,
-        &shown,
-    )
-}
-
-/// Refuses a device on several nodes: the first process says so, and the others end quietly.
-fn one_node_only(device: &str) -> Result<Outcome, Error> {
-    if commands::is_silent() {
-        return Ok(Outcome::Reported);
-    }
-    Err(Error::Usage(format!(
-        "--device {device}: a device computes in one process: start it without mpirun, or with --device host"
-    )))
+    compute(args, choice.start, processor, writer, frames, checkpoints, &interrupt, &accounts, &shown)
 }
 
 /// Computes the run, and reports on it.
@@ -109,7 +89,7 @@ fn one_node_only(device: &str) -> Result<Outcome, Error> {
 fn compute(
     args: &SimulateArgs,
     start: Start,
-    (processor, device): (Processor, Option<Arc<dyn Device>>),
+    processor: Processor,
     writer: Option<Writer<f32>>,
     frames: FrameOutput,
     checkpoints: Option<Checkpoints>,
@@ -122,8 +102,7 @@ fn compute(
     let end = End {
         args,
         parameters: &parameters,
-        processor,
-        device: device.clone(),
+        processor: processor.clone(),
         interrupt,
         accounts,
         first: start.step,
@@ -134,7 +113,7 @@ fn compute(
         until: parameters.frames,
         threads: processor.threads,
         simd: processor.simd,
-        device,
+        device: processor.device,
         queue: args.output.queue(),
         check_finite: args.check_finite,
         writer: writer.map(|writer| Box::new(writer) as Box<dyn FrameSink>),

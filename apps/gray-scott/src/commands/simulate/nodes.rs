@@ -7,6 +7,7 @@ use crate::{
     Outcome,
     commands::{
         arguments::threads,
+        is_silent,
         room::Sharing,
         simulate::{
             announcement::{self, Beginning, NUMBERS},
@@ -16,6 +17,7 @@ use crate::{
             start,
         },
     },
+    device,
     error::Error,
     files::{checkpoint, whole::WholeFile},
     kernel::Simd,
@@ -40,6 +42,9 @@ const SAME_REQUEST: Duration = Duration::from_secs(2);
 /// As for one process, and when the processes cannot be connected. An error of one node is an error of all.
 pub(super) fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     let accounts = Accounts::default();
+    if let Err(error) = device::check_nodes(args.device.as_deref()) {
+        return if is_silent() { Ok(Outcome::Reported) } else { Err(error) };
+    }
     let rt = Runtime::builder().threads(1).build()?;
     let is_first = rt.node() == 0;
     let mut args = args.clone();
@@ -63,7 +68,8 @@ fn reported_by_node_0(outcome: Result<Outcome, Error>) -> Result<Outcome, Error>
 
 fn run_quietly(rt: Runtime, args: &SimulateArgs, accounts: &Accounts) -> Result<Outcome, Error> {
     let shown = Arc::new(OnceLock::new());
-    let processor = Processor { nodes: rt.nodes(), threads: threads(args.threads)?, simd: Simd::detect() };
+    let processor =
+        Processor { nodes: rt.nodes(), threads: threads(args.threads)?, simd: Simd::detect(), device: None };
     let interrupt = install_interrupt(&shown, args.quiet);
     let (mut writer, mut begins) = (None, Ok([0; NUMBERS]));
     if rt.node() == 0 {
@@ -87,7 +93,7 @@ fn run_quietly(rt: Runtime, args: &SimulateArgs, accounts: &Accounts) -> Result<
         ControlFlow::Break(outcome) => Ok(outcome),
         ControlFlow::Continue((start, frames, interrupt)) => {
             let checkpoints = args.output.checkpoints();
-            compute(args, start, (processor, None), writer, frames, checkpoints, &interrupt, accounts, &shown)
+            compute(args, start, processor, writer, frames, checkpoints, &interrupt, accounts, &shown)
         }
     }
 }

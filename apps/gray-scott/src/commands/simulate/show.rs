@@ -6,19 +6,25 @@ use crate::{
     report::progress::{Mode, Progress, Work},
     start::Start,
 };
-use std::fmt;
+use anabranch::device::Device;
+use std::{fmt, sync::Arc};
 
 /// What computes.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Processor {
     pub(super) nodes: u16,
     /// Of each node.
     pub(super) threads: usize,
     pub(super) simd: Simd,
+    /// The device that computes instead of the threads.
+    pub(super) device: Option<Arc<dyn Device>>,
 }
 
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(device) = &self.device {
+            return f.write_str(&device.info().name);
+        }
         let s = if self.threads == 1 { "" } else { "s" };
         if self.nodes > 1 {
             write!(f, "{} nodes of ", self.nodes)?;
