@@ -160,7 +160,12 @@ impl<'rt> Grid<'rt> {
 
     /// The largest number of steps that a sweep should have.
     pub(super) fn preferred_steps(&self) -> u64 {
-        if self.on_device.is_some() { STEPS_PER_SWEEP } else { self.nodes.steps as u64 }
+        if self.is_on_device() { STEPS_PER_SWEEP } else { self.nodes.steps as u64 }
+    }
+
+    /// Whether a device advances the grid.
+    pub(super) fn is_on_device(&self) -> bool {
+        self.on_device.is_some()
     }
 
     /// Whether the next frame has a buffer now. On the host it may be submitted before.
@@ -276,21 +281,16 @@ impl<'rt> Grid<'rt> {
         };
         let Some(exchange) = &self.frames[0].exchange else {
             let findings = self.findings.clone();
-            if let Some(on_device) = &self.on_device {
-                let (stepper, check) = (self.stepper, self.check_finite);
-                let task = self.rt.task("store frame").once().read(&self.v, all());
-                let task = task.effect(to.storage, sequential()).host(move |(v, storage)| {
-                    let v = v.as_slice().expect(WHOLE);
-                    let cell = check.then(|| stepper.first_non_finite(v)).flatten();
-                    storage.frame(frame, Some(v), cell.map(|cell| place("U or V", cell as u64)))
-                })?;
-                on_device.stores(&task);
-                return Ok(());
-            }
+            // The last step of a device has marked V, and nothing has looked at it yet.
+            let unseen = (self.is_on_device() && self.check_finite).then_some(self.stepper);
             let task = self.rt.task("store frame").once().read(&self.v, all());
-            task.effect(to.storage, sequential()).host(move |(v, storage)| {
-                storage.frame(frame, Some(v.as_slice().expect(WHOLE)), findings.and_then(not_finite))
+            let task = task.effect(to.storage, sequential()).host(move |(v, storage)| {
+                let v = v.as_slice().expect(WHOLE);
+                let marked = unseen.and_then(|stepper| stepper.first_non_finite(v));
+                let marked = marked.map(|cell| place("U or V", cell as u64));
+                storage.frame(frame, Some(v), marked.or(findings.and_then(not_finite)))
             })?;
+            self.on_device.iter().for_each(|on_device| on_device.stores(&task));
             return Ok(());
         };
         let of_all = move |found: &ReadView<u64, 1>| {

@@ -180,7 +180,7 @@ impl Run<'_> {
         accounts.begin();
         let mut submission = Submission {
             rt: &rt,
-            pace: Pace::new(accounts, grid.own_cells().max(1)),
+            pace: Pace::new(accounts, grid.own_cells().max(1), grid.is_on_device()),
             grid,
             stores: Stores { storage: &storage, part: &part, in_parts, is_whole },
             votes,

@@ -16,6 +16,9 @@ const SWEEP: Duration = Duration::from_millis(250);
 /// The seconds per cell and step that are expected before anything is measured: those of a slow processor.
 const EXPECTED: f64 = 2e-9;
 
+/// The same on a device: those of a driver that computes on the processor.
+const EXPECTED_ON_DEVICE: f64 = 5e-8;
+
 /// Limits the sweeps that are submitted.
 pub(super) struct Pace {
     accounts: Accounts,
@@ -24,12 +27,15 @@ pub(super) struct Pace {
     before: u64,
     /// Steps submitted.
     submitted: u64,
+    /// The seconds per cell and step until something is measured.
+    expected: f64,
 }
 
 impl Pace {
-    /// The pace of a run on a grid of `cells`.
-    pub(super) fn new(accounts: &Accounts, cells: u64) -> Self {
-        Self { accounts: accounts.clone(), cells, before: accounts.updates(), submitted: 0 }
+    /// The pace of a run on a grid of `cells`. A device may be much slower than a processor.
+    pub(super) fn new(accounts: &Accounts, cells: u64, on_device: bool) -> Self {
+        let expected = if on_device { EXPECTED_ON_DEVICE } else { EXPECTED };
+        Self { accounts: accounts.clone(), cells, before: accounts.updates(), submitted: 0, expected }
     }
 
     /// The number of steps of the next sweep: at most `most`, of `left` to the next frame, and no more than are done in
@@ -56,7 +62,7 @@ impl Pace {
 
     fn seconds_per_step(&self) -> f64 {
         let (updates, time) = self.accounts.computed();
-        let per_update = if updates > 0 { time.as_secs_f64() / updates as f64 } else { EXPECTED };
+        let per_update = if updates > 0 { time.as_secs_f64() / updates as f64 } else { self.expected };
         (per_update * self.cells as f64).max(1e-12)
     }
 }
@@ -101,25 +107,35 @@ mod tests {
 
     #[test]
     fn the_sweeps_to_a_frame_have_nearly_equal_length() {
-        let pace = Pace::new(&Accounts::default(), 1);
+        let pace = Pace::new(&Accounts::default(), 1, false);
         assert_eq!((pace.steps(17, 16), pace.steps(8, 16), pace.steps(1 << 50, 16)), (9, 8, 16));
     }
 
     #[test]
     fn a_sweep_that_would_take_long_is_cut() {
-        let pace = Pace::new(&slow_accounts(), 100_000);
+        let pace = Pace::new(&slow_accounts(), 100_000, false);
         assert_eq!(pace.steps(1000, 16), 2);
-        let pace = Pace::new(&slow_accounts(), 10_000_000);
+        let pace = Pace::new(&slow_accounts(), 10_000_000, false);
         assert_eq!(pace.steps(1000, 16), 1);
     }
 
     #[test]
+    fn an_interruption_is_answered_soon_on_a_device_whose_speed_is_not_known_yet() {
+        let mut pace = Pace::new(&Accounts::default(), 4_000_000, true);
+        assert_eq!(pace.steps(1000, 16), 1);
+        pace.submit(1);
+        assert!(pace.allows(1));
+        pace.submit(1);
+        assert!(!pace.allows(1));
+    }
+
+    #[test]
     fn submitted_sweeps_take_half_a_second_at_most_and_one_is_always_allowed() {
-        let mut pace = Pace::new(&slow_accounts(), 100_000);
+        let mut pace = Pace::new(&slow_accounts(), 100_000, false);
         assert!(pace.allows(2));
         pace.submit(2);
         assert!(pace.allows(3) && !pace.allows(4));
-        let pace = Pace::new(&slow_accounts(), 1_000_000_000);
+        let pace = Pace::new(&slow_accounts(), 1_000_000_000, false);
         assert!(pace.allows(1));
     }
 }
