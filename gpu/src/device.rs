@@ -1,7 +1,7 @@
 //! A GPU as a device of the runtime.
 
 use crate::{
-    adapters::GpuError, complete, encode, memory::Budget, program::GpuProgram, ready, staging::Staging,
+    adapters::GpuError, complete, encode, ended, memory::Budget, program::GpuProgram, ready, staging::Staging,
 };
 use anabranch::{
     device::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Timeline},
@@ -10,6 +10,7 @@ use anabranch::{
 use anabranch_kernel::wgsl::Wgsl;
 use parking_lot::Mutex;
 use std::{
+    mem,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -45,6 +46,7 @@ pub(crate) struct Gpu {
 
 impl Gpu {
     pub(crate) fn open(adapter: &wgpu::Adapter, info: DeviceInfo) -> Result<Self, GpuError> {
+        ended::close();
         let refused = |why: String| GpuError::Refused { device: info.name.clone(), why };
         let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64;
         let limits = adapter.limits();
@@ -159,16 +161,21 @@ impl Device for Gpu {
 }
 
 impl Drop for Gpu {
-    /// Waits for the batches in flight.
+    /// Waits for the batches in flight. A closure of a batch may hold the last handle: then nothing waits, because the thread that drops
+    /// the device is one of those that compute the batches.
     fn drop(&mut self) {
         *self.batches.lock() = None;
-        let here = thread::current().id();
-        for thread in self.threads.drain(..) {
-            // A closure of a batch may hold the device: then one of these threads drops it, and goes on until all batches are done.
-            if thread.thread().id() != here && thread.join().is_err() {
+        self.is_closing.store(true, Ordering::Relaxed);
+        let (threads, here) = (mem::take(&mut self.threads), thread::current().id());
+        if threads.iter().any(|thread| thread.thread().id() == here) {
+            ended::keep(Arc::clone(&self.shared), threads);
+            return;
+        }
+        for thread in threads {
+            if thread.join().is_err() {
                 self.shared.timeline.lose("its thread has panicked");
             }
         }
-        self.is_closing.store(true, Ordering::Relaxed);
+        ended::close();
     }
 }

@@ -18,6 +18,7 @@ mod complete;
 mod device;
 mod diagnosis;
 mod encode;
+mod ended;
 mod memory;
 mod prepare;
 mod program;
