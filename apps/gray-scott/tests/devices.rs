@@ -113,8 +113,8 @@ fn a_resumed_run_on_one_device_has_the_bits_of_a_run_that_never_stopped() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_is_complete_and_goes_on() {
-    use common::{signal, start, wait_for_frames};
     let _deadline = deadline();
+    use common::{signal, start, wait_for_frames};
     let Some(device) = device() else { return };
     let folder = folder();
     let path = folder.path().join("output.h5");
