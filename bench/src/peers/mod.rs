@@ -3,6 +3,8 @@
 //! Peers from crates are called in the rows that measure them. Peers in C++ are [`program`]s of their own. A longer peer
 //! in Rust has a module here.
 
+#[cfg(feature = "gpu")]
+pub mod bare_wgpu;
 pub mod kernel_gray_scott;
 pub mod ndarray_gray_scott;
 pub mod pools;

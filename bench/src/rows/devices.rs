@@ -1,14 +1,22 @@
 //! Devices: what a program pays for them on the threads that submit and wait. The device is simulated: it computes on a thread of its own.
 
-use std::{hint::black_box, sync::Arc, time::Instant};
+use std::{
+    hint::black_box,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anabranch::{
     Runtime,
-    device::{Device, Simulated},
+    device::{Batch, Device, DeviceStep, Run, Simulated, Upload},
     grid::one_to_one,
 };
 
+use rustix::time::ClockId;
+
 use crate::{
+    clock,
     harness::{Contest, Context, Failure, Load, Outcome},
     row::Row,
 };
@@ -24,6 +32,14 @@ pub fn rows() -> Vec<Row> {
         )
         .bar(2.0)
         .better(0.6),
+        Row::lower(
+            "devices/waiting-cpu",
+            "s",
+            "processor time of a program that waits a second for a task on a device",
+            waiting_cpu,
+        )
+        .bar(0.02)
+        .better(0.005),
     ]
 }
 
@@ -58,4 +74,24 @@ fn submit(context: &Context) -> Result<Outcome, Failure> {
         (0..samples).map(sample).collect()
     })
     .run(context, context.pick(10, 1))
+}
+
+/// The device sleeps before it gets to the task.
+fn waiting_cpu(context: &Context) -> Result<Outcome, Failure> {
+    let device: Arc<dyn Device> = Arc::new(Simulated::new());
+    let runtime = Runtime::builder().threads(context.threads).build()?;
+    let u = runtime.buffer::<f32, 1>([64]);
+    let wait = context.pick(Duration::from_secs(1), Duration::from_millis(10));
+    let memory = device.allocate(4)?;
+    Contest::ours(|| {
+        let begin = clock::seconds(ClockId::ProcessCPUTime);
+        let fill = Box::new(move |_: &mut [u8]| thread::sleep(wait));
+        let upload = Upload { to: memory.clone(), runs: vec![Run { offset: 0, bytes: 4 }], fill };
+        device.submit(Batch { steps: vec![DeviceStep::Upload(upload)] });
+        let task = runtime.task("last").over([64]).on(&device).write(&u, one_to_one());
+        task.each(|(u,)| u.set(1.0))?;
+        runtime.wait()?;
+        Ok(vec![clock::seconds(ClockId::ProcessCPUTime) - begin])
+    })
+    .run(context, context.pick(5, 1))
 }

@@ -5,6 +5,8 @@
 
 mod devices;
 mod foreign;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod graph;
 mod gray_scott;
 mod kernels;
@@ -30,6 +32,8 @@ pub fn all() -> Vec<Row> {
         runtime::rows(),
         kernels::rows(),
         devices::rows(),
+        #[cfg(feature = "gpu")]
+        gpu::rows(),
         gray_scott::rows(),
         nodes::rows(),
         store::rows(),

@@ -1,0 +1,106 @@
+//! GPUs: what the runtime costs beside bare wgpu, with the same driver. Where there is no GPU, the driver may be one that computes on the
+//! processor.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anabranch::{Runtime, device::Device, grid::one_to_one};
+
+use crate::{
+    harness::{Contest, Context, Failure, LeftOut, Load, Outcome},
+    peers::bare_wgpu::BareWgpu,
+    row::{Row, times},
+};
+
+const BARE: &str = "bare wgpu";
+
+/// The elements of the small kernel.
+const SMALL: usize = 64;
+
+pub fn rows() -> Vec<Row> {
+    vec![
+        Row::lower(
+            "gpu/launch-and-wait",
+            "us",
+            "a kernel on 64 elements: recording, submission, launch, and waiting for its end",
+            launch_and_wait,
+        )
+        .bar(times(1.2, BARE))
+        .better(times(1.05, BARE))
+        .if_available(available),
+        Row::lower(
+            "gpu/longest-submission",
+            "us",
+            "the longest of 50 calls that submit a kernel while the device works on a long one",
+            longest_submission,
+        )
+        .bar(50.0)
+        .better(10.0)
+        .if_available(available),
+    ]
+}
+
+fn available() -> Result<(), String> {
+    open().map(drop).map_err(|failure| failure.to_string())
+}
+
+/// A GPU; or a driver that computes on the processor, where there is no GPU.
+fn open() -> Result<Arc<dyn Device>, Failure> {
+    let adapters = anabranch_gpu::adapters();
+    let first = anabranch_gpu::best(&adapters).unwrap_or(0);
+    let name = adapters.get(first).map(|adapter| adapter.info.name.as_str());
+    Ok(anabranch_gpu::open(name)?)
+}
+
+fn launch_and_wait(context: &Context) -> Result<Outcome, Failure> {
+    let device = open()?;
+    let load = Load::back_to_back(context.pick(200, 2), context.pick(10, 1));
+    let micros = |nanos: Vec<f64>| nanos.into_iter().map(|nanos| nanos / 1e3).collect();
+    let runtime = Runtime::builder().threads(1).build()?;
+    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
+    runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
+    let bare = BareWgpu::open(&device.info().name, SMALL);
+    let bare = bare.map_err(|why| LeftOut { peer: BARE.into(), why });
+    Contest::ours(|| {
+        let times = load.try_time(|| {
+            let task = runtime.task("double").over([SMALL]).on(&device).read(&u, one_to_one());
+            task.write(&v, one_to_one()).each(|(u, v)| v.set(u.here() * 2.0))?.wait()
+        });
+        Ok(micros(times?))
+    })
+    .peer_if(bare, BARE, |bare| Ok(micros(load.try_time(|| bare.launch_and_wait())?)))
+    .run(context, context.pick(10, 1))
+}
+
+fn longest_submission(context: &Context) -> Result<Outcome, Failure> {
+    let device = open()?;
+    let (samples, calls, size) = (context.pick(10, 1), context.pick(50, 2), context.pick(1 << 20, 64));
+    let runtime = Runtime::builder().threads(1).build()?;
+    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
+    let long = runtime.buffer::<f32, 1>([size]);
+    runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
+    runtime.task("start").over([size]).on(&device).write(&long, one_to_one()).each(|(u,)| u.set(1.0))?;
+    Contest::ours(|| {
+        let sample = |_| {
+            runtime.task("long").over([size]).on(&device).update(&long, one_to_one()).each(|(u,)| {
+                u.set((0..40).fold(u.here(), |value, _| (value.sin() + 1.5).sqrt()));
+            })?;
+            let mut longest = Duration::ZERO;
+            for _ in 0..calls {
+                let begin = Instant::now();
+                let task = runtime.task("double").over([SMALL]).on(&device).read(&u, one_to_one());
+                task.write(&v, one_to_one()).each(|(u, v)| v.set(u.here() * 2.0))?;
+                longest = longest.max(begin.elapsed());
+            }
+            if !context.smoke && device.is_idle() {
+                return Err("the device was idle before the last call".into());
+            }
+            runtime.wait()?;
+            Ok(longest.as_secs_f64() * 1e6)
+        };
+        (0..samples).map(sample).collect()
+    })
+    .run(context, context.pick(5, 1))
+}
