@@ -1,6 +1,6 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
-use crate::{device::Shared, staging::Sort};
+use crate::{device::Shared, receive::next, staging::Sort};
 use anabranch::device::{DeviceError, DeviceMemory, Take};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -73,7 +73,7 @@ impl Submission {
 
 /// Waits for submissions until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
-    while let Ok(Submission { index, parts, used }) = submissions.recv() {
+    while let Some(Submission { index, parts, used }) = next(submissions) {
         if let Some(index) = index {
             let wait = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
             if let Err(error) = shared.device.poll(wait) {

@@ -6,6 +6,7 @@ use crate::{
     memory::GpuMemory,
     prepare::{Prepared, PreparedLaunch, known, prepare},
     program::Scopes,
+    receive::next,
     staging::Sort,
 };
 use anabranch::device::{Batch, DeviceError, DeviceMemory, Run};
@@ -22,7 +23,7 @@ const TOGETHER: usize = 64;
 
 /// Encodes and submits batches until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submissions: &Sender<Submission>) {
-    while let Ok(first) = batches.recv() {
+    while let Some(first) = next(batches) {
         let mut together = vec![first];
         while together.len() < TOGETHER
             && let Ok(next) = batches.try_recv()

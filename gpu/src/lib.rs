@@ -7,6 +7,8 @@
 //!    compute pass for launches that follow each other, and submits it. Only this thread submits, because a driver may block there.
 //! 3. The *completion thread* waits for the submissions in their order, hands the bytes of downloads over, and advances the timeline.
 //!
+//! Both threads spin for a moment before they block, so that launches which follow each other quickly need not wake them.
+//!
 //! A step that is wrong fails its batch, of which nothing is done then. What only the driver finds fails all batches that were
 //! submitted together.
 
@@ -22,6 +24,7 @@ mod ended;
 mod memory;
 mod prepare;
 mod program;
+mod receive;
 mod staging;
 
 pub use adapters::{Adapter, GpuError, Settings, adapters, best, open, open_with};
