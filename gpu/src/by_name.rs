@@ -1,6 +1,6 @@
 //! The device that a text names, such as an option of a program or an environment variable.
 
-use crate::adapters::{GpuError, open};
+use crate::{error::GpuError, open::open};
 use anabranch::device::Device;
 use std::{env, sync::Arc};
 

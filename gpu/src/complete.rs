@@ -1,6 +1,6 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
-use crate::{device::Shared, receive::next, staging::Sort};
+use crate::{receive::next, shared::Shared, staging::Sort};
 use anabranch::device::{DeviceError, DeviceMemory, Take};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

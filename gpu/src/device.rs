@@ -1,7 +1,7 @@
 //! A GPU as a device of the runtime.
 
 use crate::{
-    adapters::GpuError, complete, encode, ended, memory::Budget, program::GpuProgram, ready, staging::Staging,
+    complete, encode, ended, error::GpuError, memory::Budget, program::GpuProgram, ready, shared::Shared,
 };
 use anabranch::{
     device::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Timeline},
@@ -18,22 +18,6 @@ use std::{
     },
     thread::{self, JoinHandle},
 };
-
-/// What the threads of a GPU share.
-pub(crate) struct Shared {
-    pub(crate) info: DeviceInfo,
-    pub(crate) timeline: Timeline,
-    pub(crate) device: wgpu::Device,
-    pub(crate) queue: wgpu::Queue,
-    pub(crate) staging: Arc<Staging>,
-    pub(crate) budget: Arc<Budget>,
-    /// The most groups of a dispatch in each dimension.
-    pub(crate) most_groups: u32,
-    /// The operands that a kernel may have.
-    most_operands: u32,
-    /// What the offsets of blocks are multiples of.
-    pub(crate) alignment: usize,
-}
 
 /// A GPU.
 pub(crate) struct Gpu {

@@ -2,11 +2,11 @@
 
 use crate::{
     complete::{Landing, Part, Submission},
-    device::Shared,
     memory::GpuMemory,
     prepare::{Prepared, PreparedLaunch, known, prepare},
     program::Scopes,
     receive::next,
+    shared::Shared,
     staging::Sort,
 };
 use anabranch::device::{Batch, DeviceError, DeviceMemory, Run};

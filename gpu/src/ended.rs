@@ -4,7 +4,7 @@
 //! closed the driver's device, the program could end meanwhile, and the driver would use what the end of the process has freed. So the
 //! driver's device stays open until another device is opened or dropped, or for the rest of the process.
 
-use crate::device::Shared;
+use crate::shared::Shared;
 use parking_lot::Mutex;
 use std::{mem, sync::Arc, thread::JoinHandle};
 

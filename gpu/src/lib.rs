@@ -21,15 +21,20 @@ mod device;
 mod diagnosis;
 mod encode;
 mod ended;
+mod error;
 mod memory;
+mod open;
 mod prepare;
 mod program;
 mod receive;
+mod shared;
 mod staging;
 
-pub use adapters::{Adapter, GpuError, Settings, adapters, best, open, open_with};
+pub use adapters::{Adapter, adapters, best};
 pub use by_name::{by_name, from_env};
 pub use diagnosis::why_no_gpu;
+pub use error::GpuError;
+pub use open::{Settings, open, open_with};
 
 /// The result of a future of wgpu. Outside of browsers they are ready at once.
 fn ready<T>(future: impl Future<Output = T>) -> Option<T> {

@@ -1,9 +1,9 @@
 //! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong.
 
 use crate::{
-    device::Shared,
     memory::GpuMemory,
     program::{Compiled, GpuProgram},
+    shared::Shared,
     staging::Sort,
 };
 use anabranch::device::{

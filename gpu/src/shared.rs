@@ -1,0 +1,21 @@
+//! What the threads of a device share.
+
+use crate::{memory::Budget, staging::Staging};
+use anabranch::device::{DeviceInfo, Timeline};
+use std::sync::Arc;
+
+/// What the threads of a GPU share.
+pub(crate) struct Shared {
+    pub(crate) info: DeviceInfo,
+    pub(crate) timeline: Timeline,
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) budget: Arc<Budget>,
+    /// The most groups of a dispatch in each dimension.
+    pub(crate) most_groups: u32,
+    /// The operands that a kernel may have.
+    pub(crate) most_operands: u32,
+    /// What the offsets of blocks are multiples of.
+    pub(crate) alignment: usize,
+}
