@@ -7,7 +7,7 @@ use anabranch::{
     device::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Timeline},
     recorded::Recording,
 };
-use anabranch_kernel::wgsl::Wgsl;
+use anabranch_kernel::wgsl::{BlockPlace, Wgsl};
 use parking_lot::Mutex;
 use std::{
     mem,
@@ -32,8 +32,10 @@ impl Gpu {
     pub(crate) fn open(adapter: &wgpu::Adapter, info: DeviceInfo) -> Result<Self, GpuError> {
         ended::close();
         let refused = |why: String| GpuError::Refused { device: info.name.clone(), why };
-        let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64;
+        let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64 | wgpu::Features::IMMEDIATES;
         let limits = adapter.limits();
+        let has_immediates = adapter.features().contains(wgpu::Features::IMMEDIATES);
+        let immediates = if has_immediates { limits.max_immediate_size as usize } else { 0 };
         let opened = adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("anabranch"),
             required_features: adapter.features() & wanted,
@@ -52,6 +54,7 @@ impl Gpu {
             staging: Arc::default(),
             most_groups: limits.max_compute_workgroups_per_dimension,
             most_operands: limits.max_storage_buffers_per_shader_stage,
+            immediates,
             alignment: limits
                 .min_uniform_buffer_offset_alignment
                 .max(limits.min_storage_buffer_offset_alignment)
@@ -118,14 +121,15 @@ impl Device for Gpu {
     fn compile(&self, recording: &Recording) -> Result<DeviceProgram, DeviceError> {
         let info = &self.shared.info;
         let unsupported = |why: String| DeviceError::Unsupported { device: info.name.clone(), why };
-        let shader = Wgsl::new(recording).map_err(|error| unsupported(error.to_string()))?;
+        let shader = Wgsl::with_immediates(recording, self.shared.immediates)
+            .map_err(|error| unsupported(error.to_string()))?;
         if shader.needs_f64() && !info.has_f64 {
             return Err(unsupported("it has no 64-bit floating-point numbers".to_string()));
         }
         if shader.needs_i64() && !info.has_i64 {
             return Err(unsupported("it has no 64-bit integers".to_string()));
         }
-        let buffers = shader.bindings().len() + usize::from(!shader.block_is_uniform());
+        let buffers = shader.bindings().len() + usize::from(shader.block_place() == BlockPlace::Storage);
         let most = self.shared.most_operands;
         if buffers > most as usize {
             return Err(unsupported(format!("it has {buffers} operands, and the device takes {most}")));

@@ -81,7 +81,7 @@ impl<'a> Encoding<'a> {
     fn new(shared: &'a Arc<Shared>, prepared: &[(u64, Result<Vec<Prepared>, DeviceError>)]) -> Self {
         let steps = prepared.iter().filter_map(|(_, steps)| steps.as_ref().ok()).flatten();
         let dispatches = steps.flat_map(|step| match step {
-            Prepared::Launch(launch) => launch.dispatches.as_slice(),
+            Prepared::Launch(launch) if !launch.has_immediates() => launch.dispatches.as_slice(),
             _ => &[],
         });
         let bytes: usize =
@@ -161,23 +161,22 @@ impl<'a> Encoding<'a> {
         else {
             return;
         };
+        let has_immediates = launch.has_immediates();
         for dispatch in &launch.dispatches {
-            let Some(blocks) = &self.block_buffer else { return };
-            let block = wgpu::BindGroupEntry {
-                binding: 0,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer: blocks,
-                    offset: self.blocks.len() as u64,
-                    size: NonZeroU64::new(dispatch.block.len() as u64),
-                }),
+            let block = if has_immediates {
+                None
+            } else {
+                let Some(blocks) = &self.block_buffer else { return };
+                let at = self.blocks.len() as u64;
+                self.blocks.extend_from_slice(&dispatch.block);
+                self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
+                Some(block_entry(blocks, at, dispatch.block.len() as u64))
             };
-            self.blocks.extend_from_slice(&dispatch.block);
-            self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
             let operands = (1..).zip(&operands).map(|(binding, buffer)| wgpu::BindGroupEntry {
                 binding,
                 resource: buffer.as_entire_binding(),
             });
-            let entries = std::iter::once(block).chain(operands).collect::<Vec<_>>();
+            let entries = block.into_iter().chain(operands).collect::<Vec<_>>();
             let bound = device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,
                 layout: &compiled.layout,
@@ -189,6 +188,9 @@ impl<'a> Encoding<'a> {
             });
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &bound, &[]);
+            if has_immediates {
+                pass.set_immediates(0, &dispatch.block);
+            }
             let [x, y, z] = dispatch.groups;
             pass.dispatch_workgroups(x, y, z);
             self.has_commands = true;
@@ -214,4 +216,10 @@ impl<'a> Encoding<'a> {
         }
         Submission { index, parts: self.parts, used: self.used }
     }
+}
+
+/// The binding of a block in the buffer of blocks.
+fn block_entry(blocks: &wgpu::Buffer, offset: u64, bytes: u64) -> wgpu::BindGroupEntry<'_> {
+    let buffer = wgpu::BufferBinding { buffer: blocks, offset, size: NonZeroU64::new(bytes) };
+    wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(buffer) }
 }

@@ -9,7 +9,10 @@ use crate::{
 use anabranch::device::{
     Batch, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Run, Take, Upload,
 };
-use anabranch_kernel::{Kind, wgsl::Dispatch};
+use anabranch_kernel::{
+    Kind,
+    wgsl::{BlockPlace, Dispatch},
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A step that can be encoded.
@@ -36,6 +39,12 @@ impl PreparedLaunch {
     /// The compiled shader. It was compiled when the launch was prepared.
     pub(crate) fn compiled(&self, device: &wgpu::Device) -> Option<&Compiled> {
         self.program.inner::<GpuProgram>()?.compiled(device).ok()
+    }
+
+    /// Whether the blocks of the dispatches are in the commands, and need no buffer.
+    pub(crate) fn has_immediates(&self) -> bool {
+        let program = self.program.inner::<GpuProgram>();
+        program.is_some_and(|program| program.shader.block_place() == BlockPlace::Immediate)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Programs: the shaders of recordings, which the device thread compiles at their first launch.
 
 use crate::ready;
-use anabranch_kernel::wgsl::Wgsl;
+use anabranch_kernel::wgsl::{BlockPlace, Wgsl};
 use std::sync::OnceLock;
 
 /// A program of a GPU.
@@ -43,16 +43,20 @@ impl GpuProgram {
             count: None,
         };
         let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
-        let is_uniform = self.shader.block_is_uniform();
-        let block = if is_uniform { wgpu::BufferBindingType::Uniform } else { storage(true) };
+        let block = match self.shader.block_place() {
+            BlockPlace::Immediate => None,
+            BlockPlace::Uniform => Some(entry(0, wgpu::BufferBindingType::Uniform)),
+            BlockPlace::Storage => Some(entry(0, storage(true))),
+        };
+        let immediate_size = if block.is_none() { self.shader.block_bytes() as u32 } else { 0 };
         let operands = (1..).zip(self.shader.bindings()).map(|(at, of)| entry(at, storage(!of.is_written)));
-        let entries = std::iter::once(entry(0, block)).chain(operands).collect::<Vec<_>>();
+        let entries = block.into_iter().chain(operands).collect::<Vec<_>>();
         let layout = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: None,
             bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
+            immediate_size,
         });
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some("recorded kernel"),

@@ -16,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) most_groups: u32,
     /// The operands that a kernel may have.
     pub(crate) most_operands: u32,
+    /// The bytes that a dispatch takes as immediate data.
+    pub(crate) immediates: usize,
     /// What the offsets of blocks are multiples of.
     pub(crate) alignment: usize,
 }

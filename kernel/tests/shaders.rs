@@ -2,7 +2,7 @@
 
 use anabranch_kernel::{
     Float, Number, Recording, Scalar, Signed, Tape, Value,
-    wgsl::{GROUP, Wgsl, WgslError},
+    wgsl::{BlockPlace, GROUP, Wgsl, WgslError},
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use testing::deadline;
@@ -21,6 +21,7 @@ fn validate(shader: &Wgsl) {
     let mut needed = Capabilities::empty();
     needed.set(Capabilities::FLOAT64, shader.needs_f64());
     needed.set(Capabilities::SHADER_INT64, shader.needs_i64());
+    needed.set(Capabilities::IMMEDIATES, shader.block_place() == BlockPlace::Immediate);
     if let Err(error) = Validator::new(ValidationFlags::all(), needed).validate(&module) {
         panic!("{}\n{text}", error.emit_to_string(text));
     }
@@ -228,4 +229,21 @@ fn elements_outside_of_a_buffer_without_an_edge_are_refused() {
     assert!(launch([[0, 0, 1], [1, 1, 4]]).is_ok());
     let outside = WgslError::Outside { operand: 0, extent: [1, 1, 4], from: [0, 0, -1], end: [1, 1, 3] };
     assert_eq!(launch([[0; 3], [1, 1, 4]]), Err(outside));
+}
+
+#[test]
+fn a_small_block_without_wide_numbers_is_immediate_data() {
+    let _deadline = deadline();
+    let place = |recording: &Recording, bytes: usize| {
+        let shader = Wgsl::with_immediates(recording, bytes).expect("WGSL has these operations");
+        validate(&shader);
+        shader.block_place()
+    };
+    let small = axpy(2.0);
+    let bytes = Wgsl::new(&small).expect("WGSL has these operations").block_bytes();
+    assert_eq!(place(&small, 0), BlockPlace::Uniform);
+    assert_eq!(place(&small, bytes - 1), BlockPlace::Uniform);
+    assert_eq!(place(&small, bytes), BlockPlace::Immediate);
+    let wide = recorded(1, |tape| tape.output::<f64, 1>().set(tape.input::<f64, 1>().here() * 3.0));
+    assert_eq!(place(&wide, 1 << 20), BlockPlace::Uniform);
 }

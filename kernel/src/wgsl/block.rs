@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// A part of a launch: a dispatch of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The bytes of the block, which is binding 0.
+    /// The bytes of the block: see [`BlockPlace`].
     pub block: Vec<u8>,
     /// The number of groups in each dimension of the dispatch.
     pub groups: [u32; 3],
@@ -18,6 +18,17 @@ pub struct Dispatch {
 
 /// The fields at the front of the block, all `u32`.
 const HEAD: [&str; 8] = ["first_z", "first_y", "first_x", "planes", "rows", "columns", "width", "fold"];
+
+/// Where a shader has its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockPlace {
+    /// In the command itself: WGSL calls this immediate data.
+    Immediate,
+    /// In a uniform buffer, which is binding 0.
+    Uniform,
+    /// In a storage buffer that is read, which is binding 0: the block has more than 16 KiB.
+    Storage,
+}
 
 /// The largest block that is a uniform buffer: every device takes as much.
 const UNIFORM: usize = 16 << 10;
@@ -32,6 +43,8 @@ pub(super) struct Layout {
     /// The literals that the shader wants. Those of 8 bytes are behind the others.
     pub(super) parameters: Vec<(u32, Kind)>,
     pub(super) bytes: usize,
+    /// The most bytes of immediate data.
+    immediates: usize,
 }
 
 fn width(kind: Kind) -> usize {
@@ -43,6 +56,7 @@ impl Layout {
         extents: Vec<usize>,
         shifts: Vec<(usize, Load)>,
         mut parameters: Vec<(u32, Kind)>,
+        immediates: usize,
     ) -> Self {
         parameters.sort_by_key(|&(number, kind)| (width(kind), number));
         let words = HEAD.len() + 3 * (extents.len() + shifts.len());
@@ -50,11 +64,19 @@ impl Layout {
         for &(_, kind) in &parameters {
             bytes = bytes.next_multiple_of(width(kind)) + width(kind);
         }
-        Self { extents, shifts, parameters, bytes: bytes.next_multiple_of(16) }
+        Self { extents, shifts, parameters, bytes: bytes.next_multiple_of(16), immediates }
     }
 
-    pub(super) fn is_uniform(&self) -> bool {
-        self.bytes <= UNIFORM
+    pub(super) fn place(&self) -> BlockPlace {
+        // Not every device that has immediate data has numbers of 8 bytes there.
+        let is_narrow = self.parameters.iter().all(|&(_, kind)| width(kind) == 4);
+        if is_narrow && self.bytes <= self.immediates {
+            BlockPlace::Immediate
+        } else if self.bytes <= UNIFORM {
+            BlockPlace::Uniform
+        } else {
+            BlockPlace::Storage
+        }
     }
 
     /// The declaration of the block.
@@ -74,8 +96,12 @@ impl Layout {
         for &(number, kind) in &self.parameters {
             let _ = writeln!(text, "    literal{number}: {},", name(kind));
         }
-        let space = if self.is_uniform() { "uniform" } else { "storage, read" };
-        let _ = writeln!(text, "}}\n\n@group(0) @binding(0) var<{space}> launch: Launch;");
+        let variable = match self.place() {
+            BlockPlace::Immediate => "var<immediate>",
+            BlockPlace::Uniform => "@group(0) @binding(0) var<uniform>",
+            BlockPlace::Storage => "@group(0) @binding(0) var<storage, read>",
+        };
+        let _ = writeln!(text, "}}\n\n{variable} launch: Launch;");
         text
     }
 }

@@ -28,7 +28,7 @@ mod coordinates;
 mod functions;
 mod print;
 
-pub use block::Dispatch;
+pub use block::{BlockPlace, Dispatch};
 
 use crate::{number::Kind, operation::Load, recording::Recording};
 use block::Layout;
@@ -118,7 +118,16 @@ impl Wgsl {
     /// # Errors
     /// [`WgslError::Unsupported`]: the recording has an operation that WGSL lacks.
     pub fn new(recording: &Recording) -> Result<Self, WgslError> {
-        print::print(recording)
+        Self::with_immediates(recording, 0)
+    }
+
+    /// The shader of a recording, for a device that takes up to `bytes` bytes of immediate data with each dispatch. A block that is not
+    /// larger, and has no numbers of 8 bytes, is there.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
+    pub fn with_immediates(recording: &Recording, bytes: usize) -> Result<Self, WgslError> {
+        print::print(recording, bytes)
     }
 
     /// The shader. Its entry point is `main`, in groups of [`GROUP`] × 1 × 1.
@@ -127,14 +136,14 @@ impl Wgsl {
     }
 
     /// The operands that the shader uses. All are storage buffers of group 0. The first one is binding 1, and so on; binding 0 is the
-    /// [block](Dispatch::block).
+    /// [block](Dispatch::block), unless it is immediate data.
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// Whether the block is bound as a uniform buffer. A block of more than 16 KiB is a storage buffer that is read.
-    pub fn block_is_uniform(&self) -> bool {
-        self.layout.is_uniform()
+    /// Where the shader has its block.
+    pub fn block_place(&self) -> BlockPlace {
+        self.layout.place()
     }
 
     /// The bytes of a block, a multiple of 16.

@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 ";
 
 /// The shader of a recording.
-pub(super) fn print(recording: &Recording) -> Result<Wgsl, WgslError> {
+pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, WgslError> {
     let body = &recording.body;
     let needed = needed(body);
     let operations = || needed.iter().map(|&id| (id, body.operations[id as usize]));
@@ -39,7 +39,7 @@ pub(super) fn print(recording: &Recording) -> Result<Wgsl, WgslError> {
         )
         .collect();
     let bindings = bindings(body, &loads);
-    let layout = layout(body, &loads, operations());
+    let layout = layout(body, &loads, operations(), immediates);
     let mut printer = Printer { body, text: String::new(), functions: Functions::default() };
     for (id, operation) in operations() {
         printer.operation(id, operation)?;
@@ -97,7 +97,12 @@ fn bindings(body: &Body, loads: &[usize]) -> Vec<Binding> {
     .collect()
 }
 
-fn layout(body: &Body, loads: &[usize], operations: impl Iterator<Item = (Id, Operation)>) -> Layout {
+fn layout(
+    body: &Body,
+    loads: &[usize],
+    operations: impl Iterator<Item = (Id, Operation)>,
+    immediates: usize,
+) -> Layout {
     let mut extents: Vec<usize> = loads.iter().map(|&load| body.loads[load].operand).collect();
     extents.extend(body.stores.iter().map(|&(operand, _)| operand));
     extents.sort_unstable();
@@ -116,7 +121,7 @@ fn layout(body: &Body, loads: &[usize], operations: impl Iterator<Item = (Id, Op
             _ => {}
         }
     }
-    Layout::new(extents, shifts, parameters)
+    Layout::new(extents, shifts, parameters, immediates)
 }
 
 struct Printer<'a> {
