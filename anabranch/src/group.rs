@@ -1,9 +1,10 @@
 //! Task groups: tasks of one part of a program, which are waited for, cancelled and reported together.
 
 use crate::{
+    data::{buffer::Buffer, element::Element, initial::Initial},
     error::Error,
     execute::{GroupHandle, Status},
-    runtime::{Idle, Runtime},
+    runtime::{self, Idle, Runtime},
     submit::{
         barrier::Barrier,
         capture::{Captures, Copies, Fenceable},
@@ -11,6 +12,7 @@ use crate::{
         task::NewTask,
     },
 };
+use anabranch_grid::Extent;
 use anabranch_par::CancellationToken;
 use std::{borrow::Cow, fmt, panic::Location};
 
@@ -80,6 +82,34 @@ impl TaskGroup {
     /// The name of the group.
     pub fn name(&self) -> &str {
         self.handle.name()
+    }
+
+    /// Creates a buffer without contents: see [`Runtime::buffer`]. It belongs to the runtime, not to the group. This is for libraries
+    /// that have a group and no runtime.
+    pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
+        runtime::create(self.handle.core(), extent.into(), None)
+    }
+
+    /// Creates a buffer from its initial contents: see [`Runtime::buffer_from`].
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let group = rt.group("solver");
+    /// let u = group.buffer_from(&[1.0, 2.0])?;
+    /// group.task("double").once().update(&u, all()).host(|(u,)| u[[1]] *= 2.0)?;
+    /// assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [1.0, 4.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn buffer_from<I: Initial<D> + ?Sized, const D: usize>(
+        &self,
+        initial: &I,
+    ) -> Result<Buffer<I::Element, D>, Error> {
+        runtime::create_from(self.handle.core(), initial)
     }
 
     /// Begins a task of this group: see [`Runtime::task`].

@@ -11,6 +11,7 @@ use crate::{
         host_object::HostObject,
         initial::{self, Initial},
     },
+    device::Device,
     error::Error,
     execute::{Core, GroupHandle, Latch, Meeting, Running},
     observe::Recorder,
@@ -71,10 +72,15 @@ impl Runtime {
         self.core.threads()
     }
 
+    /// The device that recorded kernels run on, if no task says otherwise: see [`Builder::device`](crate::Builder::device).
+    pub fn device(&self) -> Option<&Arc<dyn Device>> {
+        self.core.device.as_ref()
+    }
+
     /// Creates a buffer without contents: a task must write an element before another reads it. Memory is allocated when a task
     /// first uses the buffer.
     pub fn buffer<T: Element, const D: usize>(&self, extent: impl Into<Extent<D>>) -> Buffer<T, D> {
-        self.create(extent.into(), None)
+        create(&self.core, extent.into(), None)
     }
 
     /// Creates a buffer whose contents are a copy of a slice or of an `ndarray` array.
@@ -85,21 +91,7 @@ impl Runtime {
         &self,
         initial: &I,
     ) -> Result<Buffer<I::Element, D>, Error> {
-        // Asked once: an answer that changes must not make the extent differ from the memory.
-        let extent = initial.extent();
-        match initial::filled(initial, extent) {
-            Some(memory) => Ok(self.create(extent, Some(memory))),
-            None => Err(self.create::<I::Element, D>(extent, None).inner.out_of_memory()),
-        }
-    }
-
-    fn create<T: Element, const D: usize>(
-        &self,
-        extent: Extent<D>,
-        initial: Option<Allocation>,
-    ) -> Buffer<T, D> {
-        let (id, number) = self.core.create_buffer(extent.cast(), initial.is_some(), size_of::<T>());
-        Buffer::new(id, number, extent, self.core.owner(), initial)
+        create_from(&self.core, initial)
     }
 
     /// Moves a value into the runtime, which guards it: see [`HostObject`].
@@ -351,6 +343,29 @@ impl Runtime {
             self.idle().await?;
             fence::submit::<Moves, _>(&self.core, None, "drain", true, location, captures)?.await
         }
+    }
+}
+
+/// Creates a buffer.
+pub(crate) fn create<T: Element, const D: usize>(
+    core: &Core,
+    extent: Extent<D>,
+    initial: Option<Allocation>,
+) -> Buffer<T, D> {
+    let (id, number) = core.create_buffer(extent.cast(), initial.is_some(), size_of::<T>());
+    Buffer::new(id, number, extent, core.owner(), initial)
+}
+
+/// Creates a buffer with initial contents.
+pub(crate) fn create_from<I: Initial<D> + ?Sized, const D: usize>(
+    core: &Core,
+    initial: &I,
+) -> Result<Buffer<I::Element, D>, Error> {
+    // Asked once: an answer that changes must not make the extent differ from the memory.
+    let extent = initial.extent();
+    match initial::filled(initial, extent) {
+        Some(memory) => Ok(create(core, extent, Some(memory))),
+        None => Err(create::<I::Element, D>(core, extent, None).inner.out_of_memory()),
     }
 }
 

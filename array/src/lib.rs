@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
+//!
+//! An [`Array`] is a buffer with one dimension, and a shape. Elementwise operations are recorded kernels over the elements one after the other,
+//! which run on the host or on the device of the array. All other operations on the host are kernels with one chunk, whose parallel
+//! loops run on the threads of the runtime. Where they cut the elements follows from the shape alone, so the results have the same bits on
+//! any number of threads.
+
+#![forbid(unsafe_code)]
+
+mod array;
+mod arrays;
+mod error;
+#[doc = include_str!("guide.md")]
+pub mod guide {}
+mod host;
+mod numeric;
+mod operations;
+mod pending;
+mod place;
+mod random;
+mod shape;
+mod slices;
+
+pub use array::Array;
+pub use arrays::Arrays;
+pub use error::{ArrayError, Call, MAX_LEN};
+pub use numeric::Numeric;
+pub use operations::Found;
+pub use pending::Pending;
+pub use random::{Draw, Normal, Random};

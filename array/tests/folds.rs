@@ -1,0 +1,173 @@
+//! Reductions and scans against loops in Rust: all elements, and along each axis.
+
+mod common;
+
+use anabranch::{Operator, max, min, operator, product, sum};
+use anabranch_array::Arrays;
+use common::{Drawn, bits, elements, hosts, number, places, points, shape};
+use proptest::prelude::*;
+use testing::deadline;
+
+/// The last value that is not 0: an operator that does not commute.
+fn last() -> impl Operator<u64> + Copy {
+    operator(0, |a, b| if b == 0 { a } else { b })
+}
+
+/// Every third element is 0, so that the operator above has something to do.
+fn with_zeros(seed: u64, len: usize) -> Vec<u64> {
+    let values = elements::<u64>(seed, len).into_iter().enumerate();
+    values.map(|(at, value)| if at % 3 == 0 { 0 } else { value }).collect()
+}
+
+/// The running results along an axis, or of all elements.
+fn scanned<T: Copy, const D: usize>(
+    values: &[T],
+    shape: [usize; D],
+    axis: Option<usize>,
+    combine: impl Fn(T, T) -> T,
+) -> Vec<T> {
+    let mut result = values.to_vec();
+    for (at, mut point) in points(shape).into_iter().enumerate() {
+        let before = match axis {
+            None => at.checked_sub(1),
+            Some(axis) => point[axis].checked_sub(1).map(|previous| {
+                point[axis] = previous;
+                number(shape, point)
+            }),
+        };
+        if let Some(before) = before {
+            result[at] = combine(result[before], values[at]);
+        }
+    }
+    result
+}
+
+/// The last elements of each line.
+fn ends<T: Copy, const D: usize>(scanned: &[T], shape: [usize; D], axis: usize, identity: T) -> Vec<T> {
+    let mut reduced = shape;
+    reduced[axis] = 1;
+    let end = |mut point: [usize; D]| {
+        let last = shape[axis].checked_sub(1)?;
+        point[axis] = last;
+        Some(scanned[number(shape, point)])
+    };
+    points(reduced).into_iter().map(|point| end(point).unwrap_or(identity)).collect()
+}
+
+fn check<T: Drawn, const D: usize, O: Operator<T> + Copy>(
+    arrays: &Arrays,
+    values: &[T],
+    shape: [usize; D],
+    operator: O,
+) {
+    let combine = |a, b| operator.combine(a, b);
+    let a = arrays.from_slice(shape, values).unwrap();
+    let of_all = scanned(values, shape, None, combine);
+    assert_eq!(bits(&a.scan(operator).unwrap().to_vec().unwrap()), bits(&of_all), "{shape:?}");
+    let total = of_all.last().copied().unwrap_or(operator.identity());
+    assert_eq!(a.reduce(operator).unwrap().get([]).unwrap().bits(), total.bits(), "{shape:?}");
+    for axis in 0..D {
+        let along = scanned(values, shape, Some(axis), combine);
+        let ours = a.scan_axis(axis, operator).unwrap();
+        assert_eq!(bits(&ours.to_vec().unwrap()), bits(&along), "{shape:?}, axis {axis}");
+        let ours = a.reduce_axis(axis, operator).unwrap();
+        assert_eq!(
+            (ours.shape()[axis], ours.len()),
+            (1, a.len().checked_div(shape[axis]).unwrap_or_else(|| points(ours.shape()).len()))
+        );
+        let expected = ends(&along, shape, axis, operator.identity());
+        assert_eq!(bits(&ours.to_vec().unwrap()), bits(&expected), "{shape:?}, axis {axis}");
+    }
+}
+
+fn check_all<const D: usize>(shape: [usize; D], seed: u64) {
+    let len = shape.iter().product();
+    let (of_i64, with_zeros) = (elements::<i64>(seed, len), with_zeros(seed, len));
+    for arrays in hosts() {
+        check(arrays, &of_i64, shape, sum());
+        check(arrays, &of_i64, shape, product());
+        check(arrays, &of_i64, shape, min());
+        check(arrays, &with_zeros, shape, last());
+        check(arrays, &elements::<f32>(seed, len).iter().map(|x| x.abs()).collect::<Vec<_>>(), shape, max());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn folds_give_what_loops_give(
+        (one, two, three, four) in (shape::<1>(), shape::<2>(), shape::<3>(), shape::<4>()),
+        seed in any::<u32>(),
+    ) {
+        let _deadline = deadline();
+        check_all(one, seed.into());
+        check_all(two, seed.into());
+        check_all(three, seed.into());
+        check_all(four, seed.into());
+    }
+}
+
+#[test]
+fn large_arrays_are_folded_in_parts() {
+    let _deadline = deadline();
+    check_all([100_003], 1);
+    check_all([3, 50_001], 2);
+    check_all([50_001, 3], 3);
+    check_all([2, 300, 129], 4);
+    check_all([2, 40_000, 2], 5);
+}
+
+#[test]
+fn sums_of_floats_have_the_same_bits_on_any_number_of_threads() {
+    let _deadline = deadline();
+    for shape in [[100_003, 1], [1, 100_003], [317, 331], [70_000, 2]] {
+        let len = shape[0] * shape[1];
+        let values: Vec<f32> = (0..len).map(|at| ((at * at) % 1013) as f32 / 7.0 - 50.0).collect();
+        let exact: f64 = values.iter().map(|&value| f64::from(value)).sum();
+        let mut results = hosts().iter().map(|arrays| {
+            let a = arrays.from_slice(shape, &values).unwrap();
+            let total = a.reduce(sum()).unwrap();
+            let axes = [0, 1].map(|axis| a.reduce_axis(axis, sum()).unwrap().to_vec().unwrap());
+            let scans = [0, 1].map(|axis| a.scan_axis(axis, sum()).unwrap().to_vec().unwrap());
+            let scan = a.scan(sum()).unwrap().to_vec().unwrap();
+            let total = total.get([]).unwrap();
+            assert!((f64::from(total) - exact).abs() < 1e-6 * 50.0 * len as f64, "{total}, not {exact}");
+            [vec![total], axes.concat(), scans.concat(), scan]
+                .concat()
+                .into_iter()
+                .map(f32::to_bits)
+                .collect::<Vec<_>>()
+        });
+        let first = results.next().unwrap();
+        assert!(results.all(|result| result == first), "{shape:?}");
+    }
+}
+
+#[test]
+fn results_of_a_closure_are_reduced_in_all_places() {
+    let _deadline = deadline();
+    let values = elements::<i32>(9, 20 * 31);
+    let squares: Vec<i32> = values.iter().map(|x| x.wrapping_mul(*x)).collect();
+    for arrays in places() {
+        let a = arrays.from_slice([20, 31], &values).unwrap();
+        let total = a.map_reduce(|x| x * x, sum()).unwrap();
+        assert_eq!(total.get([]).unwrap(), squares.iter().fold(0, |sum: i32, x| sum.wrapping_add(*x)));
+        let rows = a.map_reduce_axis(1, |x| x * x, min()).unwrap();
+        let expected: Vec<i32> = squares.chunks(31).map(|row| *row.iter().min().unwrap()).collect();
+        assert_eq!(rows.to_vec().unwrap(), expected);
+        // The result goes on where the array is.
+        assert_eq!(total.device().is_some(), arrays.device().is_some());
+        assert_eq!(rows.map(|x| x - 1).unwrap().to_vec().unwrap()[3], expected[3].wrapping_sub(1));
+    }
+}
+
+#[test]
+fn there_is_no_axis_behind_the_last() {
+    let _deadline = deadline();
+    let a = hosts()[0].zeros::<f32, 2>([2, 3]).unwrap();
+    for result in [a.reduce_axis(2, sum()), a.scan_axis(2, sum())] {
+        let text = result.unwrap_err().to_string();
+        assert!(text.contains("there is no axis 2 in the shape [2, 3]"), "{text}");
+    }
+}
