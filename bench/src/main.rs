@@ -142,7 +142,10 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let entries = measure(&rows, &chosen, &context);
     if arguments.markdown {
         println!("{}\n", Setting::here(&context).sentence());
-        print!("{}", markdown::table(entries.iter().map(|(entry, row)| (entry, row.about))));
+        print!(
+            "{}",
+            markdown::table(entries.iter().map(|(entry, row)| (&*entry.name, row.about, Some(entry))))
+        );
     }
     let complete = entries.len() == chosen.len();
     let entries: Vec<_> = entries.into_iter().map(|(entry, _)| entry).collect();

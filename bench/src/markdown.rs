@@ -13,20 +13,17 @@ use crate::{
 const BEGIN: &str = "<!-- figures: ";
 const END: &str = "<!-- end of figures -->";
 
-/// A table of the entries, each with the description of its row.
-pub fn table<'a>(entries: impl IntoIterator<Item = (&'a Entry, &'a str)>) -> String {
+/// A table of rows: their names, their descriptions, and their entries. A row without an entry was not measured yet.
+pub fn table<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Entry>)>) -> String {
     let mut text = String::from("| row | what | Anabranch | peers | bar |\n|---|---|---|---|---|\n");
     let mut shown = Vec::new();
-    for (entry, about) in entries {
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} | {} |",
-            entry.name,
-            escaped(about),
-            ours(entry),
-            escaped(&others(entry)),
-            bar(entry)
-        );
+    for (name, about, entry) in rows {
+        let _ = write!(text, "| `{name}` | {} | ", escaped(about));
+        let Some(entry) = entry else {
+            text.push_str("not measured yet | – | – |\n");
+            continue;
+        };
+        let _ = writeln!(text, "{} | {} | {} |", ours(entry), escaped(&others(entry)), bar(entry));
         shown.push(entry);
     }
     for left_out in left_out(shown) {
@@ -108,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_line_shows_medians_the_best_in_brackets_and_a_missed_bar() {
-        let line = |row: Row| table([(&entry(row), "hot")]).lines().nth(2).unwrap().to_string();
+        let line = |row: Row| table([("a/b", "hot", Some(&entry(row)))]).lines().nth(2).unwrap().to_string();
         let row = || Row::lower("a/b", "ns", "", never);
         let begin = "| `a/b` | hot | **2.00** (1.00) ns | a\\|b 10.0 (8.00) |";
         assert_eq!(line(row()), format!("{begin} – |"));
@@ -120,6 +117,12 @@ mod tests {
             line(speed),
             "| `a/b` | hot | **2.00** (4.00) MB/s | a\\|b 10.0 (20.0) | ≥ 3.00 **missed** |"
         );
+    }
+
+    #[test]
+    fn a_row_without_figures_is_shown_as_not_measured() {
+        let table = table([("a/b", "new|row", None)]);
+        assert_eq!(table.lines().nth(2), Some("| `a/b` | new\\|row | not measured yet | – | – |"));
     }
 
     #[test]

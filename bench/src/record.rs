@@ -76,7 +76,7 @@ impl Record {
     /// them are dropped.
     ///
     /// # Errors
-    /// If a document has a place for a row without figures, or a file cannot be read or written.
+    /// If a document has a place for rows that do not exist, or a file cannot be read or written.
     pub fn write(mut self, rows: &[Row]) -> Result<(), Failure> {
         let place = |entry: &Entry| rows.iter().position(|row| row.name == entry.name);
         self.rows.retain(|entry| place(entry).is_some());
@@ -108,8 +108,7 @@ impl Record {
         for row in select::select(&names, words)? {
             let row = &rows[row];
             let entry = self.rows.iter().find(|entry| entry.name == row.name);
-            let entry = entry.ok_or_else(|| format!("{0} has no figures: `bench {0} --record`", row.name))?;
-            lines.push((entry, row.about));
+            lines.push((&*row.name, row.about, entry));
         }
         Ok(markdown::table(lines))
     }
@@ -136,11 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn the_record_has_exactly_the_rows_of_the_program() {
+    fn the_record_has_rows_of_the_program_in_their_order() {
         let recorded: Vec<String> =
             Record::load().unwrap().rows.into_iter().map(|entry| entry.name).collect();
-        let rows: Vec<String> = rows::all().into_iter().map(|row| row.name).collect();
-        assert_eq!(recorded, rows, "record the new rows with `bench ROW --record`");
+        let mut rows: Vec<String> = rows::all().into_iter().map(|row| row.name).collect();
+        // New rows have no figures yet. The tables say so.
+        rows.retain(|name| recorded.contains(name));
+        assert_eq!(recorded, rows, "`bench documents` drops the figures of rows that are gone");
     }
 
     #[test]

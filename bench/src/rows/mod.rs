@@ -3,6 +3,7 @@
 //! A row is an entry in its file's `rows()`, with a function from a [`Context`](crate::harness::Context) to an
 //! [`Outcome`](crate::harness::Outcome).
 
+mod arrays;
 mod devices;
 mod foreign;
 #[cfg(feature = "gpu")]
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Row> {
         devices::rows(),
         #[cfg(feature = "gpu")]
         gpu::rows(),
+        arrays::rows(),
         gray_scott::rows(),
         nodes::rows(),
         store::rows(),
