@@ -62,6 +62,10 @@ pub use crate::{
         operator::{And, Custom, Max, Min, Or, Product, Sum},
         recorded::access::{RecordedAccess, RecordedAccessList},
         reduce::{BoundReduction, Reduce},
+        shader::{
+            ShaderTask,
+            access::{OperandType, ShaderAccess, ShaderAccessList, ShaderElement},
+        },
         task::{NewTask, TaskBuilder},
     },
 };

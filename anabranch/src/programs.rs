@@ -1,10 +1,10 @@
-//! The programs of recorded kernels that a runtime keeps, so that a kernel which is submitted again is not prepared again.
+//! The programs of recorded kernels and shaders that a runtime keeps, so that a kernel which is submitted again is not prepared again.
 
-use crate::device::{Device, DeviceError, DeviceProgram};
-use anabranch_kernel::{Program, Recording};
+use crate::device::{Device, DeviceError, DeviceProgram, Shader, ShaderError, Source};
+use anabranch_kernel::{Program, Recording, shader::ShaderSource};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
-use std::{fmt, mem, sync::Arc};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::{fmt, hash::BuildHasher, mem, sync::Arc};
 
 /// With more programs than this all are forgotten: a runtime that makes new kernels without end needs no memory without end.
 const MOST: usize = 1024;
@@ -17,6 +17,10 @@ pub(crate) struct Programs {
     /// Those of devices, by the addresses of the devices and the hashes, with their programs of the processor, which tell apart recordings
     /// with one hash.
     devices: Mutex<FxHashMap<(usize, u64), Prepared>>,
+    /// The shaders whose texts have been checked, by their hashes.
+    shaders: Mutex<FxHashMap<u64, Arc<Shader>>>,
+    /// Their programs, by the addresses of the devices and the hashes.
+    of_shaders: Mutex<FxHashMap<(usize, u64), PreparedShader>>,
 }
 
 /// A program of a device.
@@ -24,6 +28,14 @@ struct Prepared {
     /// The address in the key stays that of this device.
     _device: Arc<dyn Device>,
     of: Arc<Program>,
+    program: DeviceProgram,
+}
+
+/// A program of a shader on a device.
+struct PreparedShader {
+    /// The address in the key stays that of this device.
+    _device: Arc<dyn Device>,
+    of: Arc<Shader>,
     program: DeviceProgram,
 }
 
@@ -56,10 +68,54 @@ impl Programs {
         if let Some(known) = self.devices.lock().get(&key).filter(|known| known.of.is_of(recording)) {
             return Ok(known.program.clone());
         }
-        let program = device.compile(recording)?;
+        let program = device.compile(Source::Recording(recording))?;
         let new = Prepared { _device: Arc::clone(device), of: self.of(recording), program: program.clone() };
         let mut programs = self.devices.lock();
         // Dropped outside the lock: the last handle of a device ends its threads.
+        let _forgotten =
+            if programs.len() >= MOST { mem::take(&mut *programs) } else { FxHashMap::default() };
+        let _same = programs.insert(key, new);
+        drop(programs);
+        Ok(program)
+    }
+
+    /// The shader, checked.
+    ///
+    /// # Errors
+    /// If its text or its names are wrong.
+    pub(crate) fn shader(&self, source: ShaderSource) -> Result<Arc<Shader>, ShaderError> {
+        let hash = FxBuildHasher.hash_one(&source);
+        let known = self.shaders.lock().get(&hash).filter(|shader| *shader.source() == source).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let shader = Arc::new(Shader::new(source)?);
+        let mut shaders = self.shaders.lock();
+        if shaders.len() >= MOST {
+            shaders.clear();
+        }
+        shaders.insert(hash, Arc::clone(&shader));
+        Ok(shader)
+    }
+
+    /// The program of a shader on a device.
+    ///
+    /// # Errors
+    /// If the device cannot run it, or finds a mistake in it.
+    pub(crate) fn shader_on(
+        &self,
+        device: &Arc<dyn Device>,
+        shader: &Arc<Shader>,
+    ) -> Result<DeviceProgram, DeviceError> {
+        let key = (Arc::as_ptr(device).cast::<()>().addr(), FxBuildHasher.hash_one(shader.source()));
+        if let Some(known) = self.of_shaders.lock().get(&key).filter(|known| known.of == *shader) {
+            return Ok(known.program.clone());
+        }
+        let program = device.compile(Source::Shader(shader))?;
+        let new =
+            PreparedShader { _device: Arc::clone(device), of: Arc::clone(shader), program: program.clone() };
+        let mut programs = self.of_shaders.lock();
+        // Dropped outside the lock, as above.
         let _forgotten =
             if programs.len() >= MOST { mem::take(&mut *programs) } else { FxHashMap::default() };
         let _same = programs.insert(key, new);

@@ -4,7 +4,7 @@ use anabranch::{
     bytemuck,
     device::{
         Batch, Device, DeviceError, DeviceKind, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch,
-        Operand, Run, Simulated, Upload,
+        Operand, Run, Simulated, Source, Upload,
     },
     recorded::Recording,
 };
@@ -63,12 +63,16 @@ fn launch(
     extent: [usize; 3],
     operands: &[&DeviceMemory],
 ) -> DeviceStep {
-    let operands = operands.iter().map(|&memory| Operand { memory: memory.clone(), extent }).collect();
+    let operands = operands
+        .iter()
+        .map(|&memory| Operand { memory: memory.clone(), extent, declared: Vec::new() })
+        .collect();
     DeviceStep::Launch(Launch {
         program: program.clone(),
         points: [[0; 3], extent],
         operands,
         parameters: recording.parameters().to_vec(),
+        groups: [0; 3],
     })
 }
 
@@ -106,7 +110,7 @@ fn a_batch_uploads_launches_and_downloads() {
     assert_eq!(device.info().kind, DeviceKind::Simulated);
     let (u, v) = (device.allocate(16).unwrap(), device.allocate(16).unwrap());
     let recording = scaled(10.0);
-    let program = device.compile(&recording).unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
     let (step, result) = download::<f32>(&v, &all(&v));
     let value = submit(
         &device,
@@ -149,14 +153,17 @@ fn a_launch_computes_a_part_of_a_buffer_of_three_dimensions() {
     let (u, v) = (tape.input::<i64, 3>(), tape.output::<i64, 3>());
     v.set(u.at_clamped([1, -1, 0]) + 100);
     let recording = tape.finish().unwrap();
-    let program = device.compile(&recording).unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
     let extent = [2, 3, 2];
     let (u, v) = (device.allocate(96).unwrap(), device.allocate(96).unwrap());
     let step = DeviceStep::Launch(Launch {
         program,
         points: [[0, 1, 1], [2, 3, 2]],
-        operands: [&u, &v].map(|memory| Operand { memory: memory.clone(), extent }).to_vec(),
+        operands: [&u, &v]
+            .map(|memory| Operand { memory: memory.clone(), extent, declared: Vec::new() })
+            .to_vec(),
         parameters: recording.parameters().to_vec(),
+        groups: [0; 3],
     });
     let numbers: Vec<i64> = (0..12).collect();
     submit(&device, [upload(&u, 0, &numbers), step]);
@@ -178,7 +185,7 @@ fn a_kernel_computes_with_all_types() {
         let tape = Tape::new(1);
         record(&tape);
         let recording = tape.finish().unwrap();
-        let program = device.compile(&recording).unwrap();
+        let program = device.compile(Source::Recording(&recording)).unwrap();
         let memory = device.allocate(3 * size_of::<T>() as u64).unwrap();
         let step = launch(&program, &recording, [1, 1, 3], &[&memory]);
         submit(device, [upload(&memory, 0, &[element; 3]), step]);
@@ -203,7 +210,7 @@ fn an_operand_that_is_set_as_another_one_is_read_as_it_was() {
     let _deadline = deadline();
     let device = Simulated::new();
     let recording = scaled(1.0);
-    let program = device.compile(&recording).unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
     // More than one block of the processor: what a block sets, the next one would read.
     let count = 3000;
     let memory = device.allocate(4 * count as u64).unwrap();
@@ -220,7 +227,7 @@ fn batches_are_done_in_their_order_with_any_delays() {
     for seed in 0..4 {
         let device = Simulated::builder().delays(seed, Duration::from_micros(300)).build();
         let recording = incremented();
-        let program = device.compile(&recording).unwrap();
+        let program = device.compile(Source::Recording(&recording)).unwrap();
         let memory = device.allocate(8).unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         for _ in 0..20 {
@@ -288,10 +295,10 @@ fn a_host_without_so_much_memory_refuses_it() {
 fn a_recording_is_refused() {
     let _deadline = deadline();
     let device = Simulated::builder().named("old").refuse_program(2).build();
-    assert!(device.compile(&incremented()).is_ok());
-    let error = device.compile(&incremented()).unwrap_err();
+    assert!(device.compile(Source::Recording(&incremented())).is_ok());
+    let error = device.compile(Source::Recording(&incremented())).unwrap_err();
     assert_eq!(error.to_string(), "the device old cannot run this kernel: it is to refuse program 2");
-    assert!(device.compile(&incremented()).is_ok());
+    assert!(device.compile(Source::Recording(&incremented())).is_ok());
 }
 
 #[test]
@@ -379,7 +386,10 @@ fn what_belongs_to_another_device_fails_a_batch() {
     let (own, foreign) = (device.allocate(8).unwrap(), other.allocate(8).unwrap());
     let unknown = DeviceMemory::new(8, "memory of a driver");
     let recording = incremented();
-    let (program, of_other) = (device.compile(&recording).unwrap(), other.compile(&recording).unwrap());
+    let (program, of_other) = (
+        device.compile(Source::Recording(&recording)).unwrap(),
+        other.compile(Source::Recording(&recording)).unwrap(),
+    );
     let run = |step| failed(device.timeline().wait(submit(&device, [step]), || ()));
     let extent = [1, 1, 2];
     for memory in [&foreign, &unknown] {
@@ -402,7 +412,7 @@ fn a_wrong_step_fails_its_batch() {
     let device = Simulated::new();
     let memory = device.allocate(12).unwrap();
     let recording = incremented();
-    let program = device.compile(&recording).unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
     let run = |step| failed(device.timeline().wait(submit(&device, [step]), || ()));
     let copy = |offset, bytes| run(download::<u32>(&memory, &[Run { offset, bytes }]).0);
     assert_eq!(copy(8, 8), "a copy has 8 bytes from 8, but the memory has 12");
@@ -414,12 +424,13 @@ fn a_wrong_step_fails_its_batch() {
     assert_eq!(copy(4, 2), "a copy has 2 bytes from 4, which are no multiples of 4");
 
     let launch = |extent, count, points| {
-        let operand = Operand { memory: memory.clone(), extent };
+        let operand = Operand { memory: memory.clone(), extent, declared: Vec::new() };
         run(DeviceStep::Launch(Launch {
             program: program.clone(),
             points,
             operands: vec![operand; count],
             parameters: vec![Scalar::U32(1)],
+            groups: [0; 3],
         }))
     };
     let point = [[0; 3], [1; 3]];
@@ -469,7 +480,7 @@ fn a_lost_device_fails_what_it_has_and_refuses_what_comes() {
     assert_eq!(calls, [(3, true, true), (4, true, true), (5, true, true)]);
     assert!(device.timeline().is_lost().is_some() && device.is_idle());
     assert!(is_lost(device.allocate(4)));
-    assert!(is_lost(device.compile(&incremented())));
+    assert!(is_lost(device.compile(Source::Recording(&incremented()))));
     assert_eq!(device.timeline().wait(second, || ()), Ok(()));
 }
 
@@ -564,7 +575,7 @@ fn many_threads_submit() {
     let _deadline = deadline();
     let device = Simulated::builder().delays(3, Duration::from_micros(20)).build();
     let recording = incremented();
-    let program = device.compile(&recording).unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
     let memory = device.allocate(4).unwrap();
     let is_ended = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,6 +1,11 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
-use crate::{receive::next, shared::Shared, staging::Sort};
+use crate::{
+    receive::next,
+    shared::Shared,
+    staging::Sort,
+    status::{self, Statuses},
+};
 use anabranch::device::{DeviceError, DeviceMemory, Take};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -12,6 +17,8 @@ pub(crate) struct Submission {
     /// What to wait for; `None` if there was nothing to do.
     pub(crate) index: Option<wgpu::SubmissionIndex>,
     pub(crate) parts: Vec<Part>,
+    /// Those of the launches of shaders.
+    pub(crate) statuses: Option<Statuses>,
     /// The buffers to give back.
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
 }
@@ -22,8 +29,16 @@ pub(crate) struct Part {
     pub(crate) value: u64,
     pub(crate) result: Result<(), DeviceError>,
     pub(crate) downloads: Vec<Landing>,
+    /// Where the statuses of its launches are.
+    pub(crate) statuses: Vec<u64>,
     /// The memory that the batch uses.
     pub(crate) keep: Vec<DeviceMemory>,
+}
+
+impl Part {
+    pub(crate) fn new(value: u64) -> Self {
+        Self { value, result: Ok(()), downloads: Vec::new(), statuses: Vec::new(), keep: Vec::new() }
+    }
 }
 
 /// A download on its way.
@@ -73,7 +88,7 @@ impl Submission {
 
 /// Waits for submissions until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
-    while let Some(Submission { index, parts, used }) = next(submissions) {
+    while let Some(Submission { index, parts, statuses, used }) = next(submissions) {
         if let Some(index) = index {
             let wait = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
             if let Err(error) = shared.device.poll(wait) {
@@ -81,16 +96,19 @@ pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
             }
         }
         used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));
+        let statuses = statuses.map_or(Ok(Vec::new()), |statuses| statuses.end(shared));
         for part in parts {
-            finish(shared, part);
+            finish(shared, part, &statuses);
         }
     }
 }
 
-fn finish(shared: &Arc<Shared>, Part { value, mut result, downloads, keep }: Part) {
+fn finish(shared: &Arc<Shared>, part: Part, all: &Result<Vec<u8>, String>) {
+    let Part { value, mut result, downloads, statuses, keep } = part;
     if let Some(lost) = shared.timeline.is_lost() {
         result = result.and(Err(lost));
     }
+    result = result.and_then(|()| status::check(shared, all, &statuses));
     for landing in downloads {
         if result.is_ok() {
             let failed = |why| DeviceError::Failed { device: shared.info.name.clone(), why };

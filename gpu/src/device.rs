@@ -1,13 +1,18 @@
 //! A GPU as a device of the runtime.
 
 use crate::{
-    complete, encode, ended, error::GpuError, memory::Budget, program::GpuProgram, ready, shared::Shared,
+    complete, encode, ended,
+    error::GpuError,
+    memory::Budget,
+    program::{GpuProgram, Needs},
+    ready,
+    shared::Shared,
+    validate::validate,
 };
-use anabranch::{
-    device::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Timeline},
-    recorded::Recording,
+use anabranch::device::{
+    Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline,
 };
-use anabranch_kernel::wgsl::{BlockPlace, Wgsl};
+use anabranch_kernel::wgsl::Wgsl;
 use parking_lot::Mutex;
 use std::{
     mem,
@@ -52,13 +57,12 @@ impl Gpu {
             device,
             queue,
             staging: Arc::default(),
-            most_groups: limits.max_compute_workgroups_per_dimension,
-            most_operands: limits.max_storage_buffers_per_shader_stage,
             immediates,
             alignment: limits
                 .min_uniform_buffer_offset_alignment
                 .max(limits.min_storage_buffer_offset_alignment)
                 .max(16) as usize,
+            limits,
         });
         let is_closing = Arc::new(AtomicBool::new(false));
         watch(&shared, &is_closing);
@@ -118,23 +122,26 @@ impl Device for Gpu {
         Ok(DeviceMemory::new(bytes, budget.take(bytes)?))
     }
 
-    fn compile(&self, recording: &Recording) -> Result<DeviceProgram, DeviceError> {
-        let info = &self.shared.info;
+    fn compile(&self, source: Source<'_>) -> Result<DeviceProgram, DeviceError> {
+        let Shared { info, limits, immediates, .. } = &*self.shared;
         let unsupported = |why: String| DeviceError::Unsupported { device: info.name.clone(), why };
-        let shader = Wgsl::with_immediates(recording, self.shared.immediates)
-            .map_err(|error| unsupported(error.to_string()))?;
-        if shader.needs_f64() && !info.has_f64 {
-            return Err(unsupported("it has no 64-bit floating-point numbers".to_string()));
+        let program = match source {
+            Source::Recording(recording) => {
+                let shader = Wgsl::with_immediates(recording, *immediates);
+                let shader = shader.map_err(|error| unsupported(error.to_string()))?;
+                GpuProgram::of_recording(shader, recording.operands().count())
+            }
+            Source::Shader(shader) => GpuProgram::of_shader(shader.clone(), *immediates),
+            _ => return Err(unsupported("it is a program of another sort".to_string())),
+        };
+        let has = Needs { has_f64: info.has_f64, has_i64: info.has_i64, limits };
+        has.check(&program).map_err(unsupported)?;
+        if let Source::Shader(shader) = source {
+            let device = info.name.clone();
+            validate(&shader.print(*immediates, false), info)
+                .map_err(|why| DeviceError::Shader { device, why })?;
         }
-        if shader.needs_i64() && !info.has_i64 {
-            return Err(unsupported("it has no 64-bit integers".to_string()));
-        }
-        let buffers = shader.bindings().len() + usize::from(shader.block_place() == BlockPlace::Storage);
-        let most = self.shared.most_operands;
-        if buffers > most as usize {
-            return Err(unsupported(format!("it has {buffers} operands, and the device takes {most}")));
-        }
-        Ok(DeviceProgram::new(GpuProgram::new(shader, recording.operands().count())))
+        Ok(DeviceProgram::new(program))
     }
 
     fn submit(&self, batch: Batch) -> u64 {

@@ -8,6 +8,7 @@ use crate::{
     receive::next,
     shared::Shared,
     staging::Sort,
+    status::Statuses,
 };
 use anabranch::device::{Batch, DeviceError, DeviceMemory, Run};
 use std::{
@@ -47,7 +48,7 @@ fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>) -> Submission {
     let prepared = prepared.collect::<Vec<_>>();
     let mut encoding = Encoding::new(shared, &prepared);
     for (value, steps) in prepared {
-        let mut part = Part { value, result: Ok(()), downloads: Vec::new(), keep: Vec::new() };
+        let mut part = Part::new(value);
         match steps {
             Ok(steps) => steps.into_iter().for_each(|step| encoding.step(step, &mut part)),
             Err(error) => part.result = Err(error),
@@ -71,6 +72,7 @@ struct Encoding<'a> {
     /// The blocks of the launches so far, and the buffer that they go to.
     blocks: Vec<u8>,
     block_buffer: Option<wgpu::Buffer>,
+    statuses: Option<Statuses>,
     /// The buffers to give back when the submission is done.
     used: Vec<(Sort, wgpu::Buffer)>,
     /// Whether there is anything to submit.
@@ -80,20 +82,26 @@ struct Encoding<'a> {
 impl<'a> Encoding<'a> {
     fn new(shared: &'a Arc<Shared>, prepared: &[(u64, Result<Vec<Prepared>, DeviceError>)]) -> Self {
         let steps = prepared.iter().filter_map(|(_, steps)| steps.as_ref().ok()).flatten();
-        let dispatches = steps.flat_map(|step| match step {
-            Prepared::Launch(launch) if !launch.has_immediates() => launch.dispatches.as_slice(),
-            _ => &[],
-        });
-        let bytes: usize =
-            dispatches.map(|dispatch| dispatch.block.len().next_multiple_of(shared.alignment)).sum();
+        let (mut bytes, mut statuses) = (0, 0);
+        for step in steps {
+            let Prepared::Launch(launch) = step else { continue };
+            statuses += u64::from(launch.reports());
+            if !launch.has_immediates {
+                let blocks = launch.dispatches.iter().map(|dispatch| dispatch.block.len());
+                bytes += blocks.map(|bytes| bytes.next_multiple_of(shared.alignment)).sum::<usize>();
+            }
+        }
+        let mut encoder = shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let statuses = Statuses::new(shared, &mut encoder, statuses);
         let take = || shared.staging.take(&shared.device, Sort::Blocks, bytes as u64);
         Self {
             shared,
-            encoder: shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default()),
+            encoder,
             pass: None,
             parts: Vec::new(),
             blocks: Vec::with_capacity(bytes),
             block_buffer: (bytes > 0).then(take),
+            statuses,
             used: Vec::new(),
             has_commands: false,
         }
@@ -157,13 +165,13 @@ impl<'a> Encoding<'a> {
         }
         let device = &self.shared.device;
         let used = launch.operands.iter().map(|(memory, copy)| self.buffer(copy.as_ref().unwrap_or(memory)));
-        let (Some(compiled), Some(operands)) = (launch.compiled(device), used.collect::<Option<Vec<_>>>())
-        else {
-            return;
-        };
-        let has_immediates = launch.has_immediates();
+        let Some(operands) = used.collect::<Option<Vec<_>>>() else { return };
+        let PreparedLaunch { compiled, has_immediates, .. } = &launch;
+        let statuses = self.statuses.as_mut().filter(|_| launch.reports());
+        let status = statuses.map(Statuses::next);
+        part.statuses.extend(status);
         for dispatch in &launch.dispatches {
-            let block = if has_immediates {
+            let block = if *has_immediates {
                 None
             } else {
                 let Some(blocks) = &self.block_buffer else { return };
@@ -172,11 +180,13 @@ impl<'a> Encoding<'a> {
                 self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
                 Some(block_entry(blocks, at, dispatch.block.len() as u64))
             };
+            let last = operands.len() as u32 + 1;
+            let status = self.statuses.as_ref().zip(status).map(|(all, at)| all.entry(last, at));
             let operands = (1..).zip(&operands).map(|(binding, buffer)| wgpu::BindGroupEntry {
                 binding,
                 resource: buffer.as_entire_binding(),
             });
-            let entries = block.into_iter().chain(operands).collect::<Vec<_>>();
+            let entries = block.into_iter().chain(operands).chain(status).collect::<Vec<_>>();
             let bound = device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,
                 layout: &compiled.layout,
@@ -188,7 +198,7 @@ impl<'a> Encoding<'a> {
             });
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &bound, &[]);
-            if has_immediates {
+            if *has_immediates {
                 pass.set_immediates(0, &dispatch.block);
             }
             let [x, y, z] = dispatch.groups;
@@ -209,12 +219,16 @@ impl<'a> Encoding<'a> {
             queue.write_buffer(&buffer, 0, &self.blocks);
             self.used.push((Sort::Blocks, buffer));
         }
+        if let Some(statuses) = &self.statuses {
+            statuses.copy(&mut self.encoder);
+        }
         // Upload buffers of a submission without commands would never be mapped again, but then there are none.
         let index = self.has_commands.then(|| queue.submit([self.encoder.finish()]));
         for landing in self.parts.iter_mut().flat_map(|part| &mut part.downloads) {
             landing.map();
         }
-        Submission { index, parts: self.parts, used: self.used }
+        self.statuses.iter().for_each(Statuses::map);
+        Submission { index, parts: self.parts, statuses: self.statuses, used: self.used }
     }
 }
 

@@ -29,6 +29,8 @@ mod program;
 mod receive;
 mod shared;
 mod staging;
+mod status;
+mod validate;
 
 pub use adapters::{Adapter, adapters, best};
 pub use by_name::{by_name, from_env};

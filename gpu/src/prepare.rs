@@ -6,13 +6,8 @@ use crate::{
     shared::Shared,
     staging::Sort,
 };
-use anabranch::device::{
-    Batch, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Run, Take, Upload,
-};
-use anabranch_kernel::{
-    Kind,
-    wgsl::{BlockPlace, Dispatch},
-};
+use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Launch, Run, Take, Upload};
+use anabranch_kernel::wgsl::{BlockPlace, Dispatch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A step that can be encoded.
@@ -24,28 +19,26 @@ pub(crate) enum Prepared {
 
 /// A launch that can be encoded.
 pub(crate) struct PreparedLaunch {
-    pub(crate) program: DeviceProgram,
+    pub(crate) compiled: Compiled,
     pub(crate) dispatches: Vec<Dispatch>,
+    /// Whether the blocks of the dispatches are in the commands, and need no buffer.
+    pub(crate) has_immediates: bool,
+    /// Whether the program has a status.
+    pub(crate) has_status: bool,
     /// The memory of each binding, and a second memory which it is copied to before: wgpu binds no buffer as read and as written.
     pub(crate) operands: Vec<(DeviceMemory, Option<DeviceMemory>)>,
+}
+
+impl PreparedLaunch {
+    /// Whether the launch has a status, which it copies back.
+    pub(crate) fn reports(&self) -> bool {
+        self.has_status && !self.dispatches.is_empty()
+    }
 }
 
 /// The memory, as this device knows it.
 pub(crate) fn known(memory: &DeviceMemory) -> Result<&GpuMemory, String> {
     memory.inner().ok_or_else(|| "a step uses memory of another device".to_string())
-}
-
-impl PreparedLaunch {
-    /// The compiled shader. It was compiled when the launch was prepared.
-    pub(crate) fn compiled(&self, device: &wgpu::Device) -> Option<&Compiled> {
-        self.program.inner::<GpuProgram>()?.compiled(device).ok()
-    }
-
-    /// Whether the blocks of the dispatches are in the commands, and need no buffer.
-    pub(crate) fn has_immediates(&self) -> bool {
-        let program = self.program.inner::<GpuProgram>();
-        program.is_some_and(|program| program.shader.block_place() == BlockPlace::Immediate)
-    }
 }
 
 /// Checks the steps, fills the buffers of uploads, and compiles the programs of launches.
@@ -111,26 +104,25 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
     let Some(program) = launch.program.inner::<GpuProgram>() else {
         return Err(failed("a launch has a program of another device".to_string()));
     };
-    if launch.operands.len() != program.operands {
-        let (has, expects) = (launch.operands.len(), program.operands);
-        return Err(failed(format!("a launch has {has} operands, and its recording has {expects}")));
+    if launch.operands.len() != program.operands() {
+        let (has, expects) = (launch.operands.len(), program.operands());
+        return Err(failed(format!("a launch has {has} operands, and its program has {expects}")));
     }
-    program.compiled(&shared.device).map_err(failed)?;
-    let extents = launch.operands.iter().map(|operand| operand.extent).collect::<Vec<_>>();
-    let dispatches =
-        program.shader.dispatches(launch.points, &extents, &launch.parameters, shared.most_groups);
-    let dispatches = dispatches.map_err(|error| failed(error.to_string()))?;
-    let bindings = program.shader.bindings();
+    let compiled = program.compiled(&launch, &shared.device).map_err(failed)?;
+    let of_launch = program.of_launch(&launch);
+    let most = shared.limits.max_compute_workgroups_per_dimension;
+    let dispatches = of_launch.dispatches(&launch, most).map_err(failed)?;
+    let bindings = of_launch.bindings();
     let is_same = |a: usize, b: usize| {
         let memory = |at: usize| known(&launch.operands[at].memory).map(std::ptr::from_ref).ok();
         memory(a) == memory(b)
     };
     let mut operands = Vec::with_capacity(bindings.len());
-    for binding in bindings {
+    for binding in &bindings {
         let operand = &launch.operands[binding.operand];
         let memory = known(&operand.memory).map_err(failed)?;
-        let width = if matches!(binding.kind, Kind::F64 | Kind::I64 | Kind::U64) { 8 } else { 4 };
-        let needed = operand.extent.iter().fold(width, |bytes: u64, &size| bytes.saturating_mul(size as u64));
+        let elements = operand.extent.iter();
+        let needed = elements.fold(binding.bytes, |bytes, &size| bytes.saturating_mul(size as u64));
         if needed > memory.bytes() {
             let (number, has) = (binding.operand, memory.bytes());
             return Err(failed(format!("operand {number} has {needed} bytes, and its memory has {has}")));
@@ -149,5 +141,7 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
         };
         operands.push((operand.memory.clone(), copy));
     }
-    Ok(PreparedLaunch { program: launch.program, dispatches, operands })
+    let has_immediates = of_launch.block_place() == BlockPlace::Immediate;
+    let has_status = of_launch.has_status();
+    Ok(PreparedLaunch { compiled, dispatches, has_immediates, has_status, operands })
 }

@@ -12,10 +12,7 @@ pub(crate) struct Shared {
     pub(crate) queue: wgpu::Queue,
     pub(crate) staging: Arc<Staging>,
     pub(crate) budget: Arc<Budget>,
-    /// The most groups of a dispatch in each dimension.
-    pub(crate) most_groups: u32,
-    /// The operands that a kernel may have.
-    pub(crate) most_operands: u32,
+    pub(crate) limits: wgpu::Limits,
     /// The bytes that a dispatch takes as immediate data.
     pub(crate) immediates: usize,
     /// What the offsets of blocks are multiples of.

@@ -15,6 +15,8 @@ pub(crate) enum Sort {
     Download,
     /// The blocks of launches.
     Blocks,
+    /// The statuses of launches of shaders, which the device fills with zeros.
+    Status,
 }
 
 /// The buffers that are not in use.
@@ -40,6 +42,7 @@ impl Staging {
                 Sort::Upload => Usages::MAP_WRITE | Usages::COPY_SRC,
                 Sort::Download => Usages::MAP_READ | Usages::COPY_DST,
                 Sort::Blocks => Usages::UNIFORM | Usages::STORAGE | Usages::COPY_DST,
+                Sort::Status => Usages::STORAGE | Usages::COPY_DST | Usages::COPY_SRC,
             },
             mapped_at_creation: sort == Sort::Upload,
         })

@@ -2,7 +2,7 @@
 
 mod support;
 
-use anabranch::device::{Batch, DeviceError, DeviceStep, Download, Launch, Operand, Run, Upload};
+use anabranch::device::{Batch, DeviceError, DeviceStep, Download, Launch, Operand, Run, Source, Upload};
 use anabranch_gpu::{GpuError, Settings};
 use anabranch_kernel::{Recording, Tape};
 use parking_lot::Mutex;
@@ -66,9 +66,9 @@ fn new_memory_is_zero_and_copies_have_their_runs() {
 fn many_batches_are_done_in_their_order() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };
-    let program = gpu.compile(&increment()).expect("the device has it");
+    let program = gpu.compile(Source::Recording(&increment())).expect("the device has it");
     let memory = gpu.allocate(400).expect("it is small");
-    let operands = vec![Operand { memory: memory.clone(), extent: [1, 1, 100] }];
+    let operands = vec![Operand { memory: memory.clone(), extent: [1, 1, 100], declared: Vec::new() }];
     let seen = Arc::new(Mutex::new(Vec::new()));
     let begin = Instant::now();
     for _ in 0..300 {
@@ -77,6 +77,7 @@ fn many_batches_are_done_in_their_order() {
             points: [[0; 3], [1, 1, 100]],
             operands: operands.clone(),
             parameters: increment().parameters().to_vec(),
+            groups: [0; 3],
         };
         let to = Arc::clone(&seen);
         let take = Box::new(move |bytes: &[u8]| to.lock().push(words(bytes)[99]));
@@ -94,14 +95,15 @@ fn many_batches_are_done_in_their_order() {
 fn a_launch_may_read_the_buffer_that_it_writes() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };
-    let program = gpu.compile(&neighbours()).expect("the device has it");
+    let program = gpu.compile(Source::Recording(&neighbours())).expect("the device has it");
     let memory = gpu.allocate(20).expect("it is small");
-    let operand = Operand { memory: memory.clone(), extent: [1, 1, 5] };
+    let operand = Operand { memory: memory.clone(), extent: [1, 1, 5], declared: Vec::new() };
     let launch = Launch {
         program,
         points: [[0; 3], [1, 1, 5]],
         operands: vec![operand.clone(), operand],
         parameters: vec![],
+        groups: [0; 3],
     };
     let (back, taken) = download(&memory);
     let steps = vec![upload(&memory, bytes(&[1, 2, 3, 4, 5])), DeviceStep::Launch(launch), back];
@@ -120,10 +122,11 @@ fn a_batch_with_a_wrong_step_fails_alone_and_does_nothing() {
         DeviceStep::Download(Download { from: memory.clone(), runs, take: Box::new(|_| panic!("it fails")) })
     };
     let small = Launch {
-        program: gpu.compile(&increment()).expect("the device has it"),
+        program: gpu.compile(Source::Recording(&increment())).expect("the device has it"),
         points: [[0; 3], [1, 1, 5]],
-        operands: vec![Operand { memory: memory.clone(), extent: [1, 1, 5] }],
+        operands: vec![Operand { memory: memory.clone(), extent: [1, 1, 5], declared: Vec::new() }],
         parameters: increment().parameters().to_vec(),
+        groups: [0; 3],
     };
     let panics = DeviceStep::Upload(Upload {
         to: memory.clone(),

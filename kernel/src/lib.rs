@@ -24,6 +24,7 @@ mod operand;
 mod operation;
 mod program;
 mod recording;
+pub mod shader;
 mod steps;
 mod tape;
 mod uses;

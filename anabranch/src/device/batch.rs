@@ -66,10 +66,12 @@ pub struct Launch {
     pub program: DeviceProgram,
     /// The box: the first point, and the point behind the last one along each dimension, padded at the front.
     pub points: [[usize; 3]; 2],
-    /// The operands of the recording, in their order.
+    /// The operands of the recording or shader, in their order.
     pub operands: Vec<Operand>,
-    /// The values of the literals.
+    /// The values of the literals of the recording, or of the parameters of the shader.
     pub parameters: Vec<Scalar>,
+    /// The groups along each dimension, padded with ones at the front, of a shader that has groups.
+    pub groups: [usize; 3],
 }
 
 /// An operand of a launch: a whole buffer, row by row.
@@ -79,6 +81,9 @@ pub struct Operand {
     pub memory: DeviceMemory,
     /// The extent of the buffer, padded with ones at the front.
     pub extent: [usize; 3],
+    /// For a shader: the boxes that the task declares, which the shader must not leave. Each has the first element, and the one behind the
+    /// last along each dimension, padded at the front with 0 and 1. The runtime has checked a recording before.
+    pub declared: Vec<[[usize; 3]; 2]>,
 }
 
 impl fmt::Debug for Upload {

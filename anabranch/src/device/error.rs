@@ -36,6 +36,26 @@ pub enum DeviceError {
         /// What it lacks.
         why: String,
     },
+    /// A shader is wrong.
+    #[error("the device {device} does not compile the shader: {why}")]
+    Shader {
+        /// The device.
+        device: String,
+        /// What is wrong, with the line and its text.
+        why: String,
+    },
+    /// A shader was to get or set an element that its task does not declare. It got zero, or has not set it.
+    #[error(
+        "on the device {device} a shader has left the declared region of operand {operand}, at {index:?}"
+    )]
+    Outside {
+        /// The device.
+        device: String,
+        /// The number of the operand, from 0.
+        operand: usize,
+        /// The index of the element, padded with zeros at the front. Of several such accesses it is that of any.
+        index: [u32; 3],
+    },
     /// The driver has refused something.
     #[error("the device {device} has failed: {why}")]
     Failed {

@@ -32,7 +32,7 @@ impl fmt::Debug for DeviceMemory {
     }
 }
 
-/// A program of a device: a recording that it has prepared.
+/// A program of a device: a recording or shader that it has prepared.
 #[derive(Clone)]
 pub struct DeviceProgram(Arc<dyn Any + Send + Sync>);
 

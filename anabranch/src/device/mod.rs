@@ -1,6 +1,7 @@
 //! Devices: what computes beside the processor and has memory of its own, such as a GPU.
 //!
-//! A [`Device`] takes [batches](Batch) of [steps](DeviceStep): copies to and from its memory, and launches of recorded kernels. It works on
+//! A [`Device`] takes [batches](Batch) of [steps](DeviceStep): copies to and from its memory, and launches of recorded kernels and of
+//! shaders. It works on
 //! them in the order in which it got them, on threads of its own. Its [`Timeline`] says how far it has come. No call of a device blocks,
 //! except those that wait for its timeline.
 //!
@@ -13,6 +14,7 @@ mod error;
 mod info;
 mod memory;
 mod simulated;
+mod source;
 mod timeline;
 
 pub use self::{
@@ -21,9 +23,11 @@ pub use self::{
     info::{DeviceInfo, DeviceKind},
     memory::{DeviceMemory, DeviceProgram},
     simulated::{Counts, Simulated, SimulatedBuilder},
+    source::Source,
     timeline::Timeline,
 };
-use crate::recorded::Recording;
+pub use crate::submit::shader::Wgsl;
+pub use anabranch_kernel::shader::{Shader, ShaderError};
 use std::fmt;
 
 /// A device.
@@ -41,12 +45,12 @@ pub trait Device: Send + Sync + 'static {
     /// [`DeviceError::OutOfMemory`], [`DeviceError::TooLarge`], [`DeviceError::Lost`].
     fn allocate(&self, bytes: u64) -> Result<DeviceMemory, DeviceError>;
 
-    /// Prepares a recording for launches. The device may compile it later: then the first launch reports what is wrong with it.
+    /// Prepares a recording or a shader for launches. The device may compile it later: then the first launch reports what is wrong with it.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] if the device cannot run it: it has no 64-bit floating-point numbers, for example.
-    /// [`DeviceError::Lost`].
-    fn compile(&self, recording: &Recording) -> Result<DeviceProgram, DeviceError>;
+    /// [`DeviceError::Unsupported`] if the device cannot run it: it has no 64-bit floating-point numbers, for example, or takes no shaders.
+    /// [`DeviceError::Shader`] if a shader is wrong. [`DeviceError::Lost`].
+    fn compile(&self, source: Source<'_>) -> Result<DeviceProgram, DeviceError>;
 
     /// Hands a batch over. It never blocks. Returns the value that the [timeline](Self::timeline) has when the batch is done.
     fn submit(&self, batch: Batch) -> u64;

@@ -16,7 +16,7 @@ use crate::{
     device::DeviceError,
     label::{Label, TaskLabel},
 };
-use anabranch_kernel::RecordError;
+use anabranch_kernel::{RecordError, shader::ShaderError};
 use anabranch_wire::WireError;
 use std::{error::Error as StdError, fmt, mem, sync::Arc};
 
@@ -39,6 +39,26 @@ pub enum Error {
         /// What is wrong.
         #[source]
         error: Box<RecordError>,
+    },
+
+    /// The text of a shader is wrong, or its names are.
+    #[error("{task}: {error}")]
+    Shader {
+        /// The refused task.
+        task: TaskLabel,
+        /// What is wrong.
+        #[source]
+        error: Box<ShaderError>,
+    },
+
+    /// A task that is only a shader has no device.
+    #[error(
+        "{task} is a shader, and has no device to run on: name one with `on`, or give the task a kernel for the host with `kernel` or \
+         `each`"
+    )]
+    NoDevice {
+        /// The refused task.
+        task: TaskLabel,
     },
 
     /// A task declares two effects on one host object.
@@ -96,7 +116,7 @@ pub enum Error {
         error: DeviceError,
     },
 
-    /// A device cannot run a recorded kernel.
+    /// A device cannot run a recorded kernel or a shader.
     #[error("{task}: {error}")]
     Device {
         /// The refused task.

@@ -211,7 +211,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let core = self.core;
         let recording = recorded::record::<K, L>(&self.label, closure).map_err(|error| core.refuse(error))?;
         if let Some((device, program)) = self.program_on_device(&recording)? {
-            return self.launch_on(&device, program, &recording);
+            return self.launch_recording(&device, program, &recording);
         }
         let program = core.programs.of(&recording);
         let function = recorded::function::<K, L>(program, &recording);

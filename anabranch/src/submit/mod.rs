@@ -22,5 +22,6 @@ mod parts;
 pub(crate) mod recorded;
 pub(crate) mod reduce;
 pub(crate) mod sealed;
+pub(crate) mod shader;
 pub(crate) mod task;
 pub(crate) mod tile;

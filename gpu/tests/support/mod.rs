@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use anabranch::device::{
-    Batch, Device, DeviceError, DeviceMemory, DeviceStep, Download, Launch, Operand, Run, Upload,
+    Batch, Device, DeviceError, DeviceMemory, DeviceStep, Download, Launch, Operand, Run, Source, Upload,
 };
 use anabranch_gpu::Settings;
 use anabranch_kernel::{Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut};
@@ -175,13 +175,13 @@ pub fn on_gpu(
     points: [[usize; 3]; 2],
     arrays: &mut [Array],
 ) -> Result<(), DeviceError> {
-    let program = gpu.compile(recording)?;
+    let program = gpu.compile(Source::Recording(recording))?;
     let (mut steps, mut operands) = (Vec::new(), Vec::new());
     for array in arrays.iter() {
         let bytes = array.elements.bytes();
         let memory = gpu.allocate(bytes.len() as u64)?;
         steps.push(upload(&memory, bytes));
-        operands.push(Operand { memory, extent: array.extent });
+        operands.push(Operand { memory, extent: array.extent, declared: Vec::new() });
     }
     let (back, taken): (Vec<_>, Vec<_>) = operands.iter().map(|operand| download(&operand.memory)).unzip();
     steps.push(DeviceStep::Launch(Launch {
@@ -189,6 +189,7 @@ pub fn on_gpu(
         points,
         operands,
         parameters: recording.parameters().to_vec(),
+        groups: [0; 3],
     }));
     steps.extend(back);
     let value = gpu.submit(Batch { steps });

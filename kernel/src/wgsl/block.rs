@@ -1,6 +1,9 @@
 //! The block: what differs between launches of one shader.
 
-use super::{GROUP, Wgsl, WgslError, name};
+use super::{
+    Wgsl, WgslError, name,
+    points::{HEAD, Part, parts},
+};
 use crate::{
     number::{Kind, Scalar},
     operation::{Edge, Load},
@@ -16,9 +19,6 @@ pub struct Dispatch {
     pub groups: [u32; 3],
 }
 
-/// The fields at the front of the block, all `u32`.
-const HEAD: [&str; 8] = ["first_z", "first_y", "first_x", "planes", "rows", "columns", "width", "fold"];
-
 /// Where a shader has its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPlace {
@@ -31,7 +31,7 @@ pub enum BlockPlace {
 }
 
 /// The largest block that is a uniform buffer: every device takes as much.
-const UNIFORM: usize = 16 << 10;
+pub(crate) const UNIFORM: usize = 16 << 10;
 
 /// The fields of the block.
 #[derive(Clone, Debug, Default)]
@@ -47,8 +47,20 @@ pub(super) struct Layout {
     immediates: usize,
 }
 
-fn width(kind: Kind) -> usize {
+pub(crate) fn width(kind: Kind) -> usize {
     if matches!(kind, Kind::F64 | Kind::I64 | Kind::U64) { 8 } else { 4 }
+}
+
+/// Adds the bytes of a number.
+pub(crate) fn push(bytes: &mut Vec<u8>, value: Scalar) {
+    match value {
+        Scalar::F32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+        Scalar::F64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+        Scalar::I32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+        Scalar::U32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+        Scalar::I64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+        Scalar::U64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
+    }
 }
 
 impl Layout {
@@ -123,44 +135,19 @@ impl Wgsl {
         parameters: &[Scalar],
         most: u32,
     ) -> Result<Vec<Dispatch>, WgslError> {
-        let [min, max] = points;
-        if (0..3).any(|dim| max[dim] <= min[dim]) {
+        let parts = parts(points, most)?;
+        if parts.is_empty() {
             return Ok(Vec::new());
-        }
-        if max.iter().any(|&end| end > 1 << 32) || (0..3).any(|dim| max[dim] - min[dim] > u32::MAX as usize) {
-            return Err(WgslError::TooManyPoints { end: max });
         }
         let tail = self.tail(extents, parameters)?;
         self.check(points, extents)?;
-        let columns = (max[2] - min[2]) as u64;
-        // Short rows: a group has several.
-        let width = columns.next_power_of_two().trailing_zeros().min(GROUP.trailing_zeros());
-        let rows_of_group = u64::from(GROUP >> width);
-        let groups_x = columns.div_ceil(1 << width);
-        let is_flat = max[0] - min[0] == 1;
-        // A plane has no use for the third dimension of the dispatch, so long rows go on there.
-        let fold = if is_flat && groups_x > u64::from(most) { most } else { 0 };
-        let most_x = if fold > 0 { u64::from(most) * u64::from(most) } else { u64::from(most) };
-        let step = [u64::from(most), u64::from(most) * rows_of_group, most_x << width];
-        let mut dispatches = Vec::new();
-        for z in (min[0]..max[0]).step_by(step[0] as usize) {
-            for y in (min[1]..max[1]).step_by(step[1] as usize) {
-                for x in (min[2]..max[2]).step_by(step[2].min(usize::MAX as u64) as usize) {
-                    let first = [z, y, x];
-                    let count = [0, 1, 2].map(|dim| ((max[dim] - first[dim]) as u64).min(step[dim]));
-                    let head = [first.map(|at| at as u32), count.map(|count| count as u32)];
-                    let mut block = Vec::with_capacity(self.layout.bytes);
-                    let words = head.into_iter().flatten().chain([width, fold]);
-                    words.for_each(|word| block.extend_from_slice(&word.to_le_bytes()));
-                    block.extend_from_slice(&tail);
-                    let groups_x = count[2].div_ceil(1 << width);
-                    let groups_z = if fold > 0 { groups_x.div_ceil(u64::from(fold)) } else { count[0] };
-                    let groups = [groups_x.min(u64::from(most)), count[1].div_ceil(rows_of_group), groups_z];
-                    dispatches.push(Dispatch { block, groups: groups.map(|groups| groups as u32) });
-                }
-            }
-        }
-        Ok(dispatches)
+        let dispatch = |Part { head, groups }: Part| {
+            let mut block = Vec::with_capacity(self.layout.bytes);
+            head.iter().for_each(|word| block.extend_from_slice(&word.to_le_bytes()));
+            block.extend_from_slice(&tail);
+            Dispatch { block, groups }
+        };
+        Ok(parts.into_iter().map(dispatch).collect())
     }
 
     /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any other element.
@@ -214,14 +201,7 @@ impl Wgsl {
                 return Err(WgslError::Mismatch { expected, found });
             };
             bytes.resize((head + bytes.len()).next_multiple_of(width(kind)) - head, 0);
-            match value {
-                Scalar::F32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-                Scalar::F64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-                Scalar::I32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-                Scalar::U32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-                Scalar::I64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-                Scalar::U64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-            }
+            push(&mut bytes, value);
         }
         bytes.resize(self.layout.bytes - head, 0);
         Ok(bytes)

@@ -23,9 +23,10 @@
 //!
 //! WGSL has no functions of this sort for `f64`: [`WgslError::Unsupported`] names them.
 
-mod block;
+pub(crate) mod block;
 mod coordinates;
 mod functions;
+pub(crate) mod points;
 mod print;
 
 pub use block::{BlockPlace, Dispatch};
@@ -163,7 +164,7 @@ impl Wgsl {
 }
 
 /// The name of a type.
-fn name(kind: Kind) -> &'static str {
+pub(crate) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "bool",
         Kind::F32 => "f32",

@@ -1,11 +1,11 @@
 //! The text of a shader.
 
 use super::{
-    Binding, GROUP, Wgsl, WgslError,
+    Binding, Wgsl, WgslError,
     block::Layout,
     coordinates::{self, coordinate},
     functions::Functions,
-    name,
+    name, points,
 };
 use crate::{
     number::Kind,
@@ -13,20 +13,6 @@ use crate::{
     recording::{Body, Recording},
 };
 use std::fmt::Write as _;
-
-/// Finds the point of an invocation: see [`dispatches`](Wgsl::dispatches) for `width` and `fold`.
-const POINT: &str = "
-@compute @workgroup_size(GROUP, 1, 1)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    let column = ((group.x + group.z * launch.fold) << launch.width) | (lane & ((1u << launch.width) - 1u));
-    let row = (group.y << (LOG_GROUP - launch.width)) | (lane >> launch.width);
-    if column >= launch.columns || row >= launch.rows {
-        return;
-    }
-    let z = launch.first_z + select(group.z, 0u, launch.fold > 0u);
-    let y = launch.first_y + row;
-    let x = launch.first_x + column;
-";
 
 /// The shader of a recording.
 pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, WgslError> {
@@ -59,9 +45,7 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
         );
     }
     text += &functions.text();
-    text += &POINT
-        .replace("LOG_GROUP", &format!("{}u", GROUP.trailing_zeros()))
-        .replace("GROUP", &GROUP.to_string());
+    text += &points::entry("main", "launch");
     text += &main;
     text += "}\n";
     let kinds = || {

@@ -11,8 +11,7 @@ mod worker;
 pub use self::settings::SimulatedBuilder;
 
 use self::{launch::Prepared, memory::Block, settings::Settings, worker::Shared};
-use super::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Timeline};
-use crate::recorded::Recording;
+use super::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline};
 use std::{
     fmt,
     sync::Arc,
@@ -124,8 +123,12 @@ impl Device for Simulated {
         Ok(DeviceMemory::new(bytes, block))
     }
 
-    fn compile(&self, recording: &Recording) -> Result<DeviceProgram, DeviceError> {
+    fn compile(&self, source: Source<'_>) -> Result<DeviceProgram, DeviceError> {
         self.shared.refuse_if_lost()?;
+        let Source::Recording(recording) = source else {
+            let why = "it runs recorded kernels, and no shaders".to_string();
+            return Err(DeviceError::Unsupported { device: self.info.name.clone(), why });
+        };
         let number = self.shared.ledger.count_program();
         if self.shared.settings.refused_programs.contains(&number) {
             let why = format!("it is to refuse program {number}");

@@ -1,14 +1,15 @@
-//! Launches: the bodies of recorded kernels that run on a device.
+//! Launches: the bodies of recorded kernels and shaders that run on a device.
 
 use super::slot::Slot;
 use crate::{
     data::stored::Stored,
-    device::{Batch, DeviceProgram, DeviceStep, Launch, Operand},
+    device::{Batch, DeviceError, DeviceProgram, DeviceStep, Launch, Operand},
     error::{Cause, Error, Failure},
     execute::{Body, Compute, task::later::Later},
 };
+use anabranch_grid::{GridBox, Point, Region};
 use anabranch_kernel::Scalar;
-use std::sync::Arc;
+use std::{array, sync::Arc};
 
 /// Says that the executor runs or skips a task once.
 const ONCE: &str = "a launch is begun once";
@@ -16,25 +17,42 @@ const ONCE: &str = "a launch is begun once";
 /// The body of a launch.
 pub(crate) struct LaunchBody(Option<Box<Parts>>);
 
+/// An operand of a launch.
+pub(crate) struct LaunchOperand {
+    pub(crate) slot: Arc<Slot>,
+    /// The extent of its buffer, padded at the front.
+    pub(crate) extent: [usize; 3],
+    /// For a shader: the boxes that the task declares.
+    pub(crate) declared: Boxes,
+}
+
+/// Boxes of three dimensions.
+type Boxes = Vec<[[usize; 3]; 2]>;
+
 struct Parts {
     program: DeviceProgram,
     points: [[usize; 3]; 2],
-    operands: Vec<(Arc<Slot>, [usize; 3])>,
+    operands: Vec<LaunchOperand>,
     parameters: Vec<Scalar>,
+    groups: [usize; 3],
+    /// For a shader: the ranks of the buffers.
+    ranks: Option<Vec<usize>>,
     /// The buffers, which stay until the launch has ended.
     buffers: Vec<Arc<dyn Stored>>,
 }
 
 impl LaunchBody {
-    /// A launch for the points of a box. `operands` are the memories of the operands and the extents of their buffers, padded at the front.
+    /// A launch for the points of a box. `groups` are those of a shader, and `ranks` the ranks of the buffers if it is one.
     pub(crate) fn new(
         program: DeviceProgram,
         points: [[usize; 3]; 2],
-        operands: Vec<(Arc<Slot>, [usize; 3])>,
+        operands: Vec<LaunchOperand>,
         parameters: Vec<Scalar>,
+        groups: [usize; 3],
+        ranks: Option<Vec<usize>>,
         buffers: Vec<Arc<dyn Stored>>,
     ) -> Self {
-        Self(Some(Box::new(Parts { program, points, operands, parameters, buffers })))
+        Self(Some(Box::new(Parts { program, points, operands, parameters, groups, ranks, buffers })))
     }
 }
 
@@ -44,20 +62,29 @@ impl Body for LaunchBody {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Parts { program, points, operands, parameters, buffers } = *self.0.take().expect(ONCE);
+        let Parts { program, points, operands, parameters, groups, ranks, buffers } =
+            *self.0.take().expect(ONCE);
         let is_empty = points[0].iter().zip(&points[1]).any(|(min, max)| min >= max);
-        let Some((first, _)) = operands.first().filter(|_| !is_empty) else { return Ok(()) };
-        let device = Arc::clone(&first.device);
-        let operand = |(slot, extent): &(Arc<Slot>, [usize; 3])| {
-            Ok(Operand { memory: slot.memory()?, extent: *extent })
+        let Some(first) = operands.first().filter(|_| !is_empty) else { return Ok(()) };
+        let device = Arc::clone(&first.slot.device);
+        let boxes = || operands.iter().map(|operand| operand.declared.clone()).collect::<Vec<_>>();
+        let checked = ranks.map(|ranks| Checked { ranks, boxes: boxes() });
+        let operand = |LaunchOperand { slot, extent, declared }: LaunchOperand| {
+            Ok(Operand { memory: slot.memory()?, extent, declared })
         };
-        let operands: Result<Vec<_>, Error> = operands.iter().map(operand).collect();
+        let operands: Result<Vec<_>, Error> = operands.into_iter().map(operand).collect();
         let operands = operands.map_err(|error| Cause::from(Box::new(error)))?;
-        let launch = Launch { program, points, operands, parameters };
+        let launch = Launch { program, points, operands, parameters, groups };
         let completion = later.completion();
         let value = device.submit(Batch { steps: vec![DeviceStep::Launch(launch)] });
         device.timeline().on_complete(value, move |result| {
-            completion.finish_after(|| drop(buffers), result.map_err(|error| Cause::Error(Arc::new(error))));
+            let result = result.map_err(|error| match (error, checked) {
+                (DeviceError::Outside { operand, index, .. }, Some(checked)) => {
+                    checked.cause(operand, index, &buffers)
+                }
+                (error, _) => Cause::Error(Arc::new(error)),
+            });
+            completion.finish_after(|| drop(buffers), result);
         });
         Ok(())
     }
@@ -65,4 +92,35 @@ impl Body for LaunchBody {
     fn skip(&mut self, _: &Arc<Failure>) {
         self.0 = None;
     }
+}
+
+/// What a shader may access, for the message if it accesses something else.
+struct Checked {
+    ranks: Vec<usize>,
+    boxes: Vec<Boxes>,
+}
+
+impl Checked {
+    fn cause(self, operand: usize, index: [u32; 3], buffers: &[Arc<dyn Stored>]) -> Cause {
+        // Below zero a difference has wrapped around. No extent is so large that an index behind it looks like one of these.
+        let index = index.map(|at| i64::from(at as i32));
+        let boxes = &self.boxes[operand];
+        let (asked, declared) = match self.ranks[operand] {
+            0 => ("[]".to_string(), region::<0>(boxes)),
+            1 => (asked(&index[2..]), region::<1>(boxes)),
+            2 => (asked(&index[1..]), region::<2>(boxes)),
+            _ => (asked(&index), region::<3>(boxes)),
+        };
+        Cause::OutsideDeclared { buffer: buffers[operand].label().to_string(), asked, declared, chunk: None }
+    }
+}
+
+fn asked(index: &[i64]) -> String {
+    format!("{index:?}")
+}
+
+/// Prints boxes, which are padded at the front, in `D` dimensions.
+fn region<const D: usize>(boxes: &Boxes) -> String {
+    let end = |point: [usize; 3]| Point(array::from_fn::<_, D, _>(|dim| point[dim + 3 - D]));
+    Region::from_boxes(boxes.iter().map(|&[min, max]| GridBox::new(end(min), end(max)))).to_string()
 }

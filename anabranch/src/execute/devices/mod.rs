@@ -19,7 +19,7 @@ mod launch;
 mod residents;
 mod slot;
 
-pub(crate) use self::launch::LaunchBody;
+pub(crate) use self::launch::{LaunchBody, LaunchOperand};
 pub(super) use self::residents::{Prepared, Residents, note_writes, prepare};
 pub(crate) use self::slot::Slot;
 

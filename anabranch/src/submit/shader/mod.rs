@@ -1,0 +1,119 @@
+//! Shaders that the program writes itself: the task [carries](TaskBuilder::shader) one beside a kernel for the host, or alone.
+//!
+//! [`wgsl`] has what the program says about the shader, and [`access`] what the task declares for its operands. The crate `anabranch-kernel`
+//! checks and completes the text, and a device compiles it.
+
+pub(crate) mod access;
+pub(crate) mod wgsl;
+
+pub use self::wgsl::Wgsl;
+
+use self::access::ShaderAccessList;
+use super::{
+    access_list::{AccessList, KernelAccessList},
+    index_space::Over,
+    on_device::{Chosen, Launched},
+    recorded::access::RecordedAccessList,
+    task::TaskBuilder,
+    tile::Tile,
+};
+use crate::{device::DeviceError, error::Error, execute::TaskHandle};
+use std::sync::Arc;
+
+/// A task that has a shader, and is to get what runs where the shader cannot.
+#[derive(Debug)]
+#[must_use = "a task is submitted by `submit`, `kernel` or `each`"]
+pub struct ShaderTask<'rt, const K: usize, L> {
+    task: TaskBuilder<'rt, K, Over, L>,
+    shader: Wgsl,
+}
+
+impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
+    /// Gives the task a shader, which runs where the task runs on a device that takes WGSL: the device of [`on`](Self::on), otherwise that of
+    /// the [runtime](crate::Builder::device). [`kernel`](ShaderTask::kernel) or [`each`](ShaderTask::each) adds what the host runs, or a
+    /// device that takes no shader, and submits the task. [`submit`](ShaderTask::submit) submits it without.
+    ///
+    /// [`Wgsl`] says what a shader may do, and what is checked.
+    pub fn shader(self, shader: Wgsl) -> ShaderTask<'rt, K, L>
+    where
+        L: ShaderAccessList<K> + KernelAccessList,
+    {
+        ShaderTask { task: self, shader }
+    }
+}
+
+impl<const K: usize, L> ShaderTask<'_, K, L>
+where
+    L: ShaderAccessList<K> + KernelAccessList,
+{
+    /// Submits the task, which runs on a device.
+    ///
+    /// # Errors
+    /// If the declaration, the names or the text is wrong, or if there is no device that runs the shader: [`Error::NoDevice`],
+    /// [`Error::Shader`], [`Error::Device`] and others of [`Error`]. Nothing is submitted then.
+    pub fn submit(self) -> Result<TaskHandle, Error> {
+        match self.program(true)? {
+            Some(chosen) => self.launch(chosen),
+            None => Err(self.task.core.refuse(Error::NoDevice { task: self.task.label.clone() })),
+        }
+    }
+
+    /// Submits the task with a kernel for the host: see [`TaskBuilder::kernel`].
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), except that the host is a place too.
+    pub fn kernel<F>(self, kernel: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
+        F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+    {
+        let must = matches!(self.task.device()?, Some((_, true)));
+        match self.program(must)? {
+            Some(chosen) => self.launch(chosen),
+            None => self.task.on_host().kernel(kernel),
+        }
+    }
+
+    /// Submits the task with a recorded kernel, for the host and for devices that do not run the shader: see [`TaskBuilder::each`].
+    ///
+    /// # Errors
+    /// As [`kernel`](Self::kernel), and if the recording is wrong where it is the one to run.
+    pub fn each(self, closure: impl for<'t> FnOnce(L::Symbols<'t>)) -> Result<TaskHandle, Error>
+    where
+        L: RecordedAccessList<K>,
+    {
+        match self.program(false)? {
+            Some(chosen) => self.launch(chosen),
+            None => self.task.each(closure),
+        }
+    }
+
+    /// The device that runs the shader, and the program there; `None` if the task runs on the host, or if it is not the shader that `must` run
+    /// and the device takes none.
+    fn program(&self, must: bool) -> Result<Option<Chosen>, Error> {
+        let Self { task, shader } = self;
+        let (core, label) = (task.core, &task.label);
+        let source = shader.source::<K>(L::OPERANDS);
+        let refused = |error| core.refuse(Error::Shader { task: label.clone(), error: Box::new(error) });
+        let checked = source.and_then(|source| core.programs.shader(source)).map_err(refused)?;
+        let Some((device, _)) = task.device()? else { return Ok(None) };
+        match core.programs.shader_on(device, &checked) {
+            Ok(program) => Ok(Some((Arc::clone(device), program))),
+            Err(DeviceError::Unsupported { .. }) if !must => Ok(None),
+            Err(error) => Err(Error::Device { task: label.clone(), error }),
+        }
+    }
+
+    fn launch(self, (device, program): Chosen) -> Result<TaskHandle, Error> {
+        let Self { task, shader } = self;
+        task.launch_on(&device, program, |_, bound| {
+            Ok(Launched {
+                buffers: L::stored(bound),
+                operands: L::declared(bound),
+                parameters: shader.parameters(),
+                groups: shader.count(),
+                ranks: Some(L::OPERANDS.iter().map(|operand| operand.dimensions).collect()),
+            })
+        })
+    }
+}
