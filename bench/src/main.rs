@@ -9,6 +9,7 @@
 //! cargo run --release -p bench -- table scaling
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
 //! cargo run --release -p bench -- all --against ../before/target/release/bench
+//! cargo run --release -p bench -- array kernel metal --history history.jsonl
 //! ```
 //!
 //! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the [`peers`] in
@@ -20,6 +21,7 @@
 mod against;
 mod clock;
 mod harness;
+mod history;
 mod machine;
 mod markdown;
 mod peers;
@@ -35,6 +37,7 @@ use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
 use clap::{Parser, builder::FalseyValueParser};
 
 use harness::{Context, Failure};
+use history::History;
 use machine::Setting;
 use record::Record;
 use report::Entry;
@@ -60,6 +63,10 @@ struct Arguments {
     /// Records the figures in `bench/figures.json` and writes them into the documents of the repository
     #[arg(long, conflicts_with_all = ["against", "no_peers"])]
     record: bool,
+
+    /// Appends the figures of our side to this file, and prints their ratios to the newest earlier run under the same circumstances
+    #[arg(long, value_name = "FILE", conflicts_with = "against")]
+    history: Option<PathBuf>,
 
     /// Number of threads of the benchmarks whose names do not state it [default: 2, or 1 on a single processor]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -134,6 +141,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     // An error here ends the program before anything is measured.
     let record = arguments.record.then(|| Record::without(&rows, &chosen, &Setting::here(&context)));
     let record = record.transpose()?;
+    let history = arguments.history.as_deref().map(History::load).transpose()?;
     let (chosen, missing): (Vec<_>, Vec<_>) =
         chosen.into_iter().partition(|&row| rows[row].check_available().is_ok());
     for row in missing {
@@ -159,6 +167,9 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     if let Some(mut record) = record {
         record.add(&entries);
         record.write(&rows)?;
+    }
+    if let Some(history) = history {
+        print!("\n{}", history.append(Setting::here(&context), entries)?);
     }
     Ok(complete)
 }

@@ -123,3 +123,27 @@ fn two_builds_are_compared_row_by_row() {
     assert!(!missing.status.success());
     assert!(text(&missing.stderr).contains("/no/such/bench cannot be started"), "{}", text(&missing.stderr));
 }
+
+#[test]
+fn a_run_is_appended_to_the_history_and_compared_with_the_one_before() {
+    let _deadline = deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.jsonl");
+    let run = || bench(&["graph/soup", "--smoke", "--no-peers", "--history", path.to_str().unwrap()]);
+    let tables = [run(), run()].map(|output| {
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    });
+    let ratio = |table: &str| {
+        let line = table.lines().rev().find(|line| line.starts_with("graph/soup")).expect("the row is there");
+        line.split_whitespace().last().and_then(|ratio| ratio.parse::<f64>().ok())
+    };
+    assert_eq!(ratio(&tables[0]), None, "{}", tables[0]);
+    assert!(ratio(&tables[1]).is_some_and(|ratio| ratio > 0.0), "{}", tables[1]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+
+    std::fs::write(&path, "no run\n").unwrap();
+    let refused = run();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("line 1 of"), "{}", text(&refused.stderr));
+}
