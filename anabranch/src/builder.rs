@@ -105,8 +105,8 @@ impl Builder {
 
     /// Sets the device that runs recorded kernels ([`each`](crate::interface::TaskBuilder::each)), unless a task says
     /// [`on`](crate::interface::TaskBuilder::on) which device or [`on_host`](crate::interface::TaskBuilder::on_host). Kernels that the device
-    /// cannot run, for lack of 64-bit floating-point numbers for example, run on the host. By default all kernels run on the host, and with several nodes
-    /// they do in any case.
+    /// cannot run, for lack of 64-bit floating-point numbers for example, run on the host. By default all kernels run on the host. With several nodes each
+    /// one has a device of its own, or none.
     ///
     /// ```
     /// use anabranch::{

@@ -112,7 +112,9 @@ impl Failure {
             (Cause::Callback { message }, Cause::Callback { message: another }) => message == another,
             (one, another) => mem::discriminant(one) == mem::discriminant(another),
         };
-        let is_same_part = || self.node.is_some() && (self.id, self.node) == (other.id, other.node);
+        // The copies for a task on a device have its id.
+        let of = |failure: &Self| (failure.id, failure.node, failure.task.name.clone());
+        let is_same_part = || self.node.is_some() && of(self) == of(other);
         Arc::ptr_eq(self, other) || is_same_part() && is_same_cause()
     }
 

@@ -136,7 +136,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)). By default the threads of the runtime run it.
     ///
     /// What the task reads and the device lacks is copied to it before, and what a task on the host reads later is copied back. A device runs
-    /// the whole index space at once, so it ignores chunks and pieces. With several nodes this is not possible yet.
+    /// the whole index space at once, so it ignores chunks and, on one node, pieces. With several nodes each node passes a device of its own, which
+    /// runs the pieces of that node.
     ///
     /// ```
     /// use anabranch::{
@@ -210,8 +211,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     {
         let core = self.core;
         let recording = recorded::record::<K, L>(&self.label, closure).map_err(|error| core.refuse(error))?;
-        if let Some((device, program)) = self.program_on_device(&recording)? {
-            return self.launch_recording(&device, program, &recording);
+        if let Some(chosen) = self.program_on_device(&recording)? {
+            return self.launch_recording(chosen, &recording);
         }
         let program = core.programs.of(&recording);
         let function = recorded::function::<K, L>(program, &recording);

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{Body, Node, Place, Refused, Submission},
+    execute::{
+        Body, Node, Place, Refused, Submission,
+        devices::{OnDevice, Slot},
+    },
     observe::TaskRecord,
 };
 use smallvec::SmallVec;
@@ -27,8 +30,8 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
 ) -> Result<Node, Error> {
     declaration.core.id().check_process("submit")?;
     if declaration.core.several_nodes().is_some() {
-        let bodies = |bound| iter::once(body(Ok(bound)));
-        let mut nodes = launch_on_nodes::<K, L, B, _>(declaration, bound, place, observes, bodies)?;
+        let bodies = |bound, _| iter::once(body(Ok(bound)));
+        let mut nodes = launch_on_nodes::<K, L, B, _>(declaration, bound, place, observes, None, bodies)?;
         return Ok(nodes.pop().expect("a task has a node"));
     }
     let record = declaration.record.take().map(Arc::from);
@@ -62,8 +65,8 @@ pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(
     declaration.core.id().check_process("submit")?;
     if declaration.core.several_nodes().is_some() {
         let chunks: Vec<_> = declaration.pieces.iter().map(|piece| piece.chunks.clone()).collect();
-        let bodies = |bound| chunks.into_iter().map(bodies(Ok(bound)));
-        return launch_on_nodes::<K, L, B, _>(declaration, bound, Place::Compute, false, bodies);
+        let bodies = |bound, _| chunks.into_iter().map(bodies(Ok(bound)));
+        return launch_on_nodes::<K, L, B, _>(declaration, bound, Place::Compute, false, None, bodies);
     }
     let record = declaration.record.take().map(Arc::from);
     let task = submission(declaration, Place::Compute, false, record.as_ref());
@@ -110,21 +113,22 @@ fn submission<'a, const K: usize>(
 }
 
 /// Submits a task with several nodes: see [`launch`] and [`launch_pieces`]. `bodies` makes the body of each piece of this node's part of
-/// it: one if it has no pieces.
+/// it: one if it has no pieces. It gets the places of the buffers on the device of the task.
 #[cold]
-fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body, I: Iterator<Item = B>>(
+pub(super) fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body, I: Iterator<Item = B>>(
     declaration: &mut Declaration<'_, K>,
     mut bound: L::Bound,
     place: Place,
     observes: bool,
-    bodies: impl FnOnce(L::Bound) -> I,
+    device: Option<OnDevice<'_>>,
+    bodies: impl FnOnce(L::Bound, Vec<Arc<Slot>>) -> I,
 ) -> Result<SmallVec<[Node; 1]>, Error> {
     let core = declaration.core;
     let mut record = declaration.record.take().expect("with several nodes, every task has a record");
     let mut shared = mem::take(&mut record.shared);
     shared.touches.extend(declaration.pieces.iter().map(Piece::touches));
     let record = Arc::from(record);
-    let task = submission(declaration, place, observes, Some(&record));
+    let task = Submission { device, ..submission(declaration, place, observes, Some(&record)) };
     let planned = core.plan(&task).map_err(|refused| match refused {
         Refused::Graph(error) => core.refuse(declaration.explain(*error, &L::labels(&bound))),
         Refused::Command(error) => core.refuse(declaration.explain_command(&error, &L::labels(&bound))),
@@ -132,5 +136,6 @@ fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body, I: Iterator<Item =
     })?;
     let attached = L::attach(&mut bound, &mut planned.versions().iter().copied());
     attached.map_err(|error| core.give_up(error))?;
-    Ok(planned.insert(shared, bodies(bound)))
+    let slots = planned.slots();
+    Ok(planned.insert(shared, bodies(bound, slots)))
 }

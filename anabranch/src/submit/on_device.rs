@@ -2,8 +2,10 @@
 
 use super::{
     access_list::{AccessList, KernelAccessList},
-    declaration::Declaration,
+    body::Chunks,
+    declaration::{Declaration, Piece},
     index_space::Over,
+    launch::launch_on_nodes,
     recorded::{
         Declared,
         access::{RecordedAccessList, padded},
@@ -16,7 +18,7 @@ use crate::{
     error::Error,
     execute::{
         Node, Place, Submission, TaskHandle,
-        devices::{LaunchBody, LaunchOperand, OnDevice},
+        devices::{LaunchBody, LaunchOperand, OnDevice, Slot},
     },
 };
 use anabranch_graph::command::Work;
@@ -27,6 +29,9 @@ use std::{slice, sync::Arc};
 
 /// A device, and a program that it has prepared.
 pub(super) type Chosen = (Arc<dyn Device>, DeviceProgram);
+
+/// The same of a recorded kernel. With several nodes perhaps the error of a device that is lost, with which the task fails.
+type ChosenForRecording = (Arc<dyn Device>, Result<DeviceProgram, DeviceError>);
 
 /// Where a kernel runs.
 #[derive(Clone, Copy, Debug)]
@@ -42,23 +47,35 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
     ///
     /// # Errors
     /// If the task says that it runs on a device which cannot run it.
-    pub(super) fn program_on_device(&self, recording: &Recording) -> Result<Option<Chosen>, Error> {
-        let Some((device, must)) = self.device()? else { return Ok(None) };
-        match self.core.programs.on(device, recording) {
-            Ok(program) => Ok(Some((Arc::clone(device), program))),
+    pub(super) fn program_on_device(
+        &self,
+        recording: &Recording,
+    ) -> Result<Option<ChosenForRecording>, Error> {
+        let (core, Some((device, must))) = (self.core, self.device()) else { return Ok(None) };
+        match core.programs.on(device, recording) {
+            Ok(program) => Ok(Some((Arc::clone(device), Ok(program)))),
             Err(DeviceError::Unsupported { .. }) if !must => Ok(None),
-            Err(error) => Err(Error::Device { task: self.label.clone(), error }),
+            // The other nodes submit the task, and get the failure in place of the data.
+            Err(error @ (DeviceError::Lost { .. } | DeviceError::Failed { .. }))
+                if core.several_nodes().is_some() =>
+            {
+                Ok(Some((Arc::clone(device), Err(error))))
+            }
+            Err(error) => Err(core.refuse(Error::Device { task: self.label.clone(), error })),
         }
     }
 
-    /// Submits a recorded kernel that runs on a device, for the whole index space.
+    /// Submits a recorded kernel that runs on a device: on one node for the whole index space, on several for the pieces of this node.
     pub(super) fn launch_recording(
         self,
-        device: &Arc<dyn Device>,
-        program: DeviceProgram,
+        (device, program): ChosenForRecording,
         recording: &Recording,
     ) -> Result<TaskHandle, Error> {
-        self.launch_on(device, program, |declaration, bound| {
+        if self.core.several_nodes().is_some() {
+            return self.launch_recording_on_nodes(&device, &program, recording);
+        }
+        let program = program.map_err(|error| Error::Device { task: self.label.clone(), error })?;
+        self.launch_on(&device, program, |declaration, bound| {
             Declared::<K, L> { task: declaration.task, recording, bound }
                 .check_whole(declaration.whole.range, &declaration.accesses)?;
             let buffers = L::stored(bound);
@@ -67,6 +84,53 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
             let parameters = recording.parameters().to_vec();
             Ok(Launched { buffers, operands, parameters, groups: [0; 3], ranks: None })
         })
+    }
+
+    /// Submits a recorded kernel whose pieces on this node run on a device.
+    #[cold]
+    fn launch_recording_on_nodes(
+        self,
+        device: &Arc<dyn Device>,
+        program: &Result<DeviceProgram, DeviceError>,
+        recording: &Recording,
+    ) -> Result<TaskHandle, Error> {
+        let Self { core, group, label, space, hints, accesses, .. } = self;
+        core.id().check_process("submit")?;
+        core.meet_device(device).map_err(|error| core.refuse(error))?;
+        let work = Work::Kernel { space: space.cast() };
+        let nodes = core.several_nodes().into_iter();
+        let pieces = nodes.flat_map(|nodes| nodes.pieces(&work, &hints.for_nodes(core.nodes())));
+        let chunks: Chunks<K> = pieces.map(|range| Chunk { range: range.cast(), global: space }).collect();
+        let mut declaration = Declaration::new(core, group, &label, Chunk::whole(space), &chunks);
+        declaration.pieces = (0..chunks.len()).map(|at| Piece::new(at..at + 1)).collect();
+        hints.record(&mut declaration, work);
+        let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
+        let declared = Declared::<K, L> { task: &label, recording, bound: &bound };
+        let checked = declared.check_whole(space, &declaration.accesses);
+        checked.map_err(|error| core.refuse(error))?;
+        // As on the host: perhaps only this node finds a mistake in its pieces.
+        declared.check_chunks(&chunks).map_err(|error| core.give_up(error))?;
+        let buffers = L::stored(&bound);
+        let extents: Vec<_> =
+            (0..buffers.len()).map(|operand| padded(L::extent_of(&bound, operand).0, 1)).collect();
+        let body = |chunk: &Chunk<K>, slots: &[Arc<Slot>]| {
+            let points = [padded(chunk.range.min().0, 0), padded(chunk.range.max().0, 1)];
+            let operand = |(slot, extent): (&Arc<Slot>, &[usize; 3])| LaunchOperand {
+                slot: Arc::clone(slot),
+                extent: *extent,
+                declared: Vec::new(),
+            };
+            let operands = slots.iter().zip(&extents).map(operand).collect();
+            let parameters = recording.parameters().to_vec();
+            LaunchBody::new(program.clone(), points, operands, parameters, [0; 3], None, buffers.clone())
+        };
+        let bodies = |_, slots: Vec<Arc<Slot>>| {
+            let (chunks, body) = (&chunks, &body);
+            chunks.iter().map(move |chunk| body(chunk, &slots))
+        };
+        let on = Some(OnDevice { device, buffers: &buffers });
+        let nodes = launch_on_nodes::<K, L, _, _>(&mut declaration, bound, Place::Inline, false, on, bodies)?;
+        Ok(TaskHandle::new(nodes))
     }
 }
 
@@ -89,21 +153,27 @@ pub(super) struct Launched {
 
 impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// The device that the task runs on if it can, and whether it must; `None` for the host.
+    fn device(&self) -> Option<Possible<'rt>> {
+        match (self.place, &self.core.device) {
+            (KernelPlace::Device(device), _) => Some((device, true)),
+            (KernelPlace::Default, Some(device)) => Some((device, false)),
+            _ => None,
+        }
+    }
+
+    /// The same of a task with a shader.
     ///
     /// # Errors
-    /// With several nodes no task runs on a device.
-    pub(super) fn device(&self) -> Result<Option<Possible<'rt>>, Error> {
-        let core = self.core;
-        let chosen = match (self.place, &core.device) {
-            (KernelPlace::Device(device), _) => (device, true),
-            (KernelPlace::Default, Some(device)) if core.several_nodes().is_none() => (device, false),
-            _ => return Ok(None),
-        };
-        if core.several_nodes().is_some() {
-            let what = format!("{} is to run on a device", self.label);
-            return Err(core.refuse(Error::OneNodeOnly { what }));
+    /// If it is to run on a device and there are several nodes.
+    pub(super) fn device_of_shader(&self) -> Result<Option<Possible<'rt>>, Error> {
+        let (core, device) = (self.core, self.device());
+        match device {
+            Some((_, true)) if core.several_nodes().is_some() => {
+                let what = format!("the shader of {} is to run on a device", self.label);
+                Err(core.refuse(Error::OneNodeOnly { what }))
+            }
+            _ => Ok(device.filter(|_| core.several_nodes().is_none())),
         }
-        Ok(Some(chosen))
     }
 
     /// Submits a task that runs on a device, for the whole index space. `launched` gets its declared accesses, and checks them.
@@ -142,7 +212,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let operands =
             operands.map(|(slot, (extent, declared))| LaunchOperand { slot, extent, declared }).collect();
         let points = [padded(space.min().0, 0), padded(space.max().0, 1)];
-        let body = LaunchBody::new(program, points, operands, parameters, groups, ranks, buffers.clone());
+        let body = LaunchBody::new(Ok(program), points, operands, parameters, groups, ranks, buffers.clone());
         let node = Node::new(|| accepted.head(), || body);
         Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }

@@ -210,7 +210,7 @@ fn on_devices() {
             }
         }
     }
-    let (programs, (launches, copies)) = (seeds.end - seeds.start, run::on_device::work());
+    let (programs, (launches, copies)) = (seeds.end - seeds.start, run::on_device::work(false));
     print_count(&format!("with devices ({launches} launches, {copies} copies)"), programs, &seeds, begin);
     // Few programs may have no kernel for a device.
     assert!(programs < 20 || 2 * launches > programs && copies > programs, "the devices had little to do");

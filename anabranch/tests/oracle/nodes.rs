@@ -6,7 +6,9 @@ use crate::{
     model::{Captured, Model, Observation, Observed, OnNodes},
     observe, print_count,
     program::{Nodes, Program, Setup, Step},
-    report, seeds,
+    report,
+    run::on_device,
+    seeds,
     watch::{Watch, replay},
 };
 use anabranch::{Runtime, Status, local_nodes};
@@ -145,9 +147,15 @@ fn run_all(
     print_count(what, seeds.end - seeds.start, &seeds, begin);
 }
 
+/// In two thirds of the programs, kernels run on devices of some nodes.
 #[test]
 fn on_local_nodes() {
     run_all("on_local_nodes", "on local nodes", PROGRAMS, |seed| Setup::on_nodes(seed, None), check_local);
+    let (programs, (launches, copies)) = (seeds(PROGRAMS).count() as u64, on_device::work(true));
+    assert!(
+        programs < 20 || launches > programs && copies > programs,
+        "{launches} launches, {copies} copies"
+    );
 }
 
 #[test]

@@ -55,6 +55,11 @@ impl<C: Clone + Eq> Residence<C> {
         Self { cells: RegionMap::new(extent, Cell::written(MemoryId::HOST)) }
     }
 
+    /// The extent of the version.
+    pub fn extent(&self) -> Extent<3> {
+        self.cells.extent()
+    }
+
     /// The copies that `memory` needs before `region` can be read there, in an order in which they can be submitted. Notes
     /// nothing: call [`copied`](Residence::copied) for each copy, before the next access.
     ///

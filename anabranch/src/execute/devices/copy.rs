@@ -37,7 +37,7 @@ pub(super) enum Direction {
 }
 
 /// The body of a copy.
-pub(super) struct CopyBody(Option<Box<Parts>>);
+pub(in crate::execute) struct CopyBody(Option<Box<Parts>>);
 
 struct Parts {
     direction: Direction,
@@ -115,6 +115,13 @@ impl CopyBody {
     ) -> Self {
         Self(Some(Box::new(Parts { direction, buffer, version, region, slot, end })))
     }
+
+    /// Before it begins: leaves a part of the region as it is, which was not written.
+    pub(in crate::execute) fn leave_out(&mut self, part: &Region<3>) {
+        if let Some(parts) = &mut self.0 {
+            parts.region = parts.region.difference(part);
+        }
+    }
 }
 
 impl Body for CopyBody {
@@ -124,6 +131,10 @@ impl Body for CopyBody {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let Parts { direction, buffer, version, region, slot, end } = *self.0.take().expect(ONCE);
+        if region.is_empty() {
+            end.well();
+            return Ok(());
+        }
         let cause = |error| Cause::from(Box::new(error));
         let memory = slot.memory().map_err(cause)?;
         let start = buffer.memory(version).map_err(cause)?;
@@ -141,8 +152,8 @@ impl Body for CopyBody {
         let step = match direction {
             Direction::ToDevice => {
                 // SAFETY: the memory stays as long as the buffer, which `of_step` keeps until the closure is gone. Until then the copy has not
-                // ended, and the graph lets no task write the region, because the copy reads it. A download that writes parts of it has
-                // ended: this copy depends on it.
+                // ended, and the graph lets no task write the region, because the copy reads it, or with several nodes the step that comes
+                // after the copy. A download that writes parts of it has ended: this copy depends on it.
                 let from = unsafe { Memory::new(start, bytes) };
                 let fill = Box::new(move |bytes: &mut [u8]| {
                     fill(&layouts, &from, bytes);

@@ -30,7 +30,7 @@ pub(crate) struct LaunchOperand {
 type Boxes = Vec<[[usize; 3]; 2]>;
 
 struct Parts {
-    program: DeviceProgram,
+    program: Result<DeviceProgram, DeviceError>,
     points: [[usize; 3]; 2],
     operands: Vec<LaunchOperand>,
     parameters: Vec<Scalar>,
@@ -43,8 +43,9 @@ struct Parts {
 
 impl LaunchBody {
     /// A launch for the points of a box. `groups` are those of a shader, and `ranks` the ranks of the buffers if it is one.
+    /// It fails if there is an error in place of the program.
     pub(crate) fn new(
-        program: DeviceProgram,
+        program: Result<DeviceProgram, DeviceError>,
         points: [[usize; 3]; 2],
         operands: Vec<LaunchOperand>,
         parameters: Vec<Scalar>,
@@ -64,6 +65,7 @@ impl Body for LaunchBody {
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let Parts { program, points, operands, parameters, groups, ranks, buffers } =
             *self.0.take().expect(ONCE);
+        let program = program.map_err(|error| Cause::Error(Arc::new(error)))?;
         let is_empty = points[0].iter().zip(&points[1]).any(|(min, max)| min >= max);
         let Some(first) = operands.first().filter(|_| !is_empty) else { return Ok(()) };
         let device = Arc::clone(&first.slot.device);

@@ -9,6 +9,8 @@
 //! 3. The task depends on the copies that made current what it reads, those of earlier tasks included.
 //! 4. What the task writes is current in its memory only.
 //!
+//! With several nodes, the copies come between the commands of the node: see [`on_nodes`].
+//!
 //! A program without devices pays one comparison for each submission. A buffer that meets no device has no entry.
 //!
 //! The body of a copy or [launch](launch) hands work to the device and returns. The timeline of the device ends the task
@@ -16,12 +18,18 @@
 
 mod copy;
 mod launch;
+mod on_nodes;
 mod residents;
 mod slot;
+mod writers;
 
 pub(crate) use self::launch::{LaunchBody, LaunchOperand};
-pub(super) use self::residents::{Prepared, Residents, note_writes, prepare};
 pub(crate) use self::slot::Slot;
+pub(super) use self::{
+    copy::CopyBody,
+    on_nodes::{NewCopy, Predecessor, Predecessors},
+    residents::{Prepared, Residents, note_writes, prepare},
+};
 
 use crate::{data::stored::Stored, device::Device};
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 use super::{
     OnDevice, Slot,
     copy::{CopyBody, Direction, End},
+    on_nodes::Predecessor,
+    writers::Writers,
 };
 use crate::{
     data::stored::Stored,
@@ -34,27 +36,33 @@ use std::{
 #[derive(Default)]
 pub(in crate::execute) struct Residents {
     /// The memory of the first one is number 1.
-    devices: Vec<Known>,
-    buffers: FxHashMap<BufferId, Resident>,
-    ended: Arc<Ended>,
+    pub(super) devices: Vec<Known>,
+    pub(super) buffers: FxHashMap<BufferId, Resident>,
+    pub(super) ended: Arc<Ended>,
+    /// With several nodes: the copies that are not known to have ended.
+    pub(super) steps: FxHashMap<TaskId, Predecessor>,
+    /// With several nodes: the number of copies so far.
+    pub(super) copies: u64,
 }
 
 /// A device, and its name: no code of devices runs under the lock.
-struct Known {
+pub(super) struct Known {
     device: Arc<dyn Device>,
     name: String,
 }
 
 /// A buffer that has met a device.
 pub(in crate::execute) struct Resident {
-    buffer: Weak<dyn Stored>,
+    pub(super) buffer: Weak<dyn Stored>,
     versions: Vec<Version>,
 }
 
-struct Version {
-    residence: Residence<TaskId>,
+pub(super) struct Version {
+    pub(super) residence: Residence<TaskId>,
     /// The places on the devices.
     slots: Vec<Option<Arc<Slot>>>,
+    /// With several nodes.
+    pub(super) writers: Option<Box<Writers>>,
 }
 
 /// A copy, as its body reports its end.
@@ -95,11 +103,11 @@ impl Prepared {
 }
 
 impl Resident {
-    fn version(&mut self, number: u32) -> Option<&mut Version> {
+    pub(super) fn version(&mut self, number: u32) -> Option<&mut Version> {
         let number = number as usize;
         if self.versions.len() <= number {
             let extent = self.buffer.upgrade()?.extent();
-            let new = || Version { residence: Residence::new(extent), slots: Vec::new() };
+            let new = || Version { residence: Residence::new(extent), slots: Vec::new(), writers: None };
             self.versions.resize_with(number + 1, new);
         }
         self.versions.get_mut(number)
@@ -132,13 +140,13 @@ impl Residents {
     }
 
     /// The memory where a task runs.
-    fn place(&self, device: Option<OnDevice<'_>>) -> MemoryId {
+    pub(super) fn place(&self, device: Option<OnDevice<'_>>) -> MemoryId {
         let on = device.map(|on| self.memory_of(on.device).expect("the runtime has met the device"));
         on.unwrap_or(MemoryId::HOST)
     }
 
     /// Notes the buffers of a task on a device.
-    fn meet(&mut self, task: &Submission<'_>) {
+    pub(super) fn meet(&mut self, task: &Submission<'_>) {
         let Some(on) = task.device else { return };
         for (access, buffer) in task.accesses.iter().zip(on.buffers) {
             let resident = || Resident { buffer: Arc::downgrade(buffer), versions: Vec::new() };
@@ -147,8 +155,9 @@ impl Residents {
     }
 
     /// Learns how copies have ended.
-    fn learn(&mut self) {
+    pub(super) fn learn(&mut self) {
         for (copy, well) in mem::take(&mut *self.ended.0.lock()) {
+            self.steps.remove(&copy.task);
             let Some(resident) = self.buffers.get_mut(&copy.buffer) else { continue };
             let Some(Version { residence, .. }) = resident.versions.get_mut(copy.version as usize) else {
                 continue;
@@ -213,15 +222,9 @@ impl Residents {
         let copies: Vec<_> =
             missing.into_iter().flat_map(|copy| by_writers(state, access.buffer, copy)).collect();
         for copy in copies {
-            let (direction, other) = match copy.to {
-                MemoryId::HOST => (Direction::ToHost, copy.from),
-                device => (Direction::ToDevice, device),
-            };
-            let Known { device, name } = &self.devices[usize::from(other.0) - 1];
-            let slot = version.slot(other, device, &*buffer);
             let needs = version.residence.made_by(copy.from, &copy.region);
             let needs: SmallVec<_> = needs.map(|&on| on_copy(on, access.buffer)).collect();
-            let what = What { buffer: &buffer, version: number, copy: &copy, direction, name, slot };
+            let what = What::new(&self.devices, (&buffer, number), version, &copy);
             let (id, node) = what.submit(core, state, task, needs, &self.ended)?;
             version.residence.copied(&copy, id);
             prepared.copies.push(node);
@@ -291,17 +294,49 @@ fn on_copy(on: TaskId, buffer: BufferId) -> Dependency {
 }
 
 /// A copy that is about to be submitted.
-struct What<'a> {
+pub(super) struct What<'a> {
     buffer: &'a Arc<dyn Stored>,
     version: u32,
     copy: &'a MemoryCopy,
-    direction: Direction,
+    pub(super) direction: Direction,
     /// The name of the device.
     name: &'a str,
     slot: Arc<Slot>,
 }
 
-impl What<'_> {
+impl<'a> What<'a> {
+    /// A copy of a part of this version.
+    pub(super) fn new(
+        devices: &'a [Known],
+        (buffer, number): (&'a Arc<dyn Stored>, u32),
+        version: &mut Version,
+        copy: &'a MemoryCopy,
+    ) -> Self {
+        let (direction, other) = match copy.to {
+            MemoryId::HOST => (Direction::ToHost, copy.from),
+            device => (Direction::ToDevice, device),
+        };
+        let Known { device, name } = &devices[usize::from(other.0) - 1];
+        let slot = version.slot(other, device, &**buffer);
+        Self { buffer, version: number, copy, direction, name, slot }
+    }
+
+    /// The name of the copy, for the task that needs it.
+    pub(super) fn label(&self, of: &TaskLabel) -> TaskLabel {
+        let to = match self.direction {
+            Direction::ToHost => "the host",
+            Direction::ToDevice => self.name,
+        };
+        TaskLabel { name: format!("copy of {} to {to}", self.buffer.label()).into(), location: of.location }
+    }
+
+    /// The body of the copy, whose end is noted for this task.
+    pub(super) fn body(self, task: TaskId, ended: &Arc<Ended>) -> CopyBody {
+        let Self { buffer, version, copy, direction, slot, .. } = self;
+        let end = End::new(ended, CopyOf { buffer: buffer.id(), version, task });
+        CopyBody::new(direction, (Arc::clone(buffer), version), copy.region.clone(), slot, end)
+    }
+
     /// Submits the copy: the graph orders it like a task that reads the region. It also comes after the copies that its source `needs`.
     fn submit(
         self,
@@ -311,13 +346,8 @@ impl What<'_> {
         needs: SmallVec<[Dependency; 4]>,
         ended: &Arc<Ended>,
     ) -> Result<(TaskId, (Node, u32)), GraphError> {
-        let Self { buffer, version, copy, direction, name, slot } = self;
-        let to = match direction {
-            Direction::ToHost => "the host",
-            Direction::ToDevice => name,
-        };
-        let name = format!("copy of {} to {to}", buffer.label());
-        let label = TaskLabel { name: name.into(), location: of.label.location };
+        let Self { buffer, copy, .. } = self;
+        let label = self.label(of.label);
         let accesses = [Access { buffer: buffer.id(), region: copy.region.clone(), mode: Mode::Read }];
         let submission = Submission {
             label: &label,
@@ -335,8 +365,7 @@ impl What<'_> {
         graphs.submit(&label, &accesses, &[], record.as_ref(), &|task| tasks.is_forgettable(task))?;
         let submitted = graphs.submitted();
         let id = submitted.id;
-        let end = End::new(ended, CopyOf { buffer: buffer.id(), version, task: id });
-        let body = CopyBody::new(direction, (Arc::clone(buffer), version), copy.region.clone(), slot, end);
+        let body = self.body(id, ended);
         let node = Node::new(|| submission.head(id, core), || body);
         let mut count = link(core, tasks, barrier.as_ref(), &node, &submitted.dependencies);
         count += link_all(tasks, &node, &needs);

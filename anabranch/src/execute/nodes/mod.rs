@@ -18,6 +18,7 @@
 
 mod common;
 mod communicators;
+mod copies;
 mod exchange;
 mod gate;
 mod notes;

@@ -15,7 +15,10 @@ use crate::{
     cluster::let_go,
     data::stored::Touch,
     error::{Cause, Failure},
-    execute::{core::Core, task::part::Part},
+    execute::{
+        core::Core,
+        task::part::{Part, Writes},
+    },
 };
 use anabranch_graph::{BufferId, Effect, ObjectId, Order};
 use anabranch_grid::Region;
@@ -234,7 +237,15 @@ impl Poison {
     fn part_has_failed(&self, part: &Part, failure: &Arc<Failure>) {
         self.change(|state, dropped| {
             for touch in part.touches.iter().filter(|touch| touch.mode.writes()) {
-                state.put((touch.buffer, touch.version), &touch.region, failure, dropped);
+                let key = (touch.buffer, touch.version);
+                match part.writes {
+                    Writes::All | Writes::ByBody => state.put(key, &touch.region, failure, dropped),
+                    Writes::Copies => {
+                        let before = state.buffers.get(&key).into_iter().flatten();
+                        let rest = before.fold(touch.region.clone(), |rest, (part, _)| rest.difference(part));
+                        state.put(key, &rest, failure, dropped);
+                    }
+                }
             }
             // A cancelled task has not touched its host objects, as the program wished: they are good.
             if !matches!(failure.root().cause, Cause::Cancelled) {
@@ -257,7 +268,7 @@ impl Core {
     pub(in crate::execute) fn part_is_done(&self, part: &Part) {
         if let Some(nodes) = self.several_nodes()
             && nodes.common.poison.is_any()
-            && part.writes_all
+            && part.writes == Writes::All
         {
             nodes.common.poison.part_is_done(part);
         }

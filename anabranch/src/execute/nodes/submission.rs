@@ -3,11 +3,13 @@
 use super::{
     super::{
         core::{Core, State},
+        devices::{Predecessor, Predecessors, Slot},
         groups::group::Group,
+        live_tasks::LiveTasks,
         submission::Submission,
         task::{
             node::{Body, Head, Node},
-            part::{Lost, Part},
+            part::{Lost, Part, Writes},
             place::Place,
             properties::{Needs, Properties},
         },
@@ -52,11 +54,11 @@ pub(crate) enum Refused {
 
 /// A task whose commands are known and that has no nodes yet.
 pub(crate) struct Planned<'a> {
-    core: &'a Arc<Core>,
-    common: &'a Arc<Common>,
-    task: &'a Submission<'a>,
+    pub(super) core: &'a Arc<Core>,
+    pub(super) common: &'a Arc<Common>,
+    pub(super) task: &'a Submission<'a>,
     /// The task's number on all nodes.
-    id: TaskId,
+    pub(super) id: TaskId,
     commands: Vec<Command>,
     /// The version of each accessed buffer whose memory all of the commands use.
     versions: SmallVec<[u32; 4]>,
@@ -131,6 +133,13 @@ impl Planned<'_> {
         &self.versions
     }
 
+    /// The places of the accessed buffers on the device that the task runs on.
+    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
+        let mut state = self.core.state.lock();
+        let residents = state.residents.as_mut().filter(|_| self.task.device.is_some());
+        residents.map_or_else(Vec::new, |residents| residents.slots_on_nodes(self.task, &self.versions))
+    }
+
     /// Makes nodes of the commands, links them to their dependencies and lets them go. `bodies` are those of the pieces of this
     /// node's part of the task: one if it has no pieces. Returns their nodes, or one that is done already if this node has no part
     /// in the task.
@@ -156,7 +165,7 @@ impl Planned<'_> {
                     let body = bodies.next().expect("a command for each piece of this node");
                     let (touches, effects) = (touches.next().unwrap_or_default(), task.effects.into());
                     let partials = lost.clone();
-                    let part = Part { task: *id, node, touches, effects, partials, writes_all: true };
+                    let part = Part { task: *id, node, touches, effects, partials, writes: Writes::All };
                     let part = make.part(task, part, has_gate, body);
                     gate = has_gate.then(|| make.transfer(Gate::new(common, *id, &part)));
                     own.push(part.clone());
@@ -179,8 +188,46 @@ impl Planned<'_> {
             let reduction = Reduction { task: *id, label: task.label.clone(), partials, lost };
             self.reductions().add(buffer, reduction);
         }
-        link(core, &nodes);
+        self.link(&nodes);
         own
+    }
+
+    /// Links nodes to their dependencies, counts them as submitted, and lets them go.
+    fn link(&self, nodes: &[Made<'_>]) {
+        let core = self.core;
+        let mut counts = Vec::with_capacity(nodes.len());
+        let mut copies = Vec::new();
+        // Dropped outside the lock: errors are the program's own.
+        let _forgotten = {
+            let State { graphs, tasks, residents, .. } = &mut *core.state.lock();
+            let forgotten = tasks.forget_some(graphs.live(), || core.in_flight.count());
+            for made in nodes {
+                let Made { node, gate, .. } = made;
+                let needs = match residents {
+                    None => Predecessors::new(),
+                    Some(residents) => self.prepare(residents, tasks, made, &mut copies),
+                };
+                let add = |copy: &Predecessor| u32::from(copy.node.add_successor(made.first(), copy.needs));
+                let count = made.link_to(made.first(), tasks) + needs.iter().map(add).sum::<u32>();
+                counts.push(count);
+                if made.command.is_some() {
+                    tasks.insert(node.clone());
+                }
+                core.count_submitted(node);
+                gate.iter().for_each(|gate| core.count_submitted(gate));
+            }
+            forgotten
+        };
+        copies.iter().for_each(|(copy, count)| copy.finish_submission(*count, core));
+        for (made, count) in nodes.iter().zip(counts) {
+            let Made { node, gate, .. } = made;
+            if let Some(gate) = gate {
+                let count = u32::from(gate.add_successor(node, Needs::End));
+                node.finish_submission(count, core);
+            }
+            made.first().finish_submission(count, core);
+        }
+        core.apply_recorded();
     }
 
     fn make(&self, command: &Command) -> Make<'_> {
@@ -188,7 +235,7 @@ impl Planned<'_> {
     }
 
     /// The version of an accessed buffer that the task uses.
-    fn version(&self, buffer: BufferId) -> u32 {
+    pub(super) fn version(&self, buffer: BufferId) -> u32 {
         let access = self.task.accesses.iter().position(|access| access.buffer == buffer);
         self.versions[access.expect("a task uses buffers that it accesses")]
     }
@@ -324,12 +371,12 @@ impl<'a> Steps<'a> {
 }
 
 /// A node that is to be linked to its dependencies.
-struct Made<'a> {
-    node: Node,
+pub(super) struct Made<'a> {
+    pub(super) node: Node,
     /// What comes between the node and its dependencies.
     gate: Option<Node>,
     /// A node without a command has no dependency.
-    command: Option<&'a Command>,
+    pub(super) command: Option<&'a Command>,
 }
 
 impl Made<'_> {
@@ -337,42 +384,14 @@ impl Made<'_> {
     fn first(&self) -> &Node {
         self.gate.as_ref().unwrap_or(&self.node)
     }
-}
 
-/// Links nodes to their dependencies, counts them as submitted, and lets them go.
-fn link(core: &Arc<Core>, nodes: &[Made<'_>]) {
-    let mut counts = Vec::with_capacity(nodes.len());
-    // Dropped outside the lock: errors are the program's own.
-    let _forgotten = {
-        let State { graphs, tasks, .. } = &mut *core.state.lock();
-        let forgotten = tasks.forget_some(graphs.live(), || core.in_flight.count());
-        for made in nodes {
-            let Made { node, gate, command } = made;
-            let mut count = 0;
-            for dependency in command.iter().flat_map(|command| &command.dependencies) {
-                // The failures of what a step reads are found when it begins: see `poison`.
-                let before = tasks.get(TaskId(dependency.on.0));
-                let add = |before: &Node| before.add_successor(made.first(), Needs::End);
-                count += u32::from(before.is_some_and(add));
-            }
-            counts.push(count);
-            if command.is_some() {
-                tasks.insert(node.clone());
-            }
-            core.count_submitted(node);
-            gate.iter().for_each(|gate| core.count_submitted(gate));
-        }
-        forgotten
-    };
-    for (made, count) in nodes.iter().zip(counts) {
-        let Made { node, gate, .. } = made;
-        if let Some(gate) = gate {
-            let count = u32::from(gate.add_successor(node, Needs::End));
-            node.finish_submission(count, core);
-        }
-        made.first().finish_submission(count, core);
+    /// Makes a node wait for the dependencies of the command. Returns for how many it has to wait.
+    pub(super) fn link_to(&self, node: &Node, tasks: &LiveTasks) -> u32 {
+        // The failures of what a step reads are found when it begins: see `poison`.
+        let add = |before: &Node| u32::from(before.add_successor(node, Needs::End));
+        let dependencies = self.command.iter().flat_map(|command| &command.dependencies);
+        dependencies.filter_map(|dependency| tasks.get(TaskId(dependency.on.0)).map(add)).sum()
     }
-    core.apply_recorded();
 }
 
 /// The regions of a buffer that the commands await for a task.
@@ -425,7 +444,7 @@ impl Make<'_> {
             touches: smallvec![touch],
             effects: SmallVec::new(),
             partials: SmallVec::new(),
-            writes_all: false,
+            writes: Writes::ByBody,
         }));
         make.node(head, false, Reduce(Some((resolution, buffer, region))))
     }

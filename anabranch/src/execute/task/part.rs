@@ -14,8 +14,18 @@ pub(crate) struct Part {
     pub(crate) touches: SmallVec<[Touch; 2]>,
     pub(crate) effects: SmallVec<[Effect; 2]>,
     pub(crate) partials: SmallVec<[Lost; 1]>,
-    /// Whether its end means that it has written what it was to write. Otherwise its body says so.
-    pub(crate) writes_all: bool,
+    pub(crate) writes: Writes,
+}
+
+/// What the end of a part says of the regions that it was to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// If it ends well, it has written them. If not, nothing has.
+    All,
+    /// Its body says what it has written.
+    ByBody,
+    /// It has copied them. If it ends well, what was not written before is still not.
+    Copies,
 }
 
 /// Why the partial results of a reduction are not there, if they are not.

@@ -67,7 +67,7 @@ where
         L: AccessList<K>,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
-        let must = matches!(self.task.device()?, Some((_, true)));
+        let must = matches!(self.task.device_of_shader()?, Some((_, true)));
         match self.program(must)? {
             Some(chosen) => self.launch(chosen),
             None => self.task.on_host().kernel(kernel),
@@ -96,7 +96,7 @@ where
         let source = shader.source::<K>(L::OPERANDS);
         let refused = |error| core.refuse(Error::Shader { task: label.clone(), error: Box::new(error) });
         let checked = source.and_then(|source| core.programs.shader(source)).map_err(refused)?;
-        let Some((device, _)) = task.device()? else { return Ok(None) };
+        let Some((device, _)) = task.device_of_shader()? else { return Ok(None) };
         match core.programs.shader_on(device, &checked) {
             Ok(program) => Ok(Some((Arc::clone(device), program))),
             Err(DeviceError::Unsupported { .. }) if !must => Ok(None),

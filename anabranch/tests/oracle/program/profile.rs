@@ -6,7 +6,7 @@ use super::{Nodes, ReadPattern, Setup, Step, Subset, WritePattern};
 pub(super) fn allowed(setup: &Setup, step: Step) -> Option<Step> {
     match setup.nodes {
         None => Some(with_devices(on_one_node(step), setup.devices)),
-        Some(nodes) => on_nodes(step, nodes),
+        Some(nodes) => on_nodes(step, nodes).map(|step| with_devices(step, setup.devices)),
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Setup {
     pub seed: Option<u64>,
     /// The nodes that run the program, if there are several.
     pub nodes: Option<Nodes>,
-    /// The number of devices that some kernels run on.
+    /// The number of devices that some kernels run on. With several nodes, a node takes another device than its neighbours, or the host.
     pub devices: usize,
 }
 
@@ -60,7 +60,7 @@ impl Setup {
             fails: false,
             cancels: false,
         };
-        Self { nodes: Some(nodes), ..Self::number(draw(4, 144) as u64) }
+        Self { nodes: Some(nodes), devices: [0, 3, 1][draw(3, 576)], ..Self::number(draw(4, 144) as u64) }
     }
 
     /// The same nodes, on which tasks may fail or be refused.

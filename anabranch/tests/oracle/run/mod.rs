@@ -244,14 +244,14 @@ impl<'p> Run<'p> {
         match *step {
             Step::Compute(step) => {
                 let Compute { from, to, .. } = step;
-                if let Some(device) = on_device::device_of(&step, self.witness.setup) {
+                if let Some(place) = on_device::place_of(&step, self.witness.setup, self.rt().node()) {
                     let (from, to) = (&self.buffers[from], &self.buffers[to]);
                     match (from, to) {
                         (AnyBuffer::R1(from), AnyBuffer::R1(to)) if on_device::is_inside(from, &step) => {
-                            return on_device::compute(scope, i, from, to, &step, device);
+                            return on_device::compute(scope, i, from, to, &step, place);
                         }
                         (AnyBuffer::R2(from), AnyBuffer::R2(to)) if on_device::is_inside(from, &step) => {
-                            return on_device::compute(scope, i, from, to, &step, device);
+                            return on_device::compute(scope, i, from, to, &step, place);
                         }
                         _ => {}
                     }

@@ -40,7 +40,7 @@ impl_tiled!(1, self _rows _cols => self);
 impl_tiled!(2, self rows cols => self.tiles(rows, cols));
 impl_tiled!(3, self rows cols => self.tiles(rows, cols));
 
-fn kernel<const K: usize>(
+pub fn kernel<const K: usize>(
     scope: Scope<'_>,
     i: usize,
     space: GridBox<3>,

@@ -1,0 +1,141 @@
+//! Copies between the memory of this node and that of its devices, which come before the steps that need them.
+//!
+//! The graph of commands knows one memory for each node. [`Residents`](crate::execute::devices::Residents) knows which memories of this node
+//! have the current values. A push, an exchange, a fence or a part of a task on the host gets what it reads copied to the host before it begins; a
+//! part on a device gets its own reads copied to the device. What a step receives from other nodes is current on the host.
+//!
+//! # Failures
+//! - What is [poisoned](super::poison) is not copied. The step that reads it finds that out as on a node without devices.
+//! - If a copy to the host fails, its region is poisoned: only the device has had the values. A push sends the failure in their place.
+//! - If a copy to a device fails, the part of the task that needs it is skipped, and poisons what it was to write. The host still has the values, and the next
+//!   part that needs them copies them again.
+
+use super::{
+    common::Common,
+    step::Step,
+    submission::{Made, Planned},
+};
+use crate::{
+    data::stored::Touch,
+    error::{Cause, Failure},
+    execute::{
+        Body, Compute,
+        devices::{CopyBody, NewCopy, Predecessor, Predecessors, Residents},
+        live_tasks::LiveTasks,
+        task::{
+            later::Later,
+            node::{Head, Node},
+            part::{Part, Writes},
+            place::Place,
+            properties::Properties,
+        },
+    },
+};
+use anabranch_graph::{
+    BufferId, Mode, TaskId,
+    command::{Command, CommandKind, Target},
+};
+use anabranch_grid::Region;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+impl Planned<'_> {
+    /// Makes the copies that a step needs, and adds them to `copies`, each with the number of other copies that it waits for. Returns the copies
+    /// that the step comes after.
+    #[cold]
+    pub(super) fn prepare(
+        &self,
+        residents: &mut Residents,
+        tasks: &LiveTasks,
+        made: &Made<'_>,
+        copies: &mut Vec<(Node, u32)>,
+    ) -> Predecessors {
+        let Some(command) = made.command else { return Predecessors::new() };
+        let device = self.task.device.filter(|_| matches!(command.kind, CommandKind::Execute { .. }));
+        let touches = match &made.node.part {
+            Some(part) => part.touches.clone(),
+            None => self.touches(command),
+        };
+        residents.prepare_step(self.task.label, (&made.node, device), &touches, |copy| {
+            let (after, waits_as_reader) = (copy.after.clone(), copy.waits_as_reader);
+            let node = self.copy(command, copy);
+            let add = |before: &Predecessor| u32::from(before.node.add_successor(&node, before.needs));
+            let count = after.iter().map(add).sum::<u32>();
+            let as_reader = if waits_as_reader { made.link_to(&node, tasks) } else { 0 };
+            self.core.count_submitted(&node);
+            copies.push((node.clone(), count + as_reader));
+            node
+        })
+    }
+
+    /// What a step reads and writes that is no part of the task.
+    fn touches(&self, command: &Command) -> SmallVec<[Touch; 2]> {
+        let touch = |buffer: BufferId, region: Region<3>, mode: Mode| {
+            smallvec![Touch { buffer, version: self.version(buffer), region, mode }]
+        };
+        match &command.kind {
+            CommandKind::Push { buffer, targets, .. } => touch(*buffer, sent(targets), Mode::Read),
+            CommandKind::AwaitPush { buffer, region, .. } => touch(*buffer, region.clone(), Mode::Write),
+            _ => SmallVec::new(),
+        }
+    }
+
+    /// The node of a copy that comes before a step of the task, and that no cancellation concerns.
+    fn copy(&self, command: &Command, NewCopy { label, body, part, is_to_host, .. }: NewCopy) -> Node {
+        let (id, common) = (TaskId(command.id.0), Arc::clone(self.common));
+        let (key, region) = ((part.buffer, part.version), part.region.clone());
+        let group = self.task.group.cloned();
+        let properties = Properties {
+            label: label.clone(),
+            place: Place::Inline,
+            observes: true,
+            group,
+            contention: None,
+        };
+        let mut head = Head::new(id, properties, self.core);
+        let written = is_to_host.then(|| Touch { mode: Mode::Write, ..part });
+        head.part = Some(Box::new(Part {
+            task: self.id,
+            node: common.cluster.node(),
+            touches: written.into_iter().collect(),
+            effects: SmallVec::new(),
+            partials: SmallVec::new(),
+            writes: Writes::Copies,
+        }));
+        let copy = Copy { common: Arc::clone(&common), key, region, body };
+        Node::new(|| head, || Step { id, label, common, has_gate: false, body: copy })
+    }
+}
+
+/// All that a push sends.
+fn sent(targets: &[Target]) -> Region<3> {
+    match targets {
+        [only] => only.region.clone(),
+        several => Region::from_boxes(several.iter().flat_map(|target| target.region.boxes()).copied()),
+    }
+}
+
+/// The body of a copy.
+struct Copy {
+    common: Arc<Common>,
+    /// The buffer and its version.
+    key: (BufferId, u32),
+    region: Region<3>,
+    body: CopyBody,
+}
+
+impl Body for Copy {
+    fn run(&mut self, _: &Compute) -> Result<(), Cause> {
+        unreachable!("a copy is begun")
+    }
+
+    fn begin(&mut self, compute: &Compute, later: Later<'_>) -> Result<(), Cause> {
+        let poisoned = self.common.poison.within(self.key, &self.region);
+        poisoned.iter().for_each(|(part, _)| self.body.leave_out(part));
+        self.body.begin(compute, later)
+    }
+
+    fn skip(&mut self, why: &Arc<Failure>) {
+        self.body.skip(why);
+    }
+}
