@@ -8,7 +8,7 @@ use anabranch_store::Reader;
 use common::{fail, folder, frames, program, run, succeed};
 use gray_scott::{
     files::checkpoint,
-    kernel::RecordedStep,
+    kernel::{RecordedStep, SeveralSteps},
     model::{Edges, Params},
 };
 use std::{
@@ -276,6 +276,54 @@ fn v_is_not_finite_where_u_is_not_after_a_step_that_marks() {
                 assert!(u == v, "{value}");
             } else if value == 3.4e38 {
                 assert!(v.iter().all(|&is_finite| is_finite));
+            }
+        }
+    }
+}
+
+#[test]
+fn several_steps_in_one_launch_have_the_bits_of_single_ones() {
+    let _deadline = deadline();
+    let Some(device) = device().and_then(|name| anabranch_gpu::by_name(&name).unwrap()) else { return };
+    let rt = Runtime::builder().device(&device).build().unwrap();
+    for shape in [[1, 1], [1, 37], [3, 2], [31, 33], [32, 32], [64, 5], [65, 97]] {
+        for edges in [Edges::Absorbing, Edges::Periodic, Edges::Clamped] {
+            for (steps, dt) in [(1, 1.0), (2, 1.0), (3, 0.5), (4, 1.0), (4, 0.75)] {
+                let params = Params { dt, ..Params::default() };
+                let [single, together] = [false, true].map(|together| {
+                    let [mut u, mut v, mut next_u, mut next_v] = [(); 4].map(|()| rt.buffer::<f32, 2>(shape));
+                    rt.task("start")
+                        .over(shape)
+                        .write(&u, one_to_one())
+                        .write(&v, one_to_one())
+                        .each(|(u, v)| {
+                            let [row, col] = [u.index(0), u.index(1)];
+                            let noise = ((row * 2_654_435_761 + col * 40_503) >> 7) % 1000;
+                            let noise = noise.convert::<f32>() * 0.0005;
+                            u.set(1.0 - noise);
+                            v.set(noise * 0.5);
+                        })
+                        .unwrap();
+                    for _ in 0..if together { 1 } else { steps } {
+                        let reach = if together { SeveralSteps::MOST } else { 1 };
+                        let around = neighborhood([reach, reach]);
+                        let around = if edges == Edges::Periodic { around.periodic() } else { around };
+                        let task = rt.task("steps").over(shape).read(&u, around).read(&v, around);
+                        let task = task.write(&next_u, one_to_one()).write(&next_v, one_to_one());
+                        if together {
+                            let several = SeveralSteps::new(params, edges);
+                            task.shader(several.shader(shape, steps, false)).submit().unwrap();
+                        } else {
+                            let step = RecordedStep::new(params, edges, false);
+                            task.each(move |(u, v, next_u, next_v)| step.record(u, v, next_u, next_v)).unwrap();
+                        }
+                        std::mem::swap(&mut u, &mut next_u);
+                        std::mem::swap(&mut v, &mut next_v);
+                    }
+                    let (u, v) = rt.fence((&u, &v)).unwrap().wait().unwrap();
+                    (u.into_vec(), v.into_vec())
+                });
+                assert!(single == together, "{shape:?}, {edges:?}, {steps} steps of {dt}");
             }
         }
     }

@@ -10,7 +10,7 @@
 //! Values that decay to denormal numbers make a step several times slower on most processors. The caller may
 //! flush them to zero on its threads.
 //!
-//! A [`RecordedStep`] is one step for devices: the same arithmetic, without the caches.
+//! A [`RecordedStep`] is one step for devices: the same arithmetic, without the caches. [`SeveralSteps`] are several of them in a shader.
 
 mod coefficients;
 mod finite;
@@ -19,6 +19,7 @@ mod output;
 mod problem;
 mod recorded;
 mod rows;
+mod several_steps;
 mod simd;
 mod stepper;
 mod sweep;
@@ -31,5 +32,6 @@ mod tests;
 
 pub use output::Output;
 pub use recorded::RecordedStep;
+pub use several_steps::SeveralSteps;
 pub use simd::{ParseSimdError, Simd};
 pub use stepper::Stepper;

@@ -1,10 +1,11 @@
 //! The state of the grid in buffers, and the tasks that advance and store it.
 
 use super::{
+    around::around,
     fill::fill,
     finite::Findings,
     nodes::{Nodes, RowsOfNodes, RowsOfTile},
-    on_device::{OnDevice, STEPS_PER_SWEEP, Step},
+    on_device::{Launch, OnDevice, STEPS_PER_SWEEP},
     part::Part,
     storage::Storage,
     times::Accounts,
@@ -17,7 +18,7 @@ use crate::{
     parameters::Parameters,
     start::Start,
 };
-use anabranch::{device::Device, grid::Neighborhood, prelude::*};
+use anabranch::{device::Device, prelude::*};
 use std::sync::Arc;
 
 /// Bands for each thread, where the grid has enough rows: a thread then finds work while a band waits.
@@ -96,14 +97,6 @@ pub(crate) fn memory(parameters: &Parameters, queue: usize) -> u64 {
     parameters.frame_bytes().saturating_mul(fields)
 }
 
-/// What is read as far as `reach` around each cell.
-fn around(edges: Edges, reach: [usize; 2]) -> Neighborhood<2> {
-    match edges {
-        Edges::Periodic => neighborhood(reach).periodic(),
-        Edges::Absorbing | Edges::Clamped => neighborhood(reach),
-    }
-}
-
 impl<'rt> Grid<'rt> {
     /// The state of `start`, which the device or, without one, the runtime's threads with `simd` advance. `queue` frames may wait for storage.
     pub(super) fn new(
@@ -115,7 +108,7 @@ impl<'rt> Grid<'rt> {
         check_finite: bool,
         accounts: &Accounts,
     ) -> Result<Self, Error> {
-        let p = &start.parameters;
+        let p = &start.parameters.clone();
         let shape = [p.rows, p.cols];
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
         let empty = |name: String| rt.buffer(shape).named(name);
@@ -133,16 +126,13 @@ impl<'rt> Grid<'rt> {
         };
         let rows = nodes.rows(p.rows);
         let edges = p.edges;
-        let on_device = device.map(|device| {
-            OnDevice::new(device, p, around(edges, [1, 1]), buffers * versions, check_finite, accounts)
-        });
         let [u, v] = ["u", "v"].map(|name| empty(name.into()));
         fill(rt, start, &rows, &u, &v)?;
-        Ok(Self {
+        let mut grid = Self {
             rt,
             nodes,
             stepper,
-            on_device,
+            on_device: None,
             edges,
             shape,
             rows,
@@ -155,7 +145,14 @@ impl<'rt> Grid<'rt> {
             accounts: accounts.clone(),
             check_finite,
             findings: None,
-        })
+        };
+        if let Some(device) = device {
+            let frames = (buffers * versions) as u64;
+            let Self { u, v, next_u, next_v: [next_v, _], .. } = &grid;
+            let launch = Launch { u, v, next_u, next_v, steps: 1, to_frame: false };
+            grid.on_device = Some(OnDevice::new(rt, device, p, frames, check_finite, accounts, &launch)?);
+        }
+        Ok(grid)
     }
 
     /// The largest number of steps that a sweep should have.
@@ -173,7 +170,7 @@ impl<'rt> Grid<'rt> {
         self.on_device.as_ref().is_none_or(OnDevice::has_room)
     }
 
-    /// Submits a sweep of `steps` steps: a kernel in bands, or a kernel for each step on a device. The state after it is a frame if
+    /// Submits a sweep of `steps` steps: a kernel in bands, or launches on a device. The state after it is a frame if
     /// `to_frame`.
     pub(super) fn sweep(&mut self, steps: u64, to_frame: bool) -> Result<(), Error> {
         if let Some(on_device) = self.on_device.clone() {
@@ -190,11 +187,15 @@ impl<'rt> Grid<'rt> {
     fn sweep_on(&mut self, on_device: &OnDevice, steps: u64, to_frame: bool) -> Result<(), Error> {
         let computing = on_device.computing(steps);
         let mut last = None;
-        for step in 1..=steps {
-            let to_frame = to_frame && step == steps;
+        let mut left = steps;
+        while left > 0 {
+            let steps = on_device.steps_of_launch(left);
+            let to_frame = to_frame && steps == left;
             let next_v = self.next_v(to_frame);
             let (u, v, next_u) = (&self.u, &self.v, &self.next_u);
-            last = Some(on_device.step(self.rt, &Step { u, v, next_u, next_v: &next_v, to_frame })?);
+            let launch = Launch { u, v, next_u, next_v: &next_v, steps, to_frame };
+            last = Some(on_device.launch(self.rt, &launch)?);
+            left -= steps;
             std::mem::swap(&mut self.u, &mut self.next_u);
             self.v = next_v;
         }

@@ -30,6 +30,7 @@
 //! beside them. Only the frames of a compressed file are gathered on node 0. All nodes submit the same tasks, so they vote on
 //! everything that depends on time or on signals (`votes.rs`).
 
+mod around;
 mod fill;
 mod finite;
 mod grid;

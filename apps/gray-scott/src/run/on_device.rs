@@ -1,11 +1,20 @@
 //! The sweeps of a run on a device.
 //!
-//! Each step is a recorded kernel. The device gets the steps one after the other, and the runtime copies each frame to the host when its step
-//! is done, beside the steps that follow. The step's kernel is in `kernel/recorded.rs`; how many steps one launch makes is known here alone.
+//! Each launch is several steps of a shader, or one step of a recorded kernel on a device that takes no shaders. The device gets the launches one
+//! after the other, and the runtime copies each frame to the host when its step is done, beside the steps that follow. The kernels are in
+//! `kernel/several_steps.rs` and `kernel/recorded.rs`; how many steps one launch makes is known here alone.
 
-use super::times::Accounts;
-use crate::{error::Error, kernel::RecordedStep, parameters::Parameters};
-use anabranch::{device::Device, grid::Neighborhood, prelude::*};
+use super::{around::around, times::Accounts};
+use crate::{
+    error::Error,
+    kernel::{RecordedStep, SeveralSteps},
+    model::Edges,
+    parameters::Parameters,
+};
+use anabranch::{
+    device::{Device, DeviceError},
+    prelude::*,
+};
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -22,9 +31,10 @@ pub(super) const STEPS_PER_SWEEP: u64 = 16;
 pub(super) struct OnDevice {
     device: Arc<dyn Device>,
     shape: [usize; 2],
-    between_frames: RecordedStep,
-    to_frame: RecordedStep,
-    around: Neighborhood<2>,
+    edges: Edges,
+    kernels: Kernels,
+    /// Whether the last step to a frame marks V where U is not finite.
+    marks: bool,
     accounts: Accounts,
     /// Frames that may be computed and not yet stored.
     most_frames: u64,
@@ -34,37 +44,58 @@ pub(super) struct OnDevice {
     stored: Arc<AtomicU64>,
 }
 
-/// The state before a step, and the buffers for the state after it.
-pub(super) struct Step<'a> {
+/// What the device runs. All launches of a run are of one sort, so that its bits do not depend on how its steps are cut into launches.
+#[derive(Clone, Copy)]
+enum Kernels {
+    Shader(SeveralSteps),
+    Recorded { between_frames: RecordedStep, to_frame: RecordedStep },
+}
+
+/// The state before a launch, and the buffers for the state after it.
+pub(super) struct Launch<'a> {
     pub(super) u: &'a Buffer<f32, 2>,
     pub(super) v: &'a Buffer<f32, 2>,
     pub(super) next_u: &'a Buffer<f32, 2>,
     pub(super) next_v: &'a Buffer<f32, 2>,
+    pub(super) steps: u64,
     /// Whether the state after it is a frame.
     pub(super) to_frame: bool,
 }
 
 impl OnDevice {
     /// A run of which `most_frames` frames may be computed and not yet stored. With `check_finite`, V of a frame is not finite where U is not.
+    /// `launch` has the buffers of the run.
     pub(super) fn new(
+        rt: &Runtime,
         device: Arc<dyn Device>,
         parameters: &Parameters,
-        around: Neighborhood<2>,
-        most_frames: usize,
+        most_frames: u64,
         check_finite: bool,
         accounts: &Accounts,
-    ) -> Self {
-        let step = |marks| RecordedStep::new(parameters.constants(), parameters.edges, marks);
-        Self {
+        launch: &Launch<'_>,
+    ) -> Result<Self, Error> {
+        let (constants, edges) = (parameters.constants(), parameters.edges);
+        let on_device = Self {
             device,
             shape: [parameters.rows, parameters.cols],
-            between_frames: step(false),
-            to_frame: step(check_finite),
-            around,
+            edges,
+            kernels: Kernels::Shader(SeveralSteps::new(constants, edges)),
+            marks: check_finite,
             accounts: accounts.clone(),
-            most_frames: most_frames as u64,
+            most_frames,
             frames: Arc::default(),
             stored: Arc::default(),
+        };
+        // A launch for no cells is compiled, and does nothing.
+        let nothing = Self { shape: [0, 0], ..on_device.clone() };
+        match nothing.submit(rt, launch) {
+            Ok(_) => Ok(on_device),
+            Err(anabranch::Error::Device { error: DeviceError::Unsupported { .. }, .. }) => {
+                let step = |marks| RecordedStep::new(constants, edges, marks);
+                let kernels = Kernels::Recorded { between_frames: step(false), to_frame: step(check_finite) };
+                Ok(Self { kernels, ..on_device })
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -84,18 +115,39 @@ impl OnDevice {
         });
     }
 
-    /// Submits a step.
-    pub(super) fn step(&self, rt: &Runtime, step: &Step<'_>) -> Result<TaskHandle, Error> {
-        let kernel = if step.to_frame { self.to_frame } else { self.between_frames };
-        Ok(rt
-            .task("step")
+    /// The steps of the next launch, of those that are left in a sweep.
+    pub(super) fn steps_of_launch(&self, left: u64) -> u64 {
+        match self.kernels {
+            Kernels::Shader(_) => left.min(SeveralSteps::MOST as u64),
+            Kernels::Recorded { .. } => left.min(1),
+        }
+    }
+
+    /// Submits a launch.
+    pub(super) fn launch(&self, rt: &Runtime, launch: &Launch<'_>) -> Result<TaskHandle, Error> {
+        Ok(self.submit(rt, launch)?)
+    }
+
+    fn submit(&self, rt: &Runtime, launch: &Launch<'_>) -> Result<TaskHandle, anabranch::Error> {
+        let &Launch { u, v, next_u, next_v, steps, to_frame } = launch;
+        let reach = around(self.edges, [steps as usize; 2]);
+        let task = rt
+            .task("steps")
             .over(self.shape)
             .on(&self.device)
-            .read(step.u, self.around)
-            .read(step.v, self.around)
-            .write(step.next_u, one_to_one())
-            .write(step.next_v, one_to_one())
-            .each(move |(u, v, next_u, next_v)| kernel.record(u, v, next_u, next_v))?)
+            .read(u, reach)
+            .read(v, reach)
+            .write(next_u, one_to_one())
+            .write(next_v, one_to_one());
+        match self.kernels {
+            Kernels::Shader(several) => {
+                task.shader(several.shader(self.shape, steps as usize, to_frame && self.marks)).submit()
+            }
+            Kernels::Recorded { between_frames, to_frame: last } => {
+                let kernel = if to_frame { last } else { between_frames };
+                task.each(move |(u, v, next_u, next_v)| kernel.record(u, v, next_u, next_v))
+            }
+        }
     }
 
     /// Counts the time until the last step of a sweep is done as computing. To be called before the sweep is submitted; the answer takes its last task.

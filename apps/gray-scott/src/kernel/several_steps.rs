@@ -1,0 +1,59 @@
+//! Several steps in one launch of a shader, for devices that take shaders.
+//!
+//! The memory of a GPU is the limit of a single step, which reads and writes both fields once. Here each group of invocations reads a tile and the
+//! cells around it, makes up to [`SeveralSteps::MOST`] steps in its own memory, and writes the tile. It computes the cells around the tile as
+//! its neighbours do, 20% more than without them.
+//!
+//! The shader computes in the order of the [recorded step](super::RecordedStep).
+
+use super::coefficients::Coefficients;
+use crate::model::{Edges, Params};
+use anabranch::device::Wgsl;
+
+/// The cells of a tile along each dimension.
+const TILE: usize = 32;
+
+/// The shader for several steps of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct SeveralSteps {
+    coefficients: Coefficients,
+    edges: Edges,
+}
+
+impl SeveralSteps {
+    /// The most steps of one launch. The launch reads the cells up to this distance.
+    pub const MOST: usize = 4;
+
+    /// The steps of this model.
+    pub fn new(params: Params, edges: Edges) -> Self {
+        Self { coefficients: Coefficients::new(params), edges }
+    }
+
+    /// The shader of a task that declares reads of U and V, up to [`MOST`](Self::MOST) cells around each, and writes of both: for a grid
+    /// of this shape and this number of steps. If it `marks`, V is not finite after the last step where U or V is not.
+    ///
+    /// # Panics
+    /// If there are more steps than [`MOST`](Self::MOST).
+    pub fn shader(&self, shape: [usize; 2], steps: usize, marks: bool) -> Wgsl {
+        assert!(steps <= Self::MOST, "{steps} steps in one launch");
+        let Coefficients { u_spread, u_loss, feed, v_spread, v_keep, dt } = self.coefficients;
+        let edges: u32 = match self.edges {
+            Edges::Absorbing => 0,
+            Edges::Periodic => 1,
+            Edges::Clamped => 2,
+        };
+        Wgsl::new(include_str!("several_steps.wgsl"))
+            .names(["u", "v", "next_u", "next_v"])
+            .parameter("u_spread", u_spread)
+            .parameter("u_loss", u_loss)
+            .parameter("feed", feed)
+            .parameter("v_spread", v_spread)
+            .parameter("v_keep", v_keep)
+            .parameter("dt", dt)
+            .parameter("zero", 0.0_f32)
+            .parameter("edges", edges)
+            .parameter("steps", steps as u32)
+            .parameter("marks", u32::from(marks))
+            .groups([16, 16], shape.map(|cells| cells.div_ceil(TILE)))
+    }
+}
