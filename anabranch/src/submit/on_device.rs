@@ -142,7 +142,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let operands =
             operands.map(|(slot, (extent, declared))| LaunchOperand { slot, extent, declared }).collect();
         let points = [padded(space.min().0, 0), padded(space.max().0, 1)];
-        let body = LaunchBody::new(program, points, operands, parameters, groups, ranks, buffers.clone());
+        let body = LaunchBody::new(program, points, operands, parameters, groups, ranks, buffers.clone())
+            .with_reductions(L::REDUCES);
         let node = Node::new(|| accepted.head(), || body);
         Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }
