@@ -37,7 +37,7 @@
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
-//! | recorded kernels | [`RecordedAccess`], [`RecordedAccessList`] |
+//! | recorded kernels | [`RecordedAccess`], [`RecordedAccessList`], [`RecordedOperator`] |
 //! | results of host functions | [`HostResult`] |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
 //! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`Parts`], [`ObjectCapture`], [`ClusterCapture`], [`Fenceable`] |
@@ -60,7 +60,10 @@ pub use crate::{
         host_result::HostResult,
         index_space::{Collective, IndexSpace, Once, Over},
         operator::{And, Custom, Max, Min, Or, Product, Sum},
-        recorded::access::{RecordedAccess, RecordedAccessList},
+        recorded::{
+            access::{RecordedAccess, RecordedAccessList},
+            reduce::RecordedOperator,
+        },
         reduce::{BoundReduction, Reduce},
         shader::{
             ShaderTask,

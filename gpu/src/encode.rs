@@ -2,8 +2,8 @@
 
 use crate::{
     complete::{Landing, Part, Submission},
-    memory::GpuMemory,
-    prepare::{Prepared, PreparedLaunch, known, prepare},
+    memory::{GpuMemory, known},
+    prepare::{Prepared, PreparedLaunch, prepare},
     program::Scopes,
     receive::next,
     shared::Shared,
@@ -63,8 +63,8 @@ fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>) -> Submission {
 }
 
 /// A command buffer in the making.
-struct Encoding<'a> {
-    shared: &'a Arc<Shared>,
+pub(crate) struct Encoding<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
     encoder: wgpu::CommandEncoder,
     /// The pass of launches that follow each other.
     pass: Option<wgpu::ComputePass<'static>>,
@@ -74,7 +74,7 @@ struct Encoding<'a> {
     block_buffer: Option<wgpu::Buffer>,
     statuses: Option<Statuses>,
     /// The buffers to give back when the submission is done.
-    used: Vec<(Sort, wgpu::Buffer)>,
+    pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
     /// Whether there is anything to submit.
     has_commands: bool,
 }
@@ -170,6 +170,7 @@ impl<'a> Encoding<'a> {
         let statuses = self.statuses.as_mut().filter(|_| launch.reports());
         let status = statuses.map(Statuses::next);
         part.statuses.extend(status);
+        let leaves = self.leaves(&launch.reductions);
         for dispatch in &launch.dispatches {
             let block = if *has_immediates {
                 None
@@ -180,11 +181,10 @@ impl<'a> Encoding<'a> {
                 self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
                 Some(block_entry(blocks, at, dispatch.block.len() as u64))
             };
-            let last = operands.len() as u32 + 1;
+            let last = (operands.len() + leaves.len()) as u32 + 1;
             let status = self.statuses.as_ref().zip(status).map(|(all, at)| all.entry(last, at));
-            let operands = (1..).zip(&operands).map(|(binding, buffer)| wgpu::BindGroupEntry {
-                binding,
-                resource: buffer.as_entire_binding(),
+            let operands = (1..).zip(operands.iter().chain(&leaves)).map(|(binding, buffer)| {
+                wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() }
             });
             let entries = block.into_iter().chain(operands).chain(status).collect::<Vec<_>>();
             let bound = device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -192,10 +192,7 @@ impl<'a> Encoding<'a> {
                 layout: &compiled.layout,
                 entries: &entries,
             });
-            let encoder = &mut self.encoder;
-            let pass = self.pass.get_or_insert_with(|| {
-                encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
-            });
+            let pass = self.pass();
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &bound, &[]);
             if *has_immediates {
@@ -203,12 +200,24 @@ impl<'a> Encoding<'a> {
             }
             let [x, y, z] = dispatch.groups;
             pass.dispatch_workgroups(x, y, z);
-            self.has_commands = true;
         }
+        for (reduction, leaves) in launch.reductions.iter().zip(leaves) {
+            self.combine(reduction, leaves);
+        }
+        part.keep.extend(launch.reductions.into_iter().map(|reduction| reduction.result));
         for (memory, copy) in launch.operands {
             part.keep.push(memory);
             part.keep.extend(copy);
         }
+    }
+
+    /// The pass of launches.
+    pub(crate) fn pass(&mut self) -> &mut wgpu::ComputePass<'static> {
+        self.has_commands = true;
+        let encoder = &mut self.encoder;
+        self.pass.get_or_insert_with(|| {
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
+        })
     }
 
     /// Hands the commands to the driver, which may block until an earlier kernel ends.

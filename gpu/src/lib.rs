@@ -16,6 +16,7 @@
 
 mod adapters;
 mod by_name;
+mod combine;
 mod complete;
 mod device;
 mod diagnosis;
@@ -27,6 +28,7 @@ mod open;
 mod prepare;
 mod program;
 mod receive;
+mod reduce;
 mod shared;
 mod staging;
 mod status;

@@ -1,6 +1,6 @@
 //! Memory, and how much of it may be in use.
 
-use anabranch::device::DeviceError;
+use anabranch::device::{DeviceError, DeviceMemory};
 use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
@@ -40,12 +40,12 @@ pub(crate) struct GpuMemory {
 }
 
 impl GpuMemory {
-    /// The buffer: with four bytes at least, because no buffer is empty. wgpu fills it with zeros.
+    /// The buffer: with eight bytes at least, because a shader wants room for one number. wgpu fills it with zeros.
     pub(crate) fn buffer(&self, device: &wgpu::Device) -> &wgpu::Buffer {
         self.buffer.get_or_init(|| {
             device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
-                size: self.bytes.next_multiple_of(4).max(4),
+                size: self.bytes.next_multiple_of(4).max(8),
                 usage: wgpu::BufferUsages::STORAGE
                     | wgpu::BufferUsages::COPY_DST
                     | wgpu::BufferUsages::COPY_SRC,
@@ -57,6 +57,11 @@ impl GpuMemory {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// The memory, as this device knows it.
+pub(crate) fn known(memory: &DeviceMemory) -> Result<&GpuMemory, String> {
+    memory.inner().ok_or_else(|| "a step uses memory of another device".to_string())
 }
 
 impl Drop for GpuMemory {

@@ -1,8 +1,9 @@
 //! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong.
 
 use crate::{
-    memory::GpuMemory,
+    memory::known,
     program::{Compiled, GpuProgram},
+    reduce::{self, PreparedReduction},
     shared::Shared,
     staging::Sort,
 };
@@ -27,6 +28,7 @@ pub(crate) struct PreparedLaunch {
     pub(crate) has_status: bool,
     /// The memory of each binding, and a second memory which it is copied to before: wgpu binds no buffer as read and as written.
     pub(crate) operands: Vec<(DeviceMemory, Option<DeviceMemory>)>,
+    pub(crate) reductions: Vec<PreparedReduction>,
 }
 
 impl PreparedLaunch {
@@ -34,11 +36,6 @@ impl PreparedLaunch {
     pub(crate) fn reports(&self) -> bool {
         self.has_status && !self.dispatches.is_empty()
     }
-}
-
-/// The memory, as this device knows it.
-pub(crate) fn known(memory: &DeviceMemory) -> Result<&GpuMemory, String> {
-    memory.inner().ok_or_else(|| "a step uses memory of another device".to_string())
 }
 
 /// Checks the steps, fills the buffers of uploads, and compiles the programs of launches.
@@ -143,5 +140,9 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
     }
     let has_immediates = of_launch.block_place() == BlockPlace::Immediate;
     let has_status = of_launch.has_status();
-    Ok(PreparedLaunch { compiled, dispatches, has_immediates, has_status, operands })
+    let reductions = match program.combines(&shared.device).map_err(failed)? {
+        Some((shader, combines)) => reduce::prepare(shader, combines, &launch).map_err(failed)?,
+        None => Vec::new(),
+    };
+    Ok(PreparedLaunch { compiled, dispatches, has_immediates, has_status, operands, reductions })
 }

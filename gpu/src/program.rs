@@ -4,7 +4,7 @@ use crate::ready;
 use anabranch::device::{Launch, Shader};
 use anabranch_kernel::{
     shader::{Printed, ShaderLaunch},
-    wgsl::{BlockPlace, Dispatch, Wgsl},
+    wgsl::{BlockPlace, Combine, Dispatch, Wgsl},
 };
 use std::sync::OnceLock;
 
@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 pub(crate) enum GpuProgram {
     Recording {
         code: Box<Code<Wgsl>>,
+        /// The shaders that combine the results of leaves, for each reduction.
+        combines: OnceLock<Result<Vec<Compiled>, String>>,
         /// The number of operands of the recording.
         operands: usize,
     },
@@ -55,6 +57,10 @@ pub(crate) trait Launchable {
     /// The name of the entry point.
     fn entry(&self) -> &'static str;
     fn bindings(&self) -> Vec<Binding>;
+    /// The buffers behind those of the bindings, for the results of leaves.
+    fn reductions(&self) -> usize {
+        0
+    }
     fn block_place(&self) -> BlockPlace;
     fn block_bytes(&self) -> usize;
     /// Whether it has a status, as its last binding.
@@ -79,6 +85,10 @@ impl Launchable for Wgsl {
             is_written: of.is_written,
         };
         Wgsl::bindings(self).iter().map(binding).collect()
+    }
+
+    fn reductions(&self) -> usize {
+        self.combines().len()
     }
 
     fn block_place(&self) -> BlockPlace {
@@ -146,7 +156,7 @@ impl Launchable for Printed {
 
 impl GpuProgram {
     pub(crate) fn of_recording(shader: Wgsl, operands: usize) -> Self {
-        Self::Recording { code: Box::new(Code::new(shader)), operands }
+        Self::Recording { code: Box::new(Code::new(shader)), combines: OnceLock::new(), operands }
     }
 
     pub(crate) fn of_shader(shader: Shader, immediates: usize) -> Self {
@@ -177,6 +187,19 @@ impl GpuProgram {
             (Self::Recording { code, .. }, None) => code.compiled(device),
             (Self::Shader { .. }, None) => unreachable!("a shader has a text for each launch"),
         }
+    }
+
+    /// The shader of a recording, and those that combine the results of leaves, for each of its reductions; `None` if it is none. Or what the
+    /// compiler says.
+    pub(crate) fn combines(&self, device: &wgpu::Device) -> Result<Option<(&Wgsl, &[Compiled])>, String> {
+        let Self::Recording { code, combines, .. } = self else { return Ok(None) };
+        let compiled = combines.get_or_init(|| {
+            let errors = Scopes::push(device);
+            let compiled = code.text.combines().iter().map(|combine| compile_combine(combine, device));
+            let compiled = compiled.collect();
+            errors.pop().map_or(Ok(compiled), Err)
+        });
+        compiled.as_deref().map(|compiled| Some((&code.text, compiled))).map_err(Clone::clone)
     }
 
     fn code_of_shader(&self, launch: &Launch) -> Option<&Code<Printed>> {
@@ -219,7 +242,8 @@ fn compile(shader: &dyn Launchable, device: &wgpu::Device) -> Compiled {
     let bindings = shader.bindings();
     let status = shader.has_status().then(|| entry(bindings.len() as u32 + 1, storage(false)));
     let operands = (1..).zip(&bindings).map(|(at, of)| entry(at, storage(!of.is_written)));
-    let entries = block.into_iter().chain(operands).chain(status).collect::<Vec<_>>();
+    let leaves = (1..).skip(bindings.len()).take(shader.reductions()).map(|at| entry(at, storage(false)));
+    let entries = block.into_iter().chain(operands).chain(leaves).chain(status).collect::<Vec<_>>();
     let layout =
         device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
     let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -270,8 +294,10 @@ impl Needs<'_> {
             // The status, and perhaps the block.
             GpuProgram::Shader { code, .. } => (&code.text, 2),
         };
-        let (buffers, most) =
-            (launchable.bindings().len() + others, self.limits.max_storage_buffers_per_shader_stage);
+        let (buffers, most) = (
+            launchable.bindings().len() + launchable.reductions() + others,
+            self.limits.max_storage_buffers_per_shader_stage,
+        );
         if buffers > most as usize {
             return Err(format!("it has {buffers} operands, and the device takes {most}"));
         }
@@ -293,6 +319,46 @@ impl Needs<'_> {
         }
         Ok(())
     }
+}
+
+/// Compiles a shader that combines.
+fn compile_combine(combine: &Combine, device: &wgpu::Device) -> Compiled {
+    let entry = |binding: u32, read_only| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: None,
+        entries: &[entry(0, true), entry(1, false)],
+    });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: Some("results of leaves"),
+        source: wgpu::ShaderSource::Wgsl(combine.text().into()),
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: Some(&pipeline_layout),
+        module: &module,
+        entry_point: Some("main"),
+        // The shader reads no memory of the group that it has not set.
+        compilation_options: wgpu::PipelineCompilationOptions {
+            zero_initialize_workgroup_memory: false,
+            ..wgpu::PipelineCompilationOptions::default()
+        },
+        cache: None,
+    });
+    Compiled { pipeline, layout }
 }
 
 /// Catches the errors that wgpu has meanwhile on this thread.

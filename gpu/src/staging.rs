@@ -15,6 +15,8 @@ pub(crate) enum Sort {
     Download,
     /// The blocks of launches.
     Blocks,
+    /// Results of the leaves of reductions.
+    Results,
     /// The statuses of launches of shaders, which the device fills with zeros.
     Status,
 }
@@ -41,6 +43,7 @@ impl Staging {
             usage: match sort {
                 Sort::Upload => Usages::MAP_WRITE | Usages::COPY_SRC,
                 Sort::Download => Usages::MAP_READ | Usages::COPY_DST,
+                Sort::Results => Usages::STORAGE,
                 Sort::Blocks => Usages::UNIFORM | Usages::STORAGE | Usages::COPY_DST,
                 Sort::Status => Usages::STORAGE | Usages::COPY_DST | Usages::COPY_SRC,
             },

@@ -26,6 +26,26 @@ pub enum RecordError {
         second: &'static Location<'static>,
     },
 
+    /// The kernel never combines a value into an accumulator.
+    #[error("a recorded kernel never combines a value into operand {operand}: call `combine` once")]
+    NeverCombined {
+        /// The number of the operand, in the order of the declaration, from 0.
+        operand: usize,
+    },
+
+    /// The kernel combines two values of one point.
+    #[error(
+        "a recorded kernel combines two values of a point into operand {operand}, at {first} and at {second}: combine one, computed from both"
+    )]
+    CombinedTwice {
+        /// The number of the operand, in the order of the declaration, from 0.
+        operand: usize,
+        /// The first call.
+        first: &'static Location<'static>,
+        /// The second call.
+        second: &'static Location<'static>,
+    },
+
     /// An offset is larger than any buffer.
     #[error("{at}: the offset {offset:?} is too large: choose one smaller than the buffer")]
     OffsetTooLarge {

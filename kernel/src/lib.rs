@@ -19,11 +19,13 @@
 
 mod error;
 mod host;
+mod leaves;
 mod number;
 mod operand;
 mod operation;
 mod program;
 mod recording;
+mod reduction;
 pub mod shader;
 mod steps;
 mod tape;
@@ -33,9 +35,11 @@ pub mod wgsl;
 
 pub use error::RecordError;
 pub use host::{Instructions, Memory, Operands};
+pub use leaves::{LANES, LEAF, Leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
 pub use operand::{Input, InputOutput, Output};
 pub use program::Program;
 pub use recording::{Access, Beyond, Recording};
+pub use reduction::{Accumulator, Operator, Reduction};
 pub use tape::Tape;
 pub use value::{IntoValue, Mask, Value};

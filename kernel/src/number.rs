@@ -1,5 +1,6 @@
 //! The numbers that kernels compute with, one by one and in slices whose type is known at run time.
 
+use crate::reduction::Reducible;
 use std::fmt;
 
 mod sealed {
@@ -45,7 +46,9 @@ impl fmt::Display for Kind {
     label = "not a number of recorded kernels",
     note = "recorded kernels compute with `f32`, `f64`, `i32`, `u32`, `i64` and `u64`; `.kernel(…)` takes any Rust code"
 )]
-pub trait Number: sealed::Sealed + Copy + Default + PartialOrd + fmt::Debug + Send + Sync + 'static {
+pub trait Number:
+    sealed::Sealed + Reducible + Copy + Default + PartialOrd + fmt::Debug + Send + Sync + 'static
+{
     /// The type.
     const KIND: Kind;
 

@@ -4,6 +4,7 @@ use crate::{
     number::Kind,
     operation::{Id, Operation, What},
     recording::{Body, Recording},
+    reduction::Reduction,
     steps::{Action, Chain, Link, Linkable, Registers, Source, Step},
     uses::Uses,
 };
@@ -27,6 +28,15 @@ pub struct Program {
     pub(crate) sources: Vec<Source>,
     /// The operands that are set, and what they are set to.
     pub(crate) stores: Vec<(usize, Kind, Source)>,
+    /// The reductions.
+    pub(crate) reductions: Vec<Reduced>,
+}
+
+/// A reduction, and the values that it combines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduced {
+    pub(crate) reduction: Reduction,
+    pub(crate) source: Source,
 }
 
 impl Program {
@@ -39,9 +49,12 @@ impl Program {
         }
         let Schedule { steps, chains, links, loads, allocation, sources, .. } = schedule;
         let store =
-            |&(operand, id): &(usize, Id)| (operand, body.operations[id as usize].kind, sources[id as usize]);
-        let stores = body.stores.iter().map(store).collect();
-        Self { steps, chains, links, loads, registers: allocation.registers, sources, stores, body }
+            |(operand, id): (usize, Id)| (operand, body.operations[id as usize].kind, sources[id as usize]);
+        let stores = body.results().map(store).collect();
+        let reduced = |(reduction, id): (Reduction, Id)| Reduced { reduction, source: sources[id as usize] };
+        let reductions = body.reductions().map(reduced).collect();
+        let registers = allocation.registers;
+        Self { steps, chains, links, loads, registers, sources, stores, reductions, body }
     }
 
     /// Whether this is the program of a recording.

@@ -3,7 +3,8 @@
 use crate::{
     number::{Kind, Scalar},
     operation::{Edge, Load, Operation},
-    tape::{Inner, Operand},
+    reduction::Reduction,
+    tape::{Combination, Inner, Operand},
 };
 use rustc_hash::FxHasher;
 use std::{
@@ -28,8 +29,24 @@ pub(crate) struct Body {
     pub(crate) operands: Vec<Operand>,
     pub(crate) loads: Vec<Load>,
     pub(crate) operations: Vec<Operation>,
-    /// The operands that are set, and the operations whose results they get.
+    /// The operands that are set or combined into, and the operations whose results they get.
     pub(crate) stores: Vec<(usize, u32)>,
+}
+
+impl Body {
+    /// The operands that are set at each point, and the operations whose results they get.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.stores.iter().copied().filter(|&(operand, _)| self.operands[operand].reduction.is_none())
+    }
+
+    /// The reductions, and the operations whose results they combine.
+    pub(crate) fn reductions(&self) -> impl Iterator<Item = (Reduction, u32)> {
+        self.stores.iter().filter_map(|&(operand, id)| {
+            let Operand { kind, reduction, .. } = self.operands[operand];
+            let Combination { operator, includes_current } = reduction?;
+            Some((Reduction { operand, kind, operator, includes_current }, id))
+        })
+    }
 }
 
 /// An element that a recording takes: at an offset from the point.
@@ -101,9 +118,19 @@ impl Recording {
         self.body.operands.iter().map(|operand| operand.kind)
     }
 
+    /// The number of dimensions of the index space.
+    pub fn dimensions(&self) -> usize {
+        self.body.dimensions
+    }
+
     /// The operands that the kernel sets.
     pub fn results(&self) -> impl Iterator<Item = usize> {
-        self.body.stores.iter().map(|&(operand, _)| operand)
+        self.body.results().map(|(operand, _)| operand)
+    }
+
+    /// The reductions.
+    pub fn reductions(&self) -> impl Iterator<Item = Reduction> {
+        self.body.reductions().map(|(reduction, _)| reduction)
     }
 
     /// A number that is equal for recordings of one program.

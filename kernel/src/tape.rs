@@ -6,6 +6,7 @@ use crate::{
     operand::{Input, InputOutput, Output},
     operation::{Edge, Id, Load, Operation, What},
     recording::Recording,
+    reduction::{Accumulator, Operator},
     value::Value,
 };
 use rustc_hash::FxHashMap;
@@ -16,6 +17,15 @@ use std::{cell::RefCell, panic::Location};
 pub(crate) struct Operand {
     pub(crate) kind: Kind,
     pub(crate) is_written: bool,
+    /// How values are combined into it, if it is no array of an element for each point. It is not written then.
+    pub(crate) reduction: Option<Combination>,
+}
+
+/// How values are combined into an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Combination {
+    pub(crate) operator: Operator,
+    pub(crate) includes_current: bool,
 }
 
 /// The largest offset along a dimension. No sum of it and a coordinate overflows.
@@ -59,22 +69,33 @@ impl Tape {
 
     /// The next operand, which the kernel reads.
     pub fn input<T: Number, const D: usize>(&self) -> Input<'_, T, D> {
-        Input::new(self, self.operand(T::KIND, false))
+        Input::new(self, self.operand(T::KIND, false, None))
     }
 
     /// The next operand, which the kernel writes.
     pub fn output<T: Number, const D: usize>(&self) -> Output<'_, T, D> {
-        Output::new(self, self.operand(T::KIND, true))
+        Output::new(self, self.operand(T::KIND, true, None))
     }
 
     /// The next operand, which the kernel reads and then writes at each point.
     pub fn input_output<T: Number, const D: usize>(&self) -> InputOutput<'_, T, D> {
-        InputOutput::new(self, self.operand(T::KIND, true))
+        InputOutput::new(self, self.operand(T::KIND, true, None))
     }
 
-    fn operand(&self, kind: Kind, is_written: bool) -> usize {
+    /// The next operand, a single number that the values of all points are combined into. `includes_current` says whether the number that
+    /// the operand has before the kernel is combined, too.
+    ///
+    /// # Panics
+    /// If the operator does not combine such numbers.
+    pub fn accumulator<T: Number>(&self, operator: Operator, includes_current: bool) -> Accumulator<'_, T> {
+        assert!(operator.is_for(T::KIND), "`{operator:?}` does not combine numbers of the type {}", T::KIND);
+        let combination = Combination { operator, includes_current };
+        Accumulator::new(self, self.operand(T::KIND, false, Some(combination)), operator)
+    }
+
+    fn operand(&self, kind: Kind, is_written: bool, reduction: Option<Combination>) -> usize {
         let mut inner = self.inner.borrow_mut();
-        inner.operands.push(Operand { kind, is_written });
+        inner.operands.push(Operand { kind, is_written, reduction });
         inner.stores.push(None);
         inner.operands.len() - 1
     }
@@ -88,10 +109,13 @@ impl Tape {
         if let Some(error) = inner.error.take() {
             return Err(error);
         }
-        let unset = (0..inner.operands.len())
-            .find(|&operand| inner.operands[operand].is_written && inner.stores[operand].is_none());
-        match unset {
-            Some(operand) => Err(RecordError::NeverSet { operand }),
+        let is_missing = |&operand: &usize| {
+            let Operand { is_written, reduction, .. } = inner.operands[operand];
+            (is_written || reduction.is_some()) && inner.stores[operand].is_none()
+        };
+        match (0..inner.operands.len()).find(is_missing) {
+            Some(operand) if inner.operands[operand].is_written => Err(RecordError::NeverSet { operand }),
+            Some(operand) => Err(RecordError::NeverCombined { operand }),
             None => Ok(Recording::new(self.dimensions, inner)),
         }
     }
@@ -167,7 +191,11 @@ impl Tape {
         let second = Location::caller();
         let before = self.inner.borrow_mut().stores[operand].replace((value, second));
         if let Some((_, first)) = before {
-            self.fail(RecordError::SetTwice { operand, first, second });
+            let is_reduction = self.inner.borrow().operands[operand].reduction.is_some();
+            self.fail(match is_reduction {
+                true => RecordError::CombinedTwice { operand, first, second },
+                false => RecordError::SetTwice { operand, first, second },
+            });
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Uses {
     continued: Vec<Option<Id>>,
     /// Whether each operation is in a chain that goes on.
     is_inside: Vec<bool>,
+    /// Whether an operand is set to each operation.
+    is_result: Vec<bool>,
 }
 
 impl Uses {
@@ -24,7 +26,9 @@ impl Uses {
             last: vec![None; operations.len()],
             continued: vec![None; operations.len()],
             is_inside: vec![false; operations.len()],
+            is_result: vec![false; operations.len()],
         };
+        body.results().for_each(|(_, id)| uses.is_result[id as usize] = true);
         for &(_, id) in &body.stores {
             uses.last[id as usize] = Some(RESULT);
         }
@@ -57,7 +61,7 @@ impl Uses {
 
     /// Whether an operand is set to the result.
     pub(crate) fn is_result(&self, id: Id) -> bool {
-        self.last[id as usize] == Some(RESULT)
+        self.is_result[id as usize]
     }
 
     /// Whether no later step than that of `user` needs the result.

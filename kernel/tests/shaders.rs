@@ -1,7 +1,7 @@
 //! The shaders of recordings are WGSL that naga, the compiler of wgpu, accepts.
 
 use anabranch_kernel::{
-    Float, Number, Recording, Scalar, Signed, Tape, Value,
+    Float, LEAF, Number, Operator, Recording, Scalar, Signed, Tape, Value,
     wgsl::{BlockPlace, GROUP, Wgsl, WgslError},
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -15,7 +15,11 @@ fn recorded(dimensions: usize, record: impl FnOnce(&Tape)) -> Recording {
 
 /// Panics unless naga accepts the shader.
 fn validate(shader: &Wgsl) {
-    let text = shader.text();
+    validate_text(shader, shader.text());
+    shader.combines().iter().for_each(|combine| validate_text(shader, combine.text()));
+}
+
+fn validate_text(shader: &Wgsl, text: &str) {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     let mut needed = Capabilities::empty();
@@ -246,4 +250,66 @@ fn a_small_block_without_wide_numbers_is_immediate_data() {
     assert_eq!(place(&small, bytes), BlockPlace::Immediate);
     let wide = recorded(1, |tape| tape.output::<f64, 1>().set(tape.input::<f64, 1>().here() * 3.0));
     assert_eq!(place(&wide, 1 << 20), BlockPlace::Uniform);
+}
+
+/// All operators, each one of an element, of a computed value and with a number that is there already.
+fn reductions<T: Number>(dimensions: usize) -> Recording
+where
+    for<'t> Value<'t, T>: std::ops::Mul<Output = Value<'t, T>>,
+{
+    recorded(dimensions, |tape| {
+        let (u, v) = (tape.input::<T, 3>(), tape.output::<T, 3>());
+        let all =
+            [Operator::Sum, Operator::Product, Operator::Min, Operator::Max, Operator::And, Operator::Or];
+        for operator in all.into_iter().filter(|operator| operator.is_for(T::KIND)) {
+            tape.accumulator(operator, false).combine(u.here());
+            tape.accumulator(operator, true).combine(u.here() * u.at_clamped([0, 0, 1]));
+            tape.accumulator(operator, false).combine_if(u.index(0).lt(3), u.here());
+        }
+        v.set(u.here());
+    })
+}
+
+#[test]
+fn reductions_are_accepted() {
+    let _deadline = deadline();
+    for dimensions in 0..4 {
+        let all = [
+            reductions::<f32>(dimensions.max(1)),
+            reductions::<f64>(dimensions.max(1)),
+            reductions::<i32>(dimensions.max(1)),
+            reductions::<u32>(dimensions.max(1)),
+            reductions::<i64>(dimensions.max(1)),
+            reductions::<u64>(dimensions.max(1)),
+            recorded(dimensions, |tape| tape.accumulator::<f64>(Operator::Sum, true).combine(0.5)),
+        ];
+        for recording in &all {
+            let shader = Wgsl::with_immediates(recording, 128).expect("WGSL has these operations");
+            assert_eq!(shader.combines().len(), recording.reductions().count());
+            validate(&shader);
+        }
+    }
+}
+
+#[test]
+fn a_reduction_has_a_group_for_each_leaf() {
+    let _deadline = deadline();
+    let recording = reductions::<f32>(1);
+    let shader = Wgsl::new(&recording).expect("WGSL has these operations");
+    let groups = |points: usize, most: u32| {
+        let dispatches =
+            shader.dispatches([[0; 3], [1, 1, points]], &[[1, 1, points]; 16], recording.parameters(), most);
+        dispatches.map(|dispatches| {
+            let [dispatch] = &dispatches[..] else { panic!("a reduction is one dispatch") };
+            assert_eq!(dispatch.block.len(), shader.block_bytes());
+            dispatch.groups
+        })
+    };
+    assert_eq!(groups(0, 8), Ok([1, 1, 1]));
+    assert_eq!(groups(LEAF, 8), Ok([1, 1, 1]));
+    assert_eq!(groups(8 * LEAF, 8), Ok([8, 1, 1]));
+    assert_eq!(groups(8 * LEAF + 1, 8), Ok([5, 2, 1]));
+    assert_eq!(groups(64 * LEAF, 8), Ok([8, 8, 1]));
+    assert!(matches!(groups(64 * LEAF + 1, 8), Err(WgslError::TooManyPoints { .. })));
+    assert!(matches!(groups(u32::MAX as usize, 65535), Err(WgslError::TooManyPoints { .. })));
 }

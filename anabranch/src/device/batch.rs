@@ -59,7 +59,8 @@ pub struct Download {
     pub take: Take,
 }
 
-/// A launch of a program for all points of a box.
+/// A launch of a program for all points of a box. The [reductions](crate::recorded::Recording::reductions) of the recording combine the
+/// values of these points, also if there are none: the result goes to the first element of the operand.
 #[derive(Debug)]
 pub struct Launch {
     /// The program.

@@ -15,6 +15,7 @@
 //! - In a dry run the recorder calls the mapper again, for the chunks of each node. These answers are used for the commands that
 //!   are counted and drawn, never for an access to memory.
 
+use super::leaves::leaves;
 use crate::{
     data::{
         bound::{BoundBuffer, Regions},
@@ -57,6 +58,8 @@ pub struct Declaration<'a, const K: usize> {
     communicates: bool,
     /// The pieces of a kernel that is ordered piece by piece; empty for other tasks.
     pub(super) pieces: Vec<Piece>,
+    /// Whether the chunks of a reduction consist of the [leaves](anabranch_kernel::Leaves) of a recorded kernel, and are no leaves themselves.
+    pub(super) has_leaves: bool,
     /// In a recorded runtime and with several nodes, facts for the command graph.
     pub(super) record: Option<Box<TaskRecord>>,
 }
@@ -123,6 +126,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             priority: 0,
             communicates: false,
             pieces: Vec::new(),
+            has_leaves: false,
             record: core.needs_records().then(|| Self::record(core)),
         }
     }
@@ -247,7 +251,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
         let Some(nodes) = self.core.several_nodes() else { return Ok(None) };
         let buffer: Arc<BufferInner<D>> = Arc::clone(&buffer.inner);
         record.shared.buffers.push(buffer);
-        let shares = nodes.shares(&record.work, &record.hints);
+        let each = if self.has_leaves { leaves(&self.whole.range).per_band() } else { 1 };
+        let shares = nodes.shares(&record.work, &record.hints, each as u32);
         Ok(Some((shares, record.flush_denormals)))
     }
 

@@ -4,6 +4,7 @@ use super::declaration::Declaration;
 use crate::error::Error;
 use anabranch_graph::command::{self, NodeId, Tiling, Work};
 use anabranch_grid::{GridBox, split_1d};
+use anabranch_kernel::Leaves;
 
 /// Splits a box into a number of chunks, with a granularity along the first two dimensions.
 pub(super) type Split<const K: usize> = fn(&GridBox<K>, usize, [usize; 2]) -> Vec<GridBox<K>>;
@@ -21,6 +22,8 @@ pub(super) struct Hints<const K: usize> {
     /// Whether the split is into tiles, for the recorder.
     pub(super) tiles: bool,
     pub(super) node: Option<u16>,
+    /// Of a recorded kernel with reductions: the number of bands of its index space, which are the leaves for the command graph.
+    bands: Option<usize>,
     /// The homes of the host objects of the whole cluster that a task which runs once has effects on: of several different ones two.
     homes: [Option<u16>; 2],
     /// Whether the function blocks.
@@ -39,6 +42,7 @@ impl<const K: usize> Default for Hints<K> {
             priority: 0,
             tiles: false,
             node: None,
+            bands: None,
             homes: [None; 2],
             blocking: false,
         }
@@ -52,6 +56,26 @@ impl<const K: usize> Hints<K> {
         record.work = work;
         record.hints = self.for_nodes(declaration.core.nodes());
         record.flush_denormals = self.flush_denormals;
+    }
+
+    /// Cuts the index space at the bands of the leaves of a recorded reduction only, whatever else was set.
+    ///
+    /// # Errors
+    /// If there are too many leaves to count.
+    pub(super) fn cut_at_bands(&mut self, leaves: Leaves) -> Result<(), Error> {
+        if u32::try_from(leaves.count()).is_err() {
+            let (setting, value) =
+                ("the index space of a recorded reduction", format!("{} leaves", leaves.count()));
+            return Err(Error::Setting { setting, value, range: "fewer than 2^32 leaves of 4096 points" });
+        }
+        (self.granularity, self.tiles) = ([leaves.rows_of_band(), 1], false);
+        self.bands = Some((leaves.count() / leaves.per_band()).max(1));
+        Ok(())
+    }
+
+    /// Whether the index space is cut at the bands of a recorded reduction.
+    pub(super) fn has_bands(&self) -> bool {
+        self.bands.is_some()
     }
 
     /// Notes the home of an object that the task has an effect on.
@@ -89,7 +113,7 @@ impl<const K: usize> Hints<K> {
             granularity: self.granularity,
             tiling: if self.tiles { Tiling::Tiles } else { Tiling::Rows },
             node: self.node.map(NodeId),
-            leaves: self.chunks,
+            leaves: self.bands.or(self.chunks),
             own_regions: None,
         }
     }

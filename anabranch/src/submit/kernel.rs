@@ -7,6 +7,7 @@ use super::{
     hints::Hints,
     index_space::Over,
     launch::{launch, launch_pieces},
+    leaves::leaves,
     on_device::KernelPlace,
     operator::Operator,
     recorded::{self, access::RecordedAccessList},
@@ -77,7 +78,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     ///
     /// The results have the same bits on any number of threads and nodes. The chunks of the kernel are the leaves of the tree in which
     /// partial results are combined. There are at most 64 chunks, and of a large index space one for every 32,768 points (for every
-    /// 512 points per element of the largest such buffer, if these are more), unless [`chunks`](Self::chunks) says otherwise.
+    /// 512 points per element of the largest such buffer, if these are more), unless [`chunks`](Self::chunks) says otherwise. A
+    /// [recorded kernel](Self::each) has [another tree](crate::guide::recorded_kernels#reductions), which does not depend on the chunks.
     ///
     /// ```
     /// use anabranch::prelude::*;
@@ -205,14 +207,19 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// # Errors
     /// As [`kernel`](Self::kernel), and if the recording is wrong: [`Error::Record`], or [`Error::Declaration`] if it takes elements that
     /// the task does not declare.
-    pub fn each(self, closure: impl for<'t> FnOnce(L::Symbols<'t>)) -> Result<TaskHandle, Error>
+    pub fn each(mut self, closure: impl for<'t> FnOnce(L::Symbols<'t>)) -> Result<TaskHandle, Error>
     where
         L: RecordedAccessList<K> + KernelAccessList,
     {
         let core = self.core;
-        let recording = recorded::record::<K, L>(&self.label, closure).map_err(|error| core.refuse(error))?;
+        let recording = recorded::record(&self.label, &self.accesses, closure);
+        let recording = recording.map_err(|error| core.refuse(error))?;
         if let Some(chosen) = self.program_on_device(&recording)? {
             return self.launch_recording(chosen, &recording);
+        }
+        if L::REDUCES {
+            let cut = self.hints.cut_at_bands(leaves(&self.space));
+            cut.map_err(|error| core.refuse(error))?;
         }
         let program = core.programs.of(&recording);
         let function = recorded::function::<K, L>(program, &recording);
@@ -244,14 +251,18 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         }
         if L::REDUCES {
             self.hints.pieces = 1;
+        }
+        if L::REDUCES && !self.hints.has_bands() {
             let leaves = || default_leaves(&self.space.cast(), self.accesses.reduced());
             self.hints.chunks = Some(self.hints.chunks.unwrap_or_else(leaves));
-        } else if self.hints.pieces > 1 {
+        }
+        if self.hints.pieces > 1 {
             return self.kernel_in_pieces(kernel, check);
         }
         let chunks = self.split();
         let mut declaration =
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
+        declaration.has_leaves = self.hints.has_bands();
         self.hints.record(&mut declaration, Work::Kernel { space: self.space.cast() });
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
         check(&declaration, &bound)?;
@@ -357,10 +368,15 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let Some(range) = chunk.map(|chunk| chunk.cast()) else { return Chunks::new() };
         let ranges = match L::REDUCES {
             // The leaves of this node: of leaves of two sizes, the larger ones come first, here as in the whole index space.
-            true => split_1d(&range, leaves.len(), granularity[0]),
-            false => {
+            true if !self.hints.has_bands() => split_1d(&range, leaves.len(), granularity[0]),
+            reduces => {
                 let nodes = if chunks.is_some() { self.core.nodes() } else { 1 };
-                split(&range, count.div_ceil(nodes.into()), granularity)
+                let count = count.div_ceil(nodes.into());
+                if reduces {
+                    split_1d(&range, count, granularity[0])
+                } else {
+                    split(&range, count, granularity)
+                }
             }
         };
         ranges.into_iter().map(|range| Chunk { range, global: self.space }).collect()

@@ -16,6 +16,7 @@ pub(crate) mod host_result;
 pub(crate) mod index_space;
 mod kernel;
 mod launch;
+mod leaves;
 mod on_device;
 pub(crate) mod operator;
 mod parts;

@@ -43,7 +43,8 @@ pub(super) enum KernelPlace<'rt> {
 }
 
 impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_, K, Over, L> {
-    /// The device that the recorded kernel runs on, and its program there; `None` for the host.
+    /// The device that the recorded kernel runs on, and its program there; `None` for the host. With several nodes a kernel with a reduction
+    /// runs on the host, because a launch gives the result of all its leaves and not those of single ones, which the nodes exchange.
     ///
     /// # Errors
     /// If the task says that it runs on a device which cannot run it.
@@ -52,6 +53,10 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
         recording: &Recording,
     ) -> Result<Option<ChosenForRecording>, Error> {
         let (core, Some((device, must))) = (self.core, self.device()) else { return Ok(None) };
+        if L::REDUCES && core.several_nodes().is_some() {
+            let what = || format!("the reduction of {} is to run on a device", self.label);
+            return if must { Err(core.refuse(Error::OneNodeOnly { what: what() })) } else { Ok(None) };
+        }
         match core.programs.on(device, recording) {
             Ok(program) => Ok(Some((Arc::clone(device), Ok(program)))),
             Err(DeviceError::Unsupported { .. }) if !must => Ok(None),
@@ -212,7 +217,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let operands =
             operands.map(|(slot, (extent, declared))| LaunchOperand { slot, extent, declared }).collect();
         let points = [padded(space.min().0, 0), padded(space.max().0, 1)];
-        let body = LaunchBody::new(Ok(program), points, operands, parameters, groups, ranks, buffers.clone());
+        let body = LaunchBody::new(Ok(program), points, operands, parameters, groups, ranks, buffers.clone())
+            .with_reductions(L::REDUCES);
         let node = Node::new(|| accepted.head(), || body);
         Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }

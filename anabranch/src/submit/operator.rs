@@ -138,7 +138,7 @@ operators! {
 }
 
 macro_rules! extremes {
-    ($([$($type:ident),*] $low:ident $high:ident;)*) => {
+    ($([$($type:ident),*] $low:ident $high:ident, |$a:ident, $b:ident| $min:expr, $max:expr;)*) => {
         /// See [`min`].
         #[derive(Clone, Copy, Debug)]
         pub struct Min;
@@ -165,8 +165,8 @@ macro_rules! extremes {
                     $type::$high
                 }
                 #[inline]
-                fn combine(&self, a: $type, b: $type) -> $type {
-                    a.min(b)
+                fn combine(&self, $a: $type, $b: $type) -> $type {
+                    $min
                 }
             }
 
@@ -175,8 +175,8 @@ macro_rules! extremes {
                     $type::$low
                 }
                 #[inline]
-                fn combine(&self, a: $type, b: $type) -> $type {
-                    a.max(b)
+                fn combine(&self, $a: $type, $b: $type) -> $type {
+                    $max
                 }
             }
         )*)*
@@ -184,8 +184,9 @@ macro_rules! extremes {
 }
 
 extremes! {
-    [f32, f64] NEG_INFINITY INFINITY;
-    [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] MIN MAX;
+    // Of two zeros the first: which one `f32::min` gives depends on the machine.
+    [f32, f64] NEG_INFINITY INFINITY, |a, b| if b < a || a.is_nan() { b } else { a }, if b > a || a.is_nan() { b } else { a };
+    [u8, u16, u32, u64, usize, i8, i16, i32, i64, isize] MIN MAX, |a, b| a.min(b), a.max(b);
 }
 
 macro_rules! bitwise {

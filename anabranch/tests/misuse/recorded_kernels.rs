@@ -13,6 +13,8 @@ fn main() -> Result<(), Error> {
     task().each(|(u, v)| u.set(v.here()))?; //~ E0599: no method named `set` found
     rt.task("t").over([1]).read(&bools, one_to_one()).write(&v, one_to_one()).each(|_| ())?; //~ E0277: a recorded kernel cannot compute with `bool`
     rt.task("t").over([1]).read(&square, all()).write(&v, one_to_one()).each(|_| ())?; //~ E0277: cannot have the access
+    let (total, own) = (rt.buffer::<f32, 0>([]), operator(0.0_f32, |a, b| a + b));
+    rt.task("t").over([1]).reduce(&total, own).each(|_| ())?; //~ E0277: a recorded kernel cannot combine numbers of type `f32` by
     rt.task("t").over([1]).reduce(&v, sum()).each(|_| ())?; //~ E0277: cannot have the access
     Ok(())
 }

@@ -8,6 +8,7 @@ use anabranch::{
     recorded::{Input, Output, Value},
 };
 use anabranch_kernel::Tape;
+use anabranch_par::{ThreadPool, prelude::*};
 
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
@@ -19,6 +20,7 @@ use crate::{
 };
 
 const COMPILED: &str = "compiled loop, AVX-512";
+const LOOP: &str = "anabranch-par";
 
 pub fn rows() -> Vec<Row> {
     vec![
@@ -38,6 +40,14 @@ pub fn rows() -> Vec<Row> {
         )
         .bar(5.0)
         .better(2.0),
+        Row::lower(
+            "kernels/sum-1e7",
+            "ms",
+            "the sum of 10,000,000 `f32` by a recorded kernel, with the same bits on any number of threads",
+            sum,
+        )
+        .bar(times(1.2, LOOP))
+        .better(times(1.0, LOOP)),
     ]
 }
 
@@ -105,6 +115,28 @@ fn gray_scott_step(context: &Context) -> Result<Outcome, Failure> {
     Contest::ours(recorded(shape, steps)?)
         .peer_if(compiled, COMPILED, |visit| visit())
         .run(context, context.pick(10, 1))
+}
+
+/// A task and waiting for it, beside a loop over the same number of elements.
+fn sum(context: &Context) -> Result<Outcome, Failure> {
+    let elements: Vec<f32> = (0..context.pick(10_000_000, 100_000)).map(|at| (at % 1000) as f32).collect();
+    let (space, load) = ([elements.len()], Load::back_to_back(context.pick(5, 2), 1));
+    let runtime = Runtime::builder().threads(context.threads).build()?;
+    let (u, total) = (runtime.buffer_from(&elements)?, runtime.buffer::<f32, 0>([]));
+    let pool = ThreadPool::new(context.threads)?;
+    let ours = || -> Result<Vec<f64>, Failure> {
+        let times = load.try_time(|| {
+            let task = runtime.task("sum").over(space).read(&u, one_to_one());
+            task.reduce(&total, anabranch::sum()).each(|(u, total)| total.combine(u.here()))?;
+            runtime.wait()
+        })?;
+        Ok(times.into_iter().map(|ns| ns / 1e6).collect())
+    };
+    let by_loop = || -> Result<Vec<f64>, Failure> {
+        let times = load.time(|| black_box(elements.par().on(&pool).sum()));
+        Ok(times.into_iter().map(|ns| ns / 1e6).collect())
+    };
+    Contest::ours(ours).peer(LOOP, by_loop).run(context, context.pick(10, 1))
 }
 
 fn record(context: &Context) -> Result<Outcome, Failure> {

@@ -147,7 +147,7 @@ pub fn on_processor(recording: &Recording, points: [[usize; 3]; 2], arrays: &mut
     let program = Program::new(recording);
     let mut memory = Memory::default();
     let instructions = Instructions::detect();
-    program.run(recording.parameters(), points, &mut Arrays(arrays), &mut memory, instructions);
+    program.run_whole(recording.parameters(), points, &mut Arrays(arrays), &mut memory, instructions);
 }
 
 /// All bytes of a memory.

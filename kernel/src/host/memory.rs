@@ -1,6 +1,6 @@
 //! The memory of a program while it runs: a block for each register, and for each load that has to be put together.
 
-use super::assembled::Assembled;
+use super::{accumulate::Accumulators, assembled::Assembled};
 use crate::program::Program;
 
 /// The most points of a block, and those of a block of a program that needs many registers.
@@ -34,6 +34,7 @@ pub struct Memory {
     pub(super) banks: Banks,
     /// Those of each load that the program needs.
     pub(super) assembled: Vec<Assembled>,
+    pub(super) accumulators: Accumulators,
 }
 
 impl Memory {

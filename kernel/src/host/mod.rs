@@ -5,6 +5,7 @@
 //! floats are done in [`chain`]s, whose intermediate results never leave the vector registers. For all other operations [`arithmetic`] says
 //! what they are, and [`loops`] has the loops. [`instructions`] chooses the vector instructions. All of them give the same bits.
 
+mod accumulate;
 mod argument;
 mod arithmetic;
 mod assembled;

@@ -1,6 +1,7 @@
 //! The way through the points: row by row, in blocks.
 
 use super::{
+    accumulate::Values,
     argument::number,
     arithmetic::Arithmetic,
     execute::Execute,
@@ -9,6 +10,7 @@ use super::{
     operands::Operands,
 };
 use crate::{
+    leaves::Leaves,
     number::{Kind, Scalar, Slice, SliceMut},
     operation::What,
     program::Program,
@@ -20,13 +22,45 @@ impl Program {
     /// Runs the program for all points from `min` to below `max`, which are padded at the front. `parameters` are the
     /// [literals](crate::Recording::parameters) of a recording of this program.
     ///
+    /// Reductions combine the values of each of the [`Leaves`] of these points. The result of leaf `n` goes to the place that
+    /// `operands.write(operand, [0, 0, n])` gives. The points are a part of the whole index space that begins and ends at its bands.
+    ///
     /// # Panics
     /// If the operands or parameters are not those of the program, if an offset leads out of the region that an operand has, or if the
     /// program uses coordinates and one is 2³² or more.
     pub fn run(
         &self,
         parameters: &[Scalar],
-        [min, max]: [[usize; 3]; 2],
+        points: [[usize; 3]; 2],
+        operands: &mut impl Operands,
+        memory: &mut Memory,
+        instructions: Instructions,
+    ) {
+        self.compute(parameters, points, operands, memory, instructions);
+        memory.accumulators.copy_leaves(self, operands);
+    }
+
+    /// Runs the program as [`run`](Self::run) does, for the whole index space. Reductions combine all values, and the results go to the
+    /// first elements of their operands.
+    ///
+    /// # Panics
+    /// See [`run`](Self::run).
+    pub fn run_whole(
+        &self,
+        parameters: &[Scalar],
+        points: [[usize; 3]; 2],
+        operands: &mut impl Operands,
+        memory: &mut Memory,
+        instructions: Instructions,
+    ) {
+        self.compute(parameters, points, operands, memory, instructions);
+        memory.accumulators.finish(self, operands);
+    }
+
+    fn compute(
+        &self,
+        parameters: &[Scalar],
+        points @ [min, max]: [[usize; 3]; 2],
         operands: &mut impl Operands,
         memory: &mut Memory,
         instructions: Instructions,
@@ -41,6 +75,7 @@ impl Program {
             }
         }
         memory.reserve(self);
+        memory.accumulators.begin(self, Leaves::new(self.body.dimensions, points));
         let (token, longest) = (Token::new(instructions), block_len(self));
         for (z, y) in (min[0]..max[0]).flat_map(|z| (min[1]..max[1]).map(move |y| (z, y))) {
             let mut x = min[2];
@@ -81,7 +116,7 @@ impl Block<'_> {
             elements.push(load.find(point, &mut most, operands).unwrap_or(Slice::F32(&[])));
         }
         let len = most;
-        let Memory { banks, assembled } = memory;
+        let Memory { banks, assembled, accumulators } = memory;
         for ((load, elements), assembled) in loads().zip(&elements).zip(&mut *assembled) {
             if elements.is_empty() {
                 load.assemble(point, len, operands, parameters, assembled);
@@ -93,6 +128,9 @@ impl Block<'_> {
             }
         }
         Execute { program, token, parameters, banks, elements: &elements, point, len }.run();
+        if !program.reductions.is_empty() {
+            accumulators.add(program, &Values { token, parameters, banks, elements: &elements }, len);
+        }
         len
     }
 

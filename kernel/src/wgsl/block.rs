@@ -135,6 +135,9 @@ impl Wgsl {
         parameters: &[Scalar],
         most: u32,
     ) -> Result<Vec<Dispatch>, WgslError> {
+        if !self.combines.is_empty() {
+            return self.dispatch_leaves(points, extents, parameters, most);
+        }
         let parts = parts(points, most)?;
         if parts.is_empty() {
             return Ok(Vec::new());
@@ -151,7 +154,7 @@ impl Wgsl {
     }
 
     /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any other element.
-    fn check(&self, [min, max]: [[usize; 3]; 2], extents: &[[usize; 3]]) -> Result<(), WgslError> {
+    pub(super) fn check(&self, [min, max]: [[usize; 3]; 2], extents: &[[usize; 3]]) -> Result<(), WgslError> {
         let written = self.bindings.iter().filter(|binding| binding.is_written);
         let written = written.map(|binding| (binding.operand, [0; 3]));
         let inside = self.loads.iter().filter(|load| load.edge == Edge::Inside);
@@ -167,7 +170,7 @@ impl Wgsl {
     }
 
     /// The part of the block that is equal in all dispatches of a launch.
-    fn tail(&self, extents: &[[usize; 3]], parameters: &[Scalar]) -> Result<Vec<u8>, WgslError> {
+    pub(super) fn tail(&self, extents: &[[usize; 3]], parameters: &[Scalar]) -> Result<Vec<u8>, WgslError> {
         let mut bytes = Vec::with_capacity(self.layout.bytes);
         for &operand in &self.layout.extents {
             let Some(&extent) = extents.get(operand) else {

@@ -36,6 +36,7 @@ pub(super) fn text_of(name: &str) -> Option<(&'static [&'static str], &'static s
 
 impl Functions {
     pub(super) fn add(&mut self, text: &str) {
+        self.needs_i64 |= text.contains("u64");
         if !self.texts.iter().any(|known| known == text) {
             self.texts.push(text.to_string());
         }
@@ -44,7 +45,6 @@ impl Functions {
     pub(super) fn add_named(&mut self, name: &str) {
         let (calls, text) = text_of(name).expect("the list has all functions");
         calls.iter().for_each(|call| self.add_named(call));
-        self.needs_i64 |= text.contains("u64");
         self.add(text);
     }
 

@@ -1,6 +1,7 @@
 //! Recordings as compute shaders in WGSL, for devices that take them. This is text only: a device compiles it.
 //!
-//! A shader has one invocation for each point, in groups of [`GROUP`]. [`Wgsl::bindings`] says which operands it wants. What differs
+//! A shader has one invocation for each point, in groups of [`GROUP`]; with reductions a group for each leaf of their tree
+//! ([`Wgsl::combines`] says what comes then). [`Wgsl::bindings`] says which operands it wants. What differs
 //! between launches is in the [block](Dispatch::block): the points, the extents, and the values of literals as raw bits. So a literal with
 //! another value needs no other shader.
 //!
@@ -10,7 +11,8 @@
 //! the driver respects values that are not numbers and infinities. Vulkan, Metal and Direct3D permit more freedom with floats than the
 //! processor takes:
 //!
-//! - A driver may make one operation of a product and a sum, with one rounding. WGSL cannot forbid that.
+//! - A driver may make one operation of a product and a sum, with one rounding. WGSL cannot forbid that. (In a reduction the value of a
+//!   point is rounded before it is added, in any case.)
 //! - It may take numbers below the smallest normal one (1.2e-38 for `f32`) as zero, as inputs and as results.
 //! - A quotient may be wrong by 2.5 units in the last place, a square root by 3.
 //! - It may assume that no value is infinite or not a number. The shader tests the bits of an `f32` where it looks for these.
@@ -28,8 +30,10 @@ mod coordinates;
 mod functions;
 pub(crate) mod points;
 mod print;
+mod reduce;
 
 pub use block::{BlockPlace, Dispatch};
+pub use reduce::{COMBINED, Combine};
 
 use crate::{number::Kind, operation::Load, recording::Recording};
 use block::Layout;
@@ -46,6 +50,8 @@ pub struct Wgsl {
     loads: Vec<Load>,
     needs_f64: bool,
     needs_i64: bool,
+    dimensions: usize,
+    combines: Vec<Combine>,
 }
 
 /// An operand that the shader uses.

@@ -6,6 +6,7 @@ use super::{
     coordinates::{self, coordinate},
     functions::Functions,
     name, points,
+    reduce::{self, Combine, Text},
 };
 use crate::{
     number::Kind,
@@ -30,11 +31,13 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
     for (id, operation) in operations() {
         printer.operation(id, operation)?;
     }
-    for &(operand, id) in &body.stores {
+    for (operand, id) in body.results() {
         let at = format!("(z * launch.extent{operand}_y + y) * launch.extent{operand}_x + x");
         let _ = writeln!(printer.text, "    operand{operand}[{at}] = v{id};");
     }
-    let Printer { text: main, functions, .. } = printer;
+    let Printer { text: main, mut functions, .. } = printer;
+    let combines = reduce::combines(body);
+    let around = (!combines.is_empty()).then(|| reduce::print(body, &bindings, &mut functions));
     let mut text = layout.declare();
     for (number, binding) in bindings.iter().enumerate() {
         let access = if binding.is_written { "read_write" } else { "read" };
@@ -45,16 +48,21 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
         );
     }
     text += &functions.text();
-    text += &points::entry("main", "launch");
-    text += &main;
+    text += &match around {
+        Some(Text { before, after }) => format!("{before}{main}{after}"),
+        None => points::entry("main", "launch") + &main,
+    };
     text += "}\n";
     let kinds = || {
-        operations().map(|(_, operation)| operation.kind).chain(bindings.iter().map(|binding| binding.kind))
+        let reduced = combines.iter().map(Combine::kind);
+        let bound = bindings.iter().map(|binding| binding.kind).chain(reduced);
+        operations().map(|(_, operation)| operation.kind).chain(bound)
     };
     let needs_f64 = kinds().any(|kind| kind == Kind::F64);
     let needs_i64 = functions.needs_i64() || kinds().any(|kind| matches!(kind, Kind::I64 | Kind::U64));
     let loads = loads.iter().map(|&load| body.loads[load]).collect::<Vec<_>>();
-    Ok(Wgsl { text, bindings, layout, loads, needs_f64, needs_i64 })
+    let dimensions = body.dimensions;
+    Ok(Wgsl { text, bindings, layout, loads, needs_f64, needs_i64, dimensions, combines })
 }
 
 /// The operations that the results need, in their order.
@@ -74,8 +82,9 @@ fn needed(body: &Body) -> Vec<Id> {
 fn bindings(body: &Body, loads: &[usize]) -> Vec<Binding> {
     let all = body.operands.iter().enumerate();
     all.filter_map(|(operand, of)| {
-        let is_written = body.stores.iter().any(|&(stored, _)| stored == operand);
-        let is_read = loads.iter().any(|&load| body.loads[load].operand == operand);
+        let is_written = body.results().any(|(stored, _)| stored == operand);
+        let includes_current = of.reduction.is_some_and(|reduction| reduction.includes_current);
+        let is_read = includes_current || loads.iter().any(|&load| body.loads[load].operand == operand);
         (is_written || is_read).then_some(Binding { operand, kind: of.kind, is_written })
     })
     .collect()
@@ -88,7 +97,7 @@ fn layout(
     immediates: usize,
 ) -> Layout {
     let mut extents: Vec<usize> = loads.iter().map(|&load| body.loads[load].operand).collect();
-    extents.extend(body.stores.iter().map(|&(operand, _)| operand));
+    extents.extend(body.results().map(|(operand, _)| operand));
     extents.sort_unstable();
     extents.dedup();
     let shifts = loads.iter().map(|&load| (load, body.loads[load]));

@@ -39,7 +39,7 @@ pub(super) fn run(launch: &Launch, ledger: &Arc<Ledger>, memory: &mut Memory) ->
     let prepared = prepared.ok_or("a batch launches a program of another device")?;
     let mut bound = Bound::new(prepared, &launch.operands, ledger)?;
     let (parameters, points) = (&launch.parameters, launch.points);
-    prepared.program.run(parameters, points, &mut bound, memory, Instructions::detect());
+    prepared.program.run_whole(parameters, points, &mut bound, memory, Instructions::detect());
     Ok(())
 }
 

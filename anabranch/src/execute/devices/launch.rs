@@ -37,6 +37,8 @@ struct Parts {
     groups: [usize; 3],
     /// For a shader: the ranks of the buffers.
     ranks: Option<Vec<usize>>,
+    /// Whether there is something to do without points: the result of a reduction.
+    reduces: bool,
     /// The buffers, which stay until the launch has ended.
     buffers: Vec<Arc<dyn Stored>>,
 }
@@ -53,7 +55,14 @@ impl LaunchBody {
         ranks: Option<Vec<usize>>,
         buffers: Vec<Arc<dyn Stored>>,
     ) -> Self {
-        Self(Some(Box::new(Parts { program, points, operands, parameters, groups, ranks, buffers })))
+        let reduces = false;
+        Self(Some(Box::new(Parts { program, points, operands, parameters, groups, ranks, reduces, buffers })))
+    }
+
+    /// Says whether the launch has reductions.
+    pub(crate) fn with_reductions(mut self, reduces: bool) -> Self {
+        self.0.iter_mut().for_each(|parts| parts.reduces = reduces);
+        self
     }
 }
 
@@ -63,11 +72,11 @@ impl Body for LaunchBody {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Parts { program, points, operands, parameters, groups, ranks, buffers } =
+        let Parts { program, points, operands, parameters, groups, ranks, reduces, buffers } =
             *self.0.take().expect(ONCE);
         let program = program.map_err(|error| Cause::Error(Arc::new(error)))?;
         let is_empty = points[0].iter().zip(&points[1]).any(|(min, max)| min >= max);
-        let Some(first) = operands.first().filter(|_| !is_empty) else { return Ok(()) };
+        let Some(first) = operands.first().filter(|_| reduces || !is_empty) else { return Ok(()) };
         let device = Arc::clone(&first.slot.device);
         let boxes = || operands.iter().map(|operand| operand.declared.clone()).collect::<Vec<_>>();
         let checked = ranks.map(|ranks| Checked { ranks, boxes: boxes() });

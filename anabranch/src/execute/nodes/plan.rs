@@ -88,11 +88,12 @@ impl Nodes {
         pieces_of_node(work, hints, node, nodes, self.weights().as_ref()).collect()
     }
 
-    /// Which node has which partial results of a task with reductions.
-    pub(crate) fn shares(&self, work: &Work, hints: &Hints) -> Shares {
+    /// Which node has which partial results of a task with reductions. Each leaf of the command graph is `each` leaves of the tree.
+    pub(crate) fn shares(&self, work: &Work, hints: &Hints, each: u32) -> Shares {
         let me = NodeId(self.cluster().node());
         let weights = self.weights();
-        Shares::new(me, leaves_by_node(work, hints, self.cluster().nodes(), REDUCED, weights.as_ref()))
+        let leaves = leaves_by_node(work, hints, self.cluster().nodes(), REDUCED, weights.as_ref());
+        Shares::new(me, leaves.map(|(node, run)| (node, run.start * each..run.end * each)))
     }
 
     pub(in crate::execute) fn create_buffer(&self, id: BufferId, extent: Extent<3>, initialised: bool) {

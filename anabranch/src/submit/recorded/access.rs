@@ -20,12 +20,13 @@ fn unpadded<const K: usize>(point: [usize; 3]) -> [usize; K] {
     array::from_fn(|dim| point[dim + 3 - K])
 }
 
-/// An access that a recorded kernel may have: a read, write or update of numbers in a buffer with as many dimensions as the index space.
+/// An access that a recorded kernel may have: a read, write or update of numbers in a buffer with as many dimensions as the index space, or a
+/// reduction to one number.
 #[diagnostic::on_unimplemented(
     message = "a recorded kernel over {K} dimensions cannot have the access `{Self}`",
     label = "not for recorded kernels",
-    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space; `kernel` takes \
-            all others"
+    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space, and reductions \
+            to one number by `sum()`, `product()`, `min()`, `max()`, `and()` or `or()`; `kernel` takes all others"
 )]
 pub trait RecordedAccess<const K: usize>: Access<K> {
     /// What the closure gets.
@@ -33,7 +34,7 @@ pub trait RecordedAccess<const K: usize>: Access<K> {
 
     /// The next operand of a tape.
     #[doc(hidden)]
-    fn symbol(tape: &Tape) -> Self::Symbol<'_>;
+    fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t>;
 
     /// The region that chunk `chunk` declares.
     #[doc(hidden)]
@@ -66,7 +67,7 @@ where
 {
     type Symbol<'t> = Input<'t, T, K>;
 
-    fn symbol(tape: &Tape) -> Self::Symbol<'_> {
+    fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
         tape.input()
     }
 
@@ -103,7 +104,7 @@ where
 {
     type Symbol<'t> = Output<'t, T, K>;
 
-    fn symbol(tape: &Tape) -> Self::Symbol<'_> {
+    fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
         tape.output()
     }
 
@@ -140,7 +141,7 @@ where
 {
     type Symbol<'t> = InputOutput<'t, T, K>;
 
-    fn symbol(tape: &Tape) -> Self::Symbol<'_> {
+    fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
         tape.input_output()
     }
 
@@ -175,8 +176,8 @@ where
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of accesses of a recorded kernel over {K} dimensions",
     label = "not for recorded kernels",
-    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space; `kernel` takes \
-            all others"
+    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space, and reductions \
+            to one number by `sum()`, `product()`, `min()`, `max()`, `and()` or `or()`; `kernel` takes all others"
 )]
 pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     /// What the closure gets.
@@ -184,7 +185,7 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
 
     /// The operands of a tape.
     #[doc(hidden)]
-    fn symbols(tape: &Tape) -> Self::Symbols<'_>;
+    fn symbols<'t>(&self, tape: &'t Tape) -> Self::Symbols<'t>;
 
     /// See [`RecordedAccess::declared`].
     #[doc(hidden)]
@@ -236,8 +237,8 @@ macro_rules! recorded_access_list {
         impl<const K: usize, $($access: RecordedAccess<K>),*> RecordedAccessList<K> for ($($access,)*) {
             type Symbols<'t> = ($($access::Symbol<'t>,)*);
 
-            fn symbols(tape: &Tape) -> Self::Symbols<'_> {
-                ($($access::symbol(tape),)*)
+            fn symbols<'t>(&self, tape: &'t Tape) -> Self::Symbols<'t> {
+                ($(self.$i.symbol(tape),)*)
             }
 
             fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> &Region<K> {

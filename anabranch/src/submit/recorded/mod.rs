@@ -6,6 +6,7 @@
 
 pub(crate) mod access;
 mod reach;
+pub(crate) mod reduce;
 
 use self::access::{RecordedAccessList, ViewsOf, padded};
 use super::tile::Tile;
@@ -27,10 +28,11 @@ thread_local! {
 /// Runs the closure once and takes the recording.
 pub(super) fn record<const K: usize, L: RecordedAccessList<K>>(
     task: &TaskLabel,
+    accesses: &L,
     closure: impl for<'t> FnOnce(L::Symbols<'t>),
 ) -> Result<Recording, Error> {
     let tape = Tape::new(K);
-    closure(L::symbols(&tape));
+    closure(accesses.symbols(&tape));
     tape.finish().map_err(|error| Error::Record { task: task.clone(), error: Box::new(error) })
 }
 

@@ -45,6 +45,21 @@ impl<T: Element, O: Operator<T>> Exchange<T, O> {
         &self.operator
     }
 
+    /// The subtrees of this node.
+    pub(super) fn own_parts(&self) -> &[Range<u32>] {
+        self.shares.own_parts()
+    }
+
+    /// The first leaf of this node; 0 if it has none.
+    pub(super) fn first_leaf(&self) -> u32 {
+        self.shares.first_leaf().unwrap_or(0)
+    }
+
+    /// Sets the partial results of this node.
+    pub(super) fn set_own(&self, own: Vec<T>) {
+        *self.values.own.lock() = own;
+    }
+
     /// Whether this node has the first leaf.
     pub(super) fn has_first_leaf(&self) -> bool {
         self.shares.first_leaf() == Some(0)
@@ -53,7 +68,7 @@ impl<T: Element, O: Operator<T>> Exchange<T, O> {
     /// Combines the leaves of this node, whose partial results `leaves` are, as far as they form subtrees.
     pub(super) fn finish(&self, leaves: &[Mutex<Vec<T>>]) {
         let mut own = Vec::with_capacity(self.shares.own().len() * self.len);
-        let first = self.shares.first_leaf().unwrap_or(0);
+        let first = self.first_leaf();
         for part in self.shares.own_parts() {
             let leaf =
                 |leaf: u32| (leaf..leaf + 1, std::mem::take(&mut *leaves[(leaf - first) as usize].lock()));
@@ -62,7 +77,7 @@ impl<T: Element, O: Operator<T>> Exchange<T, O> {
                 left
             }));
         }
-        *self.values.own.lock() = own;
+        self.set_own(own);
     }
 
     /// The elements of the partial results at these positions.

@@ -6,26 +6,37 @@
 //! combined pairwise, neighbours first, in a tree whose shape depends only on the number of chunks. That number depends on
 //! the index space and on [`chunks`](super::task::TaskBuilder::chunks), never on the threads.
 //!
+//! The chunks of a [recorded kernel](super::recorded) are no leaves: each has results of several [leaves], which are combined in a tree
+//! that does not depend on the chunks.
+//!
 //! With several nodes, each node executes consecutive chunks and combines those that form whole subtrees. These partial results are
 //! kept ([`exchange`]) until a task reads the buffer: then every node that reads it gets those of the other nodes, and combines
 //! all of them in the same tree. Elements are plain bytes, so those of any type can be sent; an operator stays on its node.
 
 mod exchange;
+mod leaves;
 
 use self::exchange::{Exchange, combine_into};
 use super::{
     access::{Access, KernelAccess},
     declaration::Declaration,
+    leaves::leaves,
     operator::Operator,
     sealed::Sealed,
 };
 use crate::{
-    data::{allocation::Start, buffer::Buffer, element::Element, partials::Partials},
+    data::{
+        allocation::Start,
+        buffer::{Buffer, BufferInner},
+        element::Element,
+        partials::Partials,
+        stored::Stored,
+    },
     error::{Error, OutsideRegion},
     label::Label,
 };
 use anabranch_graph::Mode;
-use anabranch_grid::{Extent, GridBox, Point, Region};
+use anabranch_grid::{Chunk, Extent, GridBox, Point, Region};
 use parking_lot::{Mutex, MutexGuard};
 use std::{fmt, ops::Index, sync::Arc};
 
@@ -44,8 +55,11 @@ pub struct BoundReduction<T, const D: usize, O> {
     /// Whether the first chunk, here, begins with the current contents.
     include_current: bool,
     start: Start<T>,
-    /// One for each chunk, as long as the buffer; empty until the kernel is called for the chunk.
+    /// One for each chunk, as long as the buffer; empty until the kernel is called for the chunk. Of a recorded kernel, the results of the
+    /// leaves of the chunk.
     partials: Box<[Mutex<Vec<T>>]>,
+    /// Of a recorded kernel: the number of leaves of each chunk.
+    leaves: Option<Box<[usize]>>,
 }
 
 /// The operator, and with several nodes the partial results that this one has when its chunks are done.
@@ -60,6 +74,12 @@ impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
             Operation::OneNode(operator) => operator,
             Operation::Nodes(exchange) => exchange.operator(),
         }
+    }
+
+    /// The buffer, without its type.
+    pub(super) fn stored(&self) -> Arc<dyn Stored> {
+        let buffer: Arc<BufferInner<D>> = Arc::clone(&self.buffer.inner);
+        buffer
     }
 
     /// Combines all partial results into the first: neighbours, then neighbours of those, and so on.
@@ -97,10 +117,12 @@ where
         let Self { buffer, operator, include_current } = self;
         let shares = declaration.reduction(&buffer, mode)?;
         let partials = declaration.chunks.iter().map(|_| Mutex::default()).collect();
+        let of_chunk = |chunk: &Chunk<K>| leaves(&chunk.range).count();
+        let leaves = declaration.has_leaves.then(|| declaration.chunks.iter().map(of_chunk).collect());
         let start = Start::NONE;
         let Some((shares, flush_denormals)) = shares else {
             let operation = Operation::OneNode(operator);
-            return Ok(BoundReduction { buffer, operation, include_current, start, partials });
+            return Ok(BoundReduction { buffer, operation, include_current, start, partials, leaves });
         };
         let exchange = Arc::new(Exchange::new(operator, buffer.extent().len(), shares, flush_denormals));
         // Over an empty index space the contents stay, and there is nothing to combine.
@@ -113,7 +135,7 @@ where
             declaration.touch(buffer.inner.id, whole, Mode::Read);
         }
         let operation = Operation::Nodes(exchange);
-        Ok(BoundReduction { buffer, operation, include_current, start, partials })
+        Ok(BoundReduction { buffer, operation, include_current, start, partials, leaves })
     }
 
     fn attach(bound: &mut Self::Bound, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
@@ -132,7 +154,9 @@ where
         let (buffer, operator) = (&bound.buffer, bound.operator());
         let extent = buffer.inner.extent;
         let len = GridBox::full(extent).len();
-        if bound.include_current && chunk == 0 {
+        if let Some(leaves) = &bound.leaves {
+            partial.resize(leaves[chunk], operator.identity());
+        } else if bound.include_current && chunk == 0 {
             // SAFETY: no other task uses the buffer while this one runs, as it has declared, and all chunks only read it.
             partial.extend_from_slice(unsafe { std::slice::from_raw_parts(bound.start.get(), len) });
         } else {
@@ -146,6 +170,14 @@ where
     }
 
     unsafe fn finish(bound: &Self::Bound) {
+        if bound.leaves.is_some() {
+            // SAFETY: no other task uses the buffer while this one runs, as it has declared, and the buffer has one element.
+            let current = bound.include_current.then(|| unsafe { *bound.start.get() });
+            let result = bound.finish_leaves(current);
+            // SAFETY: the same, and on several nodes there is no result yet.
+            result.into_iter().for_each(|result| unsafe { *bound.start.get() = result });
+            return;
+        }
         let operator = match &bound.operation {
             Operation::OneNode(operator) => operator,
             Operation::Nodes(exchange) => return exchange.finish(&bound.partials),

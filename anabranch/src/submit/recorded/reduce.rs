@@ -1,0 +1,86 @@
+//! Reductions of recorded kernels: the results of the leaves of a chunk go to its partial result, one after the other.
+
+use super::access::RecordedAccess;
+use crate::{
+    data::{element::Element, stored::Stored},
+    submit::{
+        operator::{And, Max, Min, Operator, Or, Product, Sum},
+        reduce::Reduce,
+        sealed::Sealed,
+    },
+};
+use anabranch_grid::{Extent, Region};
+use anabranch_kernel::{self as kernel, Accumulator, Number, Slice, SliceMut, Tape};
+use std::sync::Arc;
+
+/// An operator of reductions that recorded kernels have: [`sum`](fn@crate::sum), [`product`](fn@crate::product), [`min`](crate::min) and
+/// [`max`](crate::max) of numbers, [`and`](fn@crate::and) and [`or`](fn@crate::or) of integers.
+#[diagnostic::on_unimplemented(
+    message = "a recorded kernel cannot combine numbers of type `{T}` by `{Self}`",
+    label = "not an operator of recorded kernels",
+    note = "`each` has reductions by `sum()`, `product()`, `min()` and `max()` of `f32`, `f64`, `i32`, `u32`, `i64` and `u64`, and by `and()` \
+            and `or()` of the integers; `kernel` takes all other operators"
+)]
+pub trait RecordedOperator<T>: Operator<T> + Sealed {
+    #[doc(hidden)]
+    const OPERATOR: kernel::Operator;
+}
+
+macro_rules! recorded_operators {
+    ($($operator:ident: $($number:ident)*;)*) => {$(
+        impl Sealed for $operator {}
+
+        $(
+            impl RecordedOperator<$number> for $operator {
+                const OPERATOR: kernel::Operator = kernel::Operator::$operator;
+            }
+        )*
+    )*};
+}
+
+recorded_operators!(
+    Sum: f32 f64 i32 u32 i64 u64;
+    Product: f32 f64 i32 u32 i64 u64;
+    Min: f32 f64 i32 u32 i64 u64;
+    Max: f32 f64 i32 u32 i64 u64;
+    And: i32 u32 i64 u64;
+    Or: i32 u32 i64 u64;
+);
+
+impl<T, O, const K: usize> RecordedAccess<K> for Reduce<T, 0, O>
+where
+    T: Element + Number,
+    O: RecordedOperator<T>,
+{
+    type Symbol<'t> = Accumulator<'t, T>;
+
+    fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
+        tape.accumulator(O::OPERATOR, self.include_current)
+    }
+
+    fn declared(_: &Self::Bound, _: usize) -> &Region<K> {
+        unreachable!("a recording takes and sets no element of an operand that it reduces to")
+    }
+
+    fn extent_of(_: &Self::Bound) -> Extent<K> {
+        Extent([1; K])
+    }
+
+    fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
+        bound.stored()
+    }
+
+    fn extent(_: &Self::View<'_>) -> Extent<K> {
+        Extent([1; K])
+    }
+
+    fn elements<'s>(_: &'s Self::View<'_>, _: [usize; K]) -> Slice<'s> {
+        unreachable!("a recording takes no element of an operand that it reduces to")
+    }
+
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s> {
+        // An index space without dimensions has one leaf.
+        let leaf = point.last().copied().unwrap_or(0);
+        T::slice_mut(&mut view.as_mut_slice()[leaf..])
+    }
+}

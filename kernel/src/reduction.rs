@@ -1,0 +1,154 @@
+//! Reductions: operators, and the accumulators into which a kernel combines one value of each point.
+
+use crate::{
+    number::{Kind, Number},
+    tape::Tape,
+    value::{IntoValue, Mask, Value},
+};
+use std::marker::PhantomData;
+
+/// What combines two values of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// The sum. Of no values it is -0.0 or 0. Integers wrap around.
+    Sum,
+    /// The product. Of no values it is 1. Integers wrap around.
+    Product,
+    /// The smaller value, as [`Value::min`]. Of no values it is the largest of the type.
+    Min,
+    /// The larger value, as [`Value::max`]. Of no values it is the smallest of the type.
+    Max,
+    /// The bits that both values have. Of no values it has all bits. It is for integers only.
+    And,
+    /// The bits that one of the values has. Of no values it has none. It is for integers only.
+    Or,
+}
+
+impl Operator {
+    /// Whether it combines numbers of a type.
+    pub fn is_for(self, kind: Kind) -> bool {
+        match self {
+            Self::Sum | Self::Product | Self::Min | Self::Max => kind != Kind::Bool,
+            Self::And | Self::Or => !matches!(kind, Kind::Bool | Kind::F32 | Kind::F64),
+        }
+    }
+}
+
+/// A reduction of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// The number of the operand that gets the result, in the order of the declaration, from 0.
+    pub operand: usize,
+    /// The type of the values.
+    pub kind: Kind,
+    /// What combines them.
+    pub operator: Operator,
+    /// Whether the number that the operand had before is combined, too.
+    pub includes_current: bool,
+}
+
+/// An operand into which the kernel combines one value of each point: see [`Leaves`](crate::Leaves) for the order.
+#[derive(Clone, Copy)]
+pub struct Accumulator<'t, T> {
+    tape: &'t Tape,
+    operand: usize,
+    operator: Operator,
+    number: PhantomData<T>,
+}
+
+impl<'t, T: Number> Accumulator<'t, T> {
+    pub(crate) fn new(tape: &'t Tape, operand: usize, operator: Operator) -> Self {
+        Self { tape, operand, operator, number: PhantomData }
+    }
+
+    /// Combines the value of the point. A kernel does this once for each accumulator.
+    #[track_caller]
+    pub fn combine(&self, value: impl IntoValue<'t, T>) {
+        let value = value.into_value(self.tape);
+        self.tape.store(self.operand, value.id());
+    }
+
+    /// Combines the value of the point where the mask is true, and nothing elsewhere. The value is computed everywhere.
+    #[track_caller]
+    pub fn combine_if(&self, mask: Mask<'t>, value: impl IntoValue<'t, T>) {
+        self.combine(mask.select(value, T::identity(self.operator)));
+    }
+
+    /// The coordinate of the point along a dimension: see [`Input::index`](crate::Input::index).
+    #[track_caller]
+    pub fn index(&self, dimension: usize) -> Value<'t, u32> {
+        self.tape.index(dimension)
+    }
+}
+
+/// Numbers that operators combine.
+pub trait Reducible: Copy {
+    /// What changes nothing: the result for no values.
+    fn identity(operator: Operator) -> Self;
+
+    /// Combines two values, of which `a` comes first.
+    fn combine(operator: Operator, a: Self, b: Self) -> Self;
+}
+
+macro_rules! floats {
+    ($($float:ident)*) => {
+        $(
+            impl Reducible for $float {
+                fn identity(operator: Operator) -> Self {
+                    match operator {
+                        Operator::Sum => -0.0,
+                        Operator::Product => 1.0,
+                        Operator::Min => Self::INFINITY,
+                        Operator::Max => Self::NEG_INFINITY,
+                        Operator::And | Operator::Or => unreachable!("`{operator:?}` is for integers"),
+                    }
+                }
+
+                #[inline(always)]
+                fn combine(operator: Operator, a: Self, b: Self) -> Self {
+                    match operator {
+                        Operator::Sum => a + b,
+                        Operator::Product => a * b,
+                        Operator::Min => if b < a || a.is_nan() { b } else { a },
+                        Operator::Max => if b > a || a.is_nan() { b } else { a },
+                        Operator::And | Operator::Or => unreachable!("`{operator:?}` is for integers"),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+floats!(f32 f64);
+
+macro_rules! integers {
+    ($($integer:ident)*) => {
+        $(
+            impl Reducible for $integer {
+                fn identity(operator: Operator) -> Self {
+                    match operator {
+                        Operator::Sum | Operator::Or => 0,
+                        Operator::Product => 1,
+                        Operator::Min => Self::MAX,
+                        Operator::Max => Self::MIN,
+                        Operator::And => !0,
+                    }
+                }
+
+                #[inline(always)]
+                fn combine(operator: Operator, a: Self, b: Self) -> Self {
+                    match operator {
+                        Operator::Sum => a.wrapping_add(b),
+                        Operator::Product => a.wrapping_mul(b),
+                        Operator::Min => a.min(b),
+                        Operator::Max => a.max(b),
+                        Operator::And => a & b,
+                        Operator::Or => a | b,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+integers!(i32 u32 i64 u64);
