@@ -315,7 +315,8 @@ fn several_steps_in_one_launch_have_the_bits_of_single_ones() {
                             task.shader(several.shader(shape, steps, false)).submit().unwrap();
                         } else {
                             let step = RecordedStep::new(params, edges, false);
-                            task.each(move |(u, v, next_u, next_v)| step.record(u, v, next_u, next_v)).unwrap();
+                            task.each(move |(u, v, next_u, next_v)| step.record(u, v, next_u, next_v))
+                                .unwrap();
                         }
                         std::mem::swap(&mut u, &mut next_u);
                         std::mem::swap(&mut v, &mut next_v);

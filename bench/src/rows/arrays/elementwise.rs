@@ -28,10 +28,10 @@ pub fn rows() -> Vec<Row> {
             let shape = if rows == 1000 { [10, 10, 10, columns] } else { [2, 5, 2, columns] };
             permuted(bed.drawn::<f32, 4>(shape)?, [1, 0, 3, 2])
         }),
-        row("array/random/rand/Float32", "a new array of 512,000 uniform `f32`", |bed| drawn::<f32>(bed)),
-        row("array/random/rand/Int64", "a new array of 512,000 uniform `i64`", |bed| drawn::<i64>(bed)),
-        row("array/random/rand!/Float32", "512,000 uniform `f32` into an array", |bed| filled::<f32>(bed)),
-        row("array/random/rand!/Int64", "512,000 uniform `i64` into an array", |bed| filled::<i64>(bed)),
+        row("array/random/rand/Float32", "a new array of 512,000 uniform `f32`", drawn::<f32>),
+        row("array/random/rand/Int64", "a new array of 512,000 uniform `i64`", drawn::<i64>),
+        row("array/random/rand!/Float32", "512,000 uniform `f32` into an array", filled::<f32>),
+        row("array/random/rand!/Int64", "512,000 uniform `i64` into an array", filled::<i64>),
         row("array/random/randn/Float32", "a new array of 512,000 normal `f32`", |bed| {
             let (len, all, mut random) = (bed.len(), bed.arrays.clone(), bed.random.clone());
             Ok(Box::new(move || random.normal::<f32, 1>([len]).and_then(|_| all.wait())))

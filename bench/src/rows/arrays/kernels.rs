@@ -87,7 +87,7 @@ fn idle(context: &Context, is_context: bool) -> Result<Outcome, Failure> {
     arrays.wait()?;
     let load = Load::back_to_back(context.pick(100, 3), context.pick(10_000, 1));
     Contest::ours(|| {
-        Ok(load.try_time(|| -> Result<(), Failure> {
+        load.try_time(|| -> Result<(), Failure> {
             match (is_context, runtime.device()) {
                 (false, _) => black_box(&arrays).wait()?,
                 (true, None) => black_box(&runtime).wait()?,
@@ -97,7 +97,7 @@ fn idle(context: &Context, is_context: bool) -> Result<Outcome, Failure> {
                 }
             }
             Ok(())
-        })?)
+        })
     })
     .run(context, context.pick(10, 1))
 }
