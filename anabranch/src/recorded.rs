@@ -28,5 +28,6 @@
 //! ```
 
 pub use anabranch_kernel::{
-    Float, Input, InputOutput, IntoValue, Mask, Number, Output, RecordError, Recording, Signed, Value,
+    Coordinate, Float, Input, InputOutput, IntoValue, Mask, Number, Output, RecordError, Recording, Signed,
+    Value,
 };

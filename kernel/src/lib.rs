@@ -17,24 +17,29 @@
 
 #![forbid(unsafe_code)]
 
+mod coordinate;
 mod error;
+mod fold;
 mod host;
 mod number;
 mod operand;
 mod operation;
 mod program;
 mod recording;
+mod state;
 mod steps;
 mod tape;
 mod uses;
 mod value;
 pub mod wgsl;
 
+pub use coordinate::Coordinate;
 pub use error::RecordError;
 pub use host::{Instructions, Memory, Operands};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
 pub use operand::{Input, InputOutput, Output};
 pub use program::Program;
-pub use recording::{Access, Beyond, Recording};
+pub use recording::{Access, AccessAlong, Beyond, Recording};
+pub use state::{FoldState, FoldValues};
 pub use tape::Tape;
 pub use value::{IntoValue, Mask, Value};

@@ -247,3 +247,21 @@ fn a_small_block_without_wide_numbers_is_immediate_data() {
     let wide = recorded(1, |tape| tape.output::<f64, 1>().set(tape.input::<f64, 1>().here() * 3.0));
     assert_eq!(place(&wide, 1 << 20), BlockPlace::Uniform);
 }
+
+#[test]
+fn folds_and_operands_of_other_ranks_are_accepted() {
+    let _deadline = deadline();
+    let recording = recorded(2, |tape| {
+        let (a, b) = (tape.input_of_rank::<f32, 1, 2>(), tape.input_of_rank::<i32, 3, 2>());
+        let (factor, v) = (tape.input_of_rank::<f32, 0, 2>(), tape.output::<f32, 2>());
+        let (sum, count) = v.fold(2..9, (0.0, 0_i32), |(sum, count), k| {
+            let inner = v.fold(0..3, sum, |inner, l| {
+                let at = [v.point(0) + l, k - 3, 2.into()];
+                inner + (b.get_periodic(at) + b.get_or(at, -1)).convert::<f32>() * a.get_clamped([l + 1])
+            });
+            (inner * factor.value(), count + k.value().convert::<i32>() - b.get_clamped([0.into(), k, k - 1]))
+        });
+        v.set(sum + count.convert::<f32>());
+    });
+    validate(&Wgsl::new(&recording).expect("WGSL has these operations"));
+}

@@ -90,7 +90,7 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
         };
         let accepted = core.accept(&task);
         let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
-        let extents = (0..buffers.len()).map(|operand| padded(L::extent_of(&bound, operand).0, 1));
+        let extents = (0..buffers.len()).map(|operand| L::extent_of(&bound, operand));
         let operands = accepted.slots().into_iter().zip(extents).collect();
         let points = [padded(space.min().0, 0), padded(space.max().0, 1)];
         let parameters = recording.parameters().to_vec();

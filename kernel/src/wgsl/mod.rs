@@ -30,7 +30,7 @@ mod print;
 
 pub use block::{BlockPlace, Dispatch};
 
-use crate::{number::Kind, operation::Load, recording::Recording};
+use crate::{fold::Fold, number::Kind, operation::Load, recording::Recording};
 use block::Layout;
 
 /// The number of points of a group.
@@ -43,6 +43,7 @@ pub struct Wgsl {
     bindings: Vec<Binding>,
     layout: Layout,
     loads: Vec<Load>,
+    folds: Vec<Fold>,
     needs_f64: bool,
     needs_i64: bool,
 }
