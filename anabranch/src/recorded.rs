@@ -28,6 +28,6 @@
 //! ```
 
 pub use anabranch_kernel::{
-    Accumulator, Float, Input, InputOutput, IntoValue, Mask, Number, Output, RecordError, Recording, Signed,
-    Value,
+    Accumulator, Coordinate, Float, FoldState, FoldValues, Input, InputOutput, IntoValue, Mask, Number,
+    Output, RecordError, Recording, Signed, Value,
 };

@@ -55,6 +55,33 @@ pub enum RecordError {
         at: &'static Location<'static>,
     },
 
+    /// A coordinate is larger than 32 bits hold.
+    #[error("{at}: the number {number} is too large: up to 4294967295 is possible")]
+    NumberTooLarge {
+        /// The number.
+        number: usize,
+        /// The call.
+        at: &'static Location<'static>,
+    },
+
+    /// A value that a fold computes in its turns is used outside of it.
+    #[error(
+        "a value that the fold at {fold} computes in its turns is used outside of it: make it a part of what the closure returns"
+    )]
+    OutsideOfFold {
+        /// The fold.
+        fold: &'static Location<'static>,
+    },
+
+    /// A coordinate is the sum of two coordinates of the point, or of two counters.
+    #[error(
+        "{at}: a coordinate is the sum of at most one coordinate of the point, one counter of a fold and one number"
+    )]
+    SumOfCoordinates {
+        /// The sum.
+        at: &'static Location<'static>,
+    },
+
     /// A point has no coordinate along this dimension.
     #[error("{at}: the index space has {dimensions} dimensions, and no dimension {dimension}")]
     NoSuchDimension {

@@ -7,17 +7,21 @@
 //!    is on the tape already is not added again. A literal is a new one each time, and so is what is computed from it.
 //! 2. [`Tape::finish`] gives the [`Recording`]. The values of literals are kept apart from the operations, so that a kernel with another
 //!    constant is the same [`Program`].
+//!    A [fold](Output::fold) is a loop on the tape: its operations are put one after the other, and what does not depend on its counter or
+//!    its state comes before.
 //! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of up to some thousand elements.
 //!    Sums, differences and products of floats of which only the next one needs the result are a chain, which has one register.
 //! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one after the other in an operand,
-//!    computes one step after the other, and copies the results to the operands.
+//!    computes one step after the other, and copies the results to the operands. The turns of a fold are repeated for each block.
 //!
 //! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such as `sin` are those of the
 //! platform, whose last bit may differ between machines.
 
 #![forbid(unsafe_code)]
 
+mod coordinate;
 mod error;
+mod fold;
 mod host;
 mod leaves;
 mod number;
@@ -27,19 +31,22 @@ mod program;
 mod recording;
 mod reduction;
 pub mod shader;
+mod state;
 mod steps;
 mod tape;
 mod uses;
 mod value;
 pub mod wgsl;
 
+pub use coordinate::Coordinate;
 pub use error::RecordError;
 pub use host::{Instructions, Memory, Operands};
 pub use leaves::{LANES, LEAF, Leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
 pub use operand::{Input, InputOutput, Output};
 pub use program::Program;
-pub use recording::{Access, Beyond, Recording};
+pub use recording::{Access, AccessAlong, Beyond, Recording};
 pub use reduction::{Accumulator, Operator, Reduction};
+pub use state::{FoldState, FoldValues};
 pub use tape::Tape;
 pub use value::{IntoValue, Mask, Value};

@@ -117,6 +117,13 @@ macro_rules! numbers {
                 }
             }
 
+            /// The first element.
+            pub(crate) fn first(&self) -> Option<Scalar> {
+                match self {
+                    $(Self::$kind(values) => values.first().map(|&value| Scalar::$kind(value))),*
+                }
+            }
+
             /// Whether there are no elements.
             pub fn is_empty(&self) -> bool {
                 self.len() == 0

@@ -1,25 +1,28 @@
 //! The operands of a kernel, as its closure sees them.
 
 use crate::{
+    coordinate::Coordinate,
     number::Number,
+    operation::Along,
+    reduction::Accumulator,
+    state::FoldState,
     tape::{Outside, Tape},
     value::{IntoValue, Value},
 };
-use std::marker::PhantomData;
+use std::{array, marker::PhantomData, ops::Range, panic::Location};
 
-/// An operand that the kernel reads. Offsets are from the point that the kernel computes.
+/// An operand that the kernel reads, with `D` dimensions, over an index space of `K` dimensions.
+///
+/// Where both have as many, [`here`](Self::here) and [`at`](Self::at) take the elements at offsets from the point that the kernel computes.
+/// [`get`](Self::get) takes elements of operands of any rank by their coordinates.
 #[derive(Clone, Copy)]
-pub struct Input<'t, T, const D: usize> {
+pub struct Input<'t, T, const D: usize, const K: usize = D> {
     tape: &'t Tape,
     operand: usize,
     number: PhantomData<T>,
 }
 
 impl<'t, T: Number, const D: usize> Input<'t, T, D> {
-    pub(crate) fn new(tape: &'t Tape, operand: usize) -> Self {
-        Self { tape, operand, number: PhantomData }
-    }
-
     /// The element at the point.
     #[track_caller]
     pub fn here(&self) -> Value<'t, T> {
@@ -29,34 +32,129 @@ impl<'t, T: Number, const D: usize> Input<'t, T, D> {
     /// The element at an offset from the point, which the declared region has for each point.
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> Value<'t, T> {
-        self.tape.load(self.operand, offset, Outside::Nothing)
+        self.tape.load(self.operand, from_point(offset), Outside::Nothing)
     }
 
     /// The element at an offset from the point. Outside the buffer it is the nearest element of the buffer.
     #[track_caller]
     pub fn at_clamped(&self, offset: [isize; D]) -> Value<'t, T> {
-        self.tape.load(self.operand, offset, Outside::Clamped)
+        self.tape.load(self.operand, from_point(offset), Outside::Clamped)
     }
 
     /// The element at an offset from the point. Outside the buffer it is the element on the other side, as if the buffer were
     /// repeated in all directions.
     #[track_caller]
     pub fn at_periodic(&self, offset: [isize; D]) -> Value<'t, T> {
-        self.tape.load(self.operand, offset, Outside::Periodic)
+        self.tape.load(self.operand, from_point(offset), Outside::Periodic)
     }
 
     /// The element at an offset from the point, or `outside` where that leads out of the buffer.
     #[track_caller]
     pub fn at_or(&self, offset: [isize; D], outside: T) -> Value<'t, T> {
-        self.tape.load(self.operand, offset, Outside::Value(outside))
-    }
-
-    /// The coordinate of the point along a dimension, from 0. A point has no coordinate of 2³² or more.
-    #[track_caller]
-    pub fn index(&self, dimension: usize) -> Value<'t, u32> {
-        self.tape.index(dimension)
+        self.tape.load(self.operand, from_point(offset), Outside::Value(outside))
     }
 }
+
+impl<'t, T: Number, const K: usize> Input<'t, T, 0, K> {
+    /// The only element of an operand without dimensions.
+    #[track_caller]
+    pub fn value(&self) -> Value<'t, T> {
+        self.get([])
+    }
+}
+
+impl<'t, T: Number, const D: usize, const K: usize> Input<'t, T, D, K> {
+    pub(crate) fn new(tape: &'t Tape, operand: usize) -> Self {
+        Self { tape, operand, number: PhantomData }
+    }
+
+    /// The element with these coordinates, which the declared region has for each point.
+    #[track_caller]
+    pub fn get(&self, coordinates: [Coordinate<'t>; D]) -> Value<'t, T> {
+        self.load(coordinates, Outside::Nothing)
+    }
+
+    /// The element with these coordinates. Outside the buffer it is the nearest element of the buffer.
+    #[track_caller]
+    pub fn get_clamped(&self, coordinates: [Coordinate<'t>; D]) -> Value<'t, T> {
+        self.load(coordinates, Outside::Clamped)
+    }
+
+    /// The element with these coordinates. Outside the buffer it is the element on the other side, as if the buffer were repeated in all
+    /// directions.
+    #[track_caller]
+    pub fn get_periodic(&self, coordinates: [Coordinate<'t>; D]) -> Value<'t, T> {
+        self.load(coordinates, Outside::Periodic)
+    }
+
+    /// The element with these coordinates, or `outside` where they lead out of the buffer.
+    #[track_caller]
+    pub fn get_or(&self, coordinates: [Coordinate<'t>; D], outside: T) -> Value<'t, T> {
+        self.load(coordinates, Outside::Value(outside))
+    }
+
+    #[track_caller]
+    fn load(&self, coordinates: [Coordinate<'t>; D], outside: Outside<T>) -> Value<'t, T> {
+        let at = Location::caller();
+        let along = coordinates.map(|coordinate| coordinate.along(self.tape, at));
+        self.tape.load(self.operand, along, outside)
+    }
+}
+
+/// The coordinates at an offset from the point, of an operand with as many dimensions as the index space.
+fn from_point<const D: usize>(offset: [isize; D]) -> [Along; D] {
+    array::from_fn(|dim| Along::point(3 - D + dim, offset[dim]))
+}
+
+/// What every operand can say of the point.
+macro_rules! points {
+    ($($operand:ident<$($dims:ident),*>),*) => {
+        $(
+            impl<'t, T: Number, $(const $dims: usize),*> $operand<'t, T, $($dims),*> {
+                /// The coordinate of the point along a dimension, from 0, for [elements](Input::get) of other operands.
+                #[track_caller]
+                pub fn point(&self, dimension: usize) -> Coordinate<'t> {
+                    self.tape.point(dimension)
+                }
+
+                /// The coordinate of the point along a dimension, from 0, as a number. A point has no coordinate of 2³² or more.
+                #[track_caller]
+                pub fn index(&self, dimension: usize) -> Value<'t, u32> {
+                    self.tape.index(dimension)
+                }
+
+                /// Computes a state again and again, once for each number of a range. `turn` gets the state and the number, and returns
+                /// the next state. The result is the state after the last turn; of an empty range it is `first`.
+                ///
+                /// `first` is a literal, a value, or a tuple of up to four of these. `turn` runs once, and what it records is a loop. The range
+                /// is no part of the program, as a literal is not: a kernel that folds over another range is the same program. Folds may be
+                /// in the turns of others. What a turn computes stays inside of it, except for the state.
+                ///
+                /// ```
+                /// # let tape = anabranch_kernel::Tape::new(2);
+                /// # let n = 10;
+                /// # let (a, b) = (tape.input::<f32, 2>(), tape.input::<f32, 2>());
+                /// # let c = tape.output::<f32, 2>();
+                /// // An element of the product of two matrices, whose inner extent is `n`.
+                /// let (row, col) = (c.point(0), c.point(1));
+                /// c.set(c.fold(0..n, 0.0, |sum, k| sum + a.get([row, k]) * b.get([k, col])));
+                /// # assert!(tape.finish().is_ok());
+                /// ```
+                #[track_caller]
+                pub fn fold<S: FoldState<'t>>(
+                    &self,
+                    range: Range<usize>,
+                    first: S,
+                    turn: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
+                ) -> S::Values {
+                    self.tape.fold(range, first, turn)
+                }
+            }
+        )*
+    };
+}
+
+points!(Input<D, K>, Output<D>, InputOutput<D>, Accumulator<>);
 
 /// An operand that the kernel writes: one element at each point.
 #[derive(Clone, Copy)]
@@ -77,12 +175,6 @@ impl<'t, T: Number, const D: usize> Output<'t, T, D> {
         let value = value.into_value(self.tape);
         self.tape.store(self.operand, value.id());
     }
-
-    /// The coordinate of the point along a dimension: see [`Input::index`].
-    #[track_caller]
-    pub fn index(&self, dimension: usize) -> Value<'t, u32> {
-        self.tape.index(dimension)
-    }
 }
 
 /// An operand that the kernel reads and writes: the element at the point.
@@ -101,7 +193,7 @@ impl<'t, T: Number, const D: usize> InputOutput<'t, T, D> {
     /// The element at the point before the kernel sets it, also after the call of [`set`](Self::set).
     #[track_caller]
     pub fn here(&self) -> Value<'t, T> {
-        self.tape.load(self.operand, [0; D], Outside::Nothing)
+        self.tape.load(self.operand, from_point([0; D]), Outside::Nothing)
     }
 
     /// Sets the element at the point: see [`Output::set`].
@@ -109,11 +201,5 @@ impl<'t, T: Number, const D: usize> InputOutput<'t, T, D> {
     pub fn set(&self, value: impl IntoValue<'t, T>) {
         let value = value.into_value(self.tape);
         self.tape.store(self.operand, value.id());
-    }
-
-    /// The coordinate of the point along a dimension: see [`Input::index`].
-    #[track_caller]
-    pub fn index(&self, dimension: usize) -> Value<'t, u32> {
-        self.tape.index(dimension)
     }
 }

@@ -30,18 +30,31 @@ pub(crate) enum What {
     Select(Id, Id, Id),
     /// The value as another type of number.
     Convert(Id),
+    /// Begins a turn of a fold. The result is the counter.
+    Turn(u32),
+    /// A value of the state of a fold at the beginning of a turn: the numbers of both.
+    State(u32, u32),
+    /// Ends a turn of a fold. It has no result.
+    EndTurn(u32),
+    /// A value of the state of a fold after the last turn.
+    Folded(u32, u32),
 }
 
 impl What {
-    /// The operations whose results this one uses.
-    pub(crate) fn inputs(self) -> impl Iterator<Item = Id> {
-        let inputs = match self {
-            Self::Load(_) | Self::Parameter(_) | Self::Index(_) => [None; 3],
+    /// The operations whose results this one uses. [`Body::inputs`](crate::recording::Body::inputs) also knows those of folds.
+    pub(crate) fn inputs(mut self) -> impl Iterator<Item = Id> {
+        self.inputs_mut().map(|input| input.map(|input| *input)).into_iter().flatten()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn inputs_mut(&mut self) -> [Option<&mut Id>; 3] {
+        match self {
+            Self::Load(_) | Self::Parameter(_) | Self::Index(_) => [None, None, None],
+            Self::Turn(_) | Self::State(..) | Self::EndTurn(_) | Self::Folded(..) => [None, None, None],
             Self::Unary(_, a) | Self::Convert(a) => [Some(a), None, None],
             Self::Binary(_, a, b) | Self::Compare(_, a, b) => [Some(a), Some(b), None],
             Self::Select(a, b, c) => [Some(a), Some(b), Some(c)],
-        };
-        inputs.into_iter().flatten()
+        }
     }
 }
 
@@ -105,12 +118,59 @@ pub(crate) enum Edge {
     Parameter(u32),
 }
 
-/// An element of an operand, at an offset from the point.
+/// An element of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Load {
     pub(crate) operand: usize,
     pub(crate) kind: Kind,
-    /// Padded with leading zeros.
-    pub(crate) offset: [isize; 3],
+    /// Its coordinates. They are padded at the front, with 0.
+    pub(crate) along: [Along; 3],
     pub(crate) edge: Edge,
+}
+
+/// A coordinate of an element: the sum of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Along {
+    /// The coordinate of the point along this dimension, padded at the front.
+    pub(crate) point: Option<u8>,
+    /// The value of this parameter.
+    pub(crate) number: Option<u32>,
+    /// The counter of this fold.
+    pub(crate) counter: Option<u32>,
+    pub(crate) offset: isize,
+}
+
+impl Along {
+    /// The coordinate of the point along a dimension, padded at the front, plus an offset.
+    pub(crate) fn point(dimension: usize, offset: isize) -> Self {
+        Self { point: Some(dimension as u8), offset, ..Self::default() }
+    }
+}
+
+/// Where the elements of a load are for the points of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// All points take one element.
+    Same,
+    /// One after the other.
+    Contiguous,
+    /// Apart from each other.
+    Apart,
+}
+
+impl Load {
+    /// The innermost fold whose counter the coordinates have.
+    pub(crate) fn fold(&self) -> Option<u32> {
+        self.along.iter().filter_map(|along| along.counter).max()
+    }
+
+    /// Where the elements are for the points of a row.
+    pub(crate) fn row(&self) -> Row {
+        let [z, y, x] = self.along.map(|along| along.point == Some(2));
+        match (z || y, x) {
+            (false, false) => Row::Same,
+            (false, true) => Row::Contiguous,
+            (true, _) => Row::Apart,
+        }
+    }
 }

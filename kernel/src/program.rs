@@ -1,11 +1,12 @@
 //! Programs: recordings that are prepared for the processor, without the values of literals.
 
 use crate::{
+    fold::Fold,
     number::Kind,
-    operation::{Id, Operation, What},
+    operation::{Id, Load, Operation, What},
     recording::{Body, Recording},
     reduction::Reduction,
-    steps::{Action, Chain, Link, Linkable, Registers, Source, Step},
+    steps::{Action, Chain, Link, Linkable, Loop, Registers, Source, Step},
     uses::Uses,
 };
 
@@ -20,8 +21,10 @@ pub struct Program {
     pub(crate) chains: Vec<Chain>,
     /// The links of all chains.
     pub(crate) links: Vec<Link>,
+    /// The loops of all steps.
+    pub(crate) loops: Vec<Loop>,
     /// The loads that the results need.
-    pub(crate) loads: Vec<usize>,
+    pub(crate) loads: Vec<ProgramLoad>,
     /// The number of registers of each type.
     pub(crate) registers: Registers,
     /// Where the result of each operation is.
@@ -39,6 +42,15 @@ pub(crate) struct Reduced {
     pub(crate) source: Source,
 }
 
+/// A load that a program needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramLoad {
+    /// Its number in the recording.
+    pub(crate) number: u32,
+    /// Whether its elements differ from turn to turn of a fold.
+    pub(crate) is_in_loop: bool,
+}
+
 impl Program {
     /// Prepares a recording.
     pub fn new(recording: &Recording) -> Self {
@@ -47,14 +59,20 @@ impl Program {
         for id in 0..body.operations.len() as Id {
             schedule.place(id);
         }
-        let Schedule { steps, chains, links, loads, allocation, sources, .. } = schedule;
+        let Schedule { steps, chains, links, loops, loads, allocation, sources, .. } = schedule;
         let store =
             |(operand, id): (usize, Id)| (operand, body.operations[id as usize].kind, sources[id as usize]);
         let stores = body.results().map(store).collect();
         let reduced = |(reduction, id): (Reduction, Id)| Reduced { reduction, source: sources[id as usize] };
         let reductions = body.reductions().map(reduced).collect();
         let registers = allocation.registers;
-        Self { steps, chains, links, loads, registers, sources, stores, reductions, body }
+        Self { steps, chains, links, loops, loads, registers, sources, stores, reductions, body }
+    }
+
+    /// A load that the program needs.
+    #[inline]
+    pub(crate) fn load(&self, load: ProgramLoad) -> &Load {
+        &self.body.loads[load.number as usize]
     }
 
     /// Whether this is the program of a recording.
@@ -67,6 +85,7 @@ impl Program {
         let chained = |step: &Step| match step.action {
             Action::Chains { from, to } => (to - from) as usize,
             Action::Operation(..) | Action::Copy { .. } => 1,
+            Action::Loop(_) => 0,
         };
         let registers = self.registers.0.iter().sum::<u32>();
         (self.steps.iter().map(chained).sum(), registers as usize)
@@ -76,12 +95,18 @@ impl Program {
 /// A program, as far as it is prepared.
 struct Schedule<'a> {
     operations: &'a [Operation],
+    folds: &'a [Fold],
     uses: Uses,
     allocation: Allocation,
     steps: Vec<Step>,
     chains: Vec<Chain>,
     links: Vec<Link>,
-    loads: Vec<usize>,
+    loops: Vec<Loop>,
+    /// The loops that have begun, the innermost one last.
+    open: Vec<u32>,
+    /// Where the last loop has ended: no chain before joins one behind.
+    ended: usize,
+    loads: Vec<ProgramLoad>,
     sources: Vec<Source>,
 }
 
@@ -90,11 +115,15 @@ impl<'a> Schedule<'a> {
         let operations = &body.operations[..];
         Self {
             operations,
+            folds: &body.folds,
             uses: Uses::new(body),
             allocation: Allocation::default(),
             steps: Vec::with_capacity(operations.len()),
             chains: Vec::with_capacity(operations.len() / 2),
             links: Vec::with_capacity(operations.len()),
+            loops: Vec::new(),
+            open: Vec::new(),
+            ended: 0,
             loads: Vec::with_capacity(body.loads.len()),
             sources: vec![Source::Nowhere; operations.len()],
         }
@@ -108,17 +137,22 @@ impl<'a> Schedule<'a> {
         let Operation { what, kind } = self.operations[id as usize];
         match what {
             What::Parameter(parameter) => self.sources[id as usize] = Source::Parameter(parameter),
-            What::Load(load) => {
-                self.loads.push(load as usize);
-                let load = self.loads.len() as u32 - 1;
+            What::Load(number) => {
+                let load = self.loads.len() as u32;
+                self.loads.push(ProgramLoad { number, is_in_loop: !self.open.is_empty() });
+                if let Some(&inside) = self.open.last() {
+                    self.loops[inside as usize].loads.push(load);
+                }
                 self.sources[id as usize] = Source::Load(load);
                 // The operand that is set may be the one that the element is in.
                 if self.uses.is_result(id) {
-                    let register = self.allocation.take(kind);
-                    self.sources[id as usize] = Source::Register(register);
-                    self.steps.push(Step { action: Action::Copy { load, register }, kind });
+                    self.sources[id as usize] = Source::Register(self.copy(Source::Load(load), kind));
                 }
             }
+            What::Turn(fold) => self.begin(id, fold),
+            What::EndTurn(fold) => self.end(id, fold),
+            // Their sources are known from the beginning of the fold.
+            What::State(..) | What::Folded(..) => {}
             _ => {
                 // Before the inputs give theirs back: the result never goes to the register of an input.
                 let register = self.allocation.take(kind);
@@ -154,9 +188,77 @@ impl<'a> Schedule<'a> {
         let to = self.links.len() as u32;
         self.chains.push(Chain { first: self.sources[first as usize], from: from as u32, to, register });
         let count = self.chains.len() as u32;
-        match self.steps.last_mut() {
+        match self.steps[self.ended..].last_mut() {
             Some(Step { action: Action::Chains { to, .. }, kind: before }) if *before == kind => *to = count,
             _ => self.steps.push(Step { action: Action::Chains { from: count - 1, to: count }, kind }),
+        }
+    }
+
+    /// Adds a step that copies a value to a register, which it returns.
+    fn copy(&mut self, from: Source, kind: Kind) -> u32 {
+        let register = self.allocation.take(kind);
+        self.steps.push(Step { action: Action::Copy { from, register }, kind });
+        register
+    }
+
+    /// Begins the turns of a fold, whose state has registers of its own until all results of the fold have been used.
+    fn begin(&mut self, turn: Id, fold: u32) {
+        self.sources[turn as usize] = Source::Counter(fold);
+        let states = &self.folds[fold as usize].states;
+        for state in states {
+            let register = self.copy(self.sources[state.first as usize], state.kind);
+            for id in [state.now, state.result] {
+                self.sources[id as usize] = Source::Register(register);
+            }
+        }
+        states.iter().for_each(|state| self.release(state.first, turn));
+        let number = self.loops.len() as u32;
+        self.steps.push(Step { action: Action::Loop(number), kind: Kind::U32 });
+        self.loops.push(Loop { fold, end: 0, loads: Vec::new(), swaps: Vec::new() });
+        self.open.push(number);
+        self.ended = self.steps.len();
+    }
+
+    /// Ends a turn. What it has computed changes places with the state, so that nothing is copied. What is not computed in the turn, or is
+    /// needed for several values of the state, is copied before.
+    fn end(&mut self, end: Id, fold: u32) {
+        let states = &self.folds[fold as usize].states;
+        let mut swaps: Vec<(Kind, [u32; 2])> = Vec::new();
+        let mut copies = Vec::new();
+        for state in states.iter().filter(|state| state.next != state.now) {
+            let (Source::Register(now), next) =
+                (self.sources[state.now as usize], self.sources[state.next as usize])
+            else {
+                unreachable!("the state of a fold is in registers")
+            };
+            let is_computed = self.uses.scope(state.next) == Some(fold)
+                && !matches!(self.operations[state.next as usize].what, What::State(..));
+            let next = match next {
+                Source::Register(next)
+                    if is_computed
+                        && !swaps.iter().any(|&(kind, [_, other])| (kind, other) == (state.kind, next)) =>
+                {
+                    next
+                }
+                from => {
+                    let copy = self.copy(from, state.kind);
+                    copies.push((state.kind, copy));
+                    copy
+                }
+            };
+            swaps.push((state.kind, [now, next]));
+        }
+        let number = self.open.pop().expect("a fold that ends has begun");
+        let turns = &mut self.loops[number as usize];
+        (turns.end, turns.swaps) = (self.steps.len(), swaps);
+        self.ended = self.steps.len();
+        copies.into_iter().for_each(|(kind, copy)| self.allocation.give_back(kind, copy));
+        let is_state = |id: Id| states.iter().any(|state| state.now == id);
+        (0..end).filter(|&id| !is_state(id)).for_each(|id| self.release(id, end));
+        for state in states.iter().filter(|state| !self.uses.is_needed(state.result)) {
+            if let Source::Register(register) = self.sources[state.now as usize] {
+                self.allocation.give_back(state.kind, register);
+            }
         }
     }
 

@@ -1,14 +1,16 @@
 //! What a closure has left on its tape.
 
 use crate::{
-    number::{Kind, Scalar},
-    operation::{Edge, Load, Operation},
+    fold::{Fold, is_never, put_in_order},
+    number::{Kind, Number as _, Scalar},
+    operation::{Edge, Id, Load, Operation, What},
     reduction::Reduction,
     tape::{Combination, Inner, Operand},
 };
 use rustc_hash::FxHasher;
 use std::{
     hash::{Hash, Hasher},
+    ops::Range,
     panic::Location,
 };
 
@@ -29,8 +31,58 @@ pub(crate) struct Body {
     pub(crate) operands: Vec<Operand>,
     pub(crate) loads: Vec<Load>,
     pub(crate) operations: Vec<Operation>,
+    pub(crate) folds: Vec<Fold>,
     /// The operands that are set or combined into, and the operations whose results they get.
     pub(crate) stores: Vec<(usize, u32)>,
+}
+
+/// The elements that a recording takes at one place of its closure.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The number of the operand, in the order of the declaration, from 0.
+    pub operand: usize,
+    /// What it takes along each dimension of the operand. Dimensions are padded at the front, with the coordinate 0.
+    pub along: [AccessAlong; 3],
+    /// What an element is where its coordinates lead out of the buffer.
+    pub beyond: Beyond,
+    /// Where the closure asks for the element.
+    pub at: &'static Location<'static>,
+}
+
+/// The coordinates that an access takes along one dimension of its operand. With none along one dimension, it takes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessAlong {
+    /// The dimension of the index space, padded at the front, whose coordinate of the point is added to the numbers.
+    pub point: Option<usize>,
+    /// The numbers.
+    pub numbers: Range<isize>,
+}
+
+/// What an element is where its coordinates lead out of the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// An error.
+    Refused,
+    /// The nearest element.
+    Nearest,
+    /// The element on the other side.
+    OtherSide,
+    /// A value, which is in no buffer.
+    Value,
+}
+
+impl Load {
+    /// What a load takes along each dimension, with these literals.
+    pub(crate) fn reached(&self, folds: &[Fold], parameters: &[Scalar]) -> [AccessAlong; 3] {
+        let is_never = is_never(folds, self.fold(), parameters);
+        self.along.map(|along| {
+            let from = along.offset + along.number.map_or(0, |number| count(parameters, number) as isize);
+            let counter = along.counter.map(|fold| folds[fold as usize].counts(parameters));
+            let [first, end] = counter.unwrap_or([0, 1]).map(|count| count as isize);
+            let numbers = from + first..if is_never { from + first } else { from + end };
+            AccessAlong { point: along.point.map(usize::from), numbers }
+        })
+    }
 }
 
 impl Body {
@@ -47,40 +99,54 @@ impl Body {
             Some((Reduction { operand, kind, operator, includes_current }, id))
         })
     }
+
+    /// Calls a function with the operations whose results one uses.
+    pub(crate) fn inputs(&self, id: Id, mut f: impl FnMut(Id)) {
+        match self.operations[id as usize].what {
+            What::Turn(fold) => self.folds[fold as usize].states.iter().for_each(|state| f(state.first)),
+            What::EndTurn(fold) => {
+                let fold = &self.folds[fold as usize];
+                fold.states.iter().flat_map(|state| [state.next, state.now]).for_each(&mut f);
+                f(fold.turn);
+            }
+            What::Folded(fold, _) => f(self.folds[fold as usize].end),
+            what => what.inputs().for_each(f),
+        }
+    }
+
+    /// The fold in whose turns each operation is done.
+    pub(crate) fn scopes(&self) -> Vec<Option<u32>> {
+        let mut now = None;
+        let scope = |operation: &Operation| match operation.what {
+            What::Turn(fold) => {
+                now = Some(fold);
+                now
+            }
+            What::EndTurn(fold) => std::mem::replace(&mut now, self.folds[fold as usize].parent),
+            _ => now,
+        };
+        self.operations.iter().map(scope).collect()
+    }
 }
 
-/// An element that a recording takes: at an offset from the point.
-#[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// The number of the operand, in the order of the declaration, from 0.
-    pub operand: usize,
-    /// The offset, padded with zeros at the front.
-    pub offset: [isize; 3],
-    /// What the element is where the offset leads out of the buffer.
-    pub beyond: Beyond,
-    /// Where the closure asks for the element.
-    pub at: &'static Location<'static>,
-}
-
-/// What an element is where its offset leads out of the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beyond {
-    /// An error.
-    Refused,
-    /// The nearest element.
-    Nearest,
-    /// The element on the other side.
-    OtherSide,
-    /// A value, which is in no buffer.
-    Value,
+/// The value of a literal that counts elements.
+pub(crate) fn count(parameters: &[Scalar], number: u32) -> u32 {
+    u32::of_scalar(parameters[number as usize]).expect("the literals are those of a recording of the program")
 }
 
 impl Recording {
     pub(crate) fn new(dimensions: usize, tape: Inner) -> Self {
-        let Inner { operations, loads, asked, operands, stores, parameters, .. } = tape;
+        let Inner { mut operations, mut folds, scopes, loads, asked, operands, stores, parameters, .. } =
+            tape;
         let stores = stores.iter().enumerate();
-        let stores = stores.filter_map(|(operand, store)| store.map(|(id, _)| (operand, id))).collect();
-        Self { body: Body { dimensions, operands, loads, operations, stores }, parameters, asked }
+        let mut stores: Vec<_> =
+            stores.filter_map(|(operand, store)| store.map(|(id, _)| (operand, id))).collect();
+        if !folds.is_empty() {
+            let new = put_in_order(&mut operations, &mut folds, &scopes);
+            stores.iter_mut().for_each(|(_, id)| *id = new[*id as usize]);
+        }
+        let body = Body { dimensions, operands, loads, operations, folds, stores };
+        Self { body, parameters, asked }
     }
 
     /// The values of the literals, in the order in which the closure has used them.
@@ -92,7 +158,7 @@ impl Recording {
     pub fn accesses(&self) -> impl Iterator<Item = Access> {
         self.body.loads.iter().zip(&self.asked).map(|(load, &at)| Access {
             operand: load.operand,
-            offset: load.offset,
+            along: load.reached(&self.body.folds, &self.parameters),
             beyond: match load.edge {
                 Edge::Inside => Beyond::Refused,
                 Edge::Clamped => Beyond::Nearest,

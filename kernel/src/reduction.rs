@@ -3,7 +3,7 @@
 use crate::{
     number::{Kind, Number},
     tape::Tape,
-    value::{IntoValue, Mask, Value},
+    value::{IntoValue, Mask},
 };
 use std::marker::PhantomData;
 
@@ -14,9 +14,9 @@ pub enum Operator {
     Sum,
     /// The product. Of no values it is 1. Integers wrap around.
     Product,
-    /// The smaller value, as [`Value::min`]. Of no values it is the largest of the type.
+    /// The smaller value, as [`Value::min`](crate::Value::min). Of no values it is the largest of the type.
     Min,
-    /// The larger value, as [`Value::max`]. Of no values it is the smallest of the type.
+    /// The larger value, as [`Value::max`](crate::Value::max). Of no values it is the smallest of the type.
     Max,
     /// The bits that both values have. Of no values it has all bits. It is for integers only.
     And,
@@ -50,7 +50,7 @@ pub struct Reduction {
 /// An operand into which the kernel combines one value of each point: see [`Leaves`](crate::Leaves) for the order.
 #[derive(Clone, Copy)]
 pub struct Accumulator<'t, T> {
-    tape: &'t Tape,
+    pub(crate) tape: &'t Tape,
     operand: usize,
     operator: Operator,
     number: PhantomData<T>,
@@ -72,12 +72,6 @@ impl<'t, T: Number> Accumulator<'t, T> {
     #[track_caller]
     pub fn combine_if(&self, mask: Mask<'t>, value: impl IntoValue<'t, T>) {
         self.combine(mask.select(value, T::identity(self.operator)));
-    }
-
-    /// The coordinate of the point along a dimension: see [`Input::index`](crate::Input::index).
-    #[track_caller]
-    pub fn index(&self, dimension: usize) -> Value<'t, u32> {
-        self.tape.index(dimension)
     }
 }
 

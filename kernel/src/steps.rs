@@ -14,6 +14,8 @@ pub(crate) enum Source {
     Parameter(u32),
     /// In a register of its type.
     Register(u32),
+    /// The counter of a fold.
+    Counter(u32),
     /// Nowhere: no result needs it, or it never leaves its chain.
     Nowhere,
 }
@@ -30,10 +32,24 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// Computes one operation, whose result goes to a register.
     Operation(What, u32),
-    /// Copies the elements of a load to a register, because an operand is set to them.
-    Copy { load: u32, register: u32 },
+    /// Copies a value to a register: an element that an operand is set to, or a part of the state of a fold.
+    Copy { from: Source, register: u32 },
+    /// Repeats the steps up to the end of a loop: its number in the program's list.
+    Loop(u32),
     /// Computes the chains of a range of the program's list, which have one type.
     Chains { from: u32, to: u32 },
+}
+
+/// The turns of a fold.
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    pub(crate) fold: u32,
+    /// The step behind the last one of a turn.
+    pub(crate) end: usize,
+    /// The program's loads that differ from turn to turn.
+    pub(crate) loads: Vec<u32>,
+    /// What each turn leaves for the next one: two registers of a type, which change their places. The first one has the state.
+    pub(crate) swaps: Vec<(Kind, [u32; 2])>,
 }
 
 /// Operations of which each one uses the result of the one before, and nothing else uses it.

@@ -1,16 +1,19 @@
 //! The tape, on which a closure leaves its operations.
 
 use crate::{
+    coordinate::Coordinate,
     error::RecordError,
+    fold::{Fold, State},
     number::{Kind, Number, Scalar},
     operand::{Input, InputOutput, Output},
-    operation::{Edge, Id, Load, Operation, What},
+    operation::{Along, Edge, Id, Load, Operation, What},
     recording::Recording,
     reduction::{Accumulator, Operator},
+    state::{FoldState, FoldValues as _},
     value::Value,
 };
 use rustc_hash::FxHashMap;
-use std::{cell::RefCell, panic::Location};
+use std::{cell::RefCell, ops, panic::Location};
 
 /// What a kernel does with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +46,13 @@ pub(crate) struct Inner {
     /// The numbers of operations that are on the tape: a second operation with the same inputs is the same one.
     known: FxHashMap<Operation, Id>,
     pub(crate) parameters: Vec<Scalar>,
+    pub(crate) folds: Vec<Fold>,
+    /// The fold that each operation belongs to.
+    pub(crate) scopes: Vec<Option<u32>>,
+    /// Where the program asks for each fold.
+    folded: Vec<&'static Location<'static>>,
+    /// The folds whose closures run now.
+    open: Vec<u32>,
     pub(crate) loads: Vec<Load>,
     /// Where the program asks for each load.
     pub(crate) asked: Vec<&'static Location<'static>>,
@@ -67,8 +77,14 @@ impl Tape {
         Self { dimensions, inner: RefCell::new(inner) }
     }
 
-    /// The next operand, which the kernel reads.
+    /// The next operand, which the kernel reads. It has as many dimensions as the index space.
     pub fn input<T: Number, const D: usize>(&self) -> Input<'_, T, D> {
+        self.input_of_rank()
+    }
+
+    /// The next operand, which the kernel reads. It has `D` dimensions, up to 3, and the index space has `K`.
+    pub fn input_of_rank<T: Number, const D: usize, const K: usize>(&self) -> Input<'_, T, D, K> {
+        assert!(D <= 3, "{D} dimensions: an operand of a recorded kernel has up to 3");
         Input::new(self, self.operand(T::KIND, false, None))
     }
 
@@ -124,11 +140,16 @@ impl Tape {
     pub(crate) fn record<T>(&self, what: What, kind: Kind) -> Value<'_, T> {
         let operation = Operation { what, kind };
         let mut inner = self.inner.borrow_mut();
-        let Inner { operations, known, .. } = &mut *inner;
-        let id = *known.entry(operation).or_insert_with(|| {
-            operations.push(operation);
-            operations.len() as Id - 1
-        });
+        let id = match inner.known.get(&operation) {
+            Some(&known) => known,
+            None => {
+                let scope = inner.scope(what);
+                let id = inner.push(operation, scope);
+                inner.known.insert(operation, id);
+                id
+            }
+        };
+        inner.expect_inside(id);
         Value::new(self, id)
     }
 
@@ -149,13 +170,14 @@ impl Tape {
     pub(crate) fn load<T: Number, const D: usize>(
         &self,
         operand: usize,
-        offset: [isize; D],
+        along: [Along; D],
         outside: Outside<T>,
     ) -> Value<'_, T> {
-        let mut padded = [0; 3];
-        padded[3 - D..].copy_from_slice(&offset);
-        if padded.iter().any(|&along| along.unsigned_abs() > FARTHEST) {
-            self.fail(RecordError::OffsetTooLarge { offset: padded, at: Location::caller() });
+        let mut padded = [Along::default(); 3];
+        padded[3 - D..].copy_from_slice(&along);
+        if padded.iter().any(|along| along.offset.unsigned_abs() > FARTHEST) {
+            let offset = padded.map(|along| along.offset);
+            self.fail(RecordError::OffsetTooLarge { offset, at: Location::caller() });
         }
         let edge = match outside {
             Outside::Nothing => Edge::Inside,
@@ -163,7 +185,7 @@ impl Tape {
             Outside::Periodic => Edge::Periodic,
             Outside::Value(value) => Edge::Parameter(self.parameter(value.scalar())),
         };
-        let (load, at) = (Load { operand, kind: T::KIND, offset: padded, edge }, Location::caller());
+        let (load, at) = (Load { operand, kind: T::KIND, along: padded, edge }, Location::caller());
         let number = {
             let mut inner = self.inner.borrow_mut();
             inner.loads.iter().position(|&known| known == load).unwrap_or_else(|| {
@@ -178,18 +200,43 @@ impl Tape {
     /// Adds the coordinate of the point along a dimension.
     #[track_caller]
     pub(crate) fn index(&self, dimension: usize) -> Value<'_, u32> {
+        self.record(What::Index(self.dimension(dimension)), Kind::U32)
+    }
+
+    /// The coordinate of the point along a dimension, for elements of operands.
+    #[track_caller]
+    pub(crate) fn point(&self, dimension: usize) -> Coordinate<'_> {
+        Coordinate::of_point(self, self.dimension(dimension))
+    }
+
+    /// A dimension, padded at the front.
+    #[track_caller]
+    fn dimension(&self, dimension: usize) -> usize {
         let dimensions = self.dimensions;
         if dimension >= dimensions {
             self.fail(RecordError::NoSuchDimension { dimension, dimensions, at: Location::caller() });
         }
-        // Dimensions are padded at the front.
-        self.record(What::Index((3 - dimensions + dimension).min(2)), Kind::U32)
+        (3 - dimensions + dimension).min(2)
+    }
+
+    /// Adds a literal that counts elements. The program asks for it at this line.
+    pub(crate) fn count(&self, number: usize, at: &'static Location<'static>) -> u32 {
+        let count = u32::try_from(number).unwrap_or_else(|_| {
+            self.fail(RecordError::NumberTooLarge { number, at });
+            0
+        });
+        self.parameter(count.scalar())
     }
 
     #[track_caller]
     pub(crate) fn store(&self, operand: usize, value: Id) {
         let second = Location::caller();
-        let before = self.inner.borrow_mut().stores[operand].replace((value, second));
+        let mut inner = self.inner.borrow_mut();
+        if let Some(fold) = inner.scopes[value as usize] {
+            inner.is_outside(fold);
+        }
+        let before = inner.stores[operand].replace((value, second));
+        drop(inner);
         if let Some((_, first)) = before {
             let is_reduction = self.inner.borrow().operands[operand].reduction.is_some();
             self.fail(match is_reduction {
@@ -199,8 +246,123 @@ impl Tape {
         }
     }
 
-    fn fail(&self, error: RecordError) {
+    /// Adds a fold: see [`Output::fold`].
+    #[track_caller]
+    pub(crate) fn fold<'t, S: FoldState<'t>>(
+        &'t self,
+        turns: ops::Range<usize>,
+        first: S,
+        turn: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
+    ) -> S::Values {
+        let at = Location::caller();
+        let range = [turns.start, turns.end].map(|number| self.count(number, at));
+        let ids = |values: S::Values| {
+            let mut ids = Vec::new();
+            values.push_ids(self, &mut ids);
+            ids
+        };
+        let firsts = ids(first.into_values(self));
+        let (fold, now) = self.inner.borrow_mut().open(range, &firsts, at);
+        let now = S::Values::of_ids(self, &mut now.into_iter());
+        let next = ids(turn(now, Coordinate::of_fold(self, fold)));
+        let results = self.inner.borrow_mut().close(fold, &next);
+        S::Values::of_ids(self, &mut results.into_iter())
+    }
+
+    /// The counter of a fold.
+    pub(crate) fn counter(&self, fold: u32) -> Value<'_, u32> {
+        let inner = self.inner.borrow();
+        Value::new(self, inner.folds[fold as usize].turn)
+    }
+
+    pub(crate) fn fail(&self, error: RecordError) {
         self.inner.borrow_mut().error.get_or_insert(error);
+    }
+}
+
+impl Inner {
+    fn push(&mut self, operation: Operation, scope: Option<u32>) -> Id {
+        self.operations.push(operation);
+        self.scopes.push(scope);
+        self.operations.len() as Id - 1
+    }
+
+    /// The fold that an operation belongs to: of those of its inputs, the innermost one, which began last.
+    fn scope(&mut self, what: What) -> Option<u32> {
+        if self.folds.is_empty() {
+            return None;
+        }
+        if let What::Load(load) = what {
+            let load = self.loads[load as usize];
+            load.along.iter().for_each(|along| self.expect_open(along.counter));
+            return load.fold();
+        }
+        let scopes = what.inputs().map(|input| {
+            self.expect_inside(input);
+            self.scopes[input as usize]
+        });
+        scopes.max().flatten()
+    }
+
+    /// Fails if a fold has ended.
+    fn expect_open(&mut self, scope: Option<u32>) {
+        if let Some(fold) = scope
+            && !self.open.contains(&fold)
+        {
+            self.is_outside(fold);
+        }
+    }
+
+    /// Fails if an operation belongs to a fold that has ended.
+    fn expect_inside(&mut self, id: Id) {
+        self.expect_open(self.scopes[id as usize]);
+    }
+
+    fn is_outside(&mut self, fold: u32) {
+        let fold = self.folded[fold as usize];
+        self.error.get_or_insert(RecordError::OutsideOfFold { fold });
+    }
+
+    /// Begins a fold. Returns its number, and the values of its state in a turn.
+    fn open(
+        &mut self,
+        range: [u32; 2],
+        firsts: &[(Id, Kind)],
+        at: &'static Location<'static>,
+    ) -> (u32, Vec<Id>) {
+        let (fold, parent) = (self.folds.len() as u32, self.open.last().copied());
+        firsts.iter().for_each(|&(first, _)| self.expect_inside(first));
+        let turn = self.push(Operation { what: What::Turn(fold), kind: Kind::U32 }, Some(fold));
+        let states: Vec<State> = (0..)
+            .zip(firsts)
+            .map(|(at, &(first, kind))| {
+                let now = self.push(Operation { what: What::State(fold, at), kind }, Some(fold));
+                State { kind, first, now, next: now, result: now }
+            })
+            .collect();
+        let now = states.iter().map(|state| state.now).collect();
+        self.folds.push(Fold { range, parent, turn, end: turn, states });
+        self.folded.push(at);
+        self.open.push(fold);
+        (fold, now)
+    }
+
+    /// Ends a fold. Returns the values of its state after the last turn.
+    fn close(&mut self, fold: u32, next: &[(Id, Kind)]) -> Vec<Id> {
+        next.iter().for_each(|&(next, _)| self.expect_inside(next));
+        self.open.pop();
+        let parent = self.open.last().copied();
+        let end = self.push(Operation { what: What::EndTurn(fold), kind: Kind::U32 }, Some(fold));
+        let results: Vec<Id> = (0..)
+            .zip(next)
+            .map(|(at, &(_, kind))| self.push(Operation { what: What::Folded(fold, at), kind }, parent))
+            .collect();
+        let of = &mut self.folds[fold as usize];
+        of.end = end;
+        for (state, (&(next, _), &result)) in of.states.iter_mut().zip(next.iter().zip(&results)) {
+            (state.next, state.result) = (next, result);
+        }
+        results
     }
 }
 

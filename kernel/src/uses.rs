@@ -1,6 +1,10 @@
 //! What needs the result of each operation, and until when.
 
-use crate::{operation::Id, recording::Body, steps::Linkable};
+use crate::{
+    operation::{Id, What},
+    recording::Body,
+    steps::Linkable,
+};
 
 /// The last use of what an operand is set to.
 pub(crate) const RESULT: Id = Id::MAX;
@@ -16,17 +20,20 @@ pub(crate) struct Uses {
     is_inside: Vec<bool>,
     /// Whether an operand is set to each operation.
     is_result: Vec<bool>,
+    /// The fold in whose turns each operation is done.
+    scopes: Vec<Option<u32>>,
 }
 
 impl Uses {
     pub(crate) fn new(body: &Body) -> Self {
-        let count = counts(body);
+        let (count, scopes) = (counts(body), body.scopes());
         let operations = &body.operations;
         let mut uses = Self {
             last: vec![None; operations.len()],
             continued: vec![None; operations.len()],
             is_inside: vec![false; operations.len()],
             is_result: vec![false; operations.len()],
+            scopes: Vec::new(),
         };
         body.results().for_each(|(_, id)| uses.is_result[id as usize] = true);
         for &(_, id) in &body.stores {
@@ -35,14 +42,16 @@ impl Uses {
         // The place of each operation.
         let mut place: Vec<Id> = (0..operations.len() as Id).collect();
         for id in (0..operations.len()).rev().filter(|&id| count[id] > 0) {
-            for input in operations[id].what.inputs() {
+            body.inputs(id as Id, |input| {
+                let used = repeated(body, &scopes, input, id).unwrap_or(place[id]);
                 let last = &mut uses.last[input as usize];
-                *last = (*last).max(Some(place[id]));
-            }
+                *last = (*last).max(Some(used));
+            });
             let Some(Linkable { operands: [a, b], .. }) = Linkable::new(operations[id]) else { continue };
             let can_be_inside = |&operand: &Id| {
                 let at = operand as usize;
-                count[at] == 1 && Linkable::new(operations[at]).is_some()
+                // What is computed once before a loop is no part of its chains.
+                count[at] == 1 && scopes[at] == scopes[id] && Linkable::new(operations[at]).is_some()
             };
             // The later one: if the other one is a chain too, it ends before.
             let continued = [a.max(b), a.min(b)].into_iter().find(can_be_inside);
@@ -52,7 +61,13 @@ impl Uses {
                 place[operand as usize] = place[id];
             }
         }
+        uses.scopes = scopes;
         uses
+    }
+
+    /// The fold in whose turns an operation is done.
+    pub(crate) fn scope(&self, id: Id) -> Option<u32> {
+        self.scopes[id as usize]
     }
 
     pub(crate) fn is_needed(&self, id: Id) -> bool {
@@ -80,6 +95,25 @@ impl Uses {
     }
 }
 
+/// Where a value from outside of a fold is needed for the last time, if it is used in the turns: at the end of the outermost fold that it is
+/// outside of, because each turn needs it again.
+fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Option<Id> {
+    let of = scopes[input as usize];
+    let mut by = match body.operations[user].what {
+        // The first state is taken before the first turn.
+        What::Turn(fold) => body.folds[fold as usize].parent,
+        // The result is a register of the fold, which is beside it.
+        What::Folded(..) => return None,
+        _ => scopes[user],
+    };
+    let mut end = None;
+    while by != of {
+        let fold = &body.folds[by.expect("a value is used in its fold or in one inside of it") as usize];
+        (end, by) = (Some(fold.end), fold.parent);
+    }
+    end
+}
+
 /// How many operations need the result of each one, and how many operands are set to it.
 fn counts(body: &Body) -> Vec<u32> {
     let mut count = vec![0; body.operations.len()];
@@ -88,9 +122,7 @@ fn counts(body: &Body) -> Vec<u32> {
     }
     for id in (0..body.operations.len()).rev() {
         if count[id] > 0 {
-            for input in body.operations[id].what.inputs() {
-                count[input as usize] += 1;
-            }
+            body.inputs(id as Id, |input| count[input as usize] += 1);
         }
     }
     count

@@ -1,6 +1,6 @@
 //! What is on a tape, which recordings are one program, and what is wrong with a recording.
 
-use anabranch_kernel::{Beyond, Input, Kind, Output, Program, RecordError, Recording, Tape};
+use anabranch_kernel::{AccessAlong, Beyond, Input, Kind, Output, Program, RecordError, Recording, Tape};
 use testing::deadline;
 
 fn scaled(factor: f32) -> Recording {
@@ -116,13 +116,17 @@ fn accesses_say_what_they_take_and_where_the_closure_asks() {
     let line = line!() - 1;
     v.set(v.here() + u.at_or([1, 0], 0.5).convert::<u32>() + u.at_periodic([2, 0]).convert());
     let recording = tape.finish().expect("the kernel is right");
-    let accesses: Vec<_> = recording.accesses().map(|a| (a.operand, a.offset, a.beyond)).collect();
+    let accesses: Vec<_> = recording.accesses().map(|a| (a.operand, a.along, a.beyond)).collect();
+    let at = |[row, col]: [isize; 2]| {
+        let along = |point, from| AccessAlong { point, numbers: from..from + 1 };
+        [along(None, 0), along(Some(1), row), along(Some(2), col)]
+    };
     let expected = [
-        (0, [0, -1, 2], Beyond::Refused),
-        (0, [0, 0, 1], Beyond::Nearest),
-        (1, [0, 0, 0], Beyond::Refused),
-        (0, [0, 1, 0], Beyond::Value),
-        (0, [0, 2, 0], Beyond::OtherSide),
+        (0, at([-1, 2]), Beyond::Refused),
+        (0, at([0, 1]), Beyond::Nearest),
+        (1, at([0, 0]), Beyond::Refused),
+        (0, at([1, 0]), Beyond::Value),
+        (0, at([2, 0]), Beyond::OtherSide),
     ];
     assert_eq!(accesses, expected);
     let first = recording.accesses().next().expect("there are five").at;

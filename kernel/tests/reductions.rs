@@ -449,3 +449,78 @@ fn another_operator_is_another_program() {
     assert!(!program.is_of(&of(Operator::Product, false)));
     assert!(!program.is_of(&of(Operator::Sum, true)));
 }
+
+/// Operands of different ranks, and one place for each leaf of each reduction.
+struct Ranks {
+    extents: Vec<[usize; 3]>,
+    inputs: Vec<Vec<f64>>,
+    results: Vec<Vec<f64>>,
+    longest: usize,
+}
+
+impl Operands for Ranks {
+    fn extent(&self, operand: usize) -> [usize; 3] {
+        self.extents[operand]
+    }
+
+    fn read(&self, operand: usize, [z, y, x]: [usize; 3]) -> Slice<'_> {
+        let [_, rows, cols] = self.extents[operand];
+        let at = (z * rows + y) * cols + x;
+        f64::slice(&self.inputs[operand][at..at + (cols - x).min(self.longest)])
+    }
+
+    fn write(&mut self, operand: usize, [_, _, leaf]: [usize; 3]) -> SliceMut<'_> {
+        f64::slice_mut(&mut self.results[operand - self.inputs.len()][leaf..])
+    }
+}
+
+/// The results of folds, elements that all points of a row share, and elements at an edge: none of them is in one slice of an operand.
+#[test]
+fn what_folds_and_operands_of_other_ranks_give_is_combined() {
+    let _deadline = deadline();
+    const INNER: usize = 5;
+    let draw = |count: usize| (0..count).map(|at| ((at * 7919) % 10_007) as f64 / 7.0).collect::<Vec<_>>();
+    let mut memory = Memory::default();
+    for extent @ [_, rows, cols] in [[1, 3, 9000], [1, 41, 130], [1, 200, 1]] {
+        let tape = Tape::new(2);
+        let row = tape.input_of_rank::<f64, 1, 2>();
+        let (matrix, number) = (tape.input::<f64, 2>(), tape.input_of_rank::<f64, 0, 2>());
+        let accumulators = [(); 4].map(|()| tape.accumulator::<f64>(Operator::Sum, false));
+        let (y, x) = (accumulators[0].point(0), accumulators[0].point(1));
+        let first = row.get([y]);
+        let fold =
+            accumulators[0].fold(1..INNER, first, |sum, k| sum * 0.5 + matrix.get_periodic([y, x + k]));
+        accumulators[0].combine(fold);
+        accumulators[1].combine(first);
+        accumulators[2].combine(number.value());
+        accumulators[3].combine(matrix.get_clamped([y, x + 3]));
+        let recording = tape.finish().expect("the kernel is right");
+        let program = Program::new(&recording);
+        let inputs = vec![draw(rows), draw(rows * cols), vec![0.3]];
+        let value = |accumulator: usize, [_, y, x]: [usize; 3]| match accumulator {
+            0 => {
+                let term = |k: usize| inputs[1][y * cols + (x + k) % cols];
+                (1..INNER).fold(inputs[0][y], |sum, k| sum * 0.5 + term(k))
+            }
+            1 => inputs[0][y],
+            2 => 0.3,
+            _ => inputs[1][y * cols + (x + 3).min(cols - 1)],
+        };
+        let points = [[0; 3], extent];
+        let count = Leaves::new(2, points).count();
+        let sets = Instructions::ALL.into_iter().filter(|set| set.is_available());
+        for (instructions, longest) in sets.flat_map(|set| [(set, usize::MAX), (set, 70)]) {
+            let extents = vec![[1, 1, rows], extent, [1; 3]];
+            let results = vec![vec![0.0; count]; accumulators.len()];
+            let mut ranks = Ranks { extents, inputs: inputs.clone(), results, longest };
+            program.run(recording.parameters(), points, &mut ranks, &mut memory, instructions);
+            for (accumulator, ours) in ranks.results.iter().enumerate() {
+                let plain = tree(Operator::Sum).leaves(2, points, |point| value(accumulator, point));
+                assert!(
+                    ours.iter().zip(&plain).all(|(a, b)| a.to_bits() == b.to_bits()),
+                    "{instructions:?}, {longest}, accumulator {accumulator} over {extent:?}: {ours:?}, not {plain:?}"
+                );
+            }
+        }
+    }
+}

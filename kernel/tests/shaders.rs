@@ -313,3 +313,41 @@ fn a_reduction_has_a_group_for_each_leaf() {
     assert!(matches!(groups(64 * LEAF + 1, 8), Err(WgslError::TooManyPoints { .. })));
     assert!(matches!(groups(u32::MAX as usize, 65535), Err(WgslError::TooManyPoints { .. })));
 }
+
+#[test]
+fn folds_and_operands_of_other_ranks_are_accepted() {
+    let _deadline = deadline();
+    let recording = recorded(2, |tape| {
+        let (a, b) = (tape.input_of_rank::<f32, 1, 2>(), tape.input_of_rank::<i32, 3, 2>());
+        let (factor, v) = (tape.input_of_rank::<f32, 0, 2>(), tape.output::<f32, 2>());
+        let (sum, count) = v.fold(2..9, (0.0, 0_i32), |(sum, count), k| {
+            let inner = v.fold(0..3, sum, |inner, l| {
+                let at = [v.point(0) + l, k - 3, 2.into()];
+                inner + (b.get_periodic(at) + b.get_or(at, -1)).convert::<f32>() * a.get_clamped([l + 1])
+            });
+            (inner * factor.value(), count + k.value().convert::<i32>() - b.get_clamped([0.into(), k, k - 1]))
+        });
+        v.set(sum + count.convert::<f32>());
+    });
+    validate(&Wgsl::new(&recording).expect("WGSL has these operations"));
+}
+
+#[test]
+fn reductions_of_folds_are_accepted() {
+    let _deadline = deadline();
+    for dimensions in 1..4 {
+        let recording = recorded(dimensions, |tape| {
+            let (a, number) = (tape.input_of_rank::<f32, 1, 1>(), tape.input_of_rank::<i32, 0, 1>());
+            let (sum, greatest) =
+                (tape.accumulator(Operator::Sum, true), tape.accumulator(Operator::Max, false));
+            let folded = sum.fold(0..5, (0.0, 1), |(sum, count), k| {
+                (sum + a.get_periodic([k + 1]) * a.get_clamped([a.point(0) + k]), count + number.value())
+            });
+            sum.combine(folded.0);
+            greatest.combine_if(folded.0.lt(3.0), folded.1);
+        });
+        let shader = Wgsl::with_immediates(&recording, 128).expect("WGSL has these operations");
+        assert_eq!(shader.combines().len(), 2);
+        validate(&shader);
+    }
+}

@@ -72,6 +72,19 @@ pub enum Mistake {
         /// The region that the task declares for the chunk.
         region: String,
     },
+    /// A recorded kernel takes elements, by their coordinates, that the task does not declare.
+    CoordinatesOutside {
+        /// The coordinates.
+        coordinates: String,
+        /// Where the closure asks for the element.
+        at: &'static Location<'static>,
+        /// The chunk.
+        chunk: String,
+        /// The elements that it takes and the task does not declare.
+        missing: String,
+        /// The region that the task declares for the chunk.
+        region: String,
+    },
     /// A recorded kernel sets one element at each point, and the task declares other elements.
     NotOwnPoints {
         /// The chunk.
@@ -119,6 +132,11 @@ impl fmt::Display for DeclarationError {
                 f,
                 "{task} takes the elements of {buffer} at offset {offset} ({at}). For chunk {chunk} these include {missing}, but the \
                  task declares {region}: declare a wider region, or take them by `at_clamped`, `at_periodic` or `at_or`"
+            ),
+            Mistake::CoordinatesOutside { coordinates, at, chunk, missing, region } => write!(
+                f,
+                "{task} takes the elements of {buffer} with the coordinates {coordinates} ({at}). For chunk {chunk} these include \
+                 {missing}, but the task declares {region}: declare a wider region, or take them by `get_clamped`, `get_periodic` or `get_or`"
             ),
             Mistake::NotOwnPoints { chunk, region } => write!(
                 f,

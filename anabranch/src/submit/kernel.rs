@@ -183,7 +183,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
 
     /// Submits a recorded kernel: `closure` runs once, now, on symbolic values, and what it has recorded runs for each point of the
     /// index space. It gets an [`Input`](crate::recorded::Input) for each read, an [`Output`](crate::recorded::Output) for each write and
-    /// an [`InputOutput`](crate::recorded::InputOutput) for each update. A write or update is `one_to_one()`.
+    /// an [`InputOutput`](crate::recorded::InputOutput) for each update. A write or update is `one_to_one()`. A read may be of a buffer
+    /// of another rank than the index space.
     ///
     /// The recording is checked now: an error names the line that takes an element which the task does not declare. It runs in vector
     /// instructions, without a check for each element. Other literals in the same closure are no other program, so nothing is prepared anew for them.

@@ -84,7 +84,7 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
             Declared::<K, L> { task: declaration.task, recording, bound }
                 .check_whole(declaration.whole.range, &declaration.accesses)?;
             let buffers = L::stored(bound);
-            let operand = |operand| (padded(L::extent_of(bound, operand).0, 1), Vec::new());
+            let operand = |operand| (L::extent_of(bound, operand), Vec::new());
             let operands = (0..buffers.len()).map(operand).collect();
             let parameters = recording.parameters().to_vec();
             Ok(Launched { buffers, operands, parameters, groups: [0; 3], ranks: None })
@@ -116,8 +116,7 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
         // As on the host: perhaps only this node finds a mistake in its pieces.
         declared.check_chunks(&chunks).map_err(|error| core.give_up(error))?;
         let buffers = L::stored(&bound);
-        let extents: Vec<_> =
-            (0..buffers.len()).map(|operand| padded(L::extent_of(&bound, operand).0, 1)).collect();
+        let extents: Vec<_> = (0..buffers.len()).map(|operand| L::extent_of(&bound, operand)).collect();
         let body = |chunk: &Chunk<K>, slots: &[Arc<Slot>]| {
             let points = [padded(chunk.range.min().0, 0), padded(chunk.range.max().0, 1)];
             let operand = |(slot, extent): (&Arc<Slot>, &[usize; 3])| LaunchOperand {

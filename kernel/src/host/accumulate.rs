@@ -3,7 +3,7 @@
 //! A block may begin at any lane and end in any leaf. Its values go to the lanes in their order, so the shape of blocks does not matter.
 
 use super::{
-    argument::{Argument, number, numbers},
+    argument::{Argument, Loaded, number},
     arithmetic::Arithmetic,
     instructions::Token,
     memory::{Banks, IN_BANK},
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     leaves::{LANES, LEAF, Leaves, combine},
-    number::{Kind, Scalar, Slice, SliceMut},
+    number::{Kind, Scalar, SliceMut},
     program::{Program, Reduced},
     reduction::{Operator, Reducible},
     steps::Source,
@@ -159,17 +159,21 @@ pub(super) struct Values<'a> {
     pub(super) parameters: &'a [Scalar],
     pub(super) banks: &'a Banks,
     /// The elements of each load that the program needs.
-    pub(super) elements: &'a [Slice<'a>],
+    pub(super) loaded: Loaded<'a>,
 }
 
 impl Values<'_> {
     fn of<T: Arithmetic>(&self, source: Source, points: Range<usize>) -> Argument<'_, T> {
         match source {
-            Source::Load(load) => Argument::Block(&numbers(self.elements[load as usize])[points]),
+            Source::Load(load) => match self.loaded.argument(load) {
+                Argument::Block(elements) => Argument::Block(&elements[points]),
+                same @ Argument::Same(_) => same,
+            },
             Source::Parameter(parameter) => Argument::Same(number(self.parameters[parameter as usize])),
             Source::Register(register) => {
                 Argument::Block(&T::bank(self.banks)[register as usize].as_ref().expect(IN_BANK).0[points])
             }
+            Source::Counter(_) => unreachable!("a counter is known in the turns of its fold only"),
             Source::Nowhere => unreachable!("a reduction needs what is inside of a chain"),
         }
     }

@@ -1,5 +1,6 @@
 //! What an operation computes with.
 
+use super::assembled::Assembled;
 use crate::number::{Number, Scalar, Slice};
 
 /// An input of an operation.
@@ -11,9 +12,40 @@ pub(super) enum Argument<'a, T> {
     Same(T),
 }
 
+/// The elements of a load, for the points of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Elements<'a> {
+    /// One for each point, one after the other in the operand.
+    Slice(Slice<'a>),
+    /// One for all points.
+    Same(Scalar),
+    /// One for each point, which were put together.
+    Assembled,
+}
+
+/// The elements of all loads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded<'a> {
+    pub(super) elements: &'a [Elements<'a>],
+    /// Those that were put together.
+    pub(super) assembled: &'a [Assembled],
+}
+
+impl<'a> Loaded<'a> {
+    /// The elements of a load, as numbers of a type.
+    #[inline(always)]
+    pub(super) fn argument<T: Number>(self, load: u32) -> Argument<'a, T> {
+        match self.elements[load as usize] {
+            Elements::Slice(slice) => Argument::Block(numbers(slice)),
+            Elements::Same(value) => Argument::Same(number(value)),
+            Elements::Assembled => Argument::Block(numbers(self.assembled[load as usize].slice())),
+        }
+    }
+}
+
 /// The slice, as numbers of a type.
 #[inline(always)]
-pub(super) fn numbers<T: Number>(slice: Slice<'_>) -> &[T] {
+fn numbers<T: Number>(slice: Slice<'_>) -> &[T] {
     T::of_slice(slice).expect("an operand has the type that it was recorded with")
 }
 

@@ -5,12 +5,12 @@
 //! each sum is rounded by itself, as if it were alone.
 
 use super::{
-    argument::{Argument, number, numbers},
+    argument::{Argument, Loaded, number},
     lanes::Lanes,
     memory::{Bank, IN_BANK},
 };
 use crate::{
-    number::{Scalar, Slice},
+    number::Scalar,
     steps::{Chain, Join, Link, Source},
 };
 use pulp::{Simd, WithSimd};
@@ -21,8 +21,7 @@ pub(super) struct Chains<'a, T> {
     pub(super) chains: &'a [Chain],
     pub(super) links: &'a [Link],
     pub(super) parameters: &'a [Scalar],
-    /// The elements of each load.
-    pub(super) elements: &'a [Slice<'a>],
+    pub(super) loaded: Loaded<'a>,
     pub(super) len: usize,
     pub(super) bank: &'a mut Bank<T>,
 }
@@ -121,11 +120,12 @@ impl<T: Lanes> Chains<'_, T> {
     #[inline(always)]
     fn argument(&self, source: Source) -> Argument<'_, T> {
         match source {
-            Source::Load(load) => Argument::Block(numbers(self.elements[load as usize])),
+            Source::Load(load) => self.loaded.argument(load),
             Source::Register(register) => {
                 Argument::Block(&self.bank[register as usize].as_ref().expect(IN_BANK).0)
             }
             Source::Parameter(parameter) => Argument::Same(number(self.parameters[parameter as usize])),
+            Source::Counter(_) => unreachable!("a counter is no float"),
             Source::Nowhere => unreachable!("a chain needs what is inside of another one"),
         }
     }

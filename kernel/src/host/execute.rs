@@ -1,20 +1,24 @@
 //! The steps of a program, for one block.
 
 use super::{
-    argument::{Argument, number, numbers},
+    argument::{Argument, Elements, Loaded, number},
     arithmetic::{Arithmetic, ConvertTo, combine, compare},
+    assembled::Assembled,
     chain::Chains,
     instructions::Token,
     lanes::Lanes,
+    load::Place,
     loops::{map, select},
     memory::{Banks, IN_BANK},
+    operands::Operands,
 };
 use crate::{
-    number::{Kind, Scalar, Slice},
+    number::{Kind, Scalar},
     operation::{Id, Unary, What},
     program::Program,
-    steps::{Action, Source, Step},
+    steps::{Action, Loop, Source, Step},
 };
+use std::ops::Range;
 
 /// A program and one block.
 pub(super) struct Execute<'a, 'b> {
@@ -23,7 +27,12 @@ pub(super) struct Execute<'a, 'b> {
     pub(super) parameters: &'a [Scalar],
     pub(super) banks: &'a mut Banks,
     /// The elements of each load that the program needs.
-    pub(super) elements: &'a [Slice<'b>],
+    pub(super) elements: &'a mut [Elements<'b>],
+    /// Those that were put together.
+    pub(super) assembled: &'a mut [Assembled],
+    /// The counters of the folds.
+    pub(super) counters: &'a mut [u32],
+    pub(super) operands: &'b dyn Operands,
     /// The first point.
     pub(super) point: [usize; 3],
     pub(super) len: usize,
@@ -32,18 +41,30 @@ pub(super) struct Execute<'a, 'b> {
 impl Execute<'_, '_> {
     /// Computes all steps.
     pub(super) fn run(mut self) {
-        let program = self.program;
-        for &Step { action, kind } in &program.steps {
+        self.steps(0..self.program.steps.len());
+    }
+
+    /// Computes the steps of a range.
+    fn steps(&mut self, range: Range<usize>) {
+        let (program, mut at) = (self.program, range.start);
+        while at < range.end {
+            let Step { action, kind } = program.steps[at];
+            at += 1;
             match (action, kind) {
+                (Action::Loop(number), _) => {
+                    let turns = &program.loops[number as usize];
+                    self.turns(turns, at..turns.end);
+                    at = turns.end;
+                }
                 (Action::Chains { from, to }, Kind::F32) => self.chains::<f32>(from, to),
                 (Action::Chains { from, to }, Kind::F64) => self.chains::<f64>(from, to),
                 (Action::Chains { .. }, _) => unreachable!("a chain is one of floats, not of {kind}"),
-                (Action::Copy { load, register }, Kind::F32) => self.copy::<f32>(load, register),
-                (Action::Copy { load, register }, Kind::F64) => self.copy::<f64>(load, register),
-                (Action::Copy { load, register }, Kind::I32) => self.copy::<i32>(load, register),
-                (Action::Copy { load, register }, Kind::U32) => self.copy::<u32>(load, register),
-                (Action::Copy { load, register }, Kind::I64) => self.copy::<i64>(load, register),
-                (Action::Copy { load, register }, Kind::U64) => self.copy::<u64>(load, register),
+                (Action::Copy { from, register }, Kind::F32) => self.copy::<f32>(from, register),
+                (Action::Copy { from, register }, Kind::F64) => self.copy::<f64>(from, register),
+                (Action::Copy { from, register }, Kind::I32) => self.copy::<i32>(from, register),
+                (Action::Copy { from, register }, Kind::U32) => self.copy::<u32>(from, register),
+                (Action::Copy { from, register }, Kind::I64) => self.copy::<i64>(from, register),
+                (Action::Copy { from, register }, Kind::U64) => self.copy::<u64>(from, register),
                 (Action::Copy { .. }, Kind::Bool) => unreachable!("no operand has masks"),
                 (Action::Operation(What::Index(dim), register), _) => self.index(dim, register),
                 (Action::Operation(what, register), Kind::Bool) => self.mask(what, register),
@@ -62,15 +83,45 @@ impl Execute<'_, '_> {
             chains: &self.program.chains[from as usize..to as usize],
             links: &self.program.links,
             parameters: self.parameters,
-            elements: self.elements,
+            loaded: Loaded { elements: self.elements, assembled: self.assembled },
             len: self.len,
             bank: T::bank_mut(self.banks),
         });
     }
 
-    fn copy<T: Arithmetic>(&mut self, load: u32, register: u32) {
-        let to = T::bank_mut(self.banks)[register as usize].as_mut().expect(IN_BANK);
-        to.0[..self.len].copy_from_slice(&numbers(self.elements[load as usize])[..self.len]);
+    /// Repeats the steps of a range, once for each number of a fold.
+    fn turns(&mut self, turns: &Loop, steps: Range<usize>) {
+        let [from, to] = self.program.body.folds[turns.fold as usize].counts(self.parameters);
+        for counter in from..to {
+            self.counters[turns.fold as usize] = counter;
+            turns.loads.iter().for_each(|&load| self.load(load as usize));
+            self.steps(steps.clone());
+            for &(kind, [a, b]) in &turns.swaps {
+                self.banks.swap(kind, a as usize, b as usize);
+            }
+        }
+    }
+
+    /// Finds the elements of a load in this turn.
+    fn load(&mut self, at: usize) {
+        let load = self.program.load(self.program.loads[at]);
+        let place = Place { point: self.point, parameters: self.parameters, counters: self.counters };
+        self.elements[at] = load.find_all(place, self.len, self.operands);
+        if let Elements::Assembled = self.elements[at] {
+            load.assemble(place, self.len, self.operands, &mut self.assembled[at]);
+        }
+    }
+
+    /// Copies a value to a register.
+    fn copy<T: Arithmetic>(&mut self, from: Source, register: u32) {
+        // The register is not the one that the value is in, so the block can leave its bank.
+        let mut result = T::bank_mut(self.banks)[register as usize].take();
+        let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
+        match self.source(from) {
+            Argument::Block(from) => to.copy_from_slice(from),
+            Argument::Same(value) => to.fill(value),
+        }
+        T::bank_mut(self.banks)[register as usize] = result;
     }
 
     fn number<T: Arithmetic>(&mut self, what: What, register: u32)
@@ -100,7 +151,7 @@ impl Execute<'_, '_> {
                 Kind::U64 => map(self.token, to, self.argument::<u64>(a), ConvertTo::convert),
                 Kind::Bool => unreachable!("masks are selected by, not converted"),
             },
-            What::Load(_) | What::Parameter(_) | What::Index(_) | What::Compare(..) => {
+            _ => {
                 unreachable!("{what:?} is no operation on numbers that gives {}", T::KIND)
             }
         }
@@ -151,14 +202,28 @@ impl Execute<'_, '_> {
     /// The result of an earlier operation.
     #[inline]
     fn argument<T: Arithmetic>(&self, id: Id) -> Argument<'_, T> {
-        match self.program.sources[id as usize] {
-            Source::Load(load) => Argument::Block(&numbers(self.elements[load as usize])[..self.len]),
+        self.source(self.program.sources[id as usize])
+    }
+
+    #[inline]
+    fn source<T: Arithmetic>(&self, source: Source) -> Argument<'_, T> {
+        match source {
+            Source::Load(load) => match self.loaded().argument(load) {
+                Argument::Block(elements) => Argument::Block(&elements[..self.len]),
+                same @ Argument::Same(_) => same,
+            },
             Source::Parameter(parameter) => Argument::Same(number(self.parameters[parameter as usize])),
+            Source::Counter(fold) => Argument::Same(number(Scalar::U32(self.counters[fold as usize]))),
             Source::Register(register) => Argument::Block(
                 &T::bank(self.banks)[register as usize].as_ref().expect(IN_BANK).0[..self.len],
             ),
             Source::Nowhere => unreachable!("a step needs what is inside of a chain"),
         }
+    }
+
+    #[inline]
+    fn loaded(&self) -> Loaded<'_> {
+        Loaded { elements: self.elements, assembled: self.assembled }
     }
 
     #[inline]

@@ -1,16 +1,28 @@
-//! Where the elements of a load are: in one slice of its operand, or put together at an edge of the buffer.
+//! Where the elements of a load are: in one slice of its operand, in one place for all points, or put together.
 
-use super::{assembled::Assembled, operands::Operands};
+use super::{argument::Elements, assembled::Assembled, operands::Operands};
 use crate::{
     number::{Scalar, Slice},
-    operation::{Edge, Load},
+    operation::{Edge, Load, Row},
+    recording::count,
 };
 
 /// The number of points of a block at an edge, where elements have to be put together. It is enough for the longest vectors: with fewer,
 /// chains would compute one vector at a time.
 const AT_EDGE: usize = 256;
 
-const OUTSIDE: &str = "an offset leads out of the buffer: use `at_clamped`, `at_periodic` or `at_or`";
+const OUTSIDE: &str =
+    "an element is outside of the buffer: take it by `at_clamped`, `at_periodic`, `at_or` or their like";
+
+/// What the coordinates of a load depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The first point of the block.
+    pub(super) point: [usize; 3],
+    pub(super) parameters: &'a [Scalar],
+    /// The counters of the folds.
+    pub(super) counters: &'a [u32],
+}
 
 /// The coordinate that a load takes instead of `at`, in a dimension of this size; `None` if it is outside the buffer.
 fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
@@ -28,23 +40,52 @@ fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
 }
 
 impl Load {
-    /// Finds the elements of a block that begins at `point`; `None` if they have to be put together. Makes `len` smaller where fewer
-    /// elements lie one after the other, and near an edge of the buffer, so that only short blocks have to be put together.
+    /// The coordinates for the first point of a block.
+    #[inline]
+    fn first(&self, place: Place<'_>) -> [isize; 3] {
+        self.along.map(|along| {
+            let point = along.point.map_or(0, |dim| place.point[usize::from(dim)] as isize);
+            let number = along.number.map_or(0, |number| count(place.parameters, number) as isize);
+            let counter = along.counter.map_or(0, |fold| place.counters[fold as usize] as isize);
+            point + number + counter + along.offset
+        })
+    }
+
+    /// Finds the elements of a block. Makes `len` smaller where fewer elements lie one after the other, and near an edge of the buffer, so that
+    /// only short blocks have to be put together.
     #[inline]
     pub(super) fn find<'a>(
         &self,
-        point: [usize; 3],
+        place: Place<'_>,
+        len: &mut usize,
+        operands: &'a impl Operands,
+    ) -> Elements<'a> {
+        match self.row() {
+            Row::Contiguous => {
+                let slice = self.find_slice(place, len, operands);
+                slice.map_or(Elements::Assembled, Elements::Slice)
+            }
+            Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, operands)),
+            Row::Apart => Elements::Assembled,
+        }
+    }
+
+    /// Finds the elements of a block that lie one after the other; `None` if they have to be put together.
+    #[inline]
+    fn find_slice<'a>(
+        &self,
+        place: Place<'_>,
         len: &mut usize,
         operands: &'a impl Operands,
     ) -> Option<Slice<'a>> {
         let extent = operands.extent(self.operand);
-        let [z, y, x] = [0, 1, 2].map(|dim| point[dim] as isize + self.offset[dim]);
+        let [z, y, x] = self.first(place);
         let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
         let x = match self.edge {
             // The declaration says that all of them are there.
             Edge::Inside => usize::try_from(x).expect(OUTSIDE),
             _ => {
-                let most = usize::try_from(x).map_or(0, |x| direct(x, point[2], *len, extent[2]));
+                let most = usize::try_from(x).map_or(0, |x| direct(x, place.point[2], *len, extent[2]));
                 *len = (*len).min(if most == 0 { AT_EDGE } else { most });
                 (most > 0).then_some(x as usize)?
             }
@@ -55,22 +96,75 @@ impl Load {
         Some(elements)
     }
 
-    /// Puts the elements of a block together.
-    pub(super) fn assemble(
+    /// Finds the elements of all `len` points of a block, or says that they have to be put together.
+    pub(super) fn find_all<'a>(
         &self,
-        point: [usize; 3],
+        place: Place<'_>,
         len: usize,
-        operands: &impl Operands,
-        parameters: &[Scalar],
-        to: &mut Assembled,
-    ) {
-        to.clear(self.kind);
+        operands: &'a dyn Operands,
+    ) -> Elements<'a> {
+        let first = self.first(place);
+        match self.row() {
+            Row::Same => Elements::Same(self.find_one(first, place.parameters, operands)),
+            Row::Contiguous => {
+                let slice = self.slice_of_all(first, len, operands);
+                slice.map_or(Elements::Assembled, Elements::Slice)
+            }
+            Row::Apart => Elements::Assembled,
+        }
+    }
+
+    /// The slice that has the elements of all points; `None` if there is none.
+    fn slice_of_all<'a>(
+        &self,
+        [z, y, x]: [isize; 3],
+        len: usize,
+        operands: &'a dyn Operands,
+    ) -> Option<Slice<'a>> {
         let extent = operands.extent(self.operand);
-        let [z, y, x] = [0, 1, 2].map(|dim| point[dim] as isize + self.offset[dim]);
+        let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
+        let x = usize::try_from(x).ok().filter(|x| x + len <= extent[2])?;
+        Some(operands.read(self.operand, [z, y, x])).filter(|slice| slice.len() >= len)
+    }
+
+    /// Finds one element.
+    fn find_one(&self, at: [isize; 3], parameters: &[Scalar], operands: &dyn Operands) -> Scalar {
+        let extent = operands.extent(self.operand);
+        let [z, y, x] = [0, 1, 2].map(|dim| within(self.edge, at[dim], extent[dim]));
+        match (z, y, x, self.edge) {
+            (Some(z), Some(y), Some(x), _) => {
+                let first = operands.read(self.operand, [z, y, x]).first();
+                first.unwrap_or_else(|| panic!("operand {} gave no element at {:?}", self.operand, [z, y, x]))
+            }
+            (.., Edge::Parameter(value)) => parameters[value as usize],
+            _ => unreachable!("all others have an element"),
+        }
+    }
+
+    /// Puts the elements of a block together.
+    pub(super) fn assemble(&self, place: Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
+        to.clear(self.kind);
+        match self.row() {
+            Row::Contiguous => self.assemble_runs(place, len, operands, to),
+            Row::Same => to.repeat(self.find_one(self.first(place), place.parameters, operands), len),
+            Row::Apart => {
+                let (mut at, steps) = (self.first(place), self.along.map(|along| along.point == Some(2)));
+                for _ in 0..len {
+                    to.repeat(self.find_one(at, place.parameters, operands), 1);
+                    (0..3).for_each(|dim| at[dim] += isize::from(steps[dim]));
+                }
+            }
+        }
+    }
+
+    /// Puts together elements that lie one after the other as far as they are inside of the buffer, and in one box of the region.
+    fn assemble_runs(&self, place: Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
+        let extent = operands.extent(self.operand);
+        let [z, y, x] = self.first(place);
         let row = within(self.edge, z, extent[0]).zip(within(self.edge, y, extent[1]));
         let outside = |count: usize, to: &mut Assembled| {
             let Edge::Parameter(value) = self.edge else { unreachable!("all others have an element") };
-            to.repeat(parameters[value as usize], count);
+            to.repeat(place.parameters[value as usize], count);
         };
         let Some((z, y)) = row else { return outside(len, to) };
         let mut done = 0;

@@ -1,7 +1,7 @@
 //! The memory of a program while it runs: a block for each register, and for each load that has to be put together.
 
 use super::{accumulate::Accumulators, assembled::Assembled};
-use crate::program::Program;
+use crate::{number::Kind, program::Program};
 
 /// The most points of a block, and those of a block of a program that needs many registers.
 const BLOCK: usize = 2048;
@@ -34,6 +34,8 @@ pub struct Memory {
     pub(super) banks: Banks,
     /// Those of each load that the program needs.
     pub(super) assembled: Vec<Assembled>,
+    /// The counters of the folds.
+    pub(super) counters: Vec<u32>,
     pub(super) accumulators: Accumulators,
 }
 
@@ -42,6 +44,8 @@ impl Memory {
     pub(super) fn reserve(&mut self, program: &Program) {
         self.banks.reserve(program);
         let loads = &program.loads;
+        let folds = program.body.folds.len();
+        self.counters.resize(folds.max(self.counters.len()), 0);
         self.assembled.resize_with(loads.len().max(self.assembled.len()), Assembled::default);
     }
 }
@@ -55,9 +59,16 @@ macro_rules! banks {
         }
 
         impl Banks {
+            /// Lets two registers of a type change their places.
+            pub(super) fn swap(&mut self, kind: Kind, a: usize, b: usize) {
+                match kind {
+                    $(Kind::$kind => self.$field.swap(a, b)),*
+                }
+            }
+
             fn reserve(&mut self, program: &Program) {
                 $(
-                    let count = program.registers.of(crate::number::Kind::$kind);
+                    let count = program.registers.of(Kind::$kind);
                     let bank = &mut self.$field;
                     bank.resize_with(count.max(bank.len()), || None);
                     // A panic of an operation may have lost a block.

@@ -2,16 +2,17 @@
 
 use super::{
     accumulate::Values,
-    argument::number,
+    argument::{Elements, Loaded, number},
     arithmetic::Arithmetic,
     execute::Execute,
     instructions::{Instructions, Token},
+    load::Place,
     memory::{Banks, IN_BANK, Memory, block_len},
     operands::Operands,
 };
 use crate::{
     leaves::Leaves,
-    number::{Kind, Scalar, Slice, SliceMut},
+    number::{Kind, Scalar, SliceMut},
     operation::What,
     program::Program,
     steps::{Action, Source},
@@ -110,26 +111,37 @@ impl Block<'_> {
     /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an element.
     fn compute(&self, operands: &impl Operands, memory: &mut Memory, token: Token) -> usize {
         let Self { program, parameters, point, mut most } = *self;
-        let loads = || program.loads.iter().map(|&load| &program.body.loads[load]);
-        let mut elements: SmallVec<[Slice<'_>; 24]> = SmallVec::new();
-        for load in loads() {
-            elements.push(load.find(point, &mut most, operands).unwrap_or(Slice::F32(&[])));
+        let Memory { banks, assembled, counters, accumulators } = memory;
+        let place = Place { point, parameters, counters };
+        let mut elements: SmallVec<[Elements<'_>; 24]> = SmallVec::new();
+        for load in &program.loads {
+            elements.push(match load.is_in_loop {
+                false => program.load(*load).find(place, &mut most, operands),
+                true => Elements::Assembled,
+            });
         }
         let len = most;
-        let Memory { banks, assembled, accumulators } = memory;
-        for ((load, elements), assembled) in loads().zip(&elements).zip(&mut *assembled) {
-            if elements.is_empty() {
-                load.assemble(point, len, operands, parameters, assembled);
+        for ((load, elements), assembled) in program.loads.iter().zip(&elements).zip(&mut *assembled) {
+            if let (Elements::Assembled, false) = (elements, load.is_in_loop) {
+                program.load(*load).assemble(place, len, operands, assembled);
             }
         }
-        for (elements, assembled) in elements.iter_mut().zip(assembled) {
-            if elements.is_empty() {
-                *elements = assembled.slice();
-            }
+        Execute {
+            program,
+            token,
+            parameters,
+            banks,
+            elements: &mut elements,
+            assembled,
+            counters,
+            operands,
+            point,
+            len,
         }
-        Execute { program, token, parameters, banks, elements: &elements, point, len }.run();
+        .run();
         if !program.reductions.is_empty() {
-            accumulators.add(program, &Values { token, parameters, banks, elements: &elements }, len);
+            let loaded = Loaded { elements: &elements, assembled };
+            accumulators.add(program, &Values { token, parameters, banks, loaded }, len);
         }
         len
     }
@@ -178,7 +190,7 @@ impl Block<'_> {
             Source::Parameter(parameter) => {
                 to[..count].fill(number(self.parameters[parameter as usize]));
             }
-            Source::Load(_) | Source::Nowhere => {
+            Source::Load(_) | Source::Counter(_) | Source::Nowhere => {
                 unreachable!("what an operand is set to is in a register")
             }
         }

@@ -1,12 +1,13 @@
 //! The block: what differs between launches of one shader.
 
 use super::{
-    Wgsl, WgslError, name,
+    Binding, Wgsl, WgslError, name,
     points::{HEAD, Part, parts},
 };
 use crate::{
     number::{Kind, Scalar},
-    operation::{Edge, Load},
+    operation::{Along, Edge, Load},
+    recording::AccessAlong,
 };
 use std::fmt::Write as _;
 
@@ -143,7 +144,7 @@ impl Wgsl {
             return Ok(Vec::new());
         }
         let tail = self.tail(extents, parameters)?;
-        self.check(points, extents)?;
+        self.check(points, extents, parameters)?;
         let dispatch = |Part { head, groups }: Part| {
             let mut block = Vec::with_capacity(self.layout.bytes);
             head.iter().for_each(|word| block.extend_from_slice(&word.to_le_bytes()));
@@ -154,15 +155,38 @@ impl Wgsl {
     }
 
     /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any other element.
-    pub(super) fn check(&self, [min, max]: [[usize; 3]; 2], extents: &[[usize; 3]]) -> Result<(), WgslError> {
+    pub(super) fn check(
+        &self,
+        [min, max]: [[usize; 3]; 2],
+        extents: &[[usize; 3]],
+        parameters: &[Scalar],
+    ) -> Result<(), WgslError> {
+        let here = [0, 1, 2].map(|dim| Along::point(dim, 0));
         let written = self.bindings.iter().filter(|binding| binding.is_written);
-        let written = written.map(|binding| (binding.operand, [0; 3]));
-        let inside = self.loads.iter().filter(|load| load.edge == Edge::Inside);
-        for (operand, offset) in written.chain(inside.map(|load| (load.operand, load.offset))) {
-            let extent = extents[operand];
-            let moved = |point: [usize; 3]| [0, 1, 2].map(|dim| point[dim] as isize + offset[dim]);
-            let (from, end) = (moved(min), moved(max));
-            if (0..3).any(|dim| from[dim] < 0 || end[dim] > extent[dim] as isize) {
+        let written = written.map(|&Binding { operand, kind, .. }| Load {
+            operand,
+            kind,
+            along: here,
+            edge: Edge::Inside,
+        });
+        for load in self.loads.iter().copied().chain(written) {
+            let (operand, extent) = (load.operand, extents[load.operand]);
+            let reached = load.reached(&self.folds, parameters);
+            if reached.iter().any(|along| along.numbers.is_empty()) {
+                continue;
+            }
+            let of_point = |along: &AccessAlong, of: [usize; 3], without: usize| {
+                along.point.map_or(without, |dim| of[dim]) as isize
+            };
+            let from = reached.each_ref().map(|along| of_point(along, min, 0) + along.numbers.start);
+            let end = reached.each_ref().map(|along| of_point(along, max, 1) + along.numbers.end - 1);
+            // What is added to the offsets.
+            let sums = [0, 1, 2].map(|dim| (end[dim] - load.along[dim].offset) as usize);
+            if sums.iter().any(|&end| end > 1 << 32) {
+                return Err(WgslError::TooManyPoints { end: sums });
+            }
+            let is_outside = (0..3).any(|dim| from[dim] < 0 || end[dim] > extent[dim] as isize);
+            if load.edge == Edge::Inside && is_outside {
                 return Err(WgslError::Outside { operand, extent, from, end });
             }
         }
@@ -192,7 +216,7 @@ impl Wgsl {
         }
         for (_, load) in &self.layout.shifts {
             let extent = extents[load.operand];
-            let shifts = [0, 1, 2].map(|dim| load.offset[dim].rem_euclid(extent[dim] as isize) as u32);
+            let shifts = [0, 1, 2].map(|dim| load.along[dim].offset.rem_euclid(extent[dim] as isize) as u32);
             shifts.iter().for_each(|shift| bytes.extend_from_slice(&shift.to_le_bytes()));
         }
         let head = 4 * HEAD.len();

@@ -35,7 +35,7 @@ mod reduce;
 pub use block::{BlockPlace, Dispatch};
 pub use reduce::{COMBINED, Combine};
 
-use crate::{number::Kind, operation::Load, recording::Recording};
+use crate::{fold::Fold, number::Kind, operation::Load, recording::Recording};
 use block::Layout;
 
 /// The number of points of a group.
@@ -48,6 +48,7 @@ pub struct Wgsl {
     bindings: Vec<Binding>,
     layout: Layout,
     loads: Vec<Load>,
+    folds: Vec<Fold>,
     needs_f64: bool,
     needs_i64: bool,
     dimensions: usize,

@@ -9,6 +9,7 @@ use super::{
     reduce::{self, Combine, Text},
 };
 use crate::{
+    fold::Fold,
     number::Kind,
     operation::{Binary, Compare, Edge, Id, Operation, Unary, What},
     recording::{Body, Recording},
@@ -61,8 +62,8 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
     let needs_f64 = kinds().any(|kind| kind == Kind::F64);
     let needs_i64 = functions.needs_i64() || kinds().any(|kind| matches!(kind, Kind::I64 | Kind::U64));
     let loads = loads.iter().map(|&load| body.loads[load]).collect::<Vec<_>>();
-    let dimensions = body.dimensions;
-    Ok(Wgsl { text, bindings, layout, loads, needs_f64, needs_i64, dimensions, combines })
+    let (dimensions, folds) = (body.dimensions, body.folds.clone());
+    Ok(Wgsl { text, bindings, layout, loads, folds, needs_f64, needs_i64, dimensions, combines })
 }
 
 /// The operations that the results need, in their order.
@@ -73,7 +74,7 @@ fn needed(body: &Body) -> Vec<Id> {
     }
     for id in (0..body.operations.len()).rev() {
         if is_needed[id] {
-            body.operations[id].what.inputs().for_each(|input| is_needed[input as usize] = true);
+            body.inputs(id as Id, |input| is_needed[input as usize] = true);
         }
     }
     (0..body.operations.len() as Id).filter(|&id| is_needed[id as usize]).collect()
@@ -106,8 +107,15 @@ fn layout(
     for (_, Operation { what, kind }) in operations {
         match what {
             What::Parameter(number) => parameters.push((number, kind)),
+            What::Turn(fold) => {
+                let range = body.folds[fold as usize].range;
+                parameters.extend(range.map(|number| (number, Kind::U32)));
+            }
             What::Load(load) => {
-                if let Edge::Parameter(number) = body.loads[load as usize].edge {
+                let load = &body.loads[load as usize];
+                let numbers = load.along.iter().filter_map(|along| along.number);
+                parameters.extend(numbers.map(|number| (number, Kind::U32)));
+                if let Edge::Parameter(number) = load.edge {
                     parameters.push((number, kind));
                 }
             }
@@ -131,6 +139,15 @@ impl Printer<'_> {
                 self.load(id, load as usize);
                 return Ok(());
             }
+            What::Turn(fold) => {
+                self.turn(id, fold);
+                return Ok(());
+            }
+            What::EndTurn(fold) => {
+                self.end_turn(fold);
+                return Ok(());
+            }
+            What::State(fold, at) | What::Folded(fold, at) => format!("state{fold}_{at}"),
             What::Parameter(number) => format!("launch.literal{number}"),
             What::Index(dim) => ["z", "y", "x"][dim].to_string(),
             What::Unary(what, a) => self.unary(what, kind, a)?,
@@ -143,9 +160,29 @@ impl Printer<'_> {
         Ok(())
     }
 
+    /// Begins the loop of a fold.
+    fn turn(&mut self, id: Id, fold: u32) {
+        let Fold { range: [from, to], states, .. } = &self.body.folds[fold as usize];
+        for (at, state) in states.iter().enumerate() {
+            let _ = writeln!(self.text, "    var state{fold}_{at} = v{};", state.first);
+        }
+        let _ = writeln!(
+            self.text,
+            "    for (var v{id} = launch.literal{from}; v{id} < launch.literal{to}; v{id}++) {{"
+        );
+    }
+
+    /// Ends it. What a turn has computed is in variables that do not change.
+    fn end_turn(&mut self, fold: u32) {
+        for (at, state) in self.body.folds[fold as usize].states.iter().enumerate() {
+            let _ = writeln!(self.text, "    state{fold}_{at} = v{};", state.next);
+        }
+        self.text += "    }\n";
+    }
+
     fn load(&mut self, id: Id, number: usize) {
         let load = &self.body.loads[number];
-        let [z, y, x] = [0, 1, 2].map(|dim| coordinate(load, number, dim));
+        let [z, y, x] = [0, 1, 2].map(|dim| coordinate(load, number, dim, &self.body.folds));
         for function in [coordinates::CLAMPED_UP, coordinates::CLAMPED_DOWN, coordinates::PERIODIC] {
             let (_, name) = function.split_once("fn ").expect("a function has a name");
             let name = &name[..=name.find('(').expect("a function has parameters")];
@@ -158,12 +195,11 @@ impl Printer<'_> {
             "({} * launch.extent{operand}_y + {}) * launch.extent{operand}_x + {}",
             z.text, y.text, x.text
         );
-        let Edge::Parameter(outside) = load.edge else {
+        let inside: Vec<_> = [z, y, x].into_iter().filter_map(|at| at.inside).collect();
+        let (Edge::Parameter(outside), false) = (load.edge, inside.is_empty()) else {
             let _ = writeln!(self.text, "    let v{id} = operand{operand}[{at}];");
             return;
         };
-        let inside =
-            [z, y, x].map(|at| at.inside.expect("a load with a value outside tests each coordinate"));
         let _ = writeln!(
             self.text,
             "    var v{id} = launch.literal{outside};\n    if {} {{\n        v{id} = operand{operand}[{at}];\n    }}",

@@ -340,7 +340,7 @@ impl Wgsl {
         let tail =
             if count > 0 { self.tail(extents, parameters)? } else { vec![0; self.layout.bytes - HEAD_BYTES] };
         if count > 0 {
-            self.check(points, extents)?;
+            self.check(points, extents, parameters)?;
         }
         let groups_y = leaves.div_ceil(most);
         let groups_x = leaves.div_ceil(groups_y);

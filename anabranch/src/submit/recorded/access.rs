@@ -7,30 +7,36 @@ use crate::{
         access_list::AccessList,
     },
 };
-use anabranch_grid::{Extent, RangeMapper, Region};
+use anabranch_grid::{RangeMapper, Region};
 use anabranch_kernel::{Input, InputOutput, Number, Operands, Output, Slice, SliceMut, Tape};
 use std::{array, sync::Arc};
 
 /// A point or extent, padded at the front.
+#[inline]
 pub(in crate::submit) fn padded<const K: usize>(point: [usize; K], with: usize) -> [usize; 3] {
     array::from_fn(|dim| if dim + K < 3 { with } else { point[dim + K - 3] })
 }
 
+#[inline]
 fn unpadded<const K: usize>(point: [usize; 3]) -> [usize; K] {
     array::from_fn(|dim| point[dim + 3 - K])
 }
 
-/// An access that a recorded kernel may have: a read, write or update of numbers in a buffer with as many dimensions as the index space, or a
-/// reduction to one number.
+/// An access that a recorded kernel may have: a read of numbers in a buffer of any rank, a write or update of numbers in a buffer with as many
+/// dimensions as the index space, or a reduction to one number.
 #[diagnostic::on_unimplemented(
     message = "a recorded kernel over {K} dimensions cannot have the access `{Self}`",
     label = "not for recorded kernels",
-    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space, and reductions \
-            to one number by `sum()`, `product()`, `min()`, `max()`, `and()` or `or()`; `kernel` takes all others"
+    note = "`each` takes reads of buffers of numbers, writes and updates of buffers of numbers that have as many dimensions as the index \
+            space, and reductions to one number by `sum()`, `product()`, `min()`, `max()`, `and()` or `or()`; `kernel` takes all others"
 )]
 pub trait RecordedAccess<const K: usize>: Access<K> {
     /// What the closure gets.
     type Symbol<'t>;
+
+    /// The number of dimensions of the buffer.
+    #[doc(hidden)]
+    const RANK: usize;
 
     /// The next operand of a tape.
     #[doc(hidden)]
@@ -38,61 +44,63 @@ pub trait RecordedAccess<const K: usize>: Access<K> {
 
     /// The region that chunk `chunk` declares.
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K>;
+    fn declared(bound: &Self::Bound, chunk: usize) -> Region<3>;
 
-    /// The extent of the buffer.
+    /// The extent of the buffer, padded at the front.
     #[doc(hidden)]
-    fn extent_of(bound: &Self::Bound) -> Extent<K>;
+    fn extent_of(bound: &Self::Bound) -> [usize; 3];
 
     /// The buffer, without its type.
     #[doc(hidden)]
     fn stored(bound: &Self::Bound) -> Arc<dyn Stored>;
 
+    /// See [`extent_of`](Self::extent_of).
     #[doc(hidden)]
-    fn extent(view: &Self::View<'_>) -> Extent<K>;
+    fn extent(view: &Self::View<'_>) -> [usize; 3];
 
-    /// The elements from a point on.
+    /// The elements from a point on, which is padded at the front.
     #[doc(hidden)]
-    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; K]) -> Slice<'s>;
+    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; 3]) -> Slice<'s>;
 
-    /// The elements from a point on, to be written.
+    /// The elements from a point on, which is padded at the front, to be written.
     #[doc(hidden)]
-    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s>;
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; 3]) -> SliceMut<'s>;
 }
 
-impl<T, M, const K: usize> RecordedAccess<K> for Read<T, K, M>
+impl<T, M, const D: usize, const K: usize> RecordedAccess<K> for Read<T, D, M>
 where
     T: Element + Number,
-    M: RangeMapper<K, K> + 'static,
+    M: RangeMapper<K, D> + 'static,
 {
-    type Symbol<'t> = Input<'t, T, K>;
+    type Symbol<'t> = Input<'t, T, D, K>;
+    const RANK: usize = D;
 
     fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
-        tape.input()
+        tape.input_of_rank()
     }
 
-    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K> {
-        &bound.regions[chunk]
+    fn declared(bound: &Self::Bound, chunk: usize) -> Region<3> {
+        bound.regions[chunk].cast()
     }
 
-    fn extent_of(bound: &Self::Bound) -> Extent<K> {
-        bound.extent()
+    fn extent_of(bound: &Self::Bound) -> [usize; 3] {
+        padded(bound.extent().0, 1)
     }
 
     fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
         bound.stored()
     }
 
-    fn extent(view: &Self::View<'_>) -> Extent<K> {
-        view.extent()
+    fn extent(view: &Self::View<'_>) -> [usize; 3] {
+        padded(view.extent().0, 1)
     }
 
     #[inline]
-    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; K]) -> Slice<'s> {
-        T::slice(view.run(point))
+    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; 3]) -> Slice<'s> {
+        T::slice(view.run(unpadded(point)))
     }
 
-    fn elements_mut<'s>(_: &'s mut Self::View<'_>, _: [usize; K]) -> SliceMut<'s> {
+    fn elements_mut<'s>(_: &'s mut Self::View<'_>, _: [usize; 3]) -> SliceMut<'s> {
         unreachable!("a recording sets no operand that its task only reads")
     }
 }
@@ -103,34 +111,35 @@ where
     M: RangeMapper<K, K> + 'static,
 {
     type Symbol<'t> = Output<'t, T, K>;
+    const RANK: usize = K;
 
     fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
         tape.output()
     }
 
-    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K> {
-        &bound.regions[chunk]
+    fn declared(bound: &Self::Bound, chunk: usize) -> Region<3> {
+        bound.regions[chunk].cast()
     }
 
-    fn extent_of(bound: &Self::Bound) -> Extent<K> {
-        bound.extent()
+    fn extent_of(bound: &Self::Bound) -> [usize; 3] {
+        padded(bound.extent().0, 1)
     }
 
     fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
         bound.stored()
     }
 
-    fn extent(view: &Self::View<'_>) -> Extent<K> {
-        view.extent()
+    fn extent(view: &Self::View<'_>) -> [usize; 3] {
+        padded(view.extent().0, 1)
     }
 
-    fn elements<'s>(_: &'s Self::View<'_>, _: [usize; K]) -> Slice<'s> {
+    fn elements<'s>(_: &'s Self::View<'_>, _: [usize; 3]) -> Slice<'s> {
         unreachable!("a recording takes nothing of an operand that its task only writes")
     }
 
     #[inline]
-    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s> {
-        T::slice_mut(view.run_mut(point))
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; 3]) -> SliceMut<'s> {
+        T::slice_mut(view.run_mut(unpadded(point)))
     }
 }
 
@@ -140,35 +149,36 @@ where
     M: RangeMapper<K, K> + 'static,
 {
     type Symbol<'t> = InputOutput<'t, T, K>;
+    const RANK: usize = K;
 
     fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
         tape.input_output()
     }
 
-    fn declared(bound: &Self::Bound, chunk: usize) -> &Region<K> {
-        &bound.regions[chunk]
+    fn declared(bound: &Self::Bound, chunk: usize) -> Region<3> {
+        bound.regions[chunk].cast()
     }
 
-    fn extent_of(bound: &Self::Bound) -> Extent<K> {
-        bound.extent()
+    fn extent_of(bound: &Self::Bound) -> [usize; 3] {
+        padded(bound.extent().0, 1)
     }
 
     fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
         bound.stored()
     }
 
-    fn extent(view: &Self::View<'_>) -> Extent<K> {
-        view.extent()
+    fn extent(view: &Self::View<'_>) -> [usize; 3] {
+        padded(view.extent().0, 1)
     }
 
     #[inline]
-    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; K]) -> Slice<'s> {
-        T::slice(view.as_read().run(point))
+    fn elements<'s>(view: &'s Self::View<'_>, point: [usize; 3]) -> Slice<'s> {
+        T::slice(view.as_read().run(unpadded(point)))
     }
 
     #[inline]
-    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s> {
-        T::slice_mut(view.run_mut(point))
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; 3]) -> SliceMut<'s> {
+        T::slice_mut(view.run_mut(unpadded(point)))
     }
 }
 
@@ -176,8 +186,8 @@ where
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of accesses of a recorded kernel over {K} dimensions",
     label = "not for recorded kernels",
-    note = "`each` takes reads, writes and updates of buffers of numbers that have as many dimensions as the index space, and reductions \
-            to one number by `sum()`, `product()`, `min()`, `max()`, `and()` or `or()`; `kernel` takes all others"
+    note = "`each` takes reads of buffers of numbers, writes and updates of buffers of numbers that have as many dimensions as the index \
+            space, and reductions to one number by `sum()`, `product()`, `min()`, `max()`, `and()` or `or()`; `kernel` takes all others"
 )]
 pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     /// What the closure gets.
@@ -187,13 +197,17 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     #[doc(hidden)]
     fn symbols<'t>(&self, tape: &'t Tape) -> Self::Symbols<'t>;
 
+    /// See [`RecordedAccess::RANK`].
+    #[doc(hidden)]
+    const RANKS: &'static [usize];
+
     /// See [`RecordedAccess::declared`].
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> &Region<K>;
+    fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> Region<3>;
 
     /// See [`RecordedAccess::extent_of`].
     #[doc(hidden)]
-    fn extent_of(bound: &Self::Bound, operand: usize) -> Extent<K>;
+    fn extent_of(bound: &Self::Bound, operand: usize) -> [usize; 3];
 
     /// The buffers, without their types.
     #[doc(hidden)]
@@ -201,15 +215,15 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
 
     /// See [`RecordedAccess::extent`].
     #[doc(hidden)]
-    fn extent(views: &Self::Views<'_>, operand: usize) -> Extent<K>;
+    fn extent(views: &Self::Views<'_>, operand: usize) -> [usize; 3];
 
     /// See [`RecordedAccess::elements`].
     #[doc(hidden)]
-    fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; K]) -> Slice<'s>;
+    fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; 3]) -> Slice<'s>;
 
     /// See [`RecordedAccess::elements_mut`].
     #[doc(hidden)]
-    fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; K]) -> SliceMut<'s>;
+    fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; 3]) -> SliceMut<'s>;
 }
 
 /// The views of a call, as a program sees them.
@@ -218,17 +232,17 @@ pub(super) struct ViewsOf<'a, 'v, const K: usize, L: RecordedAccessList<K>>(pub(
 impl<const K: usize, L: RecordedAccessList<K>> Operands for ViewsOf<'_, '_, K, L> {
     #[inline]
     fn extent(&self, operand: usize) -> [usize; 3] {
-        padded(L::extent(self.0, operand).0, 1)
+        L::extent(self.0, operand)
     }
 
     #[inline]
     fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
-        L::elements(self.0, operand, unpadded(point))
+        L::elements(self.0, operand, point)
     }
 
     #[inline]
     fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
-        L::elements_mut(self.0, operand, unpadded(point))
+        L::elements_mut(self.0, operand, point)
     }
 }
 
@@ -236,19 +250,20 @@ macro_rules! recorded_access_list {
     ($($access:ident $i:tt),*) => {
         impl<const K: usize, $($access: RecordedAccess<K>),*> RecordedAccessList<K> for ($($access,)*) {
             type Symbols<'t> = ($($access::Symbol<'t>,)*);
+            const RANKS: &'static [usize] = &[$($access::RANK),*];
 
             fn symbols<'t>(&self, tape: &'t Tape) -> Self::Symbols<'t> {
                 ($(self.$i.symbol(tape),)*)
             }
 
-            fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> &Region<K> {
+            fn declared(bound: &Self::Bound, operand: usize, chunk: usize) -> Region<3> {
                 match operand {
                     $($i => $access::declared(&bound.$i, chunk),)*
                     _ => unreachable!("there is no operand {operand}"),
                 }
             }
 
-            fn extent_of(bound: &Self::Bound, operand: usize) -> Extent<K> {
+            fn extent_of(bound: &Self::Bound, operand: usize) -> [usize; 3] {
                 match operand {
                     $($i => $access::extent_of(&bound.$i),)*
                     _ => unreachable!("there is no operand {operand}"),
@@ -260,7 +275,7 @@ macro_rules! recorded_access_list {
             }
 
             #[inline]
-            fn extent(views: &Self::Views<'_>, operand: usize) -> Extent<K> {
+            fn extent(views: &Self::Views<'_>, operand: usize) -> [usize; 3] {
                 match operand {
                     $($i => $access::extent(&views.$i),)*
                     _ => unreachable!("there is no operand {operand}"),
@@ -268,7 +283,7 @@ macro_rules! recorded_access_list {
             }
 
             #[inline]
-            fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; K]) -> Slice<'s> {
+            fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; 3]) -> Slice<'s> {
                 match operand {
                     $($i => $access::elements(&views.$i, point),)*
                     _ => unreachable!("there is no operand {operand}"),
@@ -276,7 +291,7 @@ macro_rules! recorded_access_list {
             }
 
             #[inline]
-            fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; K]) -> SliceMut<'s> {
+            fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; 3]) -> SliceMut<'s> {
                 match operand {
                     $($i => $access::elements_mut(&mut views.$i, point),)*
                     _ => unreachable!("there is no operand {operand}"),

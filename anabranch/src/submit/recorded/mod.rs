@@ -67,24 +67,27 @@ impl<const K: usize, L: RecordedAccessList<K>> Declared<'_, K, L> {
         space: GridBox<K>,
         accesses: &[anabranch_graph::Access],
     ) -> Result<(), Error> {
-        let regions: SmallVec<[Region<K>; 4]> = accesses.iter().map(|access| access.region.cast()).collect();
-        self.check(space, |operand| &regions[operand])
+        self.check(space, |operand| &accesses[operand].region)
     }
 
     /// Checks each chunk of this node.
     pub(super) fn check_chunks(&self, chunks: &[Chunk<K>]) -> Result<(), Error> {
-        let mut chunks = chunks.iter().enumerate();
-        chunks
-            .try_for_each(|(i, chunk)| self.check(chunk.range, |operand| L::declared(self.bound, operand, i)))
+        chunks.iter().enumerate().try_for_each(|(i, chunk)| {
+            let operands = 0..L::RANKS.len();
+            let regions: SmallVec<[Region<3>; 4]> =
+                operands.map(|operand| L::declared(self.bound, operand, i)).collect();
+            self.check(chunk.range, |operand| &regions[operand])
+        })
     }
 
     /// Checks that the regions have what the recording takes and sets for these points.
-    fn check<'r>(&self, points: GridBox<K>, region: impl Fn(usize) -> &'r Region<K>) -> Result<(), Error> {
+    fn check<'r>(&self, points: GridBox<K>, region: impl Fn(usize) -> &'r Region<3>) -> Result<(), Error> {
         if points.is_empty() {
             return Ok(());
         }
         let reach = |operand: usize| Reach {
             region: region(operand),
+            rank: L::RANKS[operand],
             extent: L::extent_of(self.bound, operand),
             chunk: points,
         };

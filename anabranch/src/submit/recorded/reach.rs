@@ -1,22 +1,27 @@
 //! What a recording takes of an operand, against what the task declares.
 
+use super::access::padded;
 use crate::error::Mistake;
-use anabranch_grid::{Extent, GridBox, Region};
-use anabranch_kernel::{Access, Beyond};
+use anabranch_grid::{GridBox, Region};
+use anabranch_kernel::{Access, AccessAlong, Beyond};
 use smallvec::{SmallVec, smallvec};
-use std::array;
+use std::fmt::Write as _;
 
 /// The declaration of an operand, for one chunk or for the whole index space.
 pub(super) struct Reach<'a, const K: usize> {
-    pub(super) region: &'a Region<K>,
-    pub(super) extent: Extent<K>,
+    /// Padded at the end, as the graph has it.
+    pub(super) region: &'a Region<3>,
+    /// The number of dimensions of the buffer.
+    pub(super) rank: usize,
+    /// Padded at the front.
+    pub(super) extent: [usize; 3],
     pub(super) chunk: GridBox<K>,
 }
 
 /// The coordinates that an access takes along one dimension.
 type Ranges = SmallVec<[[usize; 2]; 3]>;
 
-/// Why an offset leads to no element.
+/// Why coordinates lead to no element.
 #[derive(Debug)]
 enum NoElement {
     BeforeTheFirst,
@@ -26,38 +31,40 @@ enum NoElement {
 impl<const K: usize> Reach<'_, K> {
     /// What is wrong with an access of the recording.
     pub(super) fn mistake(&self, access: &Access) -> Option<Mistake> {
-        let offset: [isize; K] = array::from_fn(|dim| access.offset[3 - K + dim]);
-        if self.chunk.is_empty() || self.is_in_the_box(offset, access.beyond) {
+        let is_nothing = access.along.iter().any(|along| along.numbers.is_empty());
+        if is_nothing || self.chunk.is_empty() || self.is_in_the_box(access) {
             return None;
         }
-        let missing = match self.taken(offset, access.beyond) {
+        let missing = match self.taken(access) {
             Ok(taken) => {
                 let missing = taken.difference(self.region);
                 if missing.is_empty() {
                     return None;
                 }
-                missing.to_string()
+                self.print(&missing)
             }
             Err(NoElement::BeforeTheFirst) => "points before the first one".into(),
             Err(NoElement::BufferIsEmpty) => "an element of an empty buffer".into(),
         };
-        Some(Mistake::OffsetOutside {
-            offset: format!("{offset:?}"),
-            at: access.at,
-            chunk: self.chunk.to_string(),
-            missing,
-            region: self.region.to_string(),
+        let (at, chunk, region) = (access.at, self.chunk.to_string(), self.print(self.region));
+        Some(match self.offset(access) {
+            Some(offset) => {
+                Mistake::OffsetOutside { offset: format!("{offset:?}"), at, chunk, missing, region }
+            }
+            None => {
+                let coordinates = self.coordinates(access);
+                Mistake::CoordinatesOutside { coordinates, at, chunk, missing, region }
+            }
         })
     }
 
-    /// Whether the region is one box, in which all elements lie that an offset leads to. This is the usual case, and needs no memory.
-    fn is_in_the_box(&self, offset: [isize; K], beyond: Beyond) -> bool {
+    /// Whether the region is one box, in which all elements lie that an access takes. This is the usual case, and needs no memory.
+    fn is_in_the_box(&self, access: &Access) -> bool {
         let [only] = self.region.boxes() else { return false };
-        (0..K).all(|dim| {
-            let size = self.extent.0[dim] as isize;
-            let shifted = |at: usize| at as isize + offset[dim];
-            let (min, max) = (shifted(self.chunk.min().0[dim]), shifted(self.chunk.max().0[dim]));
-            let (min, max) = match beyond {
+        (0..self.rank).all(|dim| {
+            let (min, max) = self.bounds(access, dim);
+            let size = self.size(dim);
+            let (min, max) = match access.beyond {
                 Beyond::Refused => (min, max),
                 Beyond::Value => (min.clamp(0, size), max.clamp(0, size)),
                 Beyond::Nearest if size > 0 => (min.clamp(0, size - 1), max.clamp(1, size)),
@@ -70,16 +77,33 @@ impl<const K: usize> Reach<'_, K> {
 
     /// What is wrong with the declaration of an operand that the recording sets at each point.
     pub(super) fn mistake_of_result(&self) -> Option<Mistake> {
-        let own = Region::from(self.chunk);
+        let own = Region::from(self.chunk.cast());
         (*self.region != own)
-            .then(|| Mistake::NotOwnPoints { chunk: self.chunk.to_string(), region: self.region.to_string() })
+            .then(|| Mistake::NotOwnPoints { chunk: self.chunk.to_string(), region: self.print(self.region) })
     }
 
-    /// The elements that an offset leads to.
-    fn taken(&self, offset: [isize; K], beyond: Beyond) -> Result<Region<K>, NoElement> {
-        let mut boxes = vec![(self.chunk.min().0, self.chunk.max().0)];
-        for dim in 0..K {
-            let ranges = self.along(dim, offset[dim], beyond)?;
+    /// What an access takes along a dimension of the buffer.
+    fn along<'a>(&self, access: &'a Access, dim: usize) -> &'a AccessAlong {
+        &access.along[3 - self.rank + dim]
+    }
+
+    fn size(&self, dim: usize) -> isize {
+        self.extent[3 - self.rank + dim] as isize
+    }
+
+    /// The first coordinate that an access takes along a dimension, and the one behind the last, as if the buffer had no edge.
+    fn bounds(&self, access: &Access, dim: usize) -> (isize, isize) {
+        let AccessAlong { point, numbers } = self.along(access, dim);
+        let [min, max] = [padded(self.chunk.min().0, 0), padded(self.chunk.max().0, 1)];
+        let [min, max] = point.map_or([0, 1], |dim| [min[dim], max[dim]]);
+        (min as isize + numbers.start, max as isize + numbers.end - 1)
+    }
+
+    /// The elements that an access takes. If two of its coordinates are the same one of the point, it is the box around them.
+    fn taken(&self, access: &Access) -> Result<Region<3>, NoElement> {
+        let mut boxes = vec![([0; 3], [1; 3])];
+        for dim in 0..self.rank {
+            let ranges = self.ranges(access, dim)?;
             boxes = boxes
                 .iter()
                 .flat_map(|&(min, max)| {
@@ -95,12 +119,11 @@ impl<const K: usize> Reach<'_, K> {
     }
 
     /// The coordinates along one dimension.
-    fn along(&self, dim: usize, offset: isize, beyond: Beyond) -> Result<Ranges, NoElement> {
-        let size = self.extent.0[dim] as isize;
-        let [min, max] = [self.chunk.min().0[dim], self.chunk.max().0[dim]].map(|at| at as isize + offset);
+    fn ranges(&self, access: &Access, dim: usize) -> Result<Ranges, NoElement> {
+        let ((min, max), size) = (self.bounds(access, dim), self.size(dim));
         let range = |from: isize, to: isize| (from < to).then_some([from as usize, to as usize]);
         let inside = range(min.clamp(0, size), max.clamp(0, size));
-        Ok(match beyond {
+        Ok(match access.beyond {
             Beyond::Refused if min < 0 => return Err(NoElement::BeforeTheFirst),
             Beyond::Nearest | Beyond::OtherSide if size == 0 => return Err(NoElement::BufferIsEmpty),
             Beyond::Refused => smallvec![[min as usize, max as usize]],
@@ -118,6 +141,46 @@ impl<const K: usize> Reach<'_, K> {
             }
         })
     }
+
+    /// The offset from the point, if all coordinates are those of the point and one number each.
+    fn offset(&self, access: &Access) -> Option<Vec<isize>> {
+        let along = (0..self.rank).map(|dim| {
+            let AccessAlong { point, numbers } = self.along(access, dim);
+            (*point == Some(3 - K + dim) && numbers.len() == 1).then_some(numbers.start)
+        });
+        along.collect::<Option<_>>().filter(|_| self.rank == K)
+    }
+
+    /// The coordinates of an access, as the program writes them.
+    fn coordinates(&self, access: &Access) -> String {
+        let along = (0..self.rank).map(|dim| {
+            let AccessAlong { point, numbers } = self.along(access, dim);
+            let mut text = String::new();
+            if let Some(dim) = point {
+                let _ = write!(text, "point({})", dim + K - 3);
+            }
+            let _ = match (text.is_empty(), numbers.len(), numbers.start) {
+                (false, 1, 0) => Ok(()),
+                (true, 1, number) => write!(text, "{number}"),
+                (true, ..) => write!(text, "{numbers:?}"),
+                (false, 1, number) if number < 0 => write!(text, " - {}", -number),
+                (false, 1, number) => write!(text, " + {number}"),
+                (false, ..) => write!(text, " + ({numbers:?})"),
+            };
+            text
+        });
+        format!("[{}]", along.collect::<Vec<_>>().join(", "))
+    }
+
+    /// A region of the buffer, with as many dimensions as the buffer.
+    fn print(&self, region: &Region<3>) -> String {
+        match self.rank {
+            0 => region.cast::<0>().to_string(),
+            1 => region.cast::<1>().to_string(),
+            2 => region.cast::<2>().to_string(),
+            _ => region.to_string(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -134,29 +197,35 @@ mod tests {
             size in 1_usize..9,
             (min, len) in (0_usize..9, 1_usize..9),
             offset in -20_isize..20,
+            turns in 1_isize..6,
             (box_min, box_len) in (0_usize..9, 1_usize..9),
             beyond in prop_oneof![Just(Beyond::Nearest), Just(Beyond::OtherSide), Just(Beyond::Value)],
         ) {
             let _deadline = deadline();
             let (min, max) = (min.min(size - 1), (min.min(size - 1) + len).min(size));
             let region = Region::empty();
-            let reach = Reach { region: &region, extent: Extent([size]), chunk: GridBox::new([min], [max]) };
-            let ours = reach.taken([offset], beyond).expect("the buffer has elements");
-            let points = (min..max).filter_map(|at| {
-                let (at, size) = (at as isize + offset, size as isize);
+            let chunk = GridBox::new([min], [max]);
+            let reach = Reach { region: &region, rank: 1, extent: [1, 1, size], chunk };
+            let nowhere = AccessAlong { point: None, numbers: 0..1 };
+            let along = AccessAlong { point: Some(2), numbers: offset..offset + turns };
+            let along = [nowhere.clone(), nowhere, along];
+            let access = Access { operand: 0, along, beyond, at: Location::caller() };
+            let ours = reach.taken(&access).expect("the buffer has elements");
+            let points = (min..max).flat_map(|at| (0..turns).map(move |turn| at as isize + turn));
+            let points = points.filter_map(|at| {
+                let (at, size) = (at + offset, size as isize);
                 match beyond {
                     Beyond::Nearest => Some(at.clamp(0, size - 1) as usize),
                     Beyond::OtherSide => Some(((at % size) + size) as usize % size as usize),
                     _ => (0..size).contains(&at).then_some(at as usize),
                 }
             });
-            let plain = Region::from_boxes(points.map(|at| GridBox::new([at], [at + 1])));
+            let plain = Region::from_boxes(points.map(|at| GridBox::new([at, 0, 0], [at + 1, 1, 1])));
             prop_assert_eq!(&ours, &plain);
             // The shortcut for one box finds the same mistakes.
             let (min, max) = (box_min.min(size - 1), (box_min.min(size - 1) + box_len).min(size));
-            let region = Region::from(GridBox::new([min], [max]));
+            let region = Region::from(GridBox::new([min, 0, 0], [max, 1, 1]));
             let reach = Reach { region: &region, ..reach };
-            let access = Access { operand: 0, offset: [0, 0, offset], beyond, at: Location::caller() };
             prop_assert_eq!(reach.mistake(&access).is_none(), region.contains(&plain), "{}", region);
         }
     }

@@ -9,7 +9,7 @@ use crate::{
         sealed::Sealed,
     },
 };
-use anabranch_grid::{Extent, Region};
+use anabranch_grid::Region;
 use anabranch_kernel::{self as kernel, Accumulator, Number, Slice, SliceMut, Tape};
 use std::sync::Arc;
 
@@ -53,34 +53,34 @@ where
     O: RecordedOperator<T>,
 {
     type Symbol<'t> = Accumulator<'t, T>;
+    const RANK: usize = 0;
 
     fn symbol<'t>(&self, tape: &'t Tape) -> Self::Symbol<'t> {
         tape.accumulator(O::OPERATOR, self.include_current)
     }
 
-    fn declared(_: &Self::Bound, _: usize) -> &Region<K> {
-        unreachable!("a recording takes and sets no element of an operand that it reduces to")
+    fn declared(_: &Self::Bound, _: usize) -> Region<3> {
+        // A recording takes and sets no element of an operand that it reduces to.
+        Region::empty()
     }
 
-    fn extent_of(_: &Self::Bound) -> Extent<K> {
-        Extent([1; K])
+    fn extent_of(_: &Self::Bound) -> [usize; 3] {
+        [1; 3]
     }
 
     fn stored(bound: &Self::Bound) -> Arc<dyn Stored> {
         bound.stored()
     }
 
-    fn extent(_: &Self::View<'_>) -> Extent<K> {
-        Extent([1; K])
+    fn extent(_: &Self::View<'_>) -> [usize; 3] {
+        [1; 3]
     }
 
-    fn elements<'s>(_: &'s Self::View<'_>, _: [usize; K]) -> Slice<'s> {
+    fn elements<'s>(_: &'s Self::View<'_>, _: [usize; 3]) -> Slice<'s> {
         unreachable!("a recording takes no element of an operand that it reduces to")
     }
 
-    fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; K]) -> SliceMut<'s> {
-        // An index space without dimensions has one leaf.
-        let leaf = point.last().copied().unwrap_or(0);
+    fn elements_mut<'s>(view: &'s mut Self::View<'_>, [_, _, leaf]: [usize; 3]) -> SliceMut<'s> {
         T::slice_mut(&mut view.as_mut_slice()[leaf..])
     }
 }
