@@ -511,7 +511,7 @@ fn what_folds_and_operands_of_other_ranks_give_is_combined() {
         let sets = Instructions::ALL.into_iter().filter(|set| set.is_available());
         for (instructions, longest) in sets.flat_map(|set| [(set, usize::MAX), (set, 70)]) {
             let extents = vec![[1, 1, rows], extent, [1; 3]];
-            let results = vec![vec![0.0; count]; accumulators.len()];
+            let results = vec![vec![0.0; count]; recording.reductions().count()];
             let mut ranks = Ranks { extents, inputs: inputs.clone(), results, longest };
             program.run(recording.parameters(), points, &mut ranks, &mut memory, instructions);
             for (accumulator, ours) in ranks.results.iter().enumerate() {
