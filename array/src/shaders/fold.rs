@@ -10,7 +10,7 @@ use anabranch::{
     prelude::{GridBox, fixed, one_to_one},
 };
 
-/// One invocation folds at least so many elements, if there are as many.
+/// The least number of elements that one invocation folds, if there are as many.
 const LEAST: usize = 16;
 /// One invocation folds a line that is not longer.
 const SHORT: usize = 256;

@@ -16,7 +16,7 @@ use crate::{numeric::Numeric, place::Place};
 use anabranch::device::DeviceKind;
 use std::fmt::Display;
 
-/// So many invocations keep a large GPU busy.
+/// The number of invocations that keep a large GPU busy.
 const INVOCATIONS: usize = 1 << 16;
 
 /// Whether the shaders for numbers of type `T` run in a place.

@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch::{device::Wgsl, prelude::one_to_one};
 
-/// One invocation scans at least so many elements, if there are as many.
+/// The least number of elements that one invocation scans, if there are as many.
 const LEAST: usize = 32;
 
 /// Where the part of an invocation is: from `at` to `end` along the line whose first element is `first`.
