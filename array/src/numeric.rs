@@ -1,7 +1,7 @@
 //! The numbers that arrays have.
 
 use crate::random::Draw;
-use anabranch::{Element, recorded::Number};
+use anabranch::{interface::ShaderElement, recorded::Number};
 use std::cmp::Ordering;
 
 mod sealed {
@@ -9,7 +9,11 @@ mod sealed {
 }
 
 /// A number that arrays have: `f32`, `f64`, `i32`, `u32`, `i64` or `u64`.
-pub trait Numeric: Element + Number + Draw + sealed::Sealed {
+pub trait Numeric: ShaderElement + Number + Draw + sealed::Sealed {
+    /// Whether it is a floating-point number.
+    #[doc(hidden)]
+    const IS_FLOAT: bool;
+
     /// The order of [`Array::sort`](crate::Array::sort): that of the numbers; of floating-point numbers `-0.0` comes before `0.0`,
     /// and what is not a number (NaN) comes last.
     fn order(&self, other: &Self) -> Ordering;
@@ -24,6 +28,8 @@ macro_rules! floats {
         impl sealed::Sealed for $number {}
 
         impl Numeric for $number {
+            const IS_FLOAT: bool = true;
+
             #[inline]
             fn order(&self, other: &Self) -> Ordering {
                 self.is_nan().cmp(&other.is_nan()).then_with(|| self.total_cmp(other))
@@ -49,6 +55,8 @@ macro_rules! integers {
         impl sealed::Sealed for $number {}
 
         impl Numeric for $number {
+            const IS_FLOAT: bool = false;
+
             #[inline]
             fn order(&self, other: &Self) -> Ordering {
                 self.cmp(other)

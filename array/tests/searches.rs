@@ -2,6 +2,7 @@
 
 mod common;
 
+use anabranch::min;
 use anabranch_array::{Array, Arrays};
 use common::{Drawn, bits, coordinates, elements, hosts, places, shape};
 use proptest::prelude::*;
@@ -91,7 +92,7 @@ proptest! {
         let _deadline = deadline();
         let seed = u64::from(seed);
         let len = |shape: &[usize]| shape.iter().product();
-        for arrays in hosts() {
+        for arrays in places() {
             check_extremes(arrays, &elements::<f32>(seed, len(&one)), one);
             check_extremes(arrays, &elements::<f64>(seed, len(&three)), three);
             check_extremes(arrays, &elements::<u64>(seed, len(&three)), three);
@@ -124,7 +125,7 @@ proptest! {
 #[test]
 fn large_arrays_are_searched_and_sorted_in_parts() {
     let _deadline = deadline();
-    for arrays in hosts() {
+    for arrays in places() {
         for shape in [[1, 100_003], [100_003, 1], [50_001, 3], [3, 50_001]] {
             let len = shape[0] * shape[1];
             check_extremes(arrays, &elements::<f32>(1, len), shape);
@@ -135,6 +136,33 @@ fn large_arrays_are_searched_and_sorted_in_parts() {
         }
         check_selection(arrays, &[1; 70_000], [70_000]);
         check_selection(arrays, &[3; 70_000], [70_000]);
+    }
+}
+
+#[test]
+fn along_an_axis_without_elements_the_position_is_0() {
+    let _deadline = deadline();
+    for arrays in places() {
+        check_extremes::<f32, 1>(arrays, &[], [0]);
+        check_extremes::<i32, 3>(arrays, &[], [2, 0, 3]);
+    }
+}
+
+#[test]
+fn subnormal_numbers_are_no_zeros_and_of_two_zeros_the_first_is_found() {
+    let _deadline = deadline();
+    for arrays in places() {
+        check_extremes(arrays, &[f32::NAN, 0.0, 3e-45, 1e-45, -1e-45, -3e-45], [6]);
+        check_extremes(arrays, &[f32::NAN, 3e-45, 1e-45, 2e-45], [4]);
+        check_extremes(arrays, &[-1e-45_f32, -0.0, 0.0, -f32::NAN], [4]);
+        check_extremes(arrays, &[0.0_f32, -0.0, 0.0, f32::NAN], [4]);
+        check_extremes(arrays, &[f32::NEG_INFINITY, -f32::NAN, f32::INFINITY, f32::MAX, f32::MIN], [5]);
+        check_extremes(arrays, &[f64::NAN, 1e-323, 5e-324, -5e-324, -1e-323], [5]);
+        check_extremes(arrays, &[-5e-324, -0.0, 0.0, -f64::NAN], [4]);
+        check_extremes(arrays, &[f64::NEG_INFINITY, -f64::NAN, f64::INFINITY, f64::MAX, f64::MIN], [5]);
+        let a = arrays.from_slice([3], &[f32::NAN, 3e-45, 1e-45]).unwrap();
+        assert_eq!(a.reduce(min()).unwrap().get([]).unwrap().to_bits(), 1);
+        assert_eq!(a.scan(min()).unwrap().to_vec().unwrap()[1..], [3e-45, 1e-45]);
     }
 }
 

@@ -10,7 +10,7 @@ use std::{any::TypeId, ops::Range};
 
 /// A thread folds about this many elements at a time. Longer lines are cut into parts.
 pub(crate) const PART: usize = 1 << 15;
-/// So many running results of one line are combined at the end, so that the compiler makes vector instructions.
+/// The number of running results of one line. They are combined at the end, so that the compiler makes vector instructions.
 const LANES: usize = 16;
 
 /// Whether the order of the values does not matter, except for rounding.
@@ -56,7 +56,7 @@ pub(crate) fn in_lanes<T: Copy>(elements: &[T], combine: impl Fn(T, T) -> T) -> 
     Some(rest.iter().fold(lanes[0], |sum, &value| combine(sum, value)))
 }
 
-/// How lines are cut: into parts of so many positions.
+/// The number of positions of the parts that lines are cut into.
 pub(crate) fn positions(lines: Lines) -> usize {
     (PART / lines.inner.max(1)).clamp(1, lines.len.max(1))
 }

@@ -45,9 +45,12 @@ pub(crate) fn of_all<T: Numeric>(elements: &[T], extreme: Extreme) -> Option<usi
     Some(start + part.iter().position(|&value| value == best).unwrap_or(0))
 }
 
-/// The position in each line.
+/// The position in each line; 0 in a line without elements.
 pub(crate) fn of_lines<T: Numeric>(elements: &[T], results: &mut [u32], lines: Lines, extreme: Extreme) {
-    if results.is_empty() || lines.len == 0 {
+    if lines.len == 0 {
+        return results.fill(0);
+    }
+    if results.is_empty() {
         return;
     }
     let inner = lines.inner;

@@ -4,7 +4,7 @@
 use crate::shape::{coordinates, strides};
 use anabranch::par::prelude::*;
 
-/// So many rows of the result are written together, and so many of their elements at a time.
+/// The number of rows of the result that are written together, and of their elements that are written at a time.
 const BLOCK: usize = 32;
 /// A thread copies about this many elements at a time.
 const PART: usize = 1 << 15;

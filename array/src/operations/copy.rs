@@ -5,7 +5,7 @@ use crate::{
     arrays::Arrays,
     error::{ArrayError, Call},
     numeric::Numeric,
-    shape,
+    shaders, shape,
     slices::{read, write},
 };
 use anabranch::{
@@ -111,6 +111,10 @@ impl<T: Numeric, const D: usize> Array<T, D> {
             return Ok(self.clone());
         }
         let result = self.arrays().empty(shape, call)?;
+        if shaders::run_in::<T>(self.place()) {
+            shaders::gather::gather("broadcast", self, &result, repeated(self.shape()))?;
+            return Ok(result);
+        }
         let task = self.group().task("broadcast").over([1]);
         let task = task.read(self.buffer(), self.whole()).write(result.buffer(), all());
         let (from_shape, to_shape) = (self.shape(), shape);
@@ -124,6 +128,13 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     }
 }
 
+/// How far apart neighbours along each axis are, where an axis of length 1 is repeated.
+fn repeated<const D: usize>(shape: [usize; D]) -> [usize; D] {
+    let mut strides = shape::strides(shape);
+    (0..D).filter(|&axis| shape[axis] == 1).for_each(|axis| strides[axis] = 0);
+    strides
+}
+
 /// Sets the elements from number `first` on to those of a smaller array, whose axes of length 1 are repeated.
 fn expand<T: Copy, const D: usize>(
     from: &[T],
@@ -133,8 +144,7 @@ fn expand<T: Copy, const D: usize>(
     first: usize,
 ) {
     let Some(last) = D.checked_sub(1) else { return };
-    let mut strides = shape::strides(from_shape);
-    (0..D).filter(|&axis| from_shape[axis] == 1).for_each(|axis| strides[axis] = 0);
+    let strides = repeated(from_shape);
     let mut index = shape::coordinates(to_shape, first);
     let mut rest = to;
     while !rest.is_empty() {

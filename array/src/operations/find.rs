@@ -6,12 +6,14 @@ use crate::{
     host::least::{self, Extreme},
     numeric::Numeric,
     pending::Pending,
+    shaders::{self, operator::Known},
     shape::{self, Lines},
     slices::{read, write},
 };
 use anabranch::{
+    min,
     par::prelude::*,
-    prelude::all,
+    prelude::{all, one_to_one},
     recorded::{Mask, Value},
 };
 
@@ -22,8 +24,8 @@ pub type Found<T, const D: usize> = Option<([usize; D], T)>;
 const NONE: u32 = u32::MAX;
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// The coordinates of the first element, in row-major order, that meets a recorded condition. The condition is computed where the array
-    /// is, for all elements, and the host looks for the first.
+    /// The coordinates of the first element, in row-major order, that meets a recorded condition. The condition is computed for all
+    /// elements. The search runs where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -40,6 +42,17 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         &self,
         condition: impl for<'t> FnOnce(Value<'t, T>) -> Mask<'t>,
     ) -> Result<Pending<Option<[usize; D]>>, ArrayError> {
+        let shape = self.shape();
+        let coordinates = move |at: u32| (at != NONE).then(|| shape::coordinates(shape, at as usize));
+        if shaders::run_in::<u32>(self.place()) && !self.is_empty() {
+            let numbers = self.arrays().empty::<u32, D>(shape, Call::here("find_first"))?;
+            let task = self.group().task("find_first").over([self.len()]).read(self.buffer(), one_to_one());
+            self.place().of(task.write(numbers.buffer(), one_to_one())).each(|(from, to)| {
+                to.set(condition(from.here()).select(from.index(0), NONE));
+            })?;
+            let found = numbers.reduce(min())?;
+            return Ok(Pending::new(self.group().fence(found.buffer())?, move |found| coordinates(found[0])));
+        }
         let mask = self.mask(condition)?;
         let found = self.group().buffer::<u32, 1>([1]);
         let task = self.group().task("find_first").over([1]).read(mask.buffer(), mask.whole());
@@ -47,14 +60,12 @@ impl<T: Numeric, const D: usize> Array<T, D> {
             let first = read(mask).par().position(|&holds| holds != 0);
             found.set([0], first.map_or(NONE, |at| at as u32));
         })?;
-        let shape = self.shape();
-        let coordinates = move |at: u32| (at != NONE).then(|| shape::coordinates(shape, at as usize));
         Ok(Pending::new(self.group().fence(&found)?, move |found| coordinates(found[0])))
     }
 
     /// The numbers of all elements, in row-major order, that meet a recorded condition. They are known when the search is done, so the
-    /// result is one to wait for. For the elements themselves see [`select`](Self::select). The condition is computed where the array is, and
-    /// the host makes the list.
+    /// result is one to wait for. For the elements themselves see [`select`](Self::select). It runs where the array is: see
+    /// the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -89,7 +100,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     }
 
     /// The coordinates of the least element, and the element: of equal ones the first, in row-major order; `None` if there are none. What is not a
-    /// number (NaN) is passed over, unless there is nothing else. The host computes it.
+    /// number (NaN) is passed over, unless there is nothing else. It runs where the array is: see the
+    /// [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -116,7 +128,7 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     }
 
     /// The positions of the least elements along an axis, which has the length 1 in the result. See [`find_min`](Self::find_min) for which these
-    /// are. Along an axis without elements it is 0.
+    /// are. Along an axis without elements it is 0. The host computes it.
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -144,6 +156,18 @@ impl<T: Numeric, const D: usize> Array<T, D> {
 
     #[track_caller]
     fn find_extreme(&self, extreme: Extreme) -> Result<Pending<Found<T, D>>, ArrayError> {
+        let shape = self.shape();
+        let found = move |number: Vec<u32>, value: Vec<T>| {
+            (number[0] != NONE).then(|| (shape::coordinates(shape, number[0] as usize), value[0]))
+        };
+        let operator = match extreme {
+            Extreme::Least => Known::Min,
+            Extreme::Greatest => Known::Max,
+        };
+        if operator.runs_in::<T>(self.place()) && !self.is_empty() {
+            let (number, value) = shaders::least::of_all(self, operator, Call::here("find"))?;
+            return Ok(Pending::of_two(self.group().fence((number.buffer(), value.buffer()))?, found));
+        }
         // The element and its number come together, as two buffers.
         let (number, value) = (self.group().buffer::<u32, 1>([1]), self.group().buffer::<T, 1>([1]));
         let task = self.group().task("find").over([1]).read(self.buffer(), self.whole());
@@ -153,10 +177,6 @@ impl<T: Numeric, const D: usize> Array<T, D> {
             number.set([0], found.map_or(NONE, |at| at as u32));
             value.set([0], found.map_or(T::default(), |at| elements[at]));
         })?;
-        let shape = self.shape();
-        let found = move |number: Vec<u32>, value: Vec<T>| {
-            (number[0] != NONE).then(|| (shape::coordinates(shape, number[0] as usize), value[0]))
-        };
         Ok(Pending::of_two(self.group().fence((&number, &value))?, found))
     }
 

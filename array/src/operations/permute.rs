@@ -5,13 +5,14 @@ use crate::{
     error::{ArrayError, Call},
     host::permute,
     numeric::Numeric,
-    shape,
+    shaders, shape,
     slices::{read, write},
 };
 use anabranch::prelude::all;
 
 impl<T: Numeric, const D: usize> Array<T, D> {
-    /// The array with its axes in another order: axis `k` of the result is axis `axes[k]` of this array. The host computes it.
+    /// The array with its axes in another order: axis `k` of the result is axis `axes[k]` of this array. It runs
+    /// where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// # let arrays = anabranch_array::Arrays::new(&anabranch::Runtime::new()?);
@@ -32,6 +33,10 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         let strides = shape::strides(self.shape());
         let (shape, distances) = (axes.map(|axis| self.shape()[axis]), axes.map(|axis| strides[axis]));
         let result = self.arrays().empty(shape, call)?;
+        if shaders::run_in::<T>(self.place()) {
+            shaders::gather::gather("permute", self, &result, distances)?;
+            return Ok(result);
+        }
         let task = self.group().task("permute").over([1]).read(self.buffer(), self.whole());
         task.write(result.buffer(), all()).kernel(move |_, (from, to)| {
             permute::permute(read(from), write(to), shape, distances);

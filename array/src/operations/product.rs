@@ -4,6 +4,7 @@ use crate::{
     array::Array,
     error::{ArrayError, Call},
     numeric::Numeric,
+    shaders,
     slices::{read, write},
 };
 use anabranch::{par::prelude::*, prelude::all};
@@ -12,8 +13,8 @@ use anabranch::{par::prelude::*, prelude::all};
 const ROWS: usize = 64;
 
 impl<T: Numeric> Array<T, 2> {
-    /// The product of two matrices: `[m, k]` by `[k, n]` gives `[m, n]`. Integers wrap around. Both arrays are in one place. The host
-    /// computes it.
+    /// The product of two matrices: `[m, k]` by `[k, n]` gives `[m, n]`. Integers wrap around. Both arrays are in one place, and
+    /// so is the product: see the [guide](crate::guide).
     ///
     /// The bits of floating-point numbers are the same on any number of threads. They may differ between processors, of which some round
     /// `a * b + c` once.
@@ -40,6 +41,10 @@ impl<T: Numeric> Array<T, 2> {
             return Err(ArrayError::Shapes { call, left, right, rule });
         }
         let result = self.arrays().empty([m, n], call)?;
+        if shaders::run_in::<T>(self.place()) && !result.is_empty() {
+            shaders::product::multiply(self, other, &result)?;
+            return Ok(result);
+        }
         let task = self.group().task("matmul").over([1]).read(self.buffer(), self.whole());
         let task = task.read(other.buffer(), other.whole()).write(result.buffer(), all());
         task.kernel(move |_, (a, b, c)| {

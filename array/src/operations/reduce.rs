@@ -5,6 +5,7 @@ use crate::{
     error::{ArrayError, Call},
     host::fold,
     numeric::Numeric,
+    shaders::{self, operator::Known},
     shape::Lines,
     slices::{read, write},
 };
@@ -14,8 +15,8 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     /// Combines all elements by an operator: [`sum`](anabranch::sum), [`product`](anabranch::product), [`min`](anabranch::min()),
     /// [`max`](anabranch::max()) or one [of your own](anabranch::operator). The reduction of no elements is the identity.
     ///
-    /// The tree in which they are combined depends on the shape alone. An operator of your own gets the elements in their order. The host
-    /// computes it.
+    /// The tree in which they are combined depends on the shape, and on whether a device runs it. An operator of your own gets the elements
+    /// in their order, on the host. The others run where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// use anabranch::{max, operator, sum};
@@ -105,6 +106,12 @@ impl<T: Numeric, const D: usize> Array<T, D> {
         result: &Array<T, E>,
         lines: Lines,
     ) -> Result<(), ArrayError> {
+        match Known::of::<O>() {
+            Some(known) if known.runs_in::<T>(self.place()) && !self.is_empty() => {
+                return shaders::fold::lines(known, self, result, lines);
+            }
+            _ => {}
+        }
         let task = self.group().task("reduce").over([1]).read(self.buffer(), self.whole());
         task.write(result.buffer(), all()).kernel(move |_, (from, to)| {
             fold::lines(&operator, read(from), write(to), lines);

@@ -5,6 +5,7 @@ use crate::{
     error::{ArrayError, Call},
     host::scan,
     numeric::Numeric,
+    shaders::{self, operator::Known},
     shape::Lines,
     slices::{read, write},
 };
@@ -13,7 +14,8 @@ use anabranch::{Operator, prelude::all};
 impl<T: Numeric, const D: usize> Array<T, D> {
     /// The running results of an operator: each element of the result combines all elements up to the same place, in row-major order.
     ///
-    /// The tree in which they are combined depends on the shape alone. The host computes it.
+    /// The tree in which they are combined depends on the shape, and on whether a device runs it. An operator of your own runs on the host,
+    /// the others where the array is: see the [guide](crate::guide).
     ///
     /// ```
     /// use anabranch::sum;
@@ -54,6 +56,13 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     #[track_caller]
     fn scan_lines<O: Operator<T>>(&self, operator: O, lines: Lines, call: Call) -> Result<Self, ArrayError> {
         let result = self.arrays().empty(self.shape(), call)?;
+        match Known::of::<O>() {
+            Some(known) if known.runs_in::<T>(self.place()) && !self.is_empty() => {
+                shaders::scan::lines(known, self, &result, lines, call)?;
+                return Ok(result);
+            }
+            _ => {}
+        }
         let task = self.group().task("scan").over([1]).read(self.buffer(), self.whole());
         task.write(result.buffer(), all()).kernel(move |_, (from, to)| {
             scan::lines(&operator, read(from), write(to), lines);

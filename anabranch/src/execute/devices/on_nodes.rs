@@ -4,7 +4,7 @@
 //! reads:
 //!
 //! - The copy comes after the step that has written that part ([`Writers`]). All earlier steps that used the part in any memory of the node have ended then:
-//!   that writer comes after them. Who has written a part before its buffer met a device is not known. Then the copy comes after all that the step
+//!   that writer comes after them. The writers of a part from before its buffer met a device are not known. Then the copy comes after all that the step
 //!   depends on.
 //! - Later writers come after the copy, because they come after the step.
 //! - A later step that reads the part in the same memory comes after the copy, too.
