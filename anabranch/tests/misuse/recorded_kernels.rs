@@ -14,7 +14,8 @@ fn main() -> Result<(), Error> {
     rt.task("t").over([1]).read(&bools, one_to_one()).write(&v, one_to_one()).each(|_| ())?; //~ E0277: a recorded kernel cannot compute with `bool`
     rt.task("t").over([1]).read(&u, all()).write(&square, all()).each(|_| ())?; //~ E0277: cannot have the access
     rt.task("t").over([1]).read(&square, all()).write(&v, one_to_one()).each(|(s, v)| v.set(s.here()))?; //~ E0599: no method named `here` found
-    task().each(|(_, v)| v.set(v.fold(0..3, "zero", |sum, _| sum)))?; //~ E0277: a fold cannot begin with `&
+    task().each(|(_, v)| v.set(v.fold(0..3, "zero", |sum, _| sum)))?; //~ E0277: a recorded kernel cannot compute with `&str`
+    task().each(|(_, v)| v.set(v.fold(0..3, (0.0, "zero"), |(sum, _), _| (sum, sum)).0))?; //~ E0277: a fold cannot begin with
     let (total, own) = (rt.buffer::<f32, 0>([]), operator(0.0_f32, |a, b| a + b));
     rt.task("t").over([1]).reduce(&total, own).each(|_| ())?; //~ E0277: a recorded kernel cannot combine numbers of type `f32` by
     rt.task("t").over([1]).reduce(&v, sum()).each(|_| ())?; //~ E0277: cannot have the access
