@@ -131,13 +131,13 @@ pub(crate) struct Load {
 /// A coordinate of an element: the sum of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Along {
+    pub(crate) offset: isize,
     /// The coordinate of the point along this dimension, padded at the front.
     pub(crate) point: Option<u8>,
     /// The value of this parameter.
     pub(crate) number: Option<u32>,
     /// The counter of this fold.
     pub(crate) counter: Option<u32>,
-    pub(crate) offset: isize,
 }
 
 impl Along {
@@ -165,9 +165,10 @@ impl Load {
     }
 
     /// Where the elements are for the points of a row.
+    #[inline]
     pub(crate) fn row(&self) -> Row {
-        let [z, y, x] = self.along.map(|along| along.point == Some(2));
-        match (z || y, x) {
+        let [z, y, x] = &self.along;
+        match (z.point == Some(2) || y.point == Some(2), x.point == Some(2)) {
             (false, false) => Row::Same,
             (false, true) => Row::Contiguous,
             (true, _) => Row::Apart,

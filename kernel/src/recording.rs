@@ -101,6 +101,7 @@ impl Body {
     }
 
     /// Calls a function with the operations whose results one uses.
+    #[inline]
     pub(crate) fn inputs(&self, id: Id, mut f: impl FnMut(Id)) {
         match self.operations[id as usize].what {
             What::Turn(fold) => self.folds[fold as usize].states.iter().for_each(|state| f(state.first)),

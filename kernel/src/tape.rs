@@ -71,6 +71,7 @@ impl Tape {
         assert!(dimensions <= 3, "{dimensions} dimensions: a recorded kernel has up to 3");
         let inner = Inner {
             operations: Vec::with_capacity(64),
+            scopes: Vec::with_capacity(64),
             known: FxHashMap::with_capacity_and_hasher(64, Default::default()),
             ..Inner::default()
         };
@@ -140,15 +141,12 @@ impl Tape {
     pub(crate) fn record<T>(&self, what: What, kind: Kind) -> Value<'_, T> {
         let operation = Operation { what, kind };
         let mut inner = self.inner.borrow_mut();
-        let id = match inner.known.get(&operation) {
-            Some(&known) => known,
-            None => {
-                let scope = inner.scope(what);
-                let id = inner.push(operation, scope);
-                inner.known.insert(operation, id);
-                id
-            }
-        };
+        let next = inner.operations.len() as Id;
+        let id = *inner.known.entry(operation).or_insert(next);
+        if id == next {
+            let scope = inner.scope(what);
+            inner.push(operation, scope);
+        }
         inner.expect_inside(id);
         Value::new(self, id)
     }

@@ -105,7 +105,7 @@ impl Execute<'_, '_> {
     /// Finds the elements of a load in this turn.
     fn load(&mut self, at: usize) {
         let load = self.program.load(self.program.loads[at]);
-        let place = Place { point: self.point, parameters: self.parameters, counters: self.counters };
+        let place = &Place { point: self.point, parameters: self.parameters, counters: self.counters };
         self.elements[at] = load.find_all(place, self.len, self.operands);
         if let Elements::Assembled = self.elements[at] {
             load.assemble(place, self.len, self.operands, &mut self.assembled[at]);

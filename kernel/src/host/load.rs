@@ -3,7 +3,7 @@
 use super::{argument::Elements, assembled::Assembled, operands::Operands};
 use crate::{
     number::{Scalar, Slice},
-    operation::{Edge, Load, Row},
+    operation::{Along, Edge, Load, Row},
     recording::count,
 };
 
@@ -39,67 +39,83 @@ fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
     }
 }
 
+impl Along {
+    /// The coordinate for the first point of a block.
+    #[inline(always)]
+    fn first(&self, place: &Place<'_>) -> isize {
+        let mut at = self.offset;
+        if let Some(dim) = self.point {
+            at += place.point[usize::from(dim)] as isize;
+        }
+        if let Some(number) = self.number {
+            at += count(place.parameters, number) as isize;
+        }
+        if let Some(fold) = self.counter {
+            at += place.counters[fold as usize] as isize;
+        }
+        at
+    }
+}
+
 impl Load {
     /// The coordinates for the first point of a block.
-    #[inline]
-    fn first(&self, place: Place<'_>) -> [isize; 3] {
-        self.along.map(|along| {
-            let point = along.point.map_or(0, |dim| place.point[usize::from(dim)] as isize);
-            let number = along.number.map_or(0, |number| count(place.parameters, number) as isize);
-            let counter = along.counter.map_or(0, |fold| place.counters[fold as usize] as isize);
-            point + number + counter + along.offset
-        })
+    #[inline(always)]
+    fn first(&self, place: &Place<'_>) -> [isize; 3] {
+        let [z, y, x] = &self.along;
+        [z.first(place), y.first(place), x.first(place)]
     }
 
     /// Finds the elements of a block. Makes `len` smaller where fewer elements lie one after the other, and near an edge of the buffer, so that
     /// only short blocks have to be put together.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find<'a>(
         &self,
-        place: Place<'_>,
+        place: &Place<'_>,
         len: &mut usize,
         operands: &'a impl Operands,
     ) -> Elements<'a> {
         match self.row() {
-            Row::Contiguous => {
-                let slice = self.find_slice(place, len, operands);
-                slice.map_or(Elements::Assembled, Elements::Slice)
-            }
+            Row::Contiguous => self.find_slice(place, len, operands),
             Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, operands)),
             Row::Apart => Elements::Assembled,
         }
     }
 
-    /// Finds the elements of a block that lie one after the other; `None` if they have to be put together.
-    #[inline]
+    /// Finds the elements of a block that lie one after the other.
+    #[inline(always)]
     fn find_slice<'a>(
         &self,
-        place: Place<'_>,
+        place: &Place<'_>,
         len: &mut usize,
         operands: &'a impl Operands,
-    ) -> Option<Slice<'a>> {
+    ) -> Elements<'a> {
         let extent = operands.extent(self.operand);
         let [z, y, x] = self.first(place);
-        let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
+        let (Some(z), Some(y)) = (within(self.edge, z, extent[0]), within(self.edge, y, extent[1])) else {
+            return Elements::Assembled;
+        };
         let x = match self.edge {
             // The declaration says that all of them are there.
             Edge::Inside => usize::try_from(x).expect(OUTSIDE),
             _ => {
                 let most = usize::try_from(x).map_or(0, |x| direct(x, place.point[2], *len, extent[2]));
                 *len = (*len).min(if most == 0 { AT_EDGE } else { most });
-                (most > 0).then_some(x as usize)?
+                if most == 0 {
+                    return Elements::Assembled;
+                }
+                x as usize
             }
         };
         let elements = operands.read(self.operand, [z, y, x]);
         assert!(!elements.is_empty(), "operand {} gave no element at {:?}", self.operand, [z, y, x]);
         *len = (*len).min(elements.len());
-        Some(elements)
+        Elements::Slice(elements)
     }
 
     /// Finds the elements of all `len` points of a block, or says that they have to be put together.
     pub(super) fn find_all<'a>(
         &self,
-        place: Place<'_>,
+        place: &Place<'_>,
         len: usize,
         operands: &'a dyn Operands,
     ) -> Elements<'a> {
@@ -142,7 +158,13 @@ impl Load {
     }
 
     /// Puts the elements of a block together.
-    pub(super) fn assemble(&self, place: Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
+    pub(super) fn assemble(
+        &self,
+        place: &Place<'_>,
+        len: usize,
+        operands: &dyn Operands,
+        to: &mut Assembled,
+    ) {
         to.clear(self.kind);
         match self.row() {
             Row::Contiguous => self.assemble_runs(place, len, operands, to),
@@ -158,7 +180,7 @@ impl Load {
     }
 
     /// Puts together elements that lie one after the other as far as they are inside of the buffer, and in one box of the region.
-    fn assemble_runs(&self, place: Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
+    fn assemble_runs(&self, place: &Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
         let extent = operands.extent(self.operand);
         let [z, y, x] = self.first(place);
         let row = within(self.edge, z, extent[0]).zip(within(self.edge, y, extent[1]));

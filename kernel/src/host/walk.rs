@@ -114,16 +114,16 @@ impl Block<'_> {
         let Memory { banks, assembled, counters, accumulators } = memory;
         let place = Place { point, parameters, counters };
         let mut elements: SmallVec<[Elements<'_>; 24]> = SmallVec::new();
-        for load in &program.loads {
-            elements.push(match load.is_in_loop {
-                false => program.load(*load).find(place, &mut most, operands),
-                true => Elements::Assembled,
-            });
+        elements.resize(program.loads.len(), Elements::Assembled);
+        for (load, elements) in program.loads.iter().zip(&mut elements) {
+            if !load.is_in_loop {
+                *elements = program.load(*load).find(&place, &mut most, operands);
+            }
         }
         let len = most;
         for ((load, elements), assembled) in program.loads.iter().zip(&elements).zip(&mut *assembled) {
             if let (Elements::Assembled, false) = (elements, load.is_in_loop) {
-                program.load(*load).assemble(place, len, operands, assembled);
+                program.load(*load).assemble(&place, len, operands, assembled);
             }
         }
         Execute {
