@@ -111,6 +111,7 @@ macro_rules! numbers {
 
         impl Slice<'_> {
             /// The number of elements.
+            #[inline]
             pub fn len(&self) -> usize {
                 match self {
                     $(Self::$kind(values) => values.len()),*
@@ -118,6 +119,7 @@ macro_rules! numbers {
             }
 
             /// The first element.
+            #[inline]
             pub(crate) fn first(&self) -> Option<Scalar> {
                 match self {
                     $(Self::$kind(values) => values.first().map(|&value| Scalar::$kind(value))),*
@@ -125,6 +127,7 @@ macro_rules! numbers {
             }
 
             /// Whether there are no elements.
+            #[inline]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
@@ -149,26 +152,32 @@ macro_rules! numbers {
             impl Number for $number {
                 const KIND: Kind = Kind::$kind;
 
+                #[inline]
                 fn scalar(self) -> Scalar {
                     Scalar::$kind(self)
                 }
 
+                #[inline]
                 fn slice(values: &[Self]) -> Slice<'_> {
                     Slice::$kind(values)
                 }
 
+                #[inline]
                 fn slice_mut(values: &mut [Self]) -> SliceMut<'_> {
                     SliceMut::$kind(values)
                 }
 
+                #[inline]
                 fn of_scalar(scalar: Scalar) -> Option<Self> {
                     if let Scalar::$kind(value) = scalar { Some(value) } else { None }
                 }
 
+                #[inline]
                 fn of_slice(slice: Slice<'_>) -> Option<&[Self]> {
                     if let Slice::$kind(values) = slice { Some(values) } else { None }
                 }
 
+                #[inline]
                 fn of_slice_mut(slice: SliceMut<'_>) -> Option<&mut [Self]> {
                     if let SliceMut::$kind(values) = slice { Some(values) } else { None }
                 }
