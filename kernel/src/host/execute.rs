@@ -34,7 +34,7 @@ pub(super) struct Execute<'a, 'b> {
     pub(super) counters: &'a mut [u32],
     pub(super) operands: &'b dyn Operands,
     /// The first point.
-    pub(super) point: [usize; 3],
+    pub(super) point: &'b [usize; 3],
     pub(super) len: usize,
 }
 

@@ -18,7 +18,7 @@ const OUTSIDE: &str =
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     /// The first point of the block.
-    pub(super) point: [usize; 3],
+    pub(super) point: &'a [usize; 3],
     pub(super) parameters: &'a [Scalar],
     /// The counters of the folds.
     pub(super) counters: &'a [u32],

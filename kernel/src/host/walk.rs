@@ -110,7 +110,7 @@ impl Block<'_> {
 
     /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an element.
     fn compute(&self, operands: &impl Operands, memory: &mut Memory, token: Token) -> usize {
-        let Self { program, parameters, point, mut most } = *self;
+        let Self { program, parameters, ref point, mut most } = *self;
         let Memory { banks, assembled, counters, accumulators } = memory;
         let place = Place { point, parameters, counters };
         let mut elements: SmallVec<[Elements<'_>; 24]> = SmallVec::new();
