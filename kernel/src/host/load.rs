@@ -25,6 +25,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The coordinate that a load takes instead of `at`, in a dimension of this size; `None` if it is outside the buffer.
+#[inline(always)]
 fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
     if let Ok(inside) = usize::try_from(at)
         && inside < size
@@ -107,7 +108,9 @@ impl Load {
             }
         };
         let elements = operands.read(self.operand, [z, y, x]);
-        assert!(!elements.is_empty(), "operand {} gave no element at {:?}", self.operand, [z, y, x]);
+        if elements.is_empty() {
+            self.refuse([z, y, x]);
+        }
         *len = (*len).min(elements.len());
         Elements::Slice(elements)
     }
@@ -143,18 +146,32 @@ impl Load {
         Some(operands.read(self.operand, [z, y, x])).filter(|slice| slice.len() >= len)
     }
 
+    /// The coordinates that the load takes instead of these; `None` if they lead out of the buffer, to the value of the edge.
+    #[inline(always)]
+    fn inside(&self, [z, y, x]: [isize; 3], extent: [usize; 3]) -> Option<[usize; 3]> {
+        let [z, y, x] = [(z, extent[0]), (y, extent[1]), (x, extent[2])];
+        Some([within(self.edge, z.0, z.1)?, within(self.edge, y.0, y.1)?, within(self.edge, x.0, x.1)?])
+    }
+
     /// Finds one element.
     fn find_one(&self, at: [isize; 3], parameters: &[Scalar], operands: &dyn Operands) -> Scalar {
-        let extent = operands.extent(self.operand);
-        let [z, y, x] = [0, 1, 2].map(|dim| within(self.edge, at[dim], extent[dim]));
-        match (z, y, x, self.edge) {
-            (Some(z), Some(y), Some(x), _) => {
-                let first = operands.read(self.operand, [z, y, x]).first();
-                first.unwrap_or_else(|| panic!("operand {} gave no element at {:?}", self.operand, [z, y, x]))
-            }
-            (.., Edge::Parameter(value)) => parameters[value as usize],
-            _ => unreachable!("all others have an element"),
+        match self.inside(at, operands.extent(self.operand)) {
+            Some(at) => operands.read(self.operand, at).first().unwrap_or_else(|| self.refuse(at)),
+            None => self.outside(parameters),
         }
+    }
+
+    /// The value of the edge.
+    fn outside(&self, parameters: &[Scalar]) -> Scalar {
+        match self.edge {
+            Edge::Parameter(value) => parameters[value as usize],
+            Edge::Inside | Edge::Clamped | Edge::Periodic => unreachable!("all others have an element"),
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, at: [usize; 3]) -> ! {
+        panic!("operand {} gave no element at {at:?}", self.operand)
     }
 
     /// Puts the elements of a block together.
@@ -169,13 +186,22 @@ impl Load {
         match self.row() {
             Row::Contiguous => self.assemble_runs(place, len, operands, to),
             Row::Same => to.repeat(self.find_one(self.first(place), place.parameters, operands), len),
-            Row::Apart => {
-                let (mut at, steps) = (self.first(place), self.along.map(|along| along.point == Some(2)));
-                for _ in 0..len {
-                    to.repeat(self.find_one(at, place.parameters, operands), 1);
-                    (0..3).for_each(|dim| at[dim] += isize::from(steps[dim]));
-                }
+            Row::Apart => self.assemble_apart(place, len, operands, to),
+        }
+    }
+
+    /// Puts together elements that lie apart from each other.
+    fn assemble_apart(&self, place: &Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
+        let extent = operands.extent(self.operand);
+        let (mut at, steps) =
+            (self.first(place), self.along.map(|along| isize::from(along.point == Some(2))));
+        for _ in 0..len {
+            match self.inside(at, extent) {
+                Some(at) if to.extend(operands.read(self.operand, at), 1) == 0 => self.refuse(at),
+                Some(_) => {}
+                None => to.repeat(self.outside(place.parameters), 1),
             }
+            at.iter_mut().zip(steps).for_each(|(at, step)| *at += step);
         }
     }
 
