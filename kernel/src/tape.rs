@@ -72,6 +72,8 @@ impl Tape {
         let inner = Inner {
             operations: Vec::with_capacity(64),
             scopes: Vec::with_capacity(64),
+            loads: Vec::with_capacity(16),
+            asked: Vec::with_capacity(16),
             known: FxHashMap::with_capacity_and_hasher(64, Default::default()),
             ..Inner::default()
         };
