@@ -8,7 +8,7 @@ use super::{
     index_space::Over,
     launch::{launch, launch_pieces},
     leaves::leaves,
-    on_device::KernelPlace,
+    on_device::{KernelPlace, RecordingOnDevice},
     operator::Operator,
     recorded::{self, access::RecordedAccessList},
     reduce::Reduce,
@@ -216,7 +216,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let recording = recorded::record(&self.label, &self.accesses, closure);
         let recording = recording.map_err(|error| core.refuse(error))?;
         if let Some(chosen) = self.program_on_device(&recording)? {
-            return self.launch_recording(chosen, &recording);
+            return self.launch_on(chosen, &RecordingOnDevice(&recording));
         }
         if L::REDUCES {
             let cut = self.hints.cut_at_bands(leaves(&self.space));

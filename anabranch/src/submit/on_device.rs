@@ -22,16 +22,13 @@ use crate::{
     },
 };
 use anabranch_graph::command::Work;
-use anabranch_grid::Chunk;
+use anabranch_grid::{Chunk, GridBox};
 use anabranch_kernel::{Recording, Scalar};
 use smallvec::smallvec;
 use std::{slice, sync::Arc};
 
-/// A device, and a program that it has prepared.
-pub(super) type Chosen = (Arc<dyn Device>, DeviceProgram);
-
-/// The same of a recorded kernel. With several nodes perhaps the error of a device that is lost, with which the task fails.
-type ChosenForRecording = (Arc<dyn Device>, Result<DeviceProgram, DeviceError>);
+/// A device, and a program that it has prepared. With several nodes perhaps the error of a device that is lost, with which the task fails.
+pub(super) type Chosen = (Arc<dyn Device>, Result<DeviceProgram, DeviceError>);
 
 /// Where a kernel runs.
 #[derive(Clone, Copy, Debug)]
@@ -51,54 +48,162 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
     pub(super) fn program_on_device(
         &self,
         recording: &Recording,
-    ) -> Result<Option<ChosenForRecording>, Error> {
+    ) -> Result<Option<Chosen>, Error> {
         let (core, Some((device, must))) = (self.core, self.device()) else { return Ok(None) };
         if L::REDUCES && core.several_nodes().is_some() {
             let what = || format!("the reduction of {} is to run on a device", self.label);
             return if must { Err(core.refuse(Error::OneNodeOnly { what: what() })) } else { Ok(None) };
         }
-        match core.programs.on(device, recording) {
-            Ok(program) => Ok(Some((Arc::clone(device), Ok(program)))),
+        self.choose(device, must, core.programs.on(device, recording))
+    }
+}
+
+/// A recorded kernel, as devices run it.
+pub(super) struct RecordingOnDevice<'a>(pub(super) &'a Recording);
+
+impl<const K: usize, L: RecordedAccessList<K>> OnDeviceOf<K, L> for RecordingOnDevice<'_> {
+    fn check(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error> {
+        let declared = Declared::<K, L> { task: declaration.task, recording: self.0, bound };
+        declared.check_whole(declaration.whole.range, &declaration.accesses)
+    }
+
+    fn check_chunks(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error> {
+        let declared = Declared::<K, L> { task: declaration.task, recording: self.0, bound };
+        declared.check_chunks(declaration.chunks)
+    }
+
+    fn buffers(&self, bound: &L::Bound) -> Vec<Arc<dyn Stored>> {
+        L::stored(bound)
+    }
+
+    fn operands(&self, bound: &L::Bound, _: usize) -> Vec<Extents> {
+        (0..L::RANKS.len()).map(|operand| (L::extent_of(bound, operand), Vec::new())).collect()
+    }
+
+    fn parameters(&self) -> Vec<Scalar> {
+        self.0.parameters().to_vec()
+    }
+
+    fn groups(&self, _: [[usize; 3]; 2]) -> [usize; 3] {
+        [0; 3]
+    }
+
+    fn ranks(&self) -> Option<Vec<usize>> {
+        None
+    }
+}
+
+/// The extent of a buffer, and for a shader the boxes of it that the task declares, padded at the front.
+pub(super) type Extents = ([usize; 3], Vec<[[usize; 3]; 2]>);
+
+/// A device that a task runs on if it can, and whether it must.
+pub(super) type Possible<'rt> = (&'rt Arc<dyn Device>, bool);
+
+/// What a device runs for a task.
+pub(super) trait OnDeviceOf<const K: usize, L: AccessList<K>> {
+    /// Checks what the task declares.
+    fn check(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error>;
+
+    /// Checks what the chunks of this node declare.
+    fn check_chunks(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error>;
+
+    fn buffers(&self, bound: &L::Bound) -> Vec<Arc<dyn Stored>>;
+
+    /// The operands of the launch for a chunk.
+    fn operands(&self, bound: &L::Bound, chunk: usize) -> Vec<Extents>;
+
+    fn parameters(&self) -> Vec<Scalar>;
+
+    /// For a shader with groups: how many there are for the points of a launch.
+    fn groups(&self, points: [[usize; 3]; 2]) -> [usize; 3];
+
+    /// For a shader: the ranks of the buffers.
+    fn ranks(&self) -> Option<Vec<usize>>;
+}
+
+impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
+    /// The device that the task runs on if it can, and whether it must; `None` for the host.
+    pub(super) fn device(&self) -> Option<Possible<'rt>> {
+        match (self.place, &self.core.device) {
+            (KernelPlace::Device(device), _) => Some((device, true)),
+            (KernelPlace::Default, Some(device)) => Some((device, false)),
+            _ => None,
+        }
+    }
+
+    /// The device, if it has prepared the program or if the task fails with its error; `None` if it cannot run it and does not have to.
+    ///
+    /// # Errors
+    /// If the task cannot be submitted.
+    pub(super) fn choose(
+        &self,
+        device: &Arc<dyn Device>,
+        must: bool,
+        program: Result<DeviceProgram, DeviceError>,
+    ) -> Result<Option<Chosen>, Error> {
+        let core = self.core;
+        match program {
             Err(DeviceError::Unsupported { .. }) if !must => Ok(None),
             // The other nodes submit the task, and get the failure in place of the data.
-            Err(error @ (DeviceError::Lost { .. } | DeviceError::Failed { .. }))
-                if core.several_nodes().is_some() =>
-            {
-                Ok(Some((Arc::clone(device), Err(error))))
+            Err(DeviceError::Lost { .. } | DeviceError::Failed { .. }) if core.several_nodes().is_some() => {
+                Ok(Some((Arc::clone(device), program)))
             }
             Err(error) => Err(core.refuse(Error::Device { task: self.label.clone(), error })),
+            Ok(_) => Ok(Some((Arc::clone(device), program))),
         }
     }
 
-    /// Submits a recorded kernel that runs on a device: on one node for the whole index space, on several for the pieces of this node.
-    pub(super) fn launch_recording(
+    /// Submits a task that runs on a device: on one node for the whole index space, on several for the pieces of this node.
+    pub(super) fn launch_on(
         self,
-        (device, program): ChosenForRecording,
-        recording: &Recording,
-    ) -> Result<TaskHandle, Error> {
+        (device, program): Chosen,
+        what: &impl OnDeviceOf<K, L>,
+    ) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
+    {
         if self.core.several_nodes().is_some() {
-            return self.launch_recording_on_nodes(&device, &program, recording);
+            return self.launch_pieces_on(&device, &program, what);
         }
-        let program = program.map_err(|error| Error::Device { task: self.label.clone(), error })?;
-        self.launch_on(&device, program, |declaration, bound| {
-            Declared::<K, L> { task: declaration.task, recording, bound }
-                .check_whole(declaration.whole.range, &declaration.accesses)?;
-            let buffers = L::stored(bound);
-            let operand = |operand| (L::extent_of(bound, operand), Vec::new());
-            let operands = (0..buffers.len()).map(operand).collect();
-            let parameters = recording.parameters().to_vec();
-            Ok(Launched { buffers, operands, parameters, groups: [0; 3], ranks: None })
-        })
+        let Self { core, group, label, space, hints, accesses, .. } = self;
+        core.id().check_process("submit")?;
+        core.meet_device(&device)?;
+        let whole = Chunk::whole(space);
+        let mut declaration = Declaration::new(core, group, &label, whole, slice::from_ref(&whole));
+        hints.record(&mut declaration, Work::Kernel { space: space.cast() });
+        let bound = accesses.declare(&mut declaration)?;
+        what.check(&declaration, &bound)?;
+        let buffers = what.buffers(&bound);
+        let record = declaration.record.take().map(Arc::from);
+        let task = Submission {
+            label: &label,
+            group: group.map(|group| &**group),
+            accesses: &declaration.accesses,
+            effects: &declaration.effects,
+            priority: declaration.priority,
+            place: Place::Inline,
+            observes: false,
+            record: record.as_ref(),
+            device: Some(OnDevice { device: &device, buffers: &buffers }),
+        };
+        let accepted = core.accept(&task);
+        let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
+        let body = body(what, &bound, (0, space), program, &accepted.slots(), &buffers);
+        let node = Node::new(|| accepted.head(), || body.with_reductions(L::REDUCES));
+        Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }
 
-    /// Submits a recorded kernel whose pieces on this node run on a device.
+    /// Submits a task whose pieces on this node run on a device.
     #[cold]
-    fn launch_recording_on_nodes(
+    fn launch_pieces_on(
         self,
         device: &Arc<dyn Device>,
         program: &Result<DeviceProgram, DeviceError>,
-        recording: &Recording,
-    ) -> Result<TaskHandle, Error> {
+        what: &impl OnDeviceOf<K, L>,
+    ) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<K>,
+    {
         let Self { core, group, label, space, hints, accesses, .. } = self;
         core.id().check_process("submit")?;
         core.meet_device(device).map_err(|error| core.refuse(error))?;
@@ -110,27 +215,15 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
         declaration.pieces = (0..chunks.len()).map(|at| Piece::new(at..at + 1)).collect();
         hints.record(&mut declaration, work);
         let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
-        let declared = Declared::<K, L> { task: &label, recording, bound: &bound };
-        let checked = declared.check_whole(space, &declaration.accesses);
-        checked.map_err(|error| core.refuse(error))?;
+        what.check(&declaration, &bound).map_err(|error| core.refuse(error))?;
         // As on the host: perhaps only this node finds a mistake in its pieces.
-        declared.check_chunks(&chunks).map_err(|error| core.give_up(error))?;
-        let buffers = L::stored(&bound);
-        let extents: Vec<_> = (0..buffers.len()).map(|operand| L::extent_of(&bound, operand)).collect();
-        let body = |chunk: &Chunk<K>, slots: &[Arc<Slot>]| {
-            let points = [padded(chunk.range.min().0, 0), padded(chunk.range.max().0, 1)];
-            let operand = |(slot, extent): (&Arc<Slot>, &[usize; 3])| LaunchOperand {
-                slot: Arc::clone(slot),
-                extent: *extent,
-                declared: Vec::new(),
-            };
-            let operands = slots.iter().zip(&extents).map(operand).collect();
-            let parameters = recording.parameters().to_vec();
-            LaunchBody::new(program.clone(), points, operands, parameters, [0; 3], None, buffers.clone())
-        };
-        let bodies = |_, slots: Vec<Arc<Slot>>| {
-            let (chunks, body) = (&chunks, &body);
-            chunks.iter().map(move |chunk| body(chunk, &slots))
+        what.check_chunks(&declaration, &bound).map_err(|error| core.give_up(error))?;
+        let buffers = what.buffers(&bound);
+        let bodies = |bound: L::Bound, slots: Vec<Arc<Slot>>| {
+            let (chunks, buffers) = (&chunks, &buffers);
+            chunks.iter().enumerate().map(move |(at, chunk)| {
+                body(what, &bound, (at, chunk.range), program.clone(), &slots, buffers)
+            })
         };
         let on = Some(OnDevice { device, buffers: &buffers });
         let nodes = launch_on_nodes::<K, L, _, _>(&mut declaration, bound, Place::Inline, false, on, bodies)?;
@@ -138,89 +231,24 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
     }
 }
 
-/// The extent of a buffer, and for a shader the boxes of it that the task declares, padded at the front.
-pub(super) type Extents = ([usize; 3], Vec<[[usize; 3]; 2]>);
-
-/// A device that a task runs on if it can, and whether it must.
-type Possible<'rt> = (&'rt Arc<dyn Device>, bool);
-
-/// What a launch takes of its task.
-pub(super) struct Launched {
-    pub(super) buffers: Vec<Arc<dyn Stored>>,
-    pub(super) operands: Vec<Extents>,
-    pub(super) parameters: Vec<Scalar>,
-    /// The groups of a shader.
-    pub(super) groups: [usize; 3],
-    /// For a shader: the ranks of the buffers.
-    pub(super) ranks: Option<Vec<usize>>,
-}
-
-impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
-    /// The device that the task runs on if it can, and whether it must; `None` for the host.
-    fn device(&self) -> Option<Possible<'rt>> {
-        match (self.place, &self.core.device) {
-            (KernelPlace::Device(device), _) => Some((device, true)),
-            (KernelPlace::Default, Some(device)) => Some((device, false)),
-            _ => None,
-        }
-    }
-
-    /// The same of a task with a shader.
-    ///
-    /// # Errors
-    /// If it is to run on a device and there are several nodes.
-    pub(super) fn device_of_shader(&self) -> Result<Option<Possible<'rt>>, Error> {
-        let (core, device) = (self.core, self.device());
-        match device {
-            Some((_, true)) if core.several_nodes().is_some() => {
-                let what = format!("the shader of {} is to run on a device", self.label);
-                Err(core.refuse(Error::OneNodeOnly { what }))
-            }
-            _ => Ok(device.filter(|_| core.several_nodes().is_none())),
-        }
-    }
-
-    /// Submits a task that runs on a device, for the whole index space. `launched` gets its declared accesses, and checks them.
-    pub(super) fn launch_on(
-        self,
-        device: &Arc<dyn Device>,
-        program: DeviceProgram,
-        launched: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<Launched, Error>,
-    ) -> Result<TaskHandle, Error>
-    where
-        L: AccessList<K>,
-    {
-        let Self { core, group, label, space, hints, accesses, .. } = self;
-        core.id().check_process("submit")?;
-        core.meet_device(device)?;
-        let whole = Chunk::whole(space);
-        let mut declaration = Declaration::new(core, group, &label, whole, slice::from_ref(&whole));
-        hints.record(&mut declaration, Work::Kernel { space: space.cast() });
-        let bound = accesses.declare(&mut declaration)?;
-        let Launched { buffers, operands, parameters, groups, ranks } = launched(&declaration, &bound)?;
-        let record = declaration.record.take().map(Arc::from);
-        let task = Submission {
-            label: &label,
-            group: group.map(|group| &**group),
-            accesses: &declaration.accesses,
-            effects: &declaration.effects,
-            priority: declaration.priority,
-            place: Place::Inline,
-            observes: false,
-            record: record.as_ref(),
-            device: Some(OnDevice { device, buffers: &buffers }),
-        };
-        let accepted = core.accept(&task);
-        let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
-        let operands = accepted.slots().into_iter().zip(operands);
-        let operands =
-            operands.map(|(slot, (extent, declared))| LaunchOperand { slot, extent, declared }).collect();
-        let points = [padded(space.min().0, 0), padded(space.max().0, 1)];
-        let body = LaunchBody::new(Ok(program), points, operands, parameters, groups, ranks, buffers.clone())
-            .with_reductions(L::REDUCES);
-        let node = Node::new(|| accepted.head(), || body);
-        Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
-    }
+/// The launch for a chunk: its number, and its points.
+fn body<const K: usize, L: AccessList<K>>(
+    what: &impl OnDeviceOf<K, L>,
+    bound: &L::Bound,
+    (chunk, range): (usize, GridBox<K>),
+    program: Result<DeviceProgram, DeviceError>,
+    slots: &[Arc<Slot>],
+    buffers: &[Arc<dyn Stored>],
+) -> LaunchBody {
+    let points = [padded(range.min().0, 0), padded(range.max().0, 1)];
+    let operand = |(slot, (extent, declared)): (&Arc<Slot>, Extents)| LaunchOperand {
+        slot: Arc::clone(slot),
+        extent,
+        declared,
+    };
+    let operands = slots.iter().zip(what.operands(bound, chunk)).map(operand).collect();
+    let (groups, ranks) = (what.groups(points), what.ranks());
+    LaunchBody::new(program, points, operands, what.parameters(), groups, ranks, buffers.to_vec())
 }
 
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {

@@ -312,7 +312,7 @@ fn several_steps_in_one_launch_have_the_bits_of_single_ones() {
                         let task = task.write(&next_u, one_to_one()).write(&next_v, one_to_one());
                         if together {
                             let several = SeveralSteps::new(params, edges);
-                            task.shader(several.shader(shape, steps, false)).submit().unwrap();
+                            task.shader(several.shader(steps, false)).submit().unwrap();
                         } else {
                             let step = RecordedStep::new(params, edges, false);
                             task.each(move |(u, v, next_u, next_v)| step.record(u, v, next_u, next_v))

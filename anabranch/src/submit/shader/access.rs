@@ -67,9 +67,9 @@ pub trait ShaderAccess<const K: usize>: Access<K> {
     #[doc(hidden)]
     fn stored(bound: &Self::Bound) -> Arc<dyn Stored>;
 
-    /// What the only chunk declares.
+    /// What a chunk declares.
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound) -> Extents;
+    fn declared(bound: &Self::Bound, chunk: usize) -> Extents;
 }
 
 macro_rules! shader_access {
@@ -90,8 +90,8 @@ macro_rules! shader_access {
                 bound.stored()
             }
 
-            fn declared(bound: &Self::Bound) -> Extents {
-                let boxes = bound.regions[0].boxes().iter();
+            fn declared(bound: &Self::Bound, chunk: usize) -> Extents {
+                let boxes = bound.regions[chunk].boxes().iter();
                 let boxes = boxes.map(|range| [padded(range.min().0, 0), padded(range.max().0, 1)]).collect();
                 (padded(bound.extent().0, 1), boxes)
             }
@@ -118,7 +118,7 @@ pub trait ShaderAccessList<const K: usize>: AccessList<K> + Sealed {
 
     /// See [`ShaderAccess::declared`].
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound) -> Vec<Extents>;
+    fn declared(bound: &Self::Bound, chunk: usize) -> Vec<Extents>;
 }
 
 macro_rules! shader_access_list {
@@ -130,8 +130,8 @@ macro_rules! shader_access_list {
                 vec![$($access::stored(&bound.$i)),*]
             }
 
-            fn declared(bound: &Self::Bound) -> Vec<Extents> {
-                vec![$($access::declared(&bound.$i)),*]
+            fn declared(bound: &Self::Bound, chunk: usize) -> Vec<Extents> {
+                vec![$($access::declared(&bound.$i, chunk)),*]
             }
         }
     };

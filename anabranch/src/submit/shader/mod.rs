@@ -12,12 +12,14 @@ use self::access::ShaderAccessList;
 use super::{
     access_list::{AccessList, KernelAccessList},
     index_space::Over,
-    on_device::{Chosen, Launched},
+    declaration::Declaration,
+    on_device::{Chosen, Extents, OnDeviceOf, Possible},
     recorded::access::RecordedAccessList,
     task::TaskBuilder,
     tile::Tile,
 };
-use crate::{device::DeviceError, error::Error, execute::TaskHandle};
+use crate::{data::stored::Stored, error::Error, execute::TaskHandle};
+use anabranch_kernel::Scalar;
 use std::sync::Arc;
 
 /// A task that has a shader, and is to get what runs where the shader cannot.
@@ -42,7 +44,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     }
 }
 
-impl<const K: usize, L> ShaderTask<'_, K, L>
+impl<'rt, const K: usize, L> ShaderTask<'rt, K, L>
 where
     L: ShaderAccessList<K> + KernelAccessList,
 {
@@ -53,7 +55,7 @@ where
     /// [`Error::Shader`], [`Error::Device`] and others of [`Error`]. Nothing is submitted then.
     pub fn submit(self) -> Result<TaskHandle, Error> {
         match self.program(true)? {
-            Some(chosen) => self.launch(chosen),
+            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => Err(self.task.core.refuse(Error::NoDevice { task: self.task.label.clone() })),
         }
     }
@@ -67,9 +69,9 @@ where
         L: AccessList<K>,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
-        let must = matches!(self.task.device_of_shader()?, Some((_, true)));
+        let must = matches!(self.device()?, Some((_, true)));
         match self.program(must)? {
-            Some(chosen) => self.launch(chosen),
+            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => self.task.on_host().kernel(kernel),
         }
     }
@@ -83,7 +85,7 @@ where
         L: RecordedAccessList<K>,
     {
         match self.program(false)? {
-            Some(chosen) => self.launch(chosen),
+            Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
             None => self.task.each(closure),
         }
     }
@@ -96,24 +98,60 @@ where
         let source = shader.source::<K>(L::OPERANDS);
         let refused = |error| core.refuse(Error::Shader { task: label.clone(), error: Box::new(error) });
         let checked = source.and_then(|source| core.programs.shader(source)).map_err(refused)?;
-        let Some((device, _)) = task.device_of_shader()? else { return Ok(None) };
-        match core.programs.shader_on(device, &checked) {
-            Ok(program) => Ok(Some((Arc::clone(device), program))),
-            Err(DeviceError::Unsupported { .. }) if !must => Ok(None),
-            Err(error) => Err(Error::Device { task: label.clone(), error }),
+        match self.device()? {
+            Some((device, _)) => task.choose(device, must, core.programs.shader_on(device, &checked)),
+            None => Ok(None),
         }
     }
 
-    fn launch(self, (device, program): Chosen) -> Result<TaskHandle, Error> {
+    /// The device that the shader runs on if it can, and whether it must; `None` for the host.
+    ///
+    /// # Errors
+    /// If it is to run on a device and there are several nodes, with a number of groups for one.
+    fn device(&self) -> Result<Option<Possible<'rt>>, Error> {
         let Self { task, shader } = self;
-        task.launch_on(&device, program, |_, bound| {
-            Ok(Launched {
-                buffers: L::stored(bound),
-                operands: L::declared(bound),
-                parameters: shader.parameters(),
-                groups: shader.count(),
-                ranks: Some(L::OPERANDS.iter().map(|operand| operand.dimensions).collect()),
-            })
-        })
+        match task.device() {
+            Some((_, must)) if shader.has_fixed_groups() && task.core.several_nodes().is_some() => match must {
+                true => {
+                    let what = format!("the shader of {} has `groups` and not `tiles`", task.label);
+                    Err(task.core.refuse(Error::OneNodeOnly { what }))
+                }
+                false => Ok(None),
+            },
+            device => Ok(device),
+        }
+    }
+}
+
+/// A shader, as devices run it.
+struct ShaderOnDevice<'a>(&'a Wgsl);
+
+impl<const K: usize, L: ShaderAccessList<K>> OnDeviceOf<K, L> for ShaderOnDevice<'_> {
+    fn check(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn check_chunks(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn buffers(&self, bound: &L::Bound) -> Vec<Arc<dyn Stored>> {
+        L::stored(bound)
+    }
+
+    fn operands(&self, bound: &L::Bound, chunk: usize) -> Vec<Extents> {
+        L::declared(bound, chunk)
+    }
+
+    fn parameters(&self) -> Vec<Scalar> {
+        self.0.parameters()
+    }
+
+    fn groups(&self, points: [[usize; 3]; 2]) -> [usize; 3] {
+        self.0.count(points)
+    }
+
+    fn ranks(&self) -> Option<Vec<usize>> {
+        Some(L::OPERANDS.iter().map(|operand| operand.dimensions).collect())
     }
 }

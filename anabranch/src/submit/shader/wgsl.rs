@@ -79,7 +79,16 @@ pub struct Wgsl {
 #[derive(Clone, Copy, Debug)]
 struct Groups {
     size: [u32; 3],
-    count: [usize; 3],
+    count: Count,
+}
+
+/// How many groups there are.
+#[derive(Clone, Copy, Debug)]
+enum Count {
+    /// This many along each dimension.
+    Fixed([usize; 3]),
+    /// One for each tile of this many points.
+    Tiles([usize; 3]),
 }
 
 impl Wgsl {
@@ -108,11 +117,19 @@ impl Wgsl {
     ///
     /// All devices take groups of up to 256 invocations, and 16 KiB of `var<workgroup>` variables.
     pub fn groups<const N: usize>(mut self, size: [u32; N], count: [usize; N]) -> Self {
-        const { assert!(N >= 1 && N <= 3, "groups have one to three dimensions") };
-        let at = |dim: usize| (dim + N).checked_sub(3);
-        let size = [0, 1, 2].map(|dim| at(dim).map_or(1, |dim| size[dim]));
-        let count = [0, 1, 2].map(|dim| at(dim).map_or(1, |dim| count[dim]));
-        self.groups = Some(Groups { size, count });
+        self.groups = Some(Groups { size: padded_groups(size, 1), count: Count::Fixed(padded_groups(count, 1)) });
+        self
+    }
+
+    /// Runs the shader in groups as [`groups`](Self::groups) does, with one group for each tile of this many points. The tile of a group begins
+    /// at `first_point()` plus the number of the group times the size of the tile; the last one along each dimension may be cut off at
+    /// `end_point()`. With [several nodes](crate::guide::nodes), where each node launches the shader for its own points, groups must be tiles.
+    ///
+    /// # Panics
+    /// If a tile has no points.
+    pub fn tiles<const N: usize>(mut self, size: [u32; N], tile: [usize; N]) -> Self {
+        assert!(!tile.contains(&0), "the tiles of a shader have no points: {tile:?}");
+        self.groups = Some(Groups { size: padded_groups(size, 1), count: Count::Tiles(padded_groups(tile, 1)) });
         self
     }
 
@@ -148,7 +165,25 @@ impl Wgsl {
         self.parameters.iter().map(|&(_, value)| value).collect()
     }
 
-    pub(super) fn count(&self) -> [usize; 3] {
-        self.groups.map_or([0; 3], |groups| groups.count)
+    /// Whether the number of groups does not depend on the points.
+    pub(super) fn has_fixed_groups(&self) -> bool {
+        matches!(self.groups, Some(Groups { count: Count::Fixed(_), .. }))
     }
+
+    /// The number of groups for some points, which are padded at the front.
+    pub(super) fn count(&self, [min, max]: [[usize; 3]; 2]) -> [usize; 3] {
+        match self.groups.map(|groups| groups.count) {
+            None => [0; 3],
+            Some(Count::Fixed(count)) => count,
+            Some(Count::Tiles(tile)) => {
+                [0, 1, 2].map(|dim| max[dim].saturating_sub(min[dim]).div_ceil(tile[dim]))
+            }
+        }
+    }
+}
+
+/// Numbers along the dimensions of groups, padded at the front.
+fn padded_groups<T: Copy, const N: usize>(numbers: [T; N], with: T) -> [T; 3] {
+    const { assert!(N >= 1 && N <= 3, "groups have one to three dimensions") };
+    [0, 1, 2].map(|dim: usize| (dim + N).checked_sub(3).map_or(with, |dim| numbers[dim]))
 }

@@ -29,12 +29,12 @@ impl SeveralSteps {
         Self { coefficients: Coefficients::new(params), edges }
     }
 
-    /// The shader of a task that declares reads of U and V, up to [`MOST`](Self::MOST) cells around each, and writes of both: for a grid
-    /// of this shape and this number of steps. If it `marks`, V is not finite after the last step where U or V is not.
+    /// The shader of a task that declares reads of U and V, up to [`MOST`](Self::MOST) cells around each, and writes of both, for this
+    /// number of steps. If it `marks`, V is not finite after the last step where U or V is not.
     ///
     /// # Panics
     /// If there are more steps than [`MOST`](Self::MOST).
-    pub fn shader(&self, shape: [usize; 2], steps: usize, marks: bool) -> Wgsl {
+    pub fn shader(&self, steps: usize, marks: bool) -> Wgsl {
         assert!(steps <= Self::MOST, "{steps} steps in one launch");
         let Coefficients { u_spread, u_loss, feed, v_spread, v_keep, dt } = self.coefficients;
         let edges: u32 = match self.edges {
@@ -54,6 +54,6 @@ impl SeveralSteps {
             .parameter("edges", edges)
             .parameter("steps", steps as u32)
             .parameter("marks", u32::from(marks))
-            .groups([16, 16], shape.map(|cells| cells.div_ceil(TILE)))
+            .tiles([16, 16], [TILE, TILE])
     }
 }

@@ -58,8 +58,9 @@ fn stepped(at: vec2i, low: vec2i, high: vec2i, marks: bool) -> vec2f {
 
 fn group(id: vec3u, local: vec3u, index: u32) {
     let size = vec2i(u_extent());
-    // The place of the tile's first cell in the grid.
-    let origin = vec2i(id.xy) * TILE - MOST;
+    let tile = vec2i(first_point() + id.xy * u32(TILE));
+    // The place of the first cell around the tile in the grid.
+    let origin = tile - MOST;
     var low = vec2i(0);
     var high = vec2i(SIDE - 1);
     if edges() == CLAMPED {
@@ -112,8 +113,8 @@ fn group(id: vec3u, local: vec3u, index: u32) {
     }
     for (var cell = i32(index); cell < TILE * TILE; cell += LANES) {
         let inside = vec2i(cell % TILE, cell / TILE);
-        let place = vec2u(vec2i(id.xy) * TILE + inside);
-        if all(place < vec2u(size)) {
+        let place = vec2u(tile + inside);
+        if all(place < end_point()) {
             let at = (inside.y + MOST) * SIDE + inside.x + MOST;
             next_u_set(place.y, place.x, tile_u[at]);
             next_v_set(place.y, place.x, tile_v[at]);

@@ -141,7 +141,7 @@ impl OnDevice {
             .write(next_v, one_to_one());
         match self.kernels {
             Kernels::Shader(several) => {
-                task.shader(several.shader(self.shape, steps as usize, to_frame && self.marks)).submit()
+                task.shader(several.shader(steps as usize, to_frame && self.marks)).submit()
             }
             Kernels::Recorded { between_frames, to_frame: last } => {
                 let kernel = if to_frame { last } else { between_frames };
