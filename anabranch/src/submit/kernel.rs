@@ -135,7 +135,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self
     }
 
-    /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)). By default the threads of the runtime run it.
+    /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)) or have a [shader](Self::shader). By default the
+    /// threads of the runtime run it.
     ///
     /// What the task reads and the device lacks is copied to it before, and what a task on the host reads later is copied back. A device runs
     /// the whole index space at once, so it ignores chunks and, on one node, pieces. With several nodes each node passes a device of its own, which

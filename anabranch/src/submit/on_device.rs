@@ -45,10 +45,7 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
     ///
     /// # Errors
     /// If the task says that it runs on a device which cannot run it.
-    pub(super) fn program_on_device(
-        &self,
-        recording: &Recording,
-    ) -> Result<Option<Chosen>, Error> {
+    pub(super) fn program_on_device(&self, recording: &Recording) -> Result<Option<Chosen>, Error> {
         let (core, Some((device, must))) = (self.core, self.device()) else { return Ok(None) };
         if L::REDUCES && core.several_nodes().is_some() {
             let what = || format!("the reduction of {} is to run on a device", self.label);
@@ -61,7 +58,7 @@ impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_
 /// A recorded kernel, as devices run it.
 pub(super) struct RecordingOnDevice<'a>(pub(super) &'a Recording);
 
-impl<const K: usize, L: RecordedAccessList<K>> OnDeviceOf<K, L> for RecordingOnDevice<'_> {
+impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for RecordingOnDevice<'_> {
     fn check(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error> {
         let declared = Declared::<K, L> { task: declaration.task, recording: self.0, bound };
         declared.check_whole(declaration.whole.range, &declaration.accesses)
@@ -100,7 +97,7 @@ pub(super) type Extents = ([usize; 3], Vec<[[usize; 3]; 2]>);
 pub(super) type Possible<'rt> = (&'rt Arc<dyn Device>, bool);
 
 /// What a device runs for a task.
-pub(super) trait OnDeviceOf<const K: usize, L: AccessList<K>> {
+pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
     /// Checks what the task declares.
     fn check(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error>;
 
@@ -157,7 +154,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     pub(super) fn launch_on(
         self,
         (device, program): Chosen,
-        what: &impl OnDeviceOf<K, L>,
+        what: &impl KernelOnDevice<K, L>,
     ) -> Result<TaskHandle, Error>
     where
         L: AccessList<K>,
@@ -199,7 +196,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self,
         device: &Arc<dyn Device>,
         program: &Result<DeviceProgram, DeviceError>,
-        what: &impl OnDeviceOf<K, L>,
+        what: &impl KernelOnDevice<K, L>,
     ) -> Result<TaskHandle, Error>
     where
         L: AccessList<K>,
@@ -233,7 +230,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
 
 /// The launch for a chunk: its number, and its points.
 fn body<const K: usize, L: AccessList<K>>(
-    what: &impl OnDeviceOf<K, L>,
+    what: &impl KernelOnDevice<K, L>,
     bound: &L::Bound,
     (chunk, range): (usize, GridBox<K>),
     program: Result<DeviceProgram, DeviceError>,

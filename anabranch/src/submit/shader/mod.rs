@@ -11,9 +11,9 @@ pub use self::wgsl::Wgsl;
 use self::access::ShaderAccessList;
 use super::{
     access_list::{AccessList, KernelAccessList},
-    index_space::Over,
     declaration::Declaration,
-    on_device::{Chosen, Extents, OnDeviceOf, Possible},
+    index_space::Over,
+    on_device::{Chosen, Extents, KernelOnDevice, Possible},
     recorded::access::RecordedAccessList,
     task::TaskBuilder,
     tile::Tile,
@@ -111,7 +111,8 @@ where
     fn device(&self) -> Result<Option<Possible<'rt>>, Error> {
         let Self { task, shader } = self;
         match task.device() {
-            Some((_, must)) if shader.has_fixed_groups() && task.core.several_nodes().is_some() => match must {
+            Some((_, must)) if shader.has_fixed_groups() && task.core.several_nodes().is_some() => match must
+            {
                 true => {
                     let what = format!("the shader of {} has `groups` and not `tiles`", task.label);
                     Err(task.core.refuse(Error::OneNodeOnly { what }))
@@ -126,7 +127,7 @@ where
 /// A shader, as devices run it.
 struct ShaderOnDevice<'a>(&'a Wgsl);
 
-impl<const K: usize, L: ShaderAccessList<K>> OnDeviceOf<K, L> for ShaderOnDevice<'_> {
+impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDevice<'_> {
     fn check(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
         Ok(())
     }

@@ -117,7 +117,8 @@ impl Wgsl {
     ///
     /// All devices take groups of up to 256 invocations, and 16 KiB of `var<workgroup>` variables.
     pub fn groups<const N: usize>(mut self, size: [u32; N], count: [usize; N]) -> Self {
-        self.groups = Some(Groups { size: padded_groups(size, 1), count: Count::Fixed(padded_groups(count, 1)) });
+        self.groups =
+            Some(Groups { size: padded_groups(size, 1), count: Count::Fixed(padded_groups(count, 1)) });
         self
     }
 
@@ -129,7 +130,8 @@ impl Wgsl {
     /// If a tile has no points.
     pub fn tiles<const N: usize>(mut self, size: [u32; N], tile: [usize; N]) -> Self {
         assert!(!tile.contains(&0), "the tiles of a shader have no points: {tile:?}");
-        self.groups = Some(Groups { size: padded_groups(size, 1), count: Count::Tiles(padded_groups(tile, 1)) });
+        self.groups =
+            Some(Groups { size: padded_groups(size, 1), count: Count::Tiles(padded_groups(tile, 1)) });
         self
     }
 
