@@ -1,12 +1,14 @@
 //! Shaders that a program writes: what is generated for them is WGSL that naga accepts, launches give them what they declare, and wrong texts are
 //! errors.
 
+mod accepted;
+
+use accepted::module;
 use anabranch_kernel::{
     Kind, Scalar,
     shader::{ElementType, Operand, Outside, Printed, Shader, ShaderError, ShaderLaunch, ShaderSource},
     wgsl::BlockPlace,
 };
-use naga::valid::{Capabilities, ValidationFlags, Validator};
 use proptest::prelude::*;
 use testing::deadline;
 
@@ -36,16 +38,8 @@ fn source(
 
 /// Panics unless naga accepts the shader. Returns the bytes of its block, without a list at the end.
 fn validate(shader: &Printed) -> u32 {
-    let text = shader.text();
-    let module = naga::front::wgsl::parse_str(text)
-        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
-    let mut needed = Capabilities::empty();
-    needed.set(Capabilities::FLOAT64, shader.needs_f64());
-    needed.set(Capabilities::SHADER_INT64, shader.needs_i64());
-    needed.set(Capabilities::IMMEDIATES, shader.block_place() == BlockPlace::Immediate);
-    if let Err(error) = Validator::new(ValidationFlags::all(), needed).validate(&module) {
-        panic!("{}\n{text}", error.emit_to_string(text));
-    }
+    let module = module(shader.text(), shader.needs_f64(), shader.needs_i64(), shader.block_place())
+        .unwrap_or_else(|error| panic!("{error}"));
     let block = module.types.iter().find(|(_, of)| of.name.as_deref() == Some("AnabranchLaunch")).unwrap();
     let naga::TypeInner::Struct { span, .. } = block.1.inner else { panic!("a block is a structure") };
     span
@@ -172,6 +166,85 @@ proptest! {
             let _ = naga::front::wgsl::parse_str(printed.text());
             prop_assert!(text.contains("each"));
         }
+    }
+}
+
+/// The error of a text with an operand `u` and one `v`, both of `f32`.
+fn error_of(text: &str) -> ShaderError {
+    Shader::new(source(text, Kind::F32, None, [1, 1], None)).expect_err(text)
+}
+
+#[test]
+fn marks_of_a_direction_hide_no_declaration() {
+    let _deadline = deadline();
+    // WGSL counts them as space. With another `f32` the elements would be larger, and lie outside of what the task declares.
+    for mark in ['\u{200e}', '\u{200f}'] {
+        for declaration in [
+            "alias /f32 = vec4<u32>;",
+            "fn /select() {}",
+            "struct/u32 { a: i32 }",
+            "var<private> /array: u32;",
+        ] {
+            let text =
+                format!("fn each(y: u32, x: u32) {{}}\n{}", declaration.replace('/', &mark.to_string()));
+            assert!(matches!(error_of(&text), ShaderError::Taken { line: 2, .. }), "{declaration}");
+        }
+        for declaration in
+            ["@/compute @/workgroup_size(1) fn a() {}", "var/<storage> a: u32;", "var</storage> a: u32;"]
+        {
+            let text =
+                format!("fn each(y: u32, x: u32) {{}}\n{}", declaration.replace('/', &mark.to_string()));
+            assert!(matches!(error_of(&text), ShaderError::Forbidden { line: 2, .. }), "{declaration}");
+        }
+    }
+}
+
+#[test]
+fn a_text_has_no_entry_point_of_any_stage() {
+    let _deadline = deadline();
+    for stage in
+        ["vertex", "fragment", "compute", "task", "mesh", "ray_generation", "any_hit", "closest_hit", "miss"]
+    {
+        let text = format!(
+            "enable wgpu_ray_tracing_pipeline;\nfn each(y: u32, x: u32) {{}}\n@{stage} fn other() {{}}"
+        );
+        assert!(matches!(error_of(&text), ShaderError::Forbidden { line: 3, .. }), "{stage}");
+    }
+}
+
+#[test]
+fn no_word_that_wgsl_keeps_is_a_parameter() {
+    let _deadline = deadline();
+    for name in ["filter", "pass", "set", "while", "u32", "min"] {
+        let mut source = source("fn each(y: u32, x: u32) {}", Kind::F32, None, [1, 1], None);
+        source.parameters[0].0 = name.into();
+        assert!(matches!(Shader::new(source), Err(ShaderError::Name { what: "a parameter", .. })), "{name}");
+    }
+}
+
+#[test]
+fn the_compiler_has_the_stack_for_every_text_that_is_accepted() {
+    let _deadline = deadline();
+    // The depths are near the limits, and those behind them are errors: without these the compiler would end the process.
+    let expression =
+        |value: &str| format!("fn each(y: u32, x: u32) {{ let a = true; let b = 1f; let c = {value}; }}");
+    let branches = |turns: usize| {
+        let branches = "else if y == 1 {}".repeat(turns);
+        format!("fn each(y: u32, x: u32) {{ if x == 0 {{}} {branches} }}")
+    };
+    let constants = |many: usize| {
+        let others = (1..many).rev().map(|at| format!("const c{at} = c{};\n", at - 1)).collect::<String>();
+        format!("{others}const c0 = 1;\nfn each(y: u32, x: u32) {{}}")
+    };
+    for (few, many) in [
+        (expression(&format!("{}a", "!".repeat(900))), expression(&format!("{}a", "!".repeat(20_000)))),
+        (expression(&format!("{}b", "b+".repeat(450))), expression(&format!("{}b", "b+".repeat(20_000)))),
+        (branches(230), branches(20_000)),
+        (constants(1900), constants(20_000)),
+    ] {
+        let shader = Shader::new(source(&few, Kind::F32, None, [1, 1], None)).unwrap();
+        validate(&shader.print(0, false));
+        assert!(matches!(error_of(&many), ShaderError::TooLarge { .. }));
     }
 }
 

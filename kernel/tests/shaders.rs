@@ -1,34 +1,18 @@
 //! The shaders of recordings are WGSL that naga, the compiler of wgpu, accepts.
 
+mod accepted;
+
+use accepted::assert_accepted as validate;
 use anabranch_kernel::{
     Float, LEAF, Number, Operator, Recording, Scalar, Signed, Tape, Value,
     wgsl::{BlockPlace, GROUP, Wgsl, WgslError},
 };
-use naga::valid::{Capabilities, ValidationFlags, Validator};
 use testing::deadline;
 
 fn recorded(dimensions: usize, record: impl FnOnce(&Tape)) -> Recording {
     let tape = Tape::new(dimensions);
     record(&tape);
     tape.finish().expect("the kernel is right")
-}
-
-/// Panics unless naga accepts the shader.
-fn validate(shader: &Wgsl) {
-    validate_text(shader, shader.text());
-    shader.combines().iter().for_each(|combine| validate_text(shader, combine.text()));
-}
-
-fn validate_text(shader: &Wgsl, text: &str) {
-    let module = naga::front::wgsl::parse_str(text)
-        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
-    let mut needed = Capabilities::empty();
-    needed.set(Capabilities::FLOAT64, shader.needs_f64());
-    needed.set(Capabilities::SHADER_INT64, shader.needs_i64());
-    needed.set(Capabilities::IMMEDIATES, shader.block_place() == BlockPlace::Immediate);
-    if let Err(error) = Validator::new(ValidationFlags::all(), needed).validate(&module) {
-        panic!("{}\n{text}", error.emit_to_string(text));
-    }
 }
 
 fn conversions<T: Number>(tape: &Tape) {

@@ -64,6 +64,16 @@ pub enum ShaderError {
         /// The bracket.
         what: String,
     },
+    /// The text is nested so deeply, or has so many declarations, that a compiler may lack the stack for it.
+    #[error("line {line} of the shader has {what}\n{line:>5} | {text}")]
+    TooLarge {
+        /// The line, from 1.
+        line: u32,
+        /// The text of the line.
+        text: String,
+        /// What it has, and what to do.
+        what: String,
+    },
     /// The text lacks its function.
     #[error("the shader has no function `{signature}`")]
     NoFunction {

@@ -1,7 +1,7 @@
 //! The checks of a text: which names it declares and uses.
 
 use super::{
-    Operand, ShaderError, ShaderSource, builtin,
+    Operand, ShaderError, ShaderSource, builtin, depth,
     scan::{self, Token, scan},
 };
 
@@ -9,7 +9,22 @@ use super::{
 pub(super) const PREFIX: &str = "anabranch_";
 
 /// The attributes that belong to what is generated: the entry point, and the buffers.
-const ATTRIBUTES: [&str; 6] = ["group", "binding", "compute", "vertex", "fragment", "workgroup_size"];
+const ATTRIBUTES: [&str; 14] = [
+    "group",
+    "binding",
+    "compute",
+    "vertex",
+    "fragment",
+    "workgroup_size",
+    "task",
+    "mesh",
+    "payload",
+    "incoming_payload",
+    "ray_generation",
+    "any_hit",
+    "closest_hit",
+    "miss",
+];
 
 /// Checks the names and the text of a shader.
 pub(super) fn check(source: &ShaderSource) -> Result<(), ShaderError> {
@@ -23,7 +38,8 @@ pub(super) fn check(source: &ShaderSource) -> Result<(), ShaderError> {
     let tokens = scan(&source.text)?;
     let checks = Checks { source, generated: &generated, tokens: &tokens };
     checks.words()?;
-    checks.declarations()
+    checks.declarations()?;
+    depth::check(&source.text, &tokens)
 }
 
 /// The names of the generated functions for the text, and what they are of.

@@ -39,6 +39,11 @@ fn is_line_end(c: char) -> bool {
     matches!(c, '\u{a}'..='\u{d}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
+/// What separates words: also the marks of a direction, which WGSL counts as space.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200e}' | '\u{200f}')
+}
+
 struct Scanner<'a> {
     text: &'a str,
     rest: &'a str,
@@ -81,7 +86,7 @@ impl<'a> Scanner<'a> {
                 self.open.push((sign, line));
                 return Ok(());
             }
-            _ if sign.is_whitespace() => return Ok(()),
+            _ if is_space(sign) => return Ok(()),
             _ => {
                 self.token(text, line);
                 return Ok(());
@@ -152,6 +157,18 @@ mod tests {
         let text = "a /* b\n /* c */ d\n */ e1 // f\u{2028}g {\nh_2\n}";
         let expected = [("a", 1, 0), ("e1", 3, 0), ("g", 3, 0), ("{", 3, 0), ("h_2", 4, 1), ("}", 5, 0)];
         assert_eq!(words(text), expected);
+    }
+
+    #[test]
+    fn all_spaces_of_wgsl_separate_words() {
+        let spaces = "\t\u{b}\u{c}\r \u{85}\u{200e}\u{200f}\u{2028}\u{2029}";
+        for space in spaces.chars() {
+            assert_eq!(
+                words(&format!("@{space}a{space}b")),
+                [("@", 1, 0), ("a", 1, 0), ("b", 1, 0)],
+                "{space:?}"
+            );
+        }
     }
 
     #[test]

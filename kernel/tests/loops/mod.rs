@@ -1,5 +1,9 @@
 //! Random kernels with folds and with operands of any rank, and their plain evaluation.
 
+pub mod run;
+
+pub use run::check;
+
 use crate::plain::{self, Edge, Plain};
 use anabranch_kernel::{Coordinate, Input, Output, Recording, Tape, Value};
 use proptest::prelude::*;
@@ -7,10 +11,10 @@ use proptest::prelude::*;
 /// A coordinate of a load. What it lacks is not added; the counter is that of any fold around.
 #[derive(Clone, Copy, Debug)]
 pub struct Along {
-    point: Option<usize>,
-    counter: Option<usize>,
-    number: Option<usize>,
-    offset: isize,
+    pub point: Option<usize>,
+    pub counter: Option<usize>,
+    pub number: Option<usize>,
+    pub offset: isize,
 }
 
 /// A step of a kernel. Numbers of values are modulo the number of values that there are.

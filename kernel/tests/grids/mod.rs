@@ -1,0 +1,208 @@
+//! Random kernels over a grid, whose operands have its extent, and their plain evaluation.
+
+use crate::plain::{self, Edge, Node, Plain, Step, nodes};
+use anabranch_kernel::{
+    Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut, Tape, Value,
+};
+use proptest::prelude::*;
+use std::cell::Cell;
+
+/// Two inputs, and two outputs. The second output is also an input.
+struct Arrays<'a, T> {
+    extent: [usize; 3],
+    inputs: &'a [Vec<T>; 2],
+    outputs: [Vec<T>; 2],
+    /// A slice of an operand is not longer than this, as if its region consisted of several boxes.
+    longest: usize,
+}
+
+impl<T> Arrays<'_, T> {
+    fn at(&self, [z, y, x]: [usize; 3]) -> usize {
+        (z * self.extent[1] + y) * self.extent[2] + x
+    }
+
+    fn slice(&self, point: [usize; 3]) -> std::ops::Range<usize> {
+        assert!(point.iter().zip(self.extent).all(|(&at, size)| at < size), "{point:?} is outside");
+        let len = (self.extent[2] - point[2]).min(self.longest);
+        self.at(point)..self.at(point) + len
+    }
+}
+
+impl<T: Number> Operands for Arrays<'_, T> {
+    fn extent(&self, _: usize) -> [usize; 3] {
+        self.extent
+    }
+
+    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
+        let from = if operand < 2 { &self.inputs[operand] } else { &self.outputs[operand - 2] };
+        T::slice(&from[self.slice(point)])
+    }
+
+    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
+        let range = self.slice(point);
+        T::slice_mut(&mut self.outputs[operand - 2][range])
+    }
+}
+
+/// A grid, a part of it, and a kernel.
+#[derive(Clone, Debug)]
+pub struct Case<T> {
+    pub extent: [usize; 3],
+    pub part: [[usize; 3]; 2],
+    /// The part is computed in two pieces: the dimension and the coordinate between them. The first may be empty.
+    pub cut: (usize, usize),
+    pub longest: usize,
+    pub seed: u64,
+    pub nodes: Vec<Node<T>>,
+}
+
+pub fn case<T: Plain>() -> impl Strategy<Value = Case<T>> {
+    // Around the lengths of vectors, strips and blocks.
+    let cols = prop_oneof![1_usize..40, 120_usize..140, 250_usize..540, 1020_usize..1300, 2040_usize..2600];
+    let extent = (1_usize..3, 1_usize..4, cols).prop_map(|(z, y, x)| [z, y, x]);
+    let longest = prop_oneof![Just(usize::MAX), 1_usize..600];
+    let cut = (0_usize..3, any::<u16>());
+    (extent, cut, longest, any::<u64>(), nodes::<T>()).prop_flat_map(|(extent, cut, longest, seed, nodes)| {
+        let range = |size: usize| (0..size).prop_flat_map(move |min| (Just(min), min + 1..=size));
+        let part = (range(extent[0]), range(extent[1]), range(extent[2]));
+        part.prop_map(move |(z, y, x)| {
+            let part = [[z.0, y.0, x.0], [z.1, y.1, x.1]];
+            let (dim, at) = cut;
+            let cut = (dim, part[0][dim] + usize::from(at) % (part[1][dim] - part[0][dim]));
+            Case { extent, part, cut, longest, seed, nodes: nodes.clone() }
+        })
+    })
+}
+
+/// Records the nodes. The last two are the results.
+fn record<T: Plain>(tape: &Tape, nodes: &[Node<T>]) {
+    let inputs = [tape.input::<T, 3>(), tape.input::<T, 3>()];
+    let (output, changed) = (tape.output::<T, 3>(), tape.input_output::<T, 3>());
+    let mut values: Vec<Value<'_, T>> = vec![changed.here()];
+    for node in nodes {
+        let of = |at: usize| values[at % values.len()];
+        let value = match node.step {
+            Step::Load { input, offset, edge } => match edge {
+                Edge::Clamped => inputs[input].at_clamped(offset),
+                Edge::Periodic => inputs[input].at_periodic(offset),
+                Edge::Or(value) => inputs[input].at_or(offset, value),
+            },
+            Step::Here { input } => inputs[input].here(),
+            Step::Literal(value) => of(node.a).literal(value),
+            Step::Index(dim) => output.index(dim).convert(),
+            Step::Operation(operation) => T::record(operation, of(node.a), of(node.b)),
+            Step::Select(compare) => {
+                let mask = plain::mask(compare, of(node.a), of(node.b), of(node.c));
+                mask.select(of(node.b), of(node.c))
+            }
+        };
+        values.push(value);
+    }
+    output.set(values[values.len() - 1]);
+    changed.set(values[values.len() - 2]);
+}
+
+/// What the kernel gives at a point.
+fn evaluate<T: Plain>(case: &Case<T>, arrays: &Arrays<'_, T>, point: [usize; 3]) -> [T; 2] {
+    let mut values = vec![arrays.outputs[1][arrays.at(point)]];
+    for node in &case.nodes {
+        let of = |at: usize| values[at % values.len()];
+        let value = match node.step {
+            Step::Load { input, offset, edge } => {
+                let inside = |dim: usize| {
+                    let (at, size) = (point[dim] as isize + offset[dim], case.extent[dim] as isize);
+                    match edge {
+                        Edge::Clamped => Some(at.clamp(0, size - 1) as usize),
+                        Edge::Periodic => Some(((at % size + size) % size) as usize),
+                        Edge::Or(_) => (at >= 0 && at < size).then_some(at as usize),
+                    }
+                };
+                match (inside(0), inside(1), inside(2), edge) {
+                    (Some(z), Some(y), Some(x), _) => arrays.inputs[input][arrays.at([z, y, x])],
+                    (.., Edge::Or(value)) => value,
+                    _ => unreachable!("the other edges have an element"),
+                }
+            }
+            Step::Here { input } => arrays.inputs[input][arrays.at(point)],
+            Step::Literal(value) => value,
+            Step::Index(dim) => T::from_index(point[dim]),
+            Step::Operation(operation) => T::compute(operation, of(node.a), of(node.b)),
+            Step::Select(compare) => {
+                if plain::holds(compare, of(node.a), of(node.b), of(node.c)) {
+                    of(node.b)
+                } else {
+                    of(node.c)
+                }
+            }
+        };
+        values.push(value);
+    }
+    [values[values.len() - 1], values[values.len() - 2]]
+}
+
+thread_local! {
+    /// One program after the other uses it.
+    static MEMORY: Cell<Memory> = Cell::default();
+}
+
+impl<T: Plain> Case<T> {
+    /// Records the kernel.
+    pub fn record(&self) -> Recording {
+        let tape = Tape::new(3);
+        record(&tape, &self.nodes);
+        tape.finish().expect("the kernel is right")
+    }
+
+    fn pieces(&self) -> [[[usize; 3]; 2]; 2] {
+        let ([min, max], (dim, at)) = (self.part, self.cut);
+        let (mut end, mut begin) = (max, min);
+        (end[dim], begin[dim]) = (at, at);
+        [[min, end], [begin, max]]
+    }
+}
+
+/// Runs a kernel with each set of instructions, and compares all bits with the plain evaluation.
+pub fn check<T: Plain>(case: &Case<T>) -> Result<(), TestCaseError> {
+    let recording = case.record();
+    let program = Program::new(&recording);
+    let cells = case.extent.iter().product::<usize>();
+    let fill = |salt: u64| (0..cells as u64).map(|i| T::draw(case.seed ^ salt, i)).collect::<Vec<T>>();
+    let inputs = [fill(1), fill(2)];
+    let before = || Arrays {
+        extent: case.extent,
+        inputs: &inputs,
+        outputs: [fill(3), fill(4)],
+        longest: case.longest,
+    };
+    let start = before();
+    let mut memory = MEMORY.take();
+    for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+        let mut arrays = before();
+        for piece in case.pieces() {
+            program.run(recording.parameters(), piece, &mut arrays, &mut memory, instructions);
+        }
+        let [min, max] = case.part;
+        for z in 0..case.extent[0] {
+            for y in 0..case.extent[1] {
+                for x in 0..case.extent[2] {
+                    let point = [z, y, x];
+                    let at = arrays.at(point);
+                    let is_inside = (0..3).all(|dim| (min[dim]..max[dim]).contains(&point[dim]));
+                    let expected = match is_inside {
+                        true => evaluate(case, &start, point),
+                        false => [start.outputs[0][at], start.outputs[1][at]],
+                    };
+                    for (output, plain) in expected.into_iter().enumerate() {
+                        let ours = arrays.outputs[output][at];
+                        prop_assert!(
+                            ours.same_bits(plain),
+                            "{instructions:?}: output {output} at {point:?} is {ours:?}, not {plain:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    MEMORY.set(memory);
+    Ok(())
+}
