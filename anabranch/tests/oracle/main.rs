@@ -15,20 +15,25 @@ mod run;
 mod watch;
 
 use anabranch::{Runtime, TaskGroup};
-use model::{Model, Observed};
+use model::{Model, Observed, is_possible};
 use program::{Program, RECORD, Setup};
 use std::{
     any::Any,
     io::Write as _,
     panic::{AssertUnwindSafe, catch_unwind},
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 use watch::{Watch, replay};
 
 /// The number of programs in an ordinary run.
 const PROGRAMS: u64 = 5000;
+/// The number of programs whose devices fail.
+const FAILING: u64 = 1500;
 /// The number of programs at once, each from a thread of its own.
 const SUBMITTERS: u64 = 3;
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
@@ -68,7 +73,11 @@ fn check(program: &Program, rt: Arc<Runtime>, group: Option<&TaskGroup>) -> Resu
     let seen = observe(program, rt, group)?;
     let expected = Model::expected(program, &seen, node);
     for (i, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
-        if seen != expected {
+        let agree = match program.setup.faults {
+            None => seen == expected,
+            Some(_) => is_possible(program, i, seen, expected),
+        };
+        if !agree {
             return Err(format!("step {i}: {:?}\n    is: {seen:?}\nshould: {expected:?}", program.steps[i]));
         }
     }
@@ -214,6 +223,33 @@ fn on_devices() {
     print_count(&format!("with devices ({launches} launches, {copies} copies)"), programs, &seeds, begin);
     // Few programs may have no kernel for a device.
     assert!(programs < 20 || 2 * launches > programs && copies > programs, "the devices had little to do");
+}
+
+/// Each program has 1 to 3 devices of its own, which refuse memory, fail batches and are lost, and a runtime of its own.
+#[test]
+fn on_devices_that_fail() {
+    const TEST: &str = "on_devices_that_fail";
+    let (seeds, begin, watch) = (seeds(FAILING), Instant::now(), Watch::begin(TEST));
+    for seed in seeds.clone() {
+        let threads = THREADS[seed as usize % THREADS.len()];
+        let setup = if seed.is_multiple_of(4) { Setup::seeded(seed) } else { Setup::number(seed / 5) };
+        let setup = setup.with_devices(1 + seed as usize / 7 % 3).with_faults(seed);
+        let fails = |bytes: &[u8]| {
+            watch.program(seed);
+            let rt = setup.builder(threads).build().map_err(|error| error.to_string());
+            rt.and_then(|rt| check(&Program::from_bytes(bytes, setup), Arc::new(rt), None)).err()
+        };
+        if let Some(error) = fails(&bytes(seed)) {
+            report(TEST, seed, setup, &format!("{threads} threads: {error}"), |bytes| {
+                (0..20).find_map(|_| fails(bytes))
+            });
+        }
+    }
+    let (programs, work) = (seeds.end - seeds.start, run::on_device::work_with_faults());
+    print_count(&format!("with devices that fail ({work:?})"), programs, &seeds, begin);
+    let count = |faults: &AtomicU64| faults.load(Ordering::Relaxed);
+    let rarest = [&work.refused, &work.failed, &work.lost].map(count).into_iter().min();
+    assert!(programs < 100 || rarest > Some(programs / 10), "the devices failed seldom: {work:?}");
 }
 
 /// Several threads submit programs of their own to one runtime at the same time, each in a group of its own.

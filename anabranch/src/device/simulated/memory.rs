@@ -48,7 +48,10 @@ impl Ledger {
                 counts.allocations += 1;
                 Ok(())
             }
-            _ => Err(used),
+            _ => {
+                counts.refused += 1;
+                Err(used)
+            }
         }
     }
 }

@@ -77,6 +77,10 @@ pub struct Counts {
     pub bytes_in_use: u64,
     /// The most bytes that were in use at one time.
     pub most_bytes: u64,
+    /// The allocations that were refused.
+    pub refused: u64,
+    /// The batches that have failed. Those of a lost device do not count.
+    pub failed: u64,
 }
 
 impl Simulated {

@@ -10,7 +10,16 @@ const CHAIN: u32 = 16;
 pub(super) enum NotDone {
     Failed,
     Cancelled,
-    Skipped { needs: usize, links: u32 },
+    Skipped {
+        needs: usize,
+        links: u32,
+    },
+    /// Its device has failed.
+    OnDevice,
+    /// It needs a copy that a device has not made. The chain of the copy has so many links.
+    Copy {
+        links: u32,
+    },
 }
 
 /// How each step ended, if it did not succeed.
@@ -31,7 +40,9 @@ impl Causes {
             Some(NotDone::Skipped { needs, links }) if links >= CHAIN => {
                 NotDone::Skipped { needs, links: links + 1 }
             }
-            Some(NotDone::Skipped { links, .. }) => NotDone::Skipped { needs, links: links + 1 },
+            Some(NotDone::Skipped { links, .. } | NotDone::Copy { links }) => {
+                NotDone::Skipped { needs, links: links + 1 }
+            }
             _ => NotDone::Skipped { needs, links: 1 },
         })
     }
@@ -65,7 +76,17 @@ impl Causes {
 
     /// Whether the step failed by itself.
     pub(super) fn has_failed(&self, step: usize) -> bool {
-        matches!(self.0[step], Some(NotDone::Failed))
+        matches!(self.0[step], Some(NotDone::Failed | NotDone::OnDevice))
+    }
+
+    /// Whether the device of the step has failed.
+    pub(super) fn is_on_device(&self, step: usize) -> bool {
+        matches!(self.0[step], Some(NotDone::OnDevice))
+    }
+
+    /// Whether the root of the step's chain is a copy.
+    pub(super) fn is_by_copy(&self, step: usize) -> bool {
+        matches!(self.0[self.root(step)], Some(NotDone::Copy { .. }))
     }
 
     /// The failure that the next wait reports because of this step, and whether the step was skipped: if the root is a failure.

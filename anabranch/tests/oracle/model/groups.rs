@@ -82,11 +82,20 @@ impl Groups {
         group.last = Some(step);
     }
 
+    /// Counts a step that is skipped because of a copy.
+    pub(super) fn add_skipped(&mut self, step: usize) {
+        let group = &mut self.all[self.current];
+        group.skipped += 1;
+        group.last = Some(step);
+    }
+
     /// Takes the failures of a group.
     pub(super) fn report(&mut self, group: usize, describe: impl Fn(Failed) -> String) -> Option<Report> {
         let group = &mut self.all[group];
         let (failures, skipped) = (std::mem::take(&mut group.failures), std::mem::take(&mut group.skipped));
-        (!failures.is_empty()).then(|| Report(failures.into_iter().map(describe).collect(), skipped))
+        // Copies that have failed are not known here.
+        (!failures.is_empty() || skipped > 0)
+            .then(|| Report(failures.into_iter().map(describe).collect(), skipped))
     }
 
     /// The number of groups, without the one that stands for tasks in no group.

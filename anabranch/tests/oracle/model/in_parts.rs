@@ -50,6 +50,7 @@ impl Model<'_> {
             effects: &[],
             on_cluster: vec![],
             fails: false,
+            device: None,
         }
     }
 

@@ -8,15 +8,18 @@
 mod cancellations;
 mod causes;
 mod data;
+mod faults;
 mod groups;
 mod in_parts;
 mod nodes;
 mod observation;
 mod tasks;
 
+#[allow(unused_imports, reason = "the fuzz target runs programs on the host")]
+pub use self::faults::is_possible;
 #[allow(unused_imports, reason = "the fuzz target runs programs on one node")]
 pub use self::nodes::OnNodes;
-pub use self::observation::{Captured, Observation, Observed, Refusal, Report, name};
+pub use self::observation::{Captured, Fault, Observation, Observed, Refusal, Report, name};
 
 use self::{
     cancellations::Cancellations,
@@ -66,6 +69,8 @@ struct Task<'p> {
     /// Its effects on objects of the whole cluster.
     on_cluster: Vec<(usize, Order)>,
     fails: bool,
+    /// The number of the device that it runs on.
+    device: Option<usize>,
 }
 
 pub struct Model<'p> {
@@ -214,16 +219,17 @@ impl<'p> Model<'p> {
 
     /// Takes the failures of a group.
     fn report(&mut self, group: usize) -> Option<Report> {
-        let Self { groups, program, causes, .. } = self;
+        let Self { groups, program, causes, seen, .. } = self;
         groups.report(group, |failed| match failed.is_callback {
             true => format!("{}: callback", name(failed.step)),
+            false if causes.is_on_device(failed.step) => seen[failed.step].chain()[0].clone(),
             false => described(program, causes, failed.step),
         })
     }
 
     /// Begins a task, and returns its result. The caller executes the parts that are done.
     fn begin(&mut self, i: usize, task: &Task) -> Observation {
-        if let Err(refusal) = self.check(task) {
+        if let Some(refusal) = self.refused_by_device(i, task).or_else(|| self.check(task).err()) {
             return Observation::Refused(refusal);
         }
         let mut needs = self.needs(&task.reads);
@@ -242,13 +248,15 @@ impl<'p> Model<'p> {
         self.causes.set(i, not_done);
         if let Some((failed, is_skipped)) = self.causes.reported(i) {
             self.groups.add_failure(i, failed, is_skipped);
+        } else if not_done.is_some() && self.causes.is_by_copy(i) {
+            self.groups.add_skipped(i);
         }
         self.finish(i, task, not_done.map(|_| i));
         let status = match not_done {
             None => return done(),
-            Some(NotDone::Failed) => Status::Failed,
+            Some(NotDone::Failed | NotDone::OnDevice) => Status::Failed,
             Some(NotDone::Cancelled) => Status::Cancelled,
-            Some(NotDone::Skipped { .. }) => Status::Skipped,
+            Some(NotDone::Skipped { .. } | NotDone::Copy { .. }) => Status::Skipped,
         };
         Observation::Task(status, self.chain(i))
     }
@@ -324,8 +332,9 @@ impl<'p> Model<'p> {
         if !self.all.is_empty() {
             return self.not_done_on_nodes(i, needs, task);
         }
-        if let Some(skipped) = self.causes.skipped(needs) {
-            return Some(skipped);
+        let skipped = self.causes.skipped(needs);
+        if let Some(not_done) = self.by_device(i, needs, task).or(skipped) {
+            return Some(not_done);
         }
         let Cancellations { may, must } = &self.cancellations[0];
         let was_cancelled = matches!(self.seen[i].what, Observation::Task(Status::Cancelled, _));
@@ -337,7 +346,14 @@ impl<'p> Model<'p> {
 
     fn chain(&self, step: usize) -> Vec<String> {
         let causes = &self.causes;
-        causes.chain(step).map(|step| described(self.program, causes, step)).collect()
+        let steps: Vec<_> = causes.chain(step).collect();
+        let root = *steps.last().expect("the step itself");
+        let described = |step| match causes.is_on_device(step) {
+            true => self.seen_chain(step)[0].clone(),
+            false => described(self.program, causes, step),
+        };
+        let copies = if causes.is_by_copy(root) { &self.seen_chain(root)[1..] } else { &[] };
+        steps.into_iter().map(described).chain(copies.iter().cloned()).collect()
     }
 
     fn capture(&mut self, i: usize, set: &CaptureSet) -> Result<Captured, Refusal> {
@@ -357,6 +373,10 @@ impl<'p> Model<'p> {
         let objects = &self.objects[self.node];
         needs.extend(set.objects().into_iter().flat_map(|object| objects[object].needs(true)));
         needs.extend(set.of_cluster().into_iter().flat_map(|object| self.cluster[object].0.needs(true)));
+        let slots: Vec<_> = parts.iter().map(|(slot, _)| *slot).collect();
+        if let Some(chain) = self.not_captured(i, &slots, &needs) {
+            return Ok(Captured::Failed(chain));
+        }
         // Of a long chain the failure of the capture has lost a link.
         if let Some(NotDone::Skipped { needs, .. }) = self.causes.skipped(&needs) {
             return Ok(Captured::Failed(self.chain(needs)));

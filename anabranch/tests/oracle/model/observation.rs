@@ -2,6 +2,7 @@
 
 use anabranch::Status;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What a step shows to the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,12 +39,28 @@ pub enum Observation {
 pub enum Refusal {
     Outside,
     NeverWritten,
+    /// The device with this number is lost.
+    Lost(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Captured {
     Values(Vec<u64>),
     Failed(Vec<String>),
+}
+
+/// What a device has done wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The number of the device.
+    pub device: usize,
+    pub what: &'static str,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "device {}: {}", self.device, self.what)
+    }
 }
 
 /// The failures, oldest first, and the number of skipped tasks.

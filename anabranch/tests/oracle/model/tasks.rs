@@ -6,7 +6,7 @@ use super::{
     observation::{Observation, Observed},
 };
 use crate::program::{
-    Compute, Fail, Host, NEST, Order, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
+    Compute, Fail, Host, NEST, Order, Place, ReadPattern, Reduction, Shape, computed, mix, reduced_into,
     wrong_element,
 };
 use anabranch::{
@@ -58,6 +58,9 @@ impl Model<'_> {
             effects: &[],
             on_cluster: vec![],
             fails,
+            device: step
+                .place_recorded(&self.program.setup, self.node as u16, &source.whole())
+                .and_then(Place::device),
         };
         let result = self.begin(i, &task);
         if matches!(result, Observation::Refused(_)) {
@@ -90,6 +93,7 @@ impl Model<'_> {
             effects: &[],
             on_cluster: vec![],
             fails: fail && !space.is_empty(),
+            device: None,
         };
         let result = self.begin(i, &task);
         if matches!(result, Observation::Refused(_)) || self.buffers[to].cells.iter().any(|cell| cell.lost) {
@@ -167,6 +171,7 @@ impl Model<'_> {
             effects,
             on_cluster: vec![],
             fails: fails && self.notices(fail),
+            device: None,
         };
         let result = self.begin(i, &task);
         if matches!(result, Observation::Refused(_)) || !self.has_done(i, node) {
@@ -191,6 +196,7 @@ impl Model<'_> {
             effects: &[(NEST, Order::Sequential)],
             on_cluster: vec![],
             fails: false,
+            device: None,
         };
         let result = self.begin(i, &task);
         if result != done() {
@@ -214,6 +220,7 @@ impl Model<'_> {
             effects: &[],
             on_cluster: vec![],
             fails: false,
+            device: None,
         };
         self.begin(i, &task)
     }

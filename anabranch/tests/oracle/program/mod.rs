@@ -174,6 +174,45 @@ pub struct Compute {
     pub place: usize,
 }
 
+/// Where a recorded kernel runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Host,
+    Device(usize),
+}
+
+impl Place {
+    /// The number of the device.
+    pub fn device(self) -> Option<usize> {
+        match self {
+            Self::Host => None,
+            Self::Device(number) => Some(number),
+        }
+    }
+}
+
+impl Compute {
+    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this box. `None` if none does, and on
+    /// one node for the host.
+    pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
+        let is_recorded = (self.read_pattern, self.write_pattern, self.fail)
+            == (ReadPattern::Same, WritePattern::Same, None);
+        let has_rank = RANKS[self.from] == RANKS[self.to] && (1..=2).contains(&RANKS[self.to]);
+        if setup.devices == 0
+            || self.place.is_multiple_of(4)
+            || !(is_recorded && has_rank && from.contains(&self.target))
+        {
+            return None;
+        }
+        // One place more than devices: the host.
+        let place = (self.place / 4 + usize::from(node)) % (setup.devices + 1);
+        match place < setup.devices {
+            true => Some(Place::Device(place)),
+            false => setup.nodes.is_some().then_some(Place::Host),
+        }
+    }
+}
+
 /// A reduction of one buffer into another.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
@@ -425,7 +464,9 @@ impl Program {
         }
         // The last byte of the first record is not used for the buffers.
         let bits = first.get(RECORD - 1).copied().unwrap_or_default();
-        let drains = setup.is_alone() && !setup.nodes.is_some_and(|nodes| nodes.fails || nodes.cancels);
+        let drains = setup.is_alone()
+            && setup.faults.is_none()
+            && !setup.nodes.is_some_and(|nodes| nodes.fails || nodes.cancels);
         let at_once = drains && bits & 1 == 1;
         steps.push(Step::Group(None));
         if !at_once {

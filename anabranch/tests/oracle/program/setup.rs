@@ -15,6 +15,8 @@ pub struct Setup {
     pub nodes: Option<Nodes>,
     /// The number of devices that some kernels run on. With several nodes, a node takes another device than its neighbours, or the host.
     pub devices: usize,
+    /// The seed of what the devices of the program refuse, and of where they fail. Without it, programs share devices that never fail.
+    pub faults: Option<u64>,
 }
 
 /// Nodes in this process, or processes that `mpirun` has started.
@@ -36,7 +38,7 @@ impl Setup {
     /// The setup with this number, modulo four.
     pub fn number(number: u64) -> Self {
         let (checked, helps) = (number.is_multiple_of(2), (number / 2).is_multiple_of(2));
-        Self { checked, helps, seed: None, nodes: None, devices: 0 }
+        Self { checked, helps, seed: None, nodes: None, devices: 0, faults: None }
     }
 
     /// A setup with this seed, from which the other settings follow, too.
@@ -81,6 +83,12 @@ impl Setup {
     #[allow(dead_code, reason = "the fuzz target runs programs on the host")]
     pub fn with_devices(self, devices: usize) -> Self {
         Self { devices, ..self }
+    }
+
+    /// The same with devices of its own, which fail as the seed says.
+    #[allow(dead_code, reason = "the fuzz target runs programs on the host")]
+    pub fn with_faults(self, seed: u64) -> Self {
+        Self { faults: Some(seed), ..self }
     }
 
     /// Whether the runtime has no other program, so that a drain ends it.

@@ -14,6 +14,7 @@ use self::{
     buffers::{AnyBuffer, create, part, parts_of, with_rank},
     inner::InnerCall,
     on_cluster::Objects,
+    on_device::Devices,
     results::{Numbers, Pending, captured, chain, refusal, report, waited},
     scope::{CaptureBy, Scope},
     state::State,
@@ -75,6 +76,7 @@ struct Run<'p> {
     /// The steps whose callback panicked in the thread that added it.
     passed_on: Vec<usize>,
     witness: Arc<Witness>,
+    devices: Devices,
 }
 
 /// Runs the program, in the group `root` if there is one. Returns what each step observes.
@@ -118,8 +120,10 @@ impl<'p> Run<'p> {
             called: Arc::default(),
             callbacks: 0,
             passed_on: Vec::new(),
+            devices: Devices::of(&witness.setup),
             witness,
         };
+        results::take_failures();
         (0..GROUPS.len()).for_each(|slot| run.make_group(slot));
         Ok(run)
     }
@@ -244,17 +248,18 @@ impl<'p> Run<'p> {
         match *step {
             Step::Compute(step) => {
                 let Compute { from, to, .. } = step;
-                if let Some(place) = on_device::place_of(&step, self.witness.setup, self.rt().node()) {
-                    let (from, to) = (&self.buffers[from], &self.buffers[to]);
-                    match (from, to) {
-                        (AnyBuffer::R1(from), AnyBuffer::R1(to)) if on_device::is_inside(from, &step) => {
-                            return on_device::compute(scope, i, from, to, &step, place);
+                let whole = with_rank!(&self.buffers[from], b => GridBox::full(b.extent()).cast::<3>());
+                if let Some(place) = step.place_recorded(&self.witness.setup, self.rt().node(), &whole) {
+                    let device = place.device().map(|device| self.devices.get(device));
+                    return match (&self.buffers[from], &self.buffers[to]) {
+                        (AnyBuffer::R1(from), AnyBuffer::R1(to)) => {
+                            on_device::compute(scope, i, from, to, &step, device)
                         }
-                        (AnyBuffer::R2(from), AnyBuffer::R2(to)) if on_device::is_inside(from, &step) => {
-                            return on_device::compute(scope, i, from, to, &step, place);
+                        (AnyBuffer::R2(from), AnyBuffer::R2(to)) => {
+                            on_device::compute(scope, i, from, to, &step, device)
                         }
-                        _ => {}
-                    }
+                        _ => unreachable!("{step:?} is no kernel for a device"),
+                    };
                 }
                 with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
                     tasks::compute(scope, i, from, to, step, &self.witness)
@@ -529,6 +534,7 @@ impl<'p> Run<'p> {
             };
         }
         self.wait_until(|called| called.len() >= self.callbacks);
+        self.devices.check(&results::take_failures())?;
         self.witness.result()
     }
 

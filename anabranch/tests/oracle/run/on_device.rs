@@ -1,72 +1,164 @@
-//! Kernels on devices: the same values as on the host, by recorded kernels.
+//! Kernels on devices: the same values as on the host, by recorded kernels. The devices of some programs fail.
 
 use super::{
+    results::fault,
     scope::Scope,
     tasks::{Tiled, kernel},
 };
-use crate::program::{Compute, ReadPattern, Setup, WritePattern, mix};
+use crate::{
+    model::Fault,
+    program::{Compute, Setup, mix},
+};
 use anabranch::{
-    Error,
-    device::{Device, Simulated},
+    Error, Failure, Failures,
+    device::{Device, Simulated, SimulatedBuilder},
     interface::{Over, TaskBuilder},
     prelude::*,
     recorded::{Input, Value},
 };
 use std::{
-    sync::{Arc, OnceLock},
+    collections::BTreeMap,
+    ptr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
 /// A device, with and without its type.
 type Both = (Arc<Simulated>, Arc<dyn Device>);
 
-/// The devices of all programs, on one node or on several.
-fn devices(on_nodes: bool) -> &'static [Both; 3] {
+/// The devices of a program.
+pub struct Devices {
+    all: Vec<Both>,
+    /// Whether other programs use them, too.
+    are_shared: bool,
+}
+
+/// What all devices have done.
+#[derive(Debug)]
+#[allow(dead_code, reason = "the fuzz targets share this module and print no counts")]
+pub struct Work {
+    pub launches: AtomicU64,
+    pub copies: AtomicU64,
+    pub refused: AtomicU64,
+    pub failed: AtomicU64,
+    pub lost: AtomicU64,
+}
+
+static WORK: Work = Work {
+    launches: AtomicU64::new(0),
+    copies: AtomicU64::new(0),
+    refused: AtomicU64::new(0),
+    failed: AtomicU64::new(0),
+    lost: AtomicU64::new(0),
+};
+
+/// What the devices of the programs with faults have done, and how often they have failed.
+#[allow(dead_code, reason = "the fuzz targets share this module and print no counts")]
+pub fn work_with_faults() -> &'static Work {
+    &WORK
+}
+
+fn build(number: u64, builder: SimulatedBuilder) -> Both {
+    let device = Arc::new(builder.named(format!("device {number}")).build());
+    (Arc::clone(&device), device as Arc<dyn Device>)
+}
+
+/// The number in the name of a device.
+pub fn number(name: &str) -> usize {
+    name.strip_prefix("device ").and_then(|number| number.parse().ok()).expect("the name of a device")
+}
+
+/// The devices of all programs without faults, on one node or on several.
+fn shared(on_nodes: bool) -> &'static [Both; 3] {
     static DEVICES: [OnceLock<[Both; 3]>; 2] = [const { OnceLock::new() }; 2];
     DEVICES[usize::from(on_nodes)].get_or_init(|| {
         [0, 1, 2].map(|number| {
-            let delay = Duration::from_micros(30 * number);
-            let device = Arc::new(Simulated::builder().delays(number, delay).build());
-            (Arc::clone(&device), device as Arc<dyn Device>)
+            build(number, Simulated::builder().delays(number, Duration::from_micros(30 * number)))
         })
     })
 }
 
-/// How many kernels have run on devices, and how many copies there were.
+/// A device that refuses some memory, fails and is lost as the seed says.
+fn failing(number: u64, seed: u64) -> Both {
+    let drawn = |what: u64, below: u64| mix(mix(seed, number), what) % below;
+    let mut builder = Simulated::builder().delays(seed, Duration::from_micros(drawn(0, 3) * 15));
+    // Programs give a device only a few batches.
+    for n in (1..=4).filter(|n| drawn(10 + n, 5) == 0) {
+        builder = builder.refuse_allocation(n);
+    }
+    for n in (1..=8).filter(|n| drawn(30 + n, 6) == 0) {
+        builder = builder.fail_batch(n);
+    }
+    if drawn(1, 2) == 0 {
+        builder = builder.lose_after(drawn(2, 5));
+    }
+    build(number, builder)
+}
+
+impl Devices {
+    pub fn of(setup: &Setup) -> Self {
+        let devices = 0..setup.devices;
+        match setup.faults {
+            Some(seed) => {
+                let all = devices.map(|number| failing(number as u64, seed)).collect();
+                Self { all, are_shared: false }
+            }
+            None => Self { all: shared(setup.nodes.is_some())[devices].to_vec(), are_shared: true },
+        }
+    }
+
+    pub fn get(&self, number: usize) -> &Arc<dyn Device> {
+        &self.all[number].1
+    }
+
+    /// Checks these failures, which are all that the program has seen: a task fails by itself only if a device has failed, and memory that
+    /// is refused and a batch that fails make one task fail each.
+    pub fn check(&self, failures: &[Failures]) -> Result<(), String> {
+        let chains = failures.iter().flat_map(|failures| failures.iter()).flat_map(Failure::chain);
+        let roots: BTreeMap<_, _> =
+            chains.filter_map(|failure| Some((ptr::from_ref(failure), fault(&failure.cause)?))).collect();
+        for (number, (device, _)) in self.all.iter().enumerate().filter(|_| !roots.is_empty()) {
+            let count = |what: &str| {
+                roots.values().filter(|fault| (fault.device, fault.what) == (number, what)).count() as u64
+            };
+            let counts = device.counts();
+            let is_lost = device.timeline().is_lost().is_some();
+            let has_failed_too_often = count("no memory") > counts.refused
+                || count("failed") > counts.failed
+                || count("lost") > 0 && !is_lost;
+            if has_failed_too_often {
+                let seen = roots.values().map(Fault::to_string).collect::<Vec<_>>();
+                return Err(format!("device {number}, lost: {is_lost}, {counts:?}, but there were {seen:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        for (device, _) in self.all.iter().filter(|_| !self.are_shared) {
+            let counts = device.counts();
+            let is_lost = device.timeline().is_lost().is_some();
+            WORK.launches.fetch_add(counts.launches, Relaxed);
+            WORK.copies.fetch_add(counts.uploads + counts.downloads, Relaxed);
+            WORK.refused.fetch_add(counts.refused, Relaxed);
+            WORK.failed.fetch_add(counts.failed, Relaxed);
+            WORK.lost.fetch_add(is_lost.into(), Relaxed);
+        }
+    }
+}
+
+/// How many kernels have run on the devices of programs without faults, and how many copies there were.
 #[allow(dead_code, reason = "the fuzz targets share this module and print no counts")]
 pub fn work(on_nodes: bool) -> (u64, u64) {
-    let counts = devices(on_nodes).iter().map(|(device, _)| device.counts());
+    let counts = shared(on_nodes).iter().map(|(device, _)| device.counts());
     counts.fold((0, 0), |(launches, copies), counts| {
         (launches + counts.launches, copies + counts.uploads + counts.downloads)
     })
-}
-
-/// Where a recorded kernel runs.
-#[derive(Clone, Copy)]
-pub enum Place {
-    Host,
-    Device(&'static Arc<dyn Device>),
-}
-
-/// Where a kernel runs on this node, if it is recorded. `None` if no recorded kernel computes its values, and on one node for the host.
-pub fn place_of(step: &Compute, setup: Setup, node: u16) -> Option<Place> {
-    let same = (ReadPattern::Same, WritePattern::Same, None);
-    let is_recorded = (step.read_pattern, step.write_pattern, step.fail) == same;
-    if setup.devices == 0 || !is_recorded || step.place.is_multiple_of(4) {
-        return None;
-    }
-    // One place more than devices: the host.
-    let place = (step.place / 4 + usize::from(node)) % (setup.devices + 1);
-    let on_nodes = setup.nodes.is_some();
-    match devices(on_nodes)[..setup.devices].get(place) {
-        Some((_, device)) => Some(Place::Device(device)),
-        None => on_nodes.then_some(Place::Host),
-    }
-}
-
-/// Whether the buffer has an element for each point.
-pub fn is_inside<const D: usize>(from: &Buffer<u64, D>, step: &Compute) -> bool {
-    GridBox::full(from.extent()).cast::<3>().contains(&step.target)
 }
 
 /// What [`mix`] does with the bits in which its arguments differ.
@@ -82,22 +174,22 @@ fn value<'t, const D: usize>(begin: Value<'t, u64>, from: Input<'t, u64, D>) -> 
     mixed(indices.fold(begin, |hash, index| mixed(hash ^ index)) ^ from.here())
 }
 
-/// Submits a recorded kernel. Its values are those of [`computed`](crate::program::computed) for one element.
+/// Submits a recorded kernel to a device, or to the host if there is none. Its values are those of [`computed`](crate::program::computed) for one element.
 pub fn compute<const D: usize>(
     scope: Scope<'_>,
     i: usize,
     from: &Buffer<u64, D>,
     to: &Buffer<u64, D>,
     step: &Compute,
-    place: Place,
+    device: Option<&Arc<dyn Device>>,
 ) -> Result<TaskHandle, Error>
 where
     for<'a> TaskBuilder<'a, D, Over, ()>: Tiled,
 {
     let task = kernel::<D>(scope, i, step.target, step.split, step.node)?;
-    let task = match place {
-        Place::Host => task.on_host(),
-        Place::Device(device) => task.on(device),
+    let task = match device {
+        None => task.on_host(),
+        Some(device) => task.on(device),
     };
     let task = task.read(from, one_to_one());
     if step.update {

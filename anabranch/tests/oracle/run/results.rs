@@ -1,11 +1,13 @@
 //! Results of tasks, fences, barriers and waits, as observations.
 
+use super::on_device;
 use crate::{
-    model::{Captured, Observation, Refusal, Report},
+    model::{Captured, Fault, Observation, Refusal, Report},
     program::When,
 };
-use anabranch::{Cause, Error, Failure, Failures, Mistake, prelude::*};
+use anabranch::{Cause, Error, Failure, Failures, Mistake, device::DeviceError, prelude::*};
 use std::{
+    cell::RefCell,
     future::Future,
     panic::resume_unwind,
     pin::pin,
@@ -50,9 +52,39 @@ pub fn once_polled(future: impl Future) {
     let _ = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
 }
 
+thread_local! {
+    /// The failures that the program of this thread has seen.
+    static SEEN: RefCell<Vec<Failures>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes the failures that the program of this thread has seen.
+pub fn take_failures() -> Vec<Failures> {
+    SEEN.take()
+}
+
+/// What a device has done wrong, if that is why a task has failed.
+pub fn fault(cause: &Cause) -> Option<Fault> {
+    let Cause::Error(error) = cause else { return None };
+    let in_error = || match error.downcast_ref::<Error>() {
+        Some(Error::DeviceMemory { error, .. }) => Some(error),
+        _ => None,
+    };
+    let (device, what) = match error.downcast_ref::<DeviceError>().or_else(in_error)? {
+        DeviceError::OutOfMemory { device, .. } => (device, "no memory"),
+        DeviceError::Failed { device, .. } => (device, "failed"),
+        DeviceError::Lost { device, .. } => (device, "lost"),
+        _ => return None,
+    };
+    Some(Fault { device: on_device::number(device), what })
+}
+
 /// The name of the task, and what else the model knows about the failure.
 fn described(failure: &Failure) -> String {
     let name = failure.task.name();
+    // A copy is named after a buffer: `copy of buffer "slot 1" to the host`.
+    if let Some(fault) = fault(&failure.cause) {
+        return format!("{} ({fault})", name.replace("buffer ", "").replace('"', ""));
+    }
     let of_slot = |elements: &str, buffer: &str| {
         // The label of a buffer is `buffer "slot 1"`.
         format!("{elements} of {}", buffer.replace("buffer ", "").replace('"', ""))
@@ -63,11 +95,12 @@ fn described(failure: &Failure) -> String {
             format!("{name} read {}", of_slot(elements, buffer))
         }
         Cause::Callback { .. } => format!("{name}: callback"),
-        _ => name.to_string(),
+        _ => name.replace("buffer ", "").replace('"', ""),
     }
 }
 
 pub fn chain(failures: &Failures) -> Vec<String> {
+    SEEN.with_borrow_mut(|seen| seen.push(failures.clone()));
     let first = failures.iter().next().expect("never empty");
     first.chain().map(described).collect()
 }
@@ -92,6 +125,7 @@ pub fn report(result: Result<(), Error>) -> Option<Report> {
         Err(Error::Failed(failures)) => failures,
         Err(error) => unexpected(error),
     };
+    SEEN.with_borrow_mut(|seen| seen.push(failures.clone()));
     Some(Report(failures.iter().map(described).collect(), failures.skipped()))
 }
 
@@ -112,6 +146,9 @@ pub fn refusal(error: Error) -> Observation {
             Mistake::OutsideBuffer { .. } => Observation::Refused(Refusal::Outside),
             _ => unexpected(error.into()),
         },
+        Error::Device { error: DeviceError::Lost { device, .. }, .. } => {
+            Observation::Refused(Refusal::Lost(on_device::number(&device)))
+        }
         error => unexpected(error),
     }
 }
