@@ -167,6 +167,11 @@ impl TaskGroup {
         core.report(Some(&self.handle), CALL)
     }
 
+    /// Whether no task of this group, or of a group in it, is in flight on this node. This costs one load.
+    pub fn is_idle(&self) -> bool {
+        self.handle.is_idle()
+    }
+
     /// Waits like [`wait`](Self::wait), as a `Future` for asynchronous code.
     pub fn idle(&self) -> Idle {
         Idle::of_group(&self.handle)

@@ -91,7 +91,9 @@ mod builder;
 mod cluster;
 mod data;
 pub mod device;
+mod draw;
 mod error;
+mod events;
 mod execute;
 #[cfg(feature = "print")]
 mod graphs;

@@ -13,7 +13,9 @@ use crate::{
     },
     device::Device,
     error::Error,
-    execute::{Core, GroupHandle, Latch, Meeting, Running},
+    events::latch::Latch,
+    execute::{Core, GroupHandle, Meeting, Running, Status},
+    label::TaskLabel,
     observe::Recorder,
     settings::Settings,
     submit::{
@@ -291,6 +293,59 @@ impl Runtime {
     /// The summary of a [dry run](crate::Builder::dry_run) so far: its numbers of commands and messages.
     pub fn dry_run_summary(&self) -> Option<String> {
         self.core.recorder().and_then(Recorder::summary)
+    }
+
+    /// Whether no task is in flight, in any group, on this node. This costs two loads.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// rt.task("work").once().host(|()| ())?;
+    /// rt.wait()?;
+    /// assert!(rt.is_idle());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_idle(&self) -> bool {
+        self.core.is_idle()
+    }
+
+    /// Calls `callback` once when all tasks are done that were submitted before this call, in all groups: now, or on the thread that completes
+    /// the last of them. The status is [`Status::Failed`] if there are failures of tasks in no group that were not reported, and
+    /// otherwise [`Status::Done`].
+    ///
+    /// The callback counts as a part of a task of every runtime, as that of a [group](crate::TaskGroup::on_done) does. A panic in
+    /// it is a failure, [`Cause::Callback`](crate::Cause::Callback). Later tasks do not wait for the callback.
+    ///
+    /// With [several nodes](crate::guide::nodes), all of them call this, as they submit the same tasks. It is a
+    /// [barrier](Self::barrier) then, for the tasks of this node.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    /// use std::sync::mpsc;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let (sender, receiver) = mpsc::channel();
+    /// rt.task("work").once().host(|()| ())?;
+    /// rt.on_done(move |status| sender.send(status).unwrap());
+    /// assert_eq!(receiver.recv(), Ok(Status::Done));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// In a forked process, and with the panic of the callback if no task is in flight.
+    #[track_caller]
+    pub fn on_done(&self, callback: impl FnOnce(Status) + Send + 'static) {
+        let location = Location::caller();
+        if self.core.several_nodes().is_some() {
+            return self.barrier().on_done(callback);
+        }
+        if let Err(error) = self.core.id().check_process("Runtime::on_done") {
+            panic!("{error}");
+        }
+        let core = Arc::downgrade(&self.core);
+        let behind = self.core.submit_behind_all(TaskLabel { name: "on_done".into(), location });
+        behind.on_done(move |status| callback(core.upgrade().map_or(status, |core| core.status())));
     }
 
     /// Waits for all tasks submitted so far, like [`wait`](Self::wait), as a `Future` for asynchronous code.

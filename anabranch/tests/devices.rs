@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch::{
-    device::{Device, DeviceError, Simulated},
+    device::{Batch, Device, DeviceError, DeviceStep, Run, Simulated, Upload},
     prelude::*,
 };
 use common::runtimes;
@@ -371,4 +371,128 @@ fn a_seeded_runtime_keeps_its_limit_of_tasks_in_flight() {
         assert!(on.timeline().submitted() - completed <= 5, "more tasks are in flight than the limit");
     }
     assert_eq!(rt.fence(&buffers[39]).unwrap().wait().unwrap().as_slice()[7], 7);
+}
+
+/// Makes a device wait in its first batch until the test says so.
+fn hold(on: &Arc<dyn Device>) -> mpsc::Sender<()> {
+    let (release, held) = mpsc::channel::<()>();
+    let fill = Box::new(move |_: &mut [u8]| _ = held.recv_timeout(Duration::from_secs(60)));
+    let (to, runs) = (on.allocate(4).unwrap(), vec![Run { offset: 0, bytes: 4 }]);
+    on.submit(Batch { steps: vec![DeviceStep::Upload(Upload { to, runs, fill })] });
+    release
+}
+
+/// Waits until the device has got so many batches.
+fn wait_until_submitted(on: &Arc<dyn Device>, batches: u64) {
+    while on.timeline().submitted() < batches {
+        std::thread::yield_now();
+    }
+}
+
+fn double(rt: &Runtime, on: &Arc<dyn Device>, u: &Buffer<f32, 1>) -> TaskHandle {
+    let task = rt.task("double").over([8]).on(on).update(u, one_to_one());
+    task.each(|(u,)| u.set(u.here() * 2.0)).unwrap()
+}
+
+#[test]
+fn tasks_of_one_device_are_handed_over_without_waiting_for_each_other() {
+    let _deadline = deadline();
+    for rt in runtimes() {
+        let on = device(&Arc::new(Simulated::new()));
+        let release = hold(&on);
+        let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+        let tasks: Vec<_> = (0..5).map(|_| double(&rt, &on, &u)).collect();
+        let fence = rt.fence(&u).unwrap();
+        // The device has done nothing yet, and has a copy, five launches and a copy back.
+        wait_until_submitted(&on, 1 + 7);
+        assert_eq!(on.timeline().completed(), 0);
+        assert!(tasks.iter().all(|task| task.status() == Status::Running && !task.cancel()));
+        release.send(()).unwrap();
+        assert_eq!(fence.wait().unwrap().as_slice(), [32.0; 8]);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_task_of_another_device_waits_for_the_end() {
+    let _deadline = deadline();
+    let [a, b] = [(); 2].map(|()| device(&Arc::new(Simulated::new())));
+    let rt = Runtime::new().unwrap();
+    let release = hold(&a);
+    let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+    double(&rt, &a, &u);
+    let other = double(&rt, &b, &u);
+    // The first device has its copy, its launch and the copy back.
+    wait_until_submitted(&a, 1 + 3);
+    assert_eq!((other.status(), b.timeline().submitted()), (Status::Waiting, 0));
+    release.send(()).unwrap();
+    other.wait().unwrap();
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [4.0; 8]);
+}
+
+#[test]
+fn what_was_handed_over_behind_a_launch_that_fails_counts_as_skipped() {
+    let _deadline = deadline();
+    for rt in runtimes() {
+        // Of the batches behind the one that holds, the third fails: the second launch.
+        let on = device(&Arc::new(Simulated::builder().fail_batch(4).build()));
+        let release = hold(&on);
+        let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+        let tasks: Vec<_> = (0..4).map(|_| double(&rt, &on, &u)).collect();
+        let fence = rt.fence(&u).unwrap();
+        wait_until_submitted(&on, 1 + 6);
+        release.send(()).unwrap();
+        let failed = rt.wait().unwrap_err();
+        let Error::Failed(failures) = &failed else { panic!("{failed}") };
+        assert_eq!((failures.iter().count(), failures.skipped()), (1, 2), "{failed}");
+        let statuses: Vec<_> = tasks.iter().map(TaskHandle::status).collect();
+        assert_eq!(statuses, [Status::Done, Status::Failed, Status::Skipped, Status::Skipped]);
+        // The device has done all the rest, and the copy back, but their values are not those of the buffer.
+        assert!(fence.wait().unwrap_err().to_string().contains("batch 4 is to fail"));
+        assert!(rt.fence(&u).unwrap().wait().is_err());
+        let task = rt.task("fill").over([8]).on(&on).write(&u, one_to_one());
+        task.each(|(u,)| u.set(3.0)).unwrap();
+        double(&rt, &on, &u).wait().unwrap();
+        assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [6.0; 8]);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_copy_that_fails_behind_its_task_is_made_again() {
+    let _deadline = deadline();
+    for rt in runtimes() {
+        // The copy, with a launch behind it that the device has got, too.
+        let on = device(&Arc::new(Simulated::builder().fail_batch(2).build()));
+        let release = hold(&on);
+        let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+        let v = rt.buffer_from(&[0.0_f32; 8]).unwrap();
+        let copy = || {
+            let task = rt.task("copy").over([8]).on(&on).read(&u, one_to_one()).write(&v, one_to_one());
+            task.each(|(u, v)| v.set(u.here())).unwrap()
+        };
+        let first = copy();
+        wait_until_submitted(&on, 1 + 2);
+        release.send(()).unwrap();
+        let error = first.wait().unwrap_err().to_string();
+        assert!(error.contains("copy of buffer") && error.contains("batch 2"), "{error}");
+        assert!(rt.wait().is_err());
+        copy().wait().unwrap();
+        assert_eq!(rt.fence(&v).unwrap().wait().unwrap().as_slice(), [1.0; 8]);
+    }
+}
+
+#[test]
+fn a_lost_device_skips_what_it_has_got_behind_the_task_that_fails() {
+    let _deadline = deadline();
+    let on = device(&Arc::new(Simulated::builder().lose_after(2).build()));
+    let rt = Runtime::new().unwrap();
+    let release = hold(&on);
+    let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+    let tasks: Vec<_> = (0..50).map(|_| double(&rt, &on, &u)).collect();
+    wait_until_submitted(&on, 1 + 51);
+    release.send(()).unwrap();
+    assert!(rt.wait().is_err());
+    assert_eq!(tasks[0].status(), Status::Failed);
+    assert!(tasks[1..].iter().all(|task| task.status() == Status::Skipped));
 }

@@ -524,3 +524,34 @@ fn a_slow_reader_does_not_stop_writers_of_a_buffer_with_versions() {
     release.send(()).unwrap();
     assert_eq!(rt.drain(seen.capture()).unwrap(), [1; 64]);
 }
+
+#[test]
+fn a_runtime_says_when_it_is_idle_and_calls_back_then() {
+    let _deadline = deadline();
+    for rt in THREADS.map(runtime) {
+        let (to, calls) = mpsc::channel();
+        let call = |number: i32| {
+            let to = to.clone();
+            move |status| to.send((number, status)).unwrap()
+        };
+        assert!(rt.is_idle());
+        // No task is in flight: the callback is called at once.
+        rt.on_done(call(0));
+        let (release, held) = mpsc::channel::<()>();
+        let group = rt.group("in a group");
+        group.task("held").once().blocking().host(move |()| held.recv().unwrap()).unwrap();
+        rt.on_done(call(1));
+        assert!(!rt.is_idle() && !group.is_idle());
+        // A later task does not wait for the callback.
+        rt.task("later").once().host(|()| Err::<(), _>("as the test says")).unwrap().wait().unwrap_err();
+        assert_eq!(calls.try_iter().collect::<Vec<_>>(), [(0, Status::Done)]);
+        release.send(()).unwrap();
+        // The later task has failed by now, and no wait has reported it.
+        assert_eq!(calls.recv().unwrap(), (1, Status::Failed));
+        assert!(rt.wait().is_err());
+        rt.on_done(call(2));
+        rt.wait().unwrap();
+        assert_eq!(calls.try_iter().collect::<Vec<_>>(), [(2, Status::Done)]);
+        assert!(rt.is_idle() && group.is_idle());
+    }
+}

@@ -10,7 +10,7 @@ use crate::{
     staging::Sort,
     status::Statuses,
 };
-use anabranch::device::{Batch, DeviceError, DeviceMemory, Run};
+use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Run};
 use std::{
     num::NonZeroU64,
     sync::{
@@ -27,6 +27,7 @@ pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submis
     while let Some(first) = next(batches) {
         let mut together = vec![first];
         while together.len() < TOGETHER
+            && !together.last().is_some_and(|(_, batch)| has_download(batch))
             && let Ok(next) = batches.try_recv()
         {
             together.push(next);
@@ -36,6 +37,11 @@ pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submis
             return;
         }
     }
+}
+
+/// Whether the host waits for bytes of a batch. Such a batch is the last one of those that go together: what comes behind it must not delay it.
+fn has_download(batch: &Batch) -> bool {
+    batch.steps.iter().any(|step| matches!(step, DeviceStep::Download(_)))
 }
 
 /// Submits batches together.

@@ -28,7 +28,7 @@ pub use self::{
 };
 pub use crate::submit::shader::Wgsl;
 pub use anabranch_kernel::shader::{Shader, ShaderError};
-use std::fmt;
+use std::{fmt, future::Future, pin::Pin};
 
 /// A device.
 pub trait Device: Send + Sync + 'static {
@@ -70,6 +70,34 @@ pub trait Device: Send + Sync + 'static {
     /// The first error that nobody has taken: see [`Timeline::wait_for_all`].
     fn wait(&self) -> Result<(), DeviceError> {
         self.timeline().wait_for_all(|| self.poll())
+    }
+
+    /// Waits until the device has done all that it got before this call, as a future for asynchronous code.
+    ///
+    /// ```
+    /// use anabranch::{device::Simulated, prelude::*};
+    /// use std::{future::Future, sync::Arc, task::{Context, Poll, Waker}};
+    ///
+    /// let device: Arc<dyn anabranch::device::Device> = Arc::new(Simulated::new());
+    /// let rt = Runtime::new()?;
+    /// let u = rt.buffer_from(&[1.0_f32, 2.0])?;
+    /// rt.task("double").over([2]).on(&device).update(&u, one_to_one()).each(|(u,)| u.set(u.here() * 2.0))?.wait()?;
+    /// assert!(device.is_idle());
+    /// let mut idle = device.idle();
+    /// assert_eq!(idle.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())));
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`wait`](Self::wait).
+    fn idle(&self) -> Pin<Box<dyn Future<Output = Result<(), DeviceError>> + Send + '_>> {
+        Box::pin(self.timeline().idle())
+    }
+
+    /// Calls a function once when the device has done all that it got before this call: at once, or on a thread of the device. See
+    /// [`Timeline::on_idle`], which takes any function.
+    fn on_done(&self, callback: Box<dyn FnOnce(Result<(), DeviceError>) + Send>) {
+        self.timeline().on_idle(callback);
     }
 }
 

@@ -14,8 +14,8 @@
 //! 4. A thread that says how far the device has come ([`Timeline::advance`]) takes the lock, raises `completed` and takes the events up
 //!    to it. It leaves the lock and sets these events. A thread that comes later with a smaller value changes nothing.
 //! 5. The same thread then calls the callbacks up to `completed`, unless `is_calling` says that a thread is doing so. That thread may be
-//!    itself, in the middle of a callback. The thread that sets `is_calling` takes the callbacks of the smallest value under the lock, and
-//!    calls them without it. It goes on until none is left up to `completed`, which others may have raised meanwhile, and clears
+//!    itself, in the middle of a callback. The thread that sets `is_calling` takes the first callback of the smallest value under the lock,
+//!    and calls it without it. It goes on until none is left up to `completed`, which others may have raised meanwhile, and clears
 //!    `is_calling` under the same lock. So callbacks are called in the order of their values, one at a time.
 //! 6. A device that is lost raises `completed` to [`LOST`], which is larger than any value ([`Timeline::lose`]). Steps 4 and 5 then wake and
 //!    call all that wait. From then on each value is done, also one that is submitted later. It has failed if it is larger than
@@ -40,7 +40,7 @@ mod tests;
 
 use super::DeviceError;
 use crate::{
-    execute::Event,
+    events::event::Event,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
@@ -48,7 +48,7 @@ use crate::{
 };
 use anabranch_par::discard_payload;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     fmt,
     future::Future,
     iter,
@@ -65,7 +65,8 @@ const LOST: u64 = u64::MAX;
 /// How long a thread that waits is parked before it polls the device again.
 const POLL: Duration = Duration::from_millis(1);
 
-type Callback = Box<dyn FnOnce(Result<(), DeviceError>) + Send>;
+/// A function that is called when a value is done. It takes the result by itself.
+type Callback = Box<dyn FnOnce(&Timeline) + Send>;
 
 /// How far a device has come. Batches are counted from 1. The timeline has the value n when the first n batches are done.
 ///
@@ -105,7 +106,8 @@ pub struct Timeline {
 struct State {
     /// What wakes the threads and futures that wait, and the values that they wait for.
     waiters: Vec<(u64, Arc<Event>)>,
-    callbacks: BTreeMap<u64, Vec<Callback>>,
+    /// In the order of the values.
+    callbacks: VecDeque<(u64, Callback)>,
     /// Whether a thread is calling callbacks.
     is_calling: bool,
     failures: BTreeMap<u64, Failed>,
@@ -214,16 +216,27 @@ impl Timeline {
     /// submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that submits wait. A
     /// panic on a thread that advances ends the function and nothing else.
     pub fn on_complete(&self, value: u64, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
+        self.call_when_done(value, move |timeline| f(timeline.result(value)));
+    }
+
+    /// Calls `f` once when all batches are done that were submitted before this call, with the first error that nobody has taken:
+    /// [`wait_for_all`](Self::wait_for_all) as a callback. All else is as for [`on_complete`](Self::on_complete).
+    pub fn on_idle(&self, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
+        let last = self.submitted();
+        self.call_when_done(last, move |timeline| f(timeline.result_of_all(last)));
+    }
+
+    fn call_when_done(&self, value: u64, f: impl FnOnce(&Self) + Send + 'static) {
         if self.is_done(value) {
-            return f(self.result(value));
+            return f(self);
         }
         let f: Callback = Box::new(f);
         let mut state = self.state.lock();
         if self.is_done(value) {
             drop(state);
-            f(self.result(value));
+            f(self);
         } else {
-            state.callbacks.entry(value).or_default().push(f);
+            state.add_callback(value, f);
         }
     }
 
@@ -244,16 +257,19 @@ impl Timeline {
     pub fn wait_for_all(&self, poll: impl Fn()) -> Result<(), DeviceError> {
         let last = self.submitted();
         self.block(last, poll);
-        if !self.has_failed.load(Acquire) {
-            return Ok(());
-        }
-        self.state.lock().unreported(last)
+        self.result_of_all(last)
+    }
+
+    /// Waits for all batches that were submitted before this call, as [`wait_for_all`](Self::wait_for_all) does, as a future. See
+    /// [`done`](Self::done).
+    pub fn idle(&self) -> impl Future<Output = Result<(), DeviceError>> + Send {
+        Done { timeline: self, value: self.submitted(), takes_all: true, event: None }
     }
 
     /// Ends when a batch is done, and takes its error. Any executor can poll it. It does not [poll](super::Device::poll) the device. When
     /// it is dropped, its waker is forgotten.
     pub fn done(&self, value: u64) -> impl Future<Output = Result<(), DeviceError>> + Send {
-        Done { timeline: self, value, event: None }
+        Done { timeline: self, value, takes_all: false, event: None }
     }
 
     fn block(&self, value: u64, poll: impl Fn()) {
@@ -286,6 +302,12 @@ impl Timeline {
         if self.has_failed.load(Acquire) { self.state.lock().result(value) } else { Ok(()) }
     }
 
+    /// Takes the first error of the batches up to `last` that nobody has taken. They are done.
+    fn result_of_all(&self, last: u64) -> Result<(), DeviceError> {
+        // Acquire: as above.
+        if self.has_failed.load(Acquire) { self.state.lock().unreported(last) } else { Ok(()) }
+    }
+
     /// Raises `completed`, and calls `change` with its value before that, under the lock. Then wakes and calls those who wait. Does
     /// nothing if the timeline is that far.
     fn raise(&self, to: u64, change: impl FnOnce(&mut State, u64)) {
@@ -315,23 +337,24 @@ impl Timeline {
             state.is_calling = is_calling;
             due
         };
-        for (callbacks, result) in iter::from_fn(next) {
-            for callback in callbacks {
-                let result = result.clone();
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| callback(result))) {
-                    discard_payload(payload);
-                }
+        for callback in iter::from_fn(next) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| callback(self))) {
+                discard_payload(payload);
             }
         }
     }
 }
 
 impl State {
-    /// Takes the callbacks of the smallest value up to `completed`, and the result for them.
-    fn due(&mut self, completed: u64) -> Option<(Vec<Callback>, Result<(), DeviceError>)> {
-        let first = self.callbacks.first_entry().filter(|first| *first.key() <= completed)?;
-        let (value, callbacks) = first.remove_entry();
-        Some((callbacks, self.result(value)))
+    /// Adds a callback behind those of its value. Mostly it is that of the last value.
+    fn add_callback(&mut self, value: u64, callback: Callback) {
+        let before = self.callbacks.iter().rev().take_while(|(other, _)| *other > value).count();
+        self.callbacks.insert(self.callbacks.len() - before, (value, callback));
+    }
+
+    /// Takes the first callback of the smallest value up to `completed`.
+    fn due(&mut self, completed: u64) -> Option<Callback> {
+        self.callbacks.pop_front_if(|(value, _)| *value <= completed).map(|(_, callback)| callback)
     }
 
     /// Takes the result of a batch.
@@ -381,10 +404,12 @@ impl fmt::Debug for Timeline {
     }
 }
 
-/// Ends when a batch is done.
+/// Ends when a batch is done, and all before it.
 struct Done<'a> {
     timeline: &'a Timeline,
     value: u64,
+    /// Whether it takes the first error of all batches up to the value, and not that of one batch.
+    takes_all: bool,
     /// What the timeline has of this future.
     event: Option<Arc<Event>>,
 }
@@ -398,6 +423,7 @@ impl Future for Done<'_> {
         }
         match &self.event {
             Some(event) if event.poll(context).is_pending() => Poll::Pending,
+            _ if self.takes_all => Poll::Ready(self.timeline.result_of_all(self.value)),
             _ => Poll::Ready(self.timeline.result(self.value)),
         }
     }

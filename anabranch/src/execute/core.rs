@@ -13,7 +13,7 @@ use super::{
     live_tasks::LiveTasks,
     nodes::{Communicators, Nodes, progress::Progress},
     shutdown::DeferredShutdown,
-    task::node::Node,
+    task::{node::Node, status::Status},
     threads::executor::{Executor, Threads},
 };
 use crate::{
@@ -216,6 +216,11 @@ impl Core {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_idle()
+    }
+
+    /// Whether tasks in no group have failed since the last report.
+    pub(crate) fn status(&self) -> Status {
+        if self.failures.is_empty() { Status::Done } else { Status::Failed }
     }
 
     /// Takes the failures of a group, or those of tasks in no group, since their last report. Returns them as an error, if

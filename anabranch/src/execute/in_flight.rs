@@ -4,7 +4,7 @@
 //! the other. A submitter reads the workers' counter only when the value that it last saw leaves no room. A submitter that
 //! finds no room blocks until a quarter of the limit is free, so that not every completed task wakes a thread.
 
-use super::events::patience::Patience;
+use crate::events::patience::Patience;
 use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{

@@ -9,7 +9,7 @@
 //! 4. [executor](threads::executor): the task is queued for a compute worker or a host lane.
 //! 5. [`run`]: the thread that claims the task runs or skips it, releases its successors, and may go on with some of them ([`following`]).
 //!    A task whose work goes on elsewhere ends [later](task::later) than its body.
-//! 6. [`waiting`]: latches count tasks down to [`events`], which wake threads and futures. A [group](groups) counts its tasks, cancels
+//! 6. [`waiting`]: latches count tasks down to [`events`](crate::events), which wake threads and futures. A [group](groups) counts its tasks, cancels
 //!    them together, and has their failures.
 //!
 //! What a task lacks on the device or host where it runs, [`devices`] copies there before.
@@ -23,7 +23,6 @@ mod conflicts;
 mod core;
 mod current_task;
 pub(crate) mod devices;
-mod events;
 mod following;
 mod graphs;
 mod groups;
@@ -44,7 +43,6 @@ pub use self::task::{handle::TaskHandle, status::Status};
 
 pub(crate) use self::{
     core::Core,
-    events::{event::Event, latch::Latch},
     groups::handle::GroupHandle,
     nodes::{Meeting, Nodes, Refused},
     shutdown::Running,
@@ -53,5 +51,5 @@ pub(crate) use self::{
         node::{Body, Node},
         place::Place,
     },
-    threads::{compute::Compute, draw::Draw},
+    threads::compute::Compute,
 };

@@ -2,7 +2,6 @@
 
 use super::{
     core::Core,
-    events::latch::Latches,
     following::Following,
     groups::group::{Callback as GroupCallback, Due, Group},
     shutdown::LastReference,
@@ -11,10 +10,12 @@ use super::{
         links::{Callback, Completed, Successor, Successors},
         node::{Head, Node},
         place::{Place, Runner},
+        queued::Next,
     },
 };
 use crate::{
     error::{Cause, Failure, NodeError},
+    events::latch::Latches,
     label::TaskLabel,
     observe::task_span,
 };
@@ -50,11 +51,15 @@ impl Node {
         Following::only(self).run_on(core, runner);
     }
 
-    /// Runs or skips the body, and keeps the failure if there is one. Returns whether this thread retires the task.
-    fn execute(&self, core: &Core) -> bool {
+    /// Runs or skips the body, and keeps the failure if there is one. Hands a task of a queue over. Returns whether this thread retires the task.
+    fn execute(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
         let head: &Head = self;
         head.marks.enter(|| head.runtime.inside_task(|| self.execute_here(head, core)));
-        head.body_has_returned()
+        if !head.is_queued() {
+            return head.body_has_returned();
+        }
+        head.hand_over(|node| node.become_ready(following, core, runner));
+        head.body_has_returned() && head.work_has_ended()
     }
 
     fn execute_here(&self, head: &Head, core: &Core) {
@@ -64,10 +69,11 @@ impl Node {
         };
         // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
         let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(run)));
-        match (&outcome, &head.part) {
-            (Ok(Ok(())), None) => {}
-            (Ok(Ok(())), Some(part)) => core.part_is_done(part),
-            _ => self.fail_with(outcome, core),
+        match (cause_of(outcome), &head.part) {
+            (Some(cause), _) if head.is_queued() => head.keep_outcome(cause),
+            (Some(cause), _) => self.fail_with(cause, core),
+            (None, Some(part)) if !head.is_queued() => core.part_is_done(part),
+            (None, _) => {}
         }
     }
 
@@ -82,12 +88,7 @@ impl Node {
 
     /// Keeps the failure of the task, for tasks that need its results and for the next report.
     #[cold]
-    fn fail_with(&self, outcome: thread::Result<Result<(), Cause>>, core: &Core) {
-        let cause = match outcome {
-            Ok(Ok(())) => return,
-            Ok(Err(cause)) => cause,
-            Err(payload) => Cause::from_panic(payload, None),
-        };
+    fn fail_with(&self, cause: Cause, core: &Core) {
         if self.place == Place::Transfer
             && let Some(cluster) = core.cluster()
             && let Cause::Panic { .. } = cause
@@ -123,7 +124,8 @@ impl Node {
     fn skip(&self, core: &Core) -> Result<(), Cause> {
         let cause = self.poison().map_or(Cause::Cancelled, |failure| Cause::skipped(&failure));
         let why = Arc::new(self.failure(self.label.clone(), cause.clone()));
-        if !self.observes {
+        // How a task of a queue ends is not decided yet.
+        if !self.observes && !self.is_queued() {
             self.count_skipped(&why, core);
         }
         self.task().skip_body(&why);
@@ -143,17 +145,43 @@ impl Node {
     pub(super) fn end_later(self, result: Result<(), Cause>, is_last: bool) {
         // SAFETY: the task is not counted as completed before `completion_is_finished`.
         let core = unsafe { self.core() };
-        if result.is_err() {
-            self.fail_with(Ok(result), core);
+        match result {
+            Ok(()) => {}
+            Err(cause) if self.is_queued() => self.keep_outcome(cause),
+            Err(cause) => self.fail_with(cause, core),
         }
         // A worker that polls has no other work. It goes on with kernels, too.
         let is_worker = || core.executor.compute().pool().worker_index().is_some();
         let is_free = is_last && is_worker() && !self.runtime.is_inside_task();
         let runner = if is_free { Runner::Worker } else { Runner::Program };
-        if self.completion_is_finished() {
+        if self.completion_is_finished() && (!self.is_queued() || self.work_has_ended()) {
             let mut following = Following::default();
             self.retire(&mut following, core, runner);
             following.run_on(core, runner);
+        }
+    }
+
+    /// Decides how a task of a queue has ended, when all that it depends on has ended, too.
+    fn conclude(&self, head: &Head, core: &Core) {
+        if let Some(part) = &head.part
+            && let Some(failure) = core.poison_of(part)
+        {
+            drop(self.poison_with(&failure));
+        }
+        let outcome = head.take_outcome();
+        let cause = self.poison().map(|failure| Cause::skipped(&failure)).or(outcome);
+        self.task().end_body(cause.is_none());
+        match (cause, &head.part) {
+            (None, None) => {}
+            (None, Some(part)) => core.part_is_done(part),
+            (Some(cause), _) => {
+                if let Cause::Skipped { root, .. } = &cause
+                    && !self.observes
+                {
+                    self.count_skipped(root, core);
+                }
+                self.fail_with(cause, core);
+            }
         }
     }
 
@@ -161,12 +189,18 @@ impl Node {
     /// follow on this thread.
     fn retire(self, following: &mut Following, core: &Core, runner: Runner) {
         let head: &Head = &self;
+        if head.is_queued() {
+            self.conclude(head, core);
+        }
         let completed = head.complete(|callback| {
             following.give_back(core);
             self.call(callback, core);
         });
         let Completed { successors, mut latches, poison } = completed;
-        head.release_successors(successors, poison, |node| node.become_ready(following, core, runner));
+        head.release_successors(successors, poison, |next| match next {
+            Next::Ready(node) => node.become_ready(following, core, runner),
+            Next::Ended(node) => following.add_ended(node),
+        });
         if head.contends() {
             for node in core.conflicts.finished(&self) {
                 node.start(following, core, runner);
@@ -254,9 +288,13 @@ impl Following {
     /// afterwards.
     fn run_on(mut self, core: &Core, runner: Runner) {
         let mut done = 0;
-        while let Some(node) = self.take() {
+        loop {
+            while let Some(node) = self.take_ended() {
+                node.retire(&mut self, core, runner);
+            }
+            let Some(node) = self.take() else { return };
             // Otherwise another thread retires the task.
-            if node.execute(core) {
+            if node.execute(&mut self, core, runner) {
                 node.retire(&mut self, core, runner);
             }
             done += 1;
@@ -288,22 +326,26 @@ impl Head {
         Failure::new(id, task, cause).on(node)
     }
 
-    /// Hands the poison on to the successors that need the results of this task, and releases all successors. Calls `ready` with
-    /// each task whose dependencies are all done.
+    /// Hands the poison on to the successors that need the results of this task, and releases all successors. Calls `next` with
+    /// each task whose dependencies are all done, and with each that has begun before and ends with this one.
     #[inline]
     pub(super) fn release_successors(
         &self,
         mut successors: Successors,
         poison: Option<Arc<Failure>>,
-        mut ready: impl FnMut(Node),
+        mut next: impl FnMut(Next),
     ) {
         let mut replaced = Vec::new();
-        for Successor { node, needs } in successors.drain(..) {
+        for Successor { node, needs, is_handed } in successors.drain(..) {
             if let Some(failure) = poison.as_ref().filter(|failure| needs.is_broken_by(failure)) {
                 replaced.extend(node.poison_with(failure));
             }
-            if node.release() {
-                ready(node);
+            if is_handed {
+                if node.dependency_has_ended() {
+                    next(Next::Ended(node));
+                }
+            } else if node.release() {
+                next(Next::Ready(node));
             }
         }
         self.keep_memory(successors);
@@ -311,6 +353,14 @@ impl Head {
         if !replaced.is_empty() {
             self.runtime.inside_task(|| drop(replaced));
         }
+    }
+}
+
+/// Why a task has failed whose body ended in this way, if it has.
+fn cause_of(outcome: thread::Result<Result<(), Cause>>) -> Option<Cause> {
+    match outcome {
+        Ok(result) => result.err(),
+        Err(payload) => Some(Cause::from_panic(payload, None)),
     }
 }
 

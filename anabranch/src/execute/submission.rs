@@ -85,16 +85,20 @@ impl Accepted<'_> {
     }
 
     /// The places of the accessed buffers on the device that the task runs on.
-    pub(crate) fn slots(&mut self) -> Vec<Arc<Slot>> {
+    pub(crate) fn slots(&mut self) -> SmallVec<[Arc<Slot>; 4]> {
         let State { graphs, residents, .. } = &mut *self.state;
         let versions = &graphs.submitted().versions;
-        residents.as_mut().map_or_else(Vec::new, |residents| residents.slots(self.task, versions))
+        residents.as_mut().map_or_else(SmallVec::new, |residents| residents.slots(self.task, versions))
     }
 
     /// The head of the node.
     #[inline(always)]
     pub(crate) fn head(&self) -> Head {
-        self.task.head(self.state.graphs.submitted().id, self.core)
+        let head = self.task.head(self.state.graphs.submitted().id, self.core);
+        match &self.state.residents {
+            Some(residents) if self.task.device.is_some() => head.on_queue(residents.place(self.task.device)),
+            _ => head,
+        }
     }
 
     /// Links the node to its dependencies and lets it go.
@@ -278,6 +282,20 @@ impl Core {
     /// of everything, and a later reader could not find the failure of the task that really wrote its data. Recorded graphs
     /// do have an epoch: the captures of the barrier, which are a fence right before it.
     pub(crate) fn submit_barrier(self: &Arc<Self>, label: TaskLabel, group: Option<&Arc<Group>>) -> Node {
+        self.submit_after_all(label, group, |barrier, node| barrier.replace(node.clone()))
+    }
+
+    /// Submits a task that does nothing and comes after every live task. No task comes after it.
+    pub(crate) fn submit_behind_all(self: &Arc<Self>, label: TaskLabel) -> Node {
+        self.submit_after_all(label, None, |_, _| None)
+    }
+
+    fn submit_after_all(
+        self: &Arc<Self>,
+        label: TaskLabel,
+        group: Option<&Arc<Group>>,
+        replace: impl FnOnce(&mut Option<Node>, &Node) -> Option<Node>,
+    ) -> Node {
         let (node, dependencies, _before) = {
             let mut state = self.state.lock();
             let State { graphs, tasks, barrier, .. } = &mut *state;
@@ -286,7 +304,7 @@ impl Core {
             let node = Node::new(|| Head::new(graphs.barrier_id(), properties, self), || BarrierBody);
             let dependencies =
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();
-            let before = barrier.replace(node.clone());
+            let before = replace(barrier, &node);
             tasks.insert(node.clone());
             self.count_submitted(&node);
             (node, dependencies, before)

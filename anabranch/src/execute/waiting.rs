@@ -3,7 +3,7 @@
 //! A thread that waits for all tasks helps with host tasks that it waits for. A thread that waits for one task runs that task
 //! or none: a task that it does not wait for must not delay it. In a seeded runtime, where waiting threads run all tasks,
 //! they run whatever the seed says. A thread that finds nothing to do spins, yields and parks
-//! (see [`patience`](super::events::patience)), and looks around now and then (see [`Watchdog`](crate::observe::Watchdog)).
+//! (see [`patience`](crate::events::patience)), and looks around now and then (see [`Watchdog`](crate::observe::Watchdog)).
 //!
 //! Waiting inside a task of the same runtime is an error, because the task would wait for itself: see
 //! [`current_task`](super::current_task). The check comes first in every function that may wait, also if there is nothing to
@@ -11,11 +11,13 @@
 
 use super::{
     core::{Core, State},
-    events::{event::Event, latch::Latch},
     groups::group::Group,
     task::{links::DeadLatches, node::Node},
 };
-use crate::observe::{Progress, wait_span};
+use crate::{
+    events::{event::Event, latch::Latch},
+    observe::{Progress, wait_span},
+};
 use anabranch_graph::TaskId;
 use std::{
     sync::Arc,

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{Core, GroupHandle, Latch, Meeting, Node, Status},
+    events::latch::Latch,
+    execute::{Core, GroupHandle, Meeting, Node, Status},
     label::TaskLabel,
 };
 use std::{

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     error::{Cause, Error, Failure},
-    execute::{Body, Compute, Core, Event, GroupHandle, Node, Place, Status},
+    events::event::Event,
+    execute::{Body, Compute, Core, GroupHandle, Node, Place, Status},
     label::TaskLabel,
 };
 use anabranch_graph::command::Work;

@@ -121,7 +121,7 @@ pub(super) fn launch_on_nodes<const K: usize, L: AccessList<K>, B: Body, I: Iter
     place: Place,
     observes: bool,
     device: Option<OnDevice<'_>>,
-    bodies: impl FnOnce(L::Bound, Vec<Arc<Slot>>) -> I,
+    bodies: impl FnOnce(L::Bound, SmallVec<[Arc<Slot>; 4]>) -> I,
 ) -> Result<SmallVec<[Node; 1]>, Error> {
     let core = declaration.core;
     let mut record = declaration.record.take().expect("with several nodes, every task has a record");

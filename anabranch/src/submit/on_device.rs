@@ -24,7 +24,7 @@ use crate::{
 use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, GridBox};
 use anabranch_kernel::{Recording, Scalar};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use std::{slice, sync::Arc};
 
 /// A device, and a program that it has prepared. With several nodes perhaps the error of a device that is lost, with which the task fails.
@@ -216,7 +216,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         // As on the host: perhaps only this node finds a mistake in its pieces.
         what.check_chunks(&declaration, &bound).map_err(|error| core.give_up(error))?;
         let buffers = what.buffers(&bound);
-        let bodies = |bound: L::Bound, slots: Vec<Arc<Slot>>| {
+        let bodies = |bound: L::Bound, slots: SmallVec<[Arc<Slot>; 4]>| {
             let (chunks, buffers) = (&chunks, &buffers);
             chunks.iter().enumerate().map(move |(at, chunk)| {
                 body(what, &bound, (at, chunk.range), program.clone(), &slots, buffers)

@@ -75,17 +75,17 @@ impl BareWgpu {
         Ok(Self { device, queue, pipeline, bindings, groups: elements.div_ceil(64) as u32 })
     }
 
-    /// Launches the kernel, and blocks until it has ended.
+    /// Launches the kernel so many times, each after the one before, and blocks until the last has ended.
     ///
     /// # Errors
     /// The device is lost.
-    pub fn launch_and_wait(&self) -> Result<(), wgpu::PollError> {
+    pub fn launch_and_wait(&self, times: usize) -> Result<(), wgpu::PollError> {
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&self.pipeline);
             pass.set_bind_group(0, &self.bindings, &[]);
-            pass.dispatch_workgroups(self.groups, 1, 1);
+            (0..times).for_each(|_| pass.dispatch_workgroups(self.groups, 1, 1));
         }
         let index = self.queue.submit([encoder.finish()]);
         self.device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None }).map(drop)

@@ -31,6 +31,13 @@ pub fn rows() -> Vec<Row> {
         .better(times(1.05, BARE))
         .if_available(available),
         Row::lower(
+            "gpu/chain",
+            "ns",
+            "a launch of a chain of 1,000 on 64 elements, each of which comes after the one before: recording, submission, and waiting for the last",
+            chain,
+        )
+        .if_available(available),
+        Row::lower(
             "gpu/longest-submission",
             "us",
             "the longest of 50 calls that submit a kernel while the device works on a long one",
@@ -70,7 +77,32 @@ fn launch_and_wait(context: &Context) -> Result<Outcome, Failure> {
         });
         Ok(micros(times?))
     })
-    .peer_if(bare, BARE, |bare| Ok(micros(load.try_time(|| bare.launch_and_wait())?)))
+    .peer_if(bare, BARE, |bare| Ok(micros(load.try_time(|| bare.launch_and_wait(1))?)))
+    .run(context, context.pick(10, 1))
+}
+
+/// The peer launches all of the chain in one command buffer.
+fn chain(context: &Context) -> Result<Outcome, Failure> {
+    let device = open()?;
+    let (launches, load) =
+        (context.pick(1000, 2), Load::back_to_back(context.pick(20, 2), context.pick(1, 1)));
+    let each = |nanos: Vec<f64>| nanos.into_iter().map(|nanos| nanos / launches as f64).collect();
+    let runtime = Runtime::builder().threads(1).build()?;
+    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
+    runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
+    let bare = BareWgpu::open(&device.info().name, SMALL);
+    let bare = bare.map_err(|why| LeftOut { peer: BARE.into(), why });
+    Contest::ours(|| {
+        let times = load.try_time(|| {
+            for _ in 0..launches {
+                let task = runtime.task("double").over([SMALL]).on(&device).read(&u, one_to_one());
+                task.write(&v, one_to_one()).each(|(u, v)| v.set(u.here() * 2.0))?;
+            }
+            runtime.wait()
+        });
+        Ok(each(times?))
+    })
+    .peer_if(bare, BARE, |bare| Ok(each(load.try_time(|| bare.launch_and_wait(launches))?)))
     .run(context, context.pick(10, 1))
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     device::{Batch, DeviceError, DeviceStep, Download, Timeline, Upload},
-    execute::Draw,
+    draw::Draw,
 };
 use anabranch_kernel::Memory;
 use anabranch_par::discard_payload;
@@ -90,6 +90,7 @@ impl Shared {
             }
             if let Err(why) = worker.execute(value, batch) {
                 let device = self.settings.name.clone();
+                self.ledger.count(|counts| counts.failed += 1);
                 self.timeline.fail(value, DeviceError::Failed { device, why });
             }
             self.timeline.advance(value);

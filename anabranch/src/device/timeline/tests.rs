@@ -1,5 +1,6 @@
 use super::*;
 use std::{
+    pin::pin,
     sync::{
         atomic::AtomicUsize,
         mpsc::{self, Receiver, Sender},
@@ -337,4 +338,26 @@ fn many_threads_wait_register_and_advance() {
     });
     assert!(calls.lock().iter().copied().eq(1..=BATCHES), "in their order, each once");
     assert_eq!(late.load(Relaxed), BATCHES as usize);
+}
+
+#[test]
+fn what_waits_for_all_batches_takes_the_first_error_that_nobody_has_taken() {
+    let _deadline = deadline();
+    let timeline = timeline(3);
+    let calls = mpsc::channel();
+    let to = calls.0.clone();
+    timeline.on_idle(move |result| to.send((0, result)).unwrap());
+    let mut idle = pin!(timeline.idle());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(idle.as_mut().poll(&mut context).is_pending());
+    timeline.fail(2, broken("the second batch"));
+    timeline.advance(2);
+    assert!(idle.as_mut().poll(&mut context).is_pending());
+    assert!(told(&calls).is_empty());
+    // A later batch is not waited for.
+    timeline.begin();
+    timeline.advance(3);
+    assert_eq!(told(&calls), [(0, Err(broken("the second batch")))]);
+    assert_eq!(idle.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+    assert!(!timeline.is_idle());
 }

@@ -37,7 +37,11 @@ pub(super) enum Direction {
 }
 
 /// The body of a copy.
-pub(in crate::execute) struct CopyBody(Option<Box<Parts>>);
+pub(in crate::execute) struct CopyBody {
+    parts: Option<Box<Parts>>,
+    /// Of a task of a queue.
+    end: Option<End>,
+}
 
 struct Parts {
     direction: Direction,
@@ -45,7 +49,8 @@ struct Parts {
     version: u32,
     region: Region<3>,
     slot: Arc<Slot>,
-    end: End,
+    /// Of a task of no queue, which ends with the work of the device.
+    end: Option<End>,
 }
 
 /// Notes how a copy has ended: well, or, if it is dropped before, badly.
@@ -79,7 +84,7 @@ struct Ending {
 struct Kept {
     buffer: Arc<dyn Stored>,
     slot: Arc<Slot>,
-    end: End,
+    end: Option<End>,
     completion: Completion,
 }
 
@@ -97,7 +102,7 @@ impl Drop for Ending {
         };
         // Before the task ends: a later submission that finds the task closed must know how it has ended.
         match &result {
-            Ok(()) => end.well(),
+            Ok(()) => end.into_iter().for_each(End::well),
             Err(_) => drop(end),
         }
         let result = result.map_err(|error| Cause::Error(Arc::new(error)));
@@ -113,12 +118,19 @@ impl CopyBody {
         slot: Arc<Slot>,
         end: End,
     ) -> Self {
-        Self(Some(Box::new(Parts { direction, buffer, version, region, slot, end })))
+        let parts = Box::new(Parts { direction, buffer, version, region, slot, end: Some(end) });
+        Self { parts: Some(parts), end: None }
+    }
+
+    /// The body of a task of a [queue](crate::execute::task::queued), which may end later than the work of the device, and in another way.
+    pub(super) fn on_queue(mut self) -> Self {
+        self.end = self.parts.as_mut().and_then(|parts| parts.end.take());
+        self
     }
 
     /// Before it begins: leaves a part of the region as it is, which was not written.
     pub(in crate::execute) fn leave_out(&mut self, part: &Region<3>) {
-        if let Some(parts) = &mut self.0 {
+        if let Some(parts) = &mut self.parts {
             parts.region = parts.region.difference(part);
         }
     }
@@ -130,9 +142,9 @@ impl Body for CopyBody {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Parts { direction, buffer, version, region, slot, end } = *self.0.take().expect(ONCE);
+        let Parts { direction, buffer, version, region, slot, end } = *self.parts.take().expect(ONCE);
         if region.is_empty() {
-            end.well();
+            end.into_iter().for_each(End::well);
             return Ok(());
         }
         let cause = |error| Cause::from(Box::new(error));
@@ -153,7 +165,9 @@ impl Body for CopyBody {
             Direction::ToDevice => {
                 // SAFETY: the memory stays as long as the buffer, which `of_step` keeps until the closure is gone. Until then the copy has not
                 // ended, and the graph lets no task write the region, because the copy reads it, or with several nodes the step that comes
-                // after the copy. A download that writes parts of it has ended: this copy depends on it.
+                // after the copy. A download that writes parts of it has ended: this copy depends on it, and it comes from another device.
+                // (The device of such a download is current in these parts until another memory is written, and the task that writes waits
+                // for the end of the download.)
                 let from = unsafe { Memory::new(start, bytes) };
                 let fill = Box::new(move |bytes: &mut [u8]| {
                     fill(&layouts, &from, bytes);
@@ -163,8 +177,10 @@ impl Body for CopyBody {
             }
             Direction::ToHost => {
                 // SAFETY: as above, and no thread reads the region in this memory until the copy has ended. It is not current here: tasks
-                // that read it here and were submitted after the last writer depend on this copy, and tasks that were submitted before
-                // that writer have ended, because the writer comes after them and this copy after the writer.
+                // that read it here and were submitted after the last writer depend on this copy. Tasks that were submitted before that
+                // writer have ended, because the writer begins after them and this copy after the writer; or they are copies to or from
+                // the device of this copy, which calls their functions before that of this one. If the writer fails after this copy has
+                // begun, what the copy writes is not current, and no task reads it.
                 let to = unsafe { MemoryMut::new(start, bytes) };
                 let take = Box::new(move |bytes: &[u8]| {
                     take(&layouts, &to, bytes);
@@ -179,7 +195,15 @@ impl Body for CopyBody {
     }
 
     fn skip(&mut self, _: &Arc<Failure>) {
-        self.0 = None;
+        self.parts = None;
+    }
+
+    /// Notes the end before the task ends, as above.
+    fn end(&mut self, well: bool) {
+        let end = self.end.take();
+        if well {
+            end.into_iter().for_each(End::well);
+        }
     }
 }
 

@@ -14,7 +14,8 @@
 //! A program without devices pays one comparison for each submission. A buffer that meets no device has no entry.
 //!
 //! The body of a copy or [launch](launch) hands work to the device and returns. The timeline of the device ends the task
-//! [later](super::task::later). No thread of the runtime waits for a device.
+//! [later](super::task::later). No thread of the runtime waits for a device. Copies to and from a device and its launches have one
+//! [queue](super::task::queued): one that depends on another one of the same device is handed over without waiting for its end.
 
 mod copy;
 mod launch;

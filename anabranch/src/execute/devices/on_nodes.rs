@@ -64,7 +64,7 @@ impl Residents {
         &mut self,
         task: &Submission<'_>,
         versions: &[u32],
-    ) -> Vec<Arc<Slot>> {
+    ) -> SmallVec<[Arc<Slot>; 4]> {
         self.meet(task);
         self.slots(task, versions)
     }

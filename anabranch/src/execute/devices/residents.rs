@@ -140,7 +140,7 @@ impl Residents {
     }
 
     /// The memory where a task runs.
-    pub(super) fn place(&self, device: Option<OnDevice<'_>>) -> MemoryId {
+    pub(in crate::execute) fn place(&self, device: Option<OnDevice<'_>>) -> MemoryId {
         let on = device.map(|on| self.memory_of(on.device).expect("the runtime has met the device"));
         on.unwrap_or(MemoryId::HOST)
     }
@@ -248,8 +248,12 @@ impl Residents {
     }
 
     /// The places on its device of what a task accesses, in these versions.
-    pub(in crate::execute) fn slots(&mut self, task: &Submission<'_>, versions: &[u32]) -> Vec<Arc<Slot>> {
-        let Some(on) = task.device else { return Vec::new() };
+    pub(in crate::execute) fn slots(
+        &mut self,
+        task: &Submission<'_>,
+        versions: &[u32],
+    ) -> SmallVec<[Arc<Slot>; 4]> {
+        let Some(on) = task.device else { return SmallVec::new() };
         let memory = self.place(task.device);
         let accesses = task.accesses.iter().zip(on.buffers).zip(versions);
         let slot = |((access, buffer), &version): ((&Access, &Arc<dyn Stored>), &u32)| {
@@ -302,6 +306,8 @@ pub(super) struct What<'a> {
     /// The name of the device.
     name: &'a str,
     slot: Arc<Slot>,
+    /// The memory of the device.
+    queue: MemoryId,
 }
 
 impl<'a> What<'a> {
@@ -318,7 +324,7 @@ impl<'a> What<'a> {
         };
         let Known { device, name } = &devices[usize::from(other.0) - 1];
         let slot = version.slot(other, device, &**buffer);
-        Self { buffer, version: number, copy, direction, name, slot }
+        Self { buffer, version: number, copy, direction, name, slot, queue: other }
     }
 
     /// The name of the copy, for the task that needs it.
@@ -365,8 +371,9 @@ impl<'a> What<'a> {
         graphs.submit(&label, &accesses, &[], record.as_ref(), &|task| tasks.is_forgettable(task))?;
         let submitted = graphs.submitted();
         let id = submitted.id;
-        let body = self.body(id, ended);
-        let node = Node::new(|| submission.head(id, core), || body);
+        let queue = self.queue;
+        let body = self.body(id, ended).on_queue();
+        let node = Node::new(|| submission.head(id, core).on_queue(queue), || body);
         let mut count = link(core, tasks, barrier.as_ref(), &node, &submitted.dependencies);
         count += link_all(tasks, &node, &needs);
         Ok((id, (node, count)))

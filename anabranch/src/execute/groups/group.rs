@@ -23,7 +23,7 @@
 //! left in it: its failures are reported or printed, and no latch waits.
 
 use crate::{
-    execute::events::latch::Latch,
+    events::latch::Latch,
     label::TaskLabel,
     observe::UnreportedFailures,
     sync::{

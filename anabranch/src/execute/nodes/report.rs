@@ -7,7 +7,8 @@ use super::plan::Nodes;
 use crate::{
     cluster::{Said, Then},
     error::{Error, Failure, Failures, NodeError, message},
-    execute::{core::Core, events::event::Event, groups::handle::GroupHandle},
+    events::event::Event,
+    execute::{core::Core, groups::handle::GroupHandle},
     label::Locations,
     observe::MAX_LISTED,
 };

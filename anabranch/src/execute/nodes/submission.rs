@@ -134,10 +134,10 @@ impl Planned<'_> {
     }
 
     /// The places of the accessed buffers on the device that the task runs on.
-    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
+    pub(crate) fn slots(&self) -> SmallVec<[Arc<Slot>; 4]> {
         let mut state = self.core.state.lock();
         let residents = state.residents.as_mut().filter(|_| self.task.device.is_some());
-        residents.map_or_else(Vec::new, |residents| residents.slots_on_nodes(self.task, &self.versions))
+        residents.map_or_else(SmallVec::new, |residents| residents.slots_on_nodes(self.task, &self.versions))
     }
 
     /// Makes nodes of the commands, links them to their dependencies and lets them go. `bodies` are those of the pieces of this

@@ -5,10 +5,7 @@ use super::{
     node::Node,
     status::{self, Status},
 };
-use crate::{
-    error::Error,
-    execute::{core::Core, events::latch::Latch},
-};
+use crate::{error::Error, events::latch::Latch, execute::core::Core};
 use anabranch_graph::TaskId;
 use smallvec::SmallVec;
 use std::{

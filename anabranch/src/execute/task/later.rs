@@ -8,6 +8,8 @@
 //!    may come first: the work may be done before `begin` returns. The thread that finds the other bit set retires the task.
 //! 3. The thread that finds it not set uses neither the task nor the runtime any more.
 //!
+//! A task of a [queue](super::queued) has one step more: it also waits for the end of tasks that were handed over before it.
+//!
 //! A completion is finished once. If it is dropped instead, the task fails. A body that fails after it has taken its completion
 //! fails the task, which still ends with the completion.
 

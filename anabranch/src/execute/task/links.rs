@@ -5,8 +5,8 @@ use super::{
     properties::Needs,
 };
 use crate::{
-    error::Failure,
-    execute::events::latch::{Latch, Latches},
+    error::{Cause, Failure},
+    events::latch::{Latch, Latches},
 };
 use smallvec::SmallVec;
 use std::{mem, sync::Arc};
@@ -15,6 +15,8 @@ use std::{mem, sync::Arc};
 pub(crate) struct Successor {
     pub(crate) node: Node,
     pub(crate) needs: Needs,
+    /// Whether it goes to the queue of the task, which has been handed over: see [`queued`](super::queued).
+    pub(crate) is_handed: bool,
 }
 
 /// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
@@ -39,6 +41,8 @@ pub(super) struct Others {
     latches: Vec<Arc<Latch>>,
     /// Functions of the program, which are called when the task is done.
     pub(super) callbacks: Vec<Callback>,
+    /// Why a task of a queue has failed that has not ended: see [`queued`](super::queued).
+    pub(super) outcome: Option<Cause>,
 }
 
 /// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.

@@ -7,4 +7,5 @@ pub(super) mod node;
 pub(super) mod part;
 pub(super) mod place;
 pub(super) mod properties;
+pub(super) mod queued;
 pub(super) mod status;

@@ -15,12 +15,13 @@
 //!    runtime's state it adds the node to the successors of its unfinished dependencies.
 //! 2. The submitter replaces `SUBMITTING` by the number of these dependencies ([`Head::wait_for_dependencies`]). Those that
 //!    have completed meanwhile are subtracted already.
-//! 3. Each dependency that completes subtracts one ([`Head::release`]). The thread that reaches zero makes the task ready: it
+//! 3. Each dependency that completes (or is handed over to the same queue: see [`queued`](super::queued)) subtracts one ([`Head::release`]). The thread that reaches zero makes the task ready: it
 //!    queues or claims it, or gives it to the scheduler of conflicts.
 //! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads one succeeds. It
 //!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
 //! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
-//!    The end of a body that has taken its [`Completion`] comes later: see [`later`](super::later).
+//!    The end of a body that has taken its [`Completion`] comes later: see [`later`](super::later). How a task of a queue ends is
+//!    decided there.
 //! 6. The same thread takes out the callbacks and calls them, until there are none. Then it sets `DONE` under the lock of the
 //!    links and takes out the successors ([`Head::complete`]). A thread that locks the links later sees `DONE` and adds none.
 //! 7. It hands the poison on to the successors that need it, and releases them.
@@ -44,7 +45,7 @@
 //!
 //! | field | read by | written by |
 //! |---|---|---|
-//! | `id`, `label`, `place`, `runtime`, `marks`, `group`, `contention`, `observes`, `part` | all threads | the submitter, before the node is shared |
+//! | `id`, `label`, `place`, `queue`, `runtime`, `marks`, `group`, `contention`, `observes`, `part` | all threads | the submitter, before the node is shared |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
 //! | `links.successors`, callbacks | the claiming thread, in step 6 | submitters and other threads until `DONE`, under the lock |
 //! | latches | the claiming thread, in step 6 or 9 | waiting threads until `CLOSED`, under the lock |
@@ -77,20 +78,15 @@ use super::{
 };
 use crate::{
     error::{Cause, Failure},
-    execute::{
-        core::Core,
-        current_task::RuntimeId,
-        events::latch::{Latch, Latches},
-        groups::group::Group,
-        threads::compute::Compute,
-    },
+    events::latch::{Latch, Latches},
+    execute::{core::Core, current_task::RuntimeId, groups::group::Group, threads::compute::Compute},
     label::TaskLabel,
     sync::{
         Mutex,
         atomic::{AtomicU16, AtomicU32, Ordering::*},
     },
 };
-use anabranch_graph::TaskId;
+use anabranch_graph::{MemoryId, TaskId};
 use anabranch_par::{Job, Marks};
 use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
 
@@ -109,6 +105,10 @@ pub(crate) trait Body: Send + 'static {
 
     /// Is called instead of `run` if the task is poisoned or cancelled. Drops everything that `run` drops.
     fn skip(&mut self, why: &Arc<Failure>);
+
+    /// Is called before a task of a [queue](super::queued) ends, well or not, also after `skip`. It calls no code of the program.
+    #[inline]
+    fn end(&mut self, _well: bool) {}
 }
 
 /// A node with the type of its body erased.
@@ -116,12 +116,13 @@ pub(crate) trait Task: Job {
     fn head(&self) -> &Head;
     fn begin_body(&self, compute: &Compute, later: Later<'_>) -> Result<(), Cause>;
     fn skip_body(&self, why: &Arc<Failure>);
+    fn end_body(&self, well: bool);
 }
 
 #[repr(C)]
 struct Entry<B> {
     head: Head,
-    /// Only the thread that has claimed the task locks it.
+    /// Only the thread that has claimed the task locks it, and then the thread that ends a task of a queue.
     body: Mutex<B>,
 }
 
@@ -136,6 +137,10 @@ impl<B: Body> Task for Entry<B> {
 
     fn skip_body(&self, why: &Arc<Failure>) {
         self.body.lock().skip(why);
+    }
+
+    fn end_body(&self, well: bool) {
+        self.body.lock().end(well);
     }
 }
 
@@ -214,7 +219,7 @@ const CANCELLED: u16 = 8;
 /// The task is done, and the functions were called that waited for its group.
 const CLOSED: u16 = 16;
 /// The body has taken the completion of the task.
-const LATER: u16 = 32;
+pub(super) const LATER: u16 = 32;
 /// The body has returned, of a task that ends later.
 const BEGUN: u16 = 64;
 /// The completion was finished.
@@ -225,6 +230,8 @@ const COMMITTED: u16 = 256;
 const PERMITTED: u16 = 512;
 /// It is no run of a task of the program: it has no span.
 const HIDDEN: u16 = 1024;
+/// The task was handed over to its queue.
+pub(super) const HANDED: u16 = 2048;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line.
@@ -234,12 +241,16 @@ pub(crate) struct Head {
     pending: AtomicU32,
     /// The id of the runtime, which may be gone once the task is done.
     pub(crate) runtime: RuntimeId,
-    state: AtomicU16,
+    pub(super) state: AtomicU16,
     pub(crate) place: Place,
     /// See [`Submission::observes`](crate::execute::Submission::observes).
     pub(crate) observes: bool,
+    /// Of a task of a queue: its own work if that has not ended, and the dependencies that were handed over and have not ended.
+    pub(super) unended: AtomicU32,
+    /// The queue that the task goes to: the memory of its device.
+    pub(super) queue: Option<MemoryId>,
     core: NonNull<Core>,
-    links: Mutex<Links>,
+    pub(super) links: Mutex<Links>,
     /// The group that the task belongs to.
     pub(crate) group: Option<Arc<Group>>,
     pub(crate) id: TaskId,
@@ -280,6 +291,8 @@ impl Head {
             state: AtomicU16::new(0),
             place,
             observes,
+            unended: AtomicU32::new(1),
+            queue: None,
             core,
             links: Mutex::default(),
             group,
@@ -389,14 +402,18 @@ impl Head {
         drop(replaced);
     }
 
-    /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait: not if this task is done.
-    /// Then only its failure counts.
+    /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait before it begins: not if this task is
+    /// done. Then only its failure counts. And not if this task was handed over to the same queue: then `node` waits before it ends.
     pub(crate) fn add_successor(&self, node: &Node, needs: Needs) -> bool {
         if !self.is_done() {
             let mut links = self.links.lock();
             if !self.is_done() {
-                links.successors.push(Successor { node: node.clone(), needs });
-                return true;
+                let is_handed = self.is_handed_to_queue_of(node);
+                if is_handed {
+                    node.add_unended();
+                }
+                links.successors.push(Successor { node: node.clone(), needs, is_handed });
+                return !is_handed;
             }
         }
         if needs != Needs::End
@@ -415,7 +432,7 @@ impl Head {
         let mut links = self.links.lock();
         let is_last = self.is_last(&links);
         if is_last {
-            links.successors.push(Successor { node: node.clone(), needs: Needs::End });
+            links.successors.push(Successor { node: node.clone(), needs: Needs::End, is_handed: false });
         }
         is_last
     }

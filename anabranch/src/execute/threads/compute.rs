@@ -1,6 +1,6 @@
 //! The compute threads of a runtime, as kernels use them.
 
-use super::draw::Draw;
+use crate::draw::Draw;
 use anabranch_par::{IntoParallel, LoopError, Schedule, Split, ThreadPool, flush_denormals};
 use std::{
     any::Any,

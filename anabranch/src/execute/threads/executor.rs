@@ -4,12 +4,13 @@
 //! [`Builder::seeded`](crate::Builder::seeded) has neither: there the threads of the program run all tasks. Every difference
 //! between the two is decided here.
 
-use super::{compute::Compute, draw::Draw, seeded::Seeded};
+use super::{compute::Compute, seeded::Seeded};
 use crate::{
+    draw::Draw,
     error::Error,
+    events::event::Event,
     execute::{
         current_task::RuntimeId,
-        events::event::Event,
         task::{
             node::{Node, Task},
             place::{Place, Runner},

@@ -5,11 +5,14 @@
 //! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
 //! runs the tasks that can start, a thread of the runtime does: see [`standstill`].
 
-use super::{draw::Draw, standstill};
-use crate::execute::{
-    current_task::RuntimeId,
+use super::standstill;
+use crate::{
+    draw::Draw,
     events::waker::LeftWaker,
-    task::{node::Node, place::Runner},
+    execute::{
+        current_task::RuntimeId,
+        task::{node::Node, place::Runner},
+    },
 };
 use parking_lot::Mutex;
 use std::{
