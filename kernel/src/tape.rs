@@ -13,7 +13,11 @@ use crate::{
     value::Value,
 };
 use rustc_hash::FxHashMap;
-use std::{cell::RefCell, ops, panic::Location};
+use std::{
+    cell::{Cell, RefCell},
+    mem, ops,
+    panic::Location,
+};
 
 /// What a kernel does with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,8 +35,16 @@ pub(crate) struct Combination {
     pub(crate) includes_current: bool,
 }
 
+/// The most operations for which a map is kept.
+const MOST_SPARE: usize = 256;
+
 /// The largest offset along a dimension. No sum of it and a coordinate overflows.
 const FARTHEST: usize = isize::MAX as usize / 4;
+
+thread_local! {
+    /// The memory of the map that the last tape of this thread has left.
+    static SPARE: Cell<FxHashMap<Operation, Id>> = Cell::default();
+}
 
 /// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is used.
 pub struct Tape {
@@ -70,11 +82,12 @@ impl Tape {
     pub fn new(dimensions: usize) -> Self {
         assert!(dimensions <= 3, "{dimensions} dimensions: a recorded kernel has up to 3");
         let inner = Inner {
-            operations: Vec::with_capacity(64),
-            scopes: Vec::with_capacity(64),
+            operations: Vec::with_capacity(32),
+            scopes: Vec::with_capacity(32),
             loads: Vec::with_capacity(16),
             asked: Vec::with_capacity(16),
-            known: FxHashMap::with_capacity_and_hasher(64, Default::default()),
+            // A thread that ends may have none any more.
+            known: SPARE.try_with(Cell::take).unwrap_or_default(),
             ..Inner::default()
         };
         Self { dimensions, inner: RefCell::new(inner) }
@@ -125,6 +138,12 @@ impl Tape {
     /// The first mistake of the closure: see [`RecordError`].
     pub fn finish(self) -> Result<Recording, RecordError> {
         let mut inner = self.inner.into_inner();
+        let mut known = mem::take(&mut inner.known);
+        // A large kernel leaves no large map behind, which later ones would have to clear.
+        if known.capacity() <= MOST_SPARE {
+            known.clear();
+            let _ = SPARE.try_with(|spare| spare.set(known));
+        }
         if let Some(error) = inner.error.take() {
             return Err(error);
         }

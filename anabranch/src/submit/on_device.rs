@@ -13,12 +13,11 @@ use super::{
     task::TaskBuilder,
 };
 use crate::{
-    data::stored::Stored,
     device::{Device, DeviceError, DeviceProgram},
     error::Error,
     execute::{
         Node, Place, Submission, TaskHandle,
-        devices::{LaunchBody, LaunchOperand, OnDevice, Slot},
+        devices::{Buffers, LaunchBody, LaunchOperand, OnDevice, Slot},
     },
 };
 use anabranch_graph::command::Work;
@@ -69,11 +68,11 @@ impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for Recordin
         declared.check_chunks(declaration.chunks)
     }
 
-    fn buffers(&self, bound: &L::Bound) -> Vec<Arc<dyn Stored>> {
+    fn buffers(&self, bound: &L::Bound) -> Buffers {
         L::stored(bound)
     }
 
-    fn operands(&self, bound: &L::Bound, _: usize) -> Vec<Extents> {
+    fn operands(&self, bound: &L::Bound, _: usize) -> SmallVec<[Extents; 4]> {
         (0..L::RANKS.len()).map(|operand| (L::extent_of(bound, operand), Vec::new())).collect()
     }
 
@@ -104,10 +103,10 @@ pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
     /// Checks what the chunks of this node declare.
     fn check_chunks(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error>;
 
-    fn buffers(&self, bound: &L::Bound) -> Vec<Arc<dyn Stored>>;
+    fn buffers(&self, bound: &L::Bound) -> Buffers;
 
     /// The operands of the launch for a chunk.
-    fn operands(&self, bound: &L::Bound, chunk: usize) -> Vec<Extents>;
+    fn operands(&self, bound: &L::Bound, chunk: usize) -> SmallVec<[Extents; 4]>;
 
     fn parameters(&self) -> Vec<Scalar>;
 
@@ -235,7 +234,7 @@ fn body<const K: usize, L: AccessList<K>>(
     (chunk, range): (usize, GridBox<K>),
     program: Result<DeviceProgram, DeviceError>,
     slots: &[Arc<Slot>],
-    buffers: &[Arc<dyn Stored>],
+    buffers: &Buffers,
 ) -> LaunchBody {
     let points = [padded(range.min().0, 0), padded(range.max().0, 1)];
     let operand = |(slot, (extent, declared)): (&Arc<Slot>, Extents)| LaunchOperand {
@@ -245,7 +244,7 @@ fn body<const K: usize, L: AccessList<K>>(
     };
     let operands = slots.iter().zip(what.operands(bound, chunk)).map(operand).collect();
     let (groups, ranks) = (what.groups(points), what.ranks());
-    LaunchBody::new(program, points, operands, what.parameters(), groups, ranks, buffers.to_vec())
+    LaunchBody::new(program, points, operands, what.parameters(), groups, ranks, buffers.clone())
 }
 
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {

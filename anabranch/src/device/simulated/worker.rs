@@ -16,6 +16,7 @@ use super::{
 use crate::{
     device::{Batch, DeviceError, DeviceStep, Download, Timeline, Upload},
     draw::Draw,
+    events::patience::Patience,
 };
 use anabranch_kernel::Memory;
 use anabranch_par::discard_payload;
@@ -84,7 +85,9 @@ impl Shared {
     pub(super) fn run(&self) {
         let mut worker =
             Worker { shared: self, memory: Memory::default(), draw: Draw::new(self.settings.seed) };
-        while let Some((value, batch)) = self.next() {
+        let mut last = 0;
+        while let Some((value, batch)) = self.next(last) {
+            last = value;
             if self.settings.lost_after.is_some_and(|last| value > last) {
                 return self.lose(batch);
             }
@@ -97,8 +100,11 @@ impl Shared {
         }
     }
 
-    /// The next batch; `None` if the handle is gone.
-    fn next(&self) -> Option<(u64, Batch)> {
+    /// The batch after the `last` one; `None` if the handle is gone. The thread spins a little before it sleeps: a thread that submits batch
+    /// after batch need not wake it for each of them, which takes longer than all else of a submission.
+    fn next(&self, last: u64) -> Option<(u64, Batch)> {
+        let mut patience = Patience::new();
+        while self.timeline.submitted() == last && patience.pause() {}
         let mut queue = self.queue.lock();
         self.change.wait_while(&mut queue, |queue| queue.batches.is_empty() && !queue.is_closed);
         queue.batches.pop_front()

@@ -1,6 +1,6 @@
 //! Launches: the bodies of recorded kernels and shaders that run on a device.
 
-use super::slot::Slot;
+use super::{Buffers, slot::Slot};
 use crate::{
     data::stored::Stored,
     device::{Batch, DeviceError, DeviceProgram, DeviceStep, Launch, Operand},
@@ -9,13 +9,14 @@ use crate::{
 };
 use anabranch_grid::{GridBox, Point, Region};
 use anabranch_kernel::Scalar;
+use smallvec::SmallVec;
 use std::{array, sync::Arc};
 
 /// Says that the executor runs or skips a task once.
 const ONCE: &str = "a launch is begun once";
 
 /// The body of a launch.
-pub(crate) struct LaunchBody(Option<Box<Parts>>);
+pub(crate) struct LaunchBody(Option<Parts>);
 
 /// An operand of a launch.
 pub(crate) struct LaunchOperand {
@@ -26,13 +27,16 @@ pub(crate) struct LaunchOperand {
     pub(crate) declared: Boxes,
 }
 
+/// The operands of a launch. Most launches have so few that a node has room for them.
+pub(crate) type LaunchOperands = SmallVec<[LaunchOperand; 3]>;
+
 /// Boxes of three dimensions.
 type Boxes = Vec<[[usize; 3]; 2]>;
 
 struct Parts {
     program: Result<DeviceProgram, DeviceError>,
     points: [[usize; 3]; 2],
-    operands: Vec<LaunchOperand>,
+    operands: LaunchOperands,
     parameters: Vec<Scalar>,
     groups: [usize; 3],
     /// For a shader: the ranks of the buffers.
@@ -40,7 +44,7 @@ struct Parts {
     /// Whether there is something to do without points: the result of a reduction.
     reduces: bool,
     /// The buffers, which stay until the launch has ended.
-    buffers: Vec<Arc<dyn Stored>>,
+    buffers: Buffers,
 }
 
 impl LaunchBody {
@@ -49,14 +53,14 @@ impl LaunchBody {
     pub(crate) fn new(
         program: Result<DeviceProgram, DeviceError>,
         points: [[usize; 3]; 2],
-        operands: Vec<LaunchOperand>,
+        operands: LaunchOperands,
         parameters: Vec<Scalar>,
         groups: [usize; 3],
         ranks: Option<Vec<usize>>,
-        buffers: Vec<Arc<dyn Stored>>,
+        buffers: Buffers,
     ) -> Self {
         let reduces = false;
-        Self(Some(Box::new(Parts { program, points, operands, parameters, groups, ranks, reduces, buffers })))
+        Self(Some(Parts { program, points, operands, parameters, groups, ranks, reduces, buffers }))
     }
 
     /// Says whether the launch has reductions.
@@ -73,7 +77,7 @@ impl Body for LaunchBody {
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
         let Parts { program, points, operands, parameters, groups, ranks, reduces, buffers } =
-            *self.0.take().expect(ONCE);
+            self.0.take().expect(ONCE);
         let program = program.map_err(|error| Cause::Error(Arc::new(error)))?;
         let is_empty = points[0].iter().zip(&points[1]).any(|(min, max)| min >= max);
         let Some(first) = operands.first().filter(|_| reduces || !is_empty) else { return Ok(()) };

@@ -33,7 +33,11 @@ pub(super) use self::{
 };
 
 use crate::{data::stored::Stored, device::Device};
+use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// The buffers of the accesses of a task, in their order.
+pub(crate) type Buffers = SmallVec<[Arc<dyn Stored>; 4]>;
 
 /// The device that a task runs on, and the buffers of its accesses, in their order.
 #[derive(Clone, Copy)]

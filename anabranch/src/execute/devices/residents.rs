@@ -397,10 +397,15 @@ impl Core {
     /// # Errors
     /// [`Error::Setting`] if there are too many.
     pub(crate) fn meet_device(&self, device: &Arc<dyn Device>) -> Result<(), Error> {
+        let is_known = |residents: &Residents| residents.memory_of(device).is_some();
+        if self.state.lock().residents.as_ref().is_some_and(|residents| is_known(residents)) {
+            return Ok(());
+        }
         let name = device.info().name.clone();
         let mut state = self.state.lock();
         let residents = state.residents.get_or_insert_default();
-        if residents.memory_of(device).is_some() {
+        // Another thread may have been faster.
+        if is_known(residents) {
             return Ok(());
         }
         let most = usize::from(MemoryId::COUNT) - 1;

@@ -2,6 +2,7 @@
 
 use crate::{
     data::{element::Element, stored::Stored},
+    execute::devices::Buffers,
     submit::{
         access::{Access, Read, Update, Write},
         access_list::AccessList,
@@ -9,6 +10,7 @@ use crate::{
 };
 use anabranch_grid::{RangeMapper, Region};
 use anabranch_kernel::{Input, InputOutput, Number, Operands, Output, Slice, SliceMut, Tape};
+use smallvec::smallvec;
 use std::{array, sync::Arc};
 
 /// A point or extent, padded at the front.
@@ -211,7 +213,7 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
 
     /// The buffers, without their types.
     #[doc(hidden)]
-    fn stored(bound: &Self::Bound) -> Vec<Arc<dyn Stored>>;
+    fn stored(bound: &Self::Bound) -> Buffers;
 
     /// See [`RecordedAccess::extent`].
     #[doc(hidden)]
@@ -270,8 +272,8 @@ macro_rules! recorded_access_list {
                 }
             }
 
-            fn stored(bound: &Self::Bound) -> Vec<Arc<dyn Stored>> {
-                vec![$($access::stored(&bound.$i)),*]
+            fn stored(bound: &Self::Bound) -> Buffers {
+                smallvec![$($access::stored(&bound.$i)),*]
             }
 
             #[inline]

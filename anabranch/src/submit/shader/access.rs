@@ -2,6 +2,7 @@
 
 use crate::{
     data::{element::Element, stored::Stored},
+    execute::devices::Buffers,
     submit::{
         access::{Access, Read, Update, Write},
         access_list::AccessList,
@@ -12,6 +13,7 @@ use crate::{
 };
 use anabranch_grid::RangeMapper;
 use anabranch_kernel::{Number, shader::ElementType};
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// An element of a buffer that a shader may access: a number ([`Number`]), or an array of numbers.
@@ -114,11 +116,11 @@ pub trait ShaderAccessList<const K: usize>: AccessList<K> + Sealed {
 
     /// The buffers, without their types.
     #[doc(hidden)]
-    fn stored(bound: &Self::Bound) -> Vec<Arc<dyn Stored>>;
+    fn stored(bound: &Self::Bound) -> Buffers;
 
     /// See [`ShaderAccess::declared`].
     #[doc(hidden)]
-    fn declared(bound: &Self::Bound, chunk: usize) -> Vec<Extents>;
+    fn declared(bound: &Self::Bound, chunk: usize) -> SmallVec<[Extents; 4]>;
 }
 
 macro_rules! shader_access_list {
@@ -126,12 +128,12 @@ macro_rules! shader_access_list {
         impl<const K: usize, $($access: ShaderAccess<K>),*> ShaderAccessList<K> for ($($access,)*) {
             const OPERANDS: &'static [OperandType] = &[$($access::OPERAND),*];
 
-            fn stored(bound: &Self::Bound) -> Vec<Arc<dyn Stored>> {
-                vec![$($access::stored(&bound.$i)),*]
+            fn stored(bound: &Self::Bound) -> Buffers {
+                smallvec![$($access::stored(&bound.$i)),*]
             }
 
-            fn declared(bound: &Self::Bound, chunk: usize) -> Vec<Extents> {
-                vec![$($access::declared(&bound.$i, chunk)),*]
+            fn declared(bound: &Self::Bound, chunk: usize) -> SmallVec<[Extents; 4]> {
+                smallvec![$($access::declared(&bound.$i, chunk)),*]
             }
         }
     };

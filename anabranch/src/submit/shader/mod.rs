@@ -18,9 +18,12 @@ use super::{
     task::TaskBuilder,
     tile::Tile,
 };
-use crate::{data::stored::Stored, error::Error, execute::TaskHandle};
+use crate::{
+    error::Error,
+    execute::{TaskHandle, devices::Buffers},
+};
 use anabranch_kernel::Scalar;
-use std::sync::Arc;
+use smallvec::SmallVec;
 
 /// A task that has a shader, and is to get what runs where the shader cannot.
 #[derive(Debug)]
@@ -136,11 +139,11 @@ impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDe
         Ok(())
     }
 
-    fn buffers(&self, bound: &L::Bound) -> Vec<Arc<dyn Stored>> {
+    fn buffers(&self, bound: &L::Bound) -> Buffers {
         L::stored(bound)
     }
 
-    fn operands(&self, bound: &L::Bound, chunk: usize) -> Vec<Extents> {
+    fn operands(&self, bound: &L::Bound, chunk: usize) -> SmallVec<[Extents; 4]> {
         L::declared(bound, chunk)
     }
 
