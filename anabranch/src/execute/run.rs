@@ -72,7 +72,7 @@ impl Node {
         match (cause_of(outcome), &head.part) {
             (Some(cause), _) if head.is_queued() => head.keep_outcome(cause),
             (Some(cause), _) => self.fail_with(cause, core),
-            (None, Some(part)) if !head.is_queued() => core.part_is_done(part),
+            (None, Some(part)) => core.part_is_done(part),
             (None, _) => {}
         }
     }
@@ -161,28 +161,20 @@ impl Node {
         }
     }
 
-    /// Decides how a task of a queue has ended, when all that it depends on has ended, too.
+    /// Decides how a task of a queue has ended, when all that it depends on has ended, too. It is no part of a task of several nodes: these
+    /// have no queues.
     fn conclude(&self, head: &Head, core: &Core) {
-        if let Some(part) = &head.part
-            && let Some(failure) = core.poison_of(part)
-        {
-            drop(self.poison_with(&failure));
-        }
+        debug_assert!(head.part.is_none(), "a task of several nodes goes to no queue");
         let outcome = head.take_outcome();
         let cause = self.poison().map(|failure| Cause::skipped(&failure)).or(outcome);
         self.task().end_body(cause.is_none());
-        match (cause, &head.part) {
-            (None, None) => {}
-            (None, Some(part)) => core.part_is_done(part),
-            (Some(cause), _) => {
-                if let Cause::Skipped { root, .. } = &cause
-                    && !self.observes
-                {
-                    self.count_skipped(root, core);
-                }
-                self.fail_with(cause, core);
-            }
+        let Some(cause) = cause else { return };
+        if let Cause::Skipped { root, .. } = &cause
+            && !self.observes
+        {
+            self.count_skipped(root, core);
         }
+        self.fail_with(cause, core);
     }
 
     /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for those that may
