@@ -9,7 +9,10 @@ use anabranch_kernel::{
     Program, RecordError, Recording, Tape, Value,
     wgsl::{Wgsl, WgslError},
 };
-use loops::{check, kernels, run::run};
+use loops::{
+    kernels,
+    run::{check, run},
+};
 use proptest::prelude::*;
 use testing::deadline;
 

@@ -2,8 +2,6 @@
 
 pub mod run;
 
-pub use run::check;
-
 use crate::plain::{self, Edge, Plain};
 use anabranch_kernel::{Coordinate, Input, Output, Recording, Tape, Value};
 use proptest::prelude::*;
