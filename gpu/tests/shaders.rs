@@ -220,6 +220,38 @@ fn an_access_outside_the_declaration_fails_the_task_as_on_the_host() {
 }
 
 #[test]
+fn an_access_outside_of_the_only_box_of_each_operand_fails_the_task() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let rt = runtime(&gpu, 2);
+    let u = rt.buffer_from(&(0..20).collect::<Vec<u32>>()).unwrap().named("u");
+    let run = |call: &str| {
+        let v = rt.buffer_from(&anabranch::ndarray::Array2::from_elem((4, 5), 7_u32)).unwrap().named("v");
+        let task = rt.task("box").over([1]).read(&u, fixed(GridBox::new(2, 5)));
+        let task = task.update(&v, fixed(GridBox::new([1, 1], [3, 4])));
+        let text = format!("fn each(x: u32) {{ {call}; }}");
+        let result = task.shader(Wgsl::new(text).names(["u", "v"])).submit().unwrap().wait();
+        let _ = rt.wait();
+        result
+    };
+    for inside in ["v_set(1u, 1u, u_get(2u))", "v_set(2u, 3u, u_get(4u) + v_get(1u, 3u))"] {
+        run(inside).unwrap();
+    }
+    for (outside, parts) in [
+        ("v_set(1u, 1u, u_get(1u))", ["[1] of buffer \"u\"", "[2..5]"]),
+        ("v_set(1u, 1u, u_get(5u))", ["[5] of buffer \"u\"", "[2..5]"]),
+        ("v_set(0u, 1u, 1u)", ["[0, 1] of buffer \"v\"", "[1..3, 1..4]"]),
+        ("v_set(3u, 1u, 1u)", ["[3, 1] of buffer \"v\"", "[1..3, 1..4]"]),
+        ("v_set(1u, 0u, 1u)", ["[1, 0] of buffer \"v\"", "[1..3, 1..4]"]),
+        ("v_set(1u, 4u, 1u)", ["[1, 4] of buffer \"v\"", "[1..3, 1..4]"]),
+        ("v_set(1u, 1u, v_get(2u, 4u))", ["[2, 4] of buffer \"v\"", "[1..3, 1..4]"]),
+    ] {
+        let error = run(outside).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{outside}: {error}");
+    }
+}
+
+#[test]
 fn accesses_inside_several_boxes_are_right_and_one_outside_changes_nothing() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };
