@@ -15,8 +15,9 @@
 //!    runtime's state it adds the node to the successors of its unfinished dependencies.
 //! 2. The submitter replaces `SUBMITTING` by the number of these dependencies ([`Head::wait_for_dependencies`]). Those that
 //!    have completed meanwhile are subtracted already.
-//! 3. Each dependency that completes (or is handed over to the same queue: see [`queued`](super::queued)) subtracts one ([`Head::release`]). The thread that reaches zero makes the task ready: it
-//!    queues or claims it, or gives it to the scheduler of conflicts.
+//! 3. Each dependency that completes subtracts one ([`Head::release`]), and so does one that is handed over to the same queue: see
+//!    [`queued`](super::queued). The thread that reaches zero makes the task ready: it queues or claims it, or gives it to the
+//!    scheduler of conflicts.
 //! 4. A thread that finds a ready task claims it by setting `CLAIMED` ([`Head::claim`]). Of several threads one succeeds. It
 //!    may give the claim back before it begins ([`Head::unclaim`]), to queue the task again.
 //! 5. That thread runs the body, or skips it if the task is poisoned or cancelled. A failure becomes the poison of the node.
