@@ -152,14 +152,24 @@ fn steps_of_gray_scott_agree() {
     next_u.set(u.here() + 0.16 * laplacian(u) - reaction + 0.035 * (1.0 - u.here()));
     next_v.set(v.here() + 0.08 * laplacian(v) + reaction - 0.1 * v.here());
     let recording = tape.finish().expect("the kernel is right");
+    let precise = recording.precise();
     let extent = [1, 67, 129];
     let draw =
         |salt: usize| (0..67 * 129).map(|at| ((at * 7919 + salt) % 1000) as f32 / 1000.0).collect::<Vec<_>>();
     let mut arrays = [1, 2, 3, 4].map(|salt| Array::new(extent, draw(salt)));
     for _ in 0..5 {
         let mut expected = arrays.clone();
+        let mut rounded = arrays.clone();
         on_gpu(&*gpu, &recording, [[0; 3], extent], &mut arrays).expect("the device has these operations");
+        on_gpu(&*gpu, &precise, [[0; 3], extent], &mut rounded).expect("the device has these operations");
         on_processor(&recording, [[0; 3], extent], &mut expected);
+        for (ours, theirs) in rounded.iter().zip(&expected) {
+            assert_eq!(
+                ours.get::<f32>(),
+                theirs.get::<f32>(),
+                "a precise kernel has the bits of the processor"
+            );
+        }
         for (ours, theirs) in arrays.iter().zip(&expected) {
             let far = |(a, b): (&f32, &f32)| (a - b).abs() > 1e-5;
             assert!(!ours.get::<f32>().iter().zip(theirs.get::<f32>()).any(far));

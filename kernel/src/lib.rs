@@ -27,6 +27,7 @@ mod leaves;
 mod number;
 mod operand;
 mod operation;
+mod precise;
 mod program;
 mod recording;
 mod reduction;

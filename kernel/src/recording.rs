@@ -20,7 +20,7 @@ use std::{
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) body: Body,
-    parameters: Vec<Scalar>,
+    pub(crate) parameters: Vec<Scalar>,
     asked: Vec<&'static Location<'static>>,
 }
 

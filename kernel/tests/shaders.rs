@@ -62,6 +62,36 @@ fn all_operations_and_conversions_are_accepted() {
     }
 }
 
+#[test]
+fn a_precise_shader_adds_to_each_product_what_its_compiler_does_not_know() {
+    let _deadline = deadline();
+    let recording = recorded(2, |tape| {
+        let (a, b) = (tape.input::<f32, 2>().here(), tape.input::<f32, 2>().here());
+        let (c, d) = (tape.input::<f64, 2>().here(), tape.input::<i32, 2>().here());
+        let output = tape.output::<f32, 2>();
+        output.set(output.fold(0..3, a * b + a, |sum, _| sum * a - b * b));
+        tape.output::<f64, 2>().set(c * c + c);
+        tape.output::<i32, 2>().set(d * d + d);
+    });
+    let precise = recording.precise();
+    // Two literals, and a sum for each of the four products of floats.
+    assert_eq!(precise.len(), recording.len() + 2 + 4);
+    assert_ne!(precise.program_hash(), recording.program_hash());
+    let zeros = &precise.parameters()[recording.parameters().len()..];
+    assert!(
+        matches!(zeros, [Scalar::F32(a), Scalar::F64(b)] if a.to_bits() == 1 << 31 && b.to_bits() == 1 << 63)
+    );
+    let shader = Wgsl::new(&precise).expect("WGSL has these operations");
+    validate(&shader);
+    let lines: Vec<&str> = shader.text().lines().map(str::trim).collect();
+    let products = lines.iter().enumerate().filter(|(_, line)| line.contains(" * v"));
+    let is_float = |at: usize| lines[at + 1].ends_with("+ v0;") || lines[at + 1].ends_with("+ v1;");
+    assert_eq!(products.filter(|&(at, _)| is_float(at)).count(), 4, "{}", shader.text());
+    // Without products it is the same kernel.
+    let sum = recorded(1, |tape| tape.output::<f32, 1>().set(tape.input::<f32, 1>().here() + 1.0));
+    assert_eq!(sum.precise().program_hash(), sum.program_hash());
+}
+
 macro_rules! integers {
     ($($number:ident),*) => {
         #[test]

@@ -18,6 +18,8 @@ pub(super) struct Hints<const K: usize> {
     pub(super) granularity: [usize; 2],
     pub(super) split: Split<K>,
     pub(super) flush_denormals: bool,
+    /// Of a recorded kernel: whether a device rounds each product by itself.
+    pub(super) precise: bool,
     pub(super) priority: i32,
     /// Whether the split is into tiles, for the recorder.
     pub(super) tiles: bool,
@@ -39,6 +41,7 @@ impl<const K: usize> Default for Hints<K> {
             granularity: [1; 2],
             split: rows,
             flush_denormals: false,
+            precise: false,
             priority: 0,
             tiles: false,
             node: None,

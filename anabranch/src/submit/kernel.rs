@@ -135,6 +135,16 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self
     }
 
+    /// Lets a device that runs the [recorded kernel](Self::each) round each product of floats by itself, as the processor does. Otherwise it may make
+    /// one operation of a product and a sum, with one rounding. With `+`, `-` and `*` alone the kernel has the bits of the processor then, up to
+    /// denormal numbers. The processor always computes so; for a [shader](Self::shader) the program says it in its text.
+    ///
+    /// It costs a sum for each product, on most devices as a part of the product.
+    pub fn precise(mut self) -> Self {
+        self.hints.precise = true;
+        self
+    }
+
     /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)) or have a [shader](Self::shader). By default the
     /// threads of the runtime run it.
     ///
@@ -215,7 +225,10 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     {
         let core = self.core;
         let recording = recorded::record(&self.label, &self.accesses, closure);
-        let recording = recording.map_err(|error| core.refuse(error))?;
+        let mut recording = recording.map_err(|error| core.refuse(error))?;
+        if self.hints.precise && self.device().is_some() {
+            recording = recording.precise();
+        }
         if let Some(chosen) = self.program_on_device(&recording)? {
             return self.launch_on(chosen, &RecordingOnDevice(&recording));
         }

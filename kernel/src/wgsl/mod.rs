@@ -11,8 +11,9 @@
 //! the driver respects values that are not numbers and infinities. Vulkan, Metal and Direct3D permit more freedom with floats than the
 //! processor takes:
 //!
-//! - A driver may make one operation of a product and a sum, with one rounding. WGSL cannot forbid that. (In a reduction the value of a
-//!   point is rounded before it is added, in any case.)
+//! - A driver may make one operation of a product and a sum, with one rounding. WGSL cannot forbid that; a
+//!   [precise](crate::Recording::precise) recording gives it no such product. (In a reduction the value of a point is rounded before it is
+//!   added, in any case.)
 //! - It may take numbers below the smallest normal one (1.2e-38 for `f32`) as zero, as inputs and as results.
 //! - A quotient may be wrong by 2.5 units in the last place, a square root by 3.
 //! - It may assume that no value is infinite or not a number. The shader tests the bits of an `f32` where it looks for these.

@@ -161,10 +161,15 @@ impl<T: Plain> Case<T> {
     }
 }
 
-/// Runs a kernel with each set of instructions, and compares all bits with the plain evaluation.
+/// Runs a kernel and its precise form with each set of instructions, and compares all bits with the plain evaluation.
 pub fn check<T: Plain>(case: &Case<T>) -> Result<(), TestCaseError> {
     let recording = case.record();
-    let program = Program::new(&recording);
+    check_recording(case, &recording)?;
+    check_recording(case, &recording.precise())
+}
+
+fn check_recording<T: Plain>(case: &Case<T>, recording: &Recording) -> Result<(), TestCaseError> {
+    let program = Program::new(recording);
     let cells = case.extent.iter().product::<usize>();
     let fill = |salt: u64| (0..cells as u64).map(|i| T::draw(case.seed ^ salt, i)).collect::<Vec<T>>();
     let inputs = [fill(1), fill(2)];

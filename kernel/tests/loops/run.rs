@@ -65,7 +65,7 @@ pub fn run<T: Number>(
     outputs
 }
 
-/// Runs a kernel with each set of instructions, and compares all bits with the plain evaluation.
+/// Runs a kernel and its precise form with each set of instructions, and compares all bits with the plain evaluation.
 pub fn check<T: Plain>(kernel: &Kernel<T>, seed: u64, longest: usize) -> Result<(), TestCaseError> {
     let mut extents: Vec<_> = kernel.inputs.iter().map(|&(_, extent)| extent).collect();
     let fill = |(salt, extent): (u64, &[usize; 3])| {
@@ -74,7 +74,8 @@ pub fn check<T: Plain>(kernel: &Kernel<T>, seed: u64, longest: usize) -> Result<
     let inputs: Vec<_> = (0..).zip(&extents).map(fill).collect();
     extents.push(kernel.points[1]);
     let recording = kernel.record();
-    for output in run(&recording, kernel.points, &inputs, &extents, longest) {
+    let run = |recording| run(recording, kernel.points, &inputs, &extents, longest);
+    for output in run(&recording).into_iter().chain(run(&recording.precise())) {
         let [min, max] = kernel.points;
         for (z, y, x) in points_of(min, max) {
             let ours = output[(z * max[1] + y) * max[2] + x];

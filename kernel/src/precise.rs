@@ -1,0 +1,69 @@
+//! Products that are rounded before something is added to them.
+//!
+//! A compiler for a device may make one operation of a product and a sum, with one rounding. It may not do so if the sum that follows the product
+//! has an operand that it does not know. Such an operand is minus zero, as a literal: it changes no number. If the compiler contracts that
+//! sum, the product is rounded as it is alone.
+
+use crate::{
+    fold::Fold,
+    number::{Kind, Number as _},
+    operation::{Binary, Id, Operation, What},
+    recording::{Body, Recording},
+};
+
+impl Recording {
+    /// The same kernel, in which products of floats are rounded by themselves on every device, as they are on the processor. On the processor
+    /// it has the same results.
+    pub fn precise(&self) -> Self {
+        let mut precise = self.clone();
+        let operations = std::mem::take(&mut precise.body.operations);
+        let zeros = [Kind::F32, Kind::F64].map(|kind| {
+            let has_products = operations.iter().any(|operation| product(operation) == Some(kind));
+            has_products.then(|| precise.minus_zero(kind))
+        });
+        let mut new: Vec<Id> = Vec::with_capacity(operations.len());
+        for mut operation in operations {
+            let inputs = operation.what.inputs_mut().into_iter().flatten();
+            inputs.for_each(|input| *input = new[*input as usize]);
+            let kind = operation.kind;
+            let zero = product(&operation).and_then(|kind| zeros[usize::from(kind == Kind::F64)]);
+            let mut id = precise.push(operation);
+            if let Some(zero) = zero {
+                id = precise.push(Operation { what: What::Binary(Binary::Add, id, zero), kind });
+            }
+            new.push(id);
+        }
+        let Body { folds, stores, .. } = &mut precise.body;
+        folds.iter_mut().for_each(|fold| renumber(fold, &new));
+        stores.iter_mut().for_each(|(_, id)| *id = new[*id as usize]);
+        precise
+    }
+
+    fn push(&mut self, operation: Operation) -> Id {
+        self.body.operations.push(operation);
+        self.body.operations.len() as Id - 1
+    }
+
+    /// Adds a literal.
+    fn minus_zero(&mut self, kind: Kind) -> Id {
+        let value = if kind == Kind::F64 { (-0.0_f64).scalar() } else { (-0.0_f32).scalar() };
+        self.parameters.push(value);
+        let number = self.parameters.len() as u32 - 1;
+        self.push(Operation { what: What::Parameter(number), kind })
+    }
+}
+
+/// The type of a product of floats.
+fn product(operation: &Operation) -> Option<Kind> {
+    let is_product = matches!(operation.what, What::Binary(Binary::Mul, ..));
+    (is_product && matches!(operation.kind, Kind::F32 | Kind::F64)).then_some(operation.kind)
+}
+
+/// Gives the operations of a fold their new numbers.
+fn renumber(fold: &mut Fold, new: &[Id]) {
+    let of = |id: &mut Id| *id = new[*id as usize];
+    [&mut fold.turn, &mut fold.end].into_iter().for_each(of);
+    for state in &mut fold.states {
+        [&mut state.first, &mut state.now, &mut state.next, &mut state.result].into_iter().for_each(of);
+    }
+}
