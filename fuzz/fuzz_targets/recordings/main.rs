@@ -42,7 +42,7 @@ fn with_folds<T: Plain>(bytes: &mut Unstructured<'_>) {
     let Ok(kernel) = drawn::kernel::<T>(bytes) else { return };
     check_shader(&kernel.record());
     let longest = if longest == 0 { usize::MAX } else { longest.into() };
-    loops::check(&kernel, seed.into(), longest).unwrap_or_else(|error| panic!("{error}: {kernel:#?}"));
+    loops::run::check(&kernel, seed.into(), longest).unwrap_or_else(|error| panic!("{error}: {kernel:#?}"));
 }
 
 fuzz_target!(|bytes: &[u8]| {
