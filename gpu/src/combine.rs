@@ -1,18 +1,17 @@
 //! The launches that combine the results of leaves, in a command buffer.
 
-use crate::{
-    encode::Encoding,
-    memory::{GpuMemory, known},
-    reduce::PreparedReduction,
-    staging::Sort,
-};
+use crate::{encode::Encoding, reduce::PreparedReduction, staging::Sort};
 use anabranch_kernel::wgsl::COMBINED;
 use std::num::NonZeroU64;
 
 impl Encoding<'_> {
-    /// A buffer for the results of the leaves of each reduction.
-    pub(crate) fn leaves(&mut self, reductions: &[PreparedReduction]) -> Vec<wgpu::Buffer> {
-        reductions.iter().map(|of| self.results(of.leaves * of.width)).collect()
+    /// A buffer for the results of the leaves of each reduction: that of the operand if nothing combines them.
+    pub(crate) fn leaves(&mut self, reductions: &[PreparedReduction]) -> Option<Vec<wgpu::Buffer>> {
+        let buffer = |of: &PreparedReduction| match of.combine {
+            Some(_) => Some(self.results(of.leaves * of.width)),
+            None => self.buffer(&of.result),
+        };
+        reductions.iter().map(buffer).collect()
     }
 
     /// A buffer that is given back when the submission is done.
@@ -22,13 +21,12 @@ impl Encoding<'_> {
         buffer
     }
 
-    /// Combines the results of leaves.
+    /// Combines the results of leaves, if they are to be combined.
     pub(crate) fn combine(&mut self, reduction: &PreparedReduction, leaves: wgpu::Buffer) {
-        let PreparedReduction { combine, leaves: count, width, result } = reduction;
-        let Some(result) = known(result).ok().map(|memory: &GpuMemory| memory.buffer(&self.shared.device))
-        else {
+        let PreparedReduction { combine: Some(combine), leaves: count, width, result } = reduction else {
             return;
         };
+        let Some(result) = self.buffer(result) else { return };
         let (mut from, mut count) = (leaves, *count);
         loop {
             let groups = count.div_ceil(COMBINED.into());

@@ -144,7 +144,7 @@ impl<'a> Encoding<'a> {
     }
 
     /// The buffer of a memory, which [`prepare`] has found to be one of this device.
-    fn buffer(&self, memory: &DeviceMemory) -> Option<wgpu::Buffer> {
+    pub(crate) fn buffer(&self, memory: &DeviceMemory) -> Option<wgpu::Buffer> {
         known(memory).ok().map(|memory: &GpuMemory| memory.buffer(&self.shared.device).clone())
     }
 
@@ -176,7 +176,7 @@ impl<'a> Encoding<'a> {
         let statuses = self.statuses.as_mut().filter(|_| launch.reports());
         let status = statuses.map(Statuses::next);
         part.statuses.extend(status);
-        let leaves = self.leaves(&launch.reductions);
+        let Some(leaves) = self.leaves(&launch.reductions) else { return };
         for dispatch in &launch.dispatches {
             let block = if *has_immediates {
                 None

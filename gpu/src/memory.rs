@@ -1,9 +1,12 @@
 //! Memory, and how much of it may be in use.
 
 use anabranch::device::{DeviceError, DeviceMemory};
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    ptr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Counts bytes.
@@ -62,6 +65,11 @@ impl GpuMemory {
 /// The memory, as this device knows it.
 pub(crate) fn known(memory: &DeviceMemory) -> Result<&GpuMemory, String> {
     memory.inner().ok_or_else(|| "a step uses memory of another device".to_string())
+}
+
+/// Whether two memories of this device are the same.
+pub(crate) fn is_same(a: &DeviceMemory, b: &DeviceMemory) -> bool {
+    known(a).map(ptr::from_ref).ok() == known(b).map(ptr::from_ref).ok()
 }
 
 impl Drop for GpuMemory {

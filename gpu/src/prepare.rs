@@ -1,7 +1,7 @@
 //! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong.
 
 use crate::{
-    memory::known,
+    memory::{self, known},
     program::{Compiled, GpuProgram},
     reduce::{self, PreparedReduction},
     shared::Shared,
@@ -110,10 +110,8 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
     let most = shared.limits.max_compute_workgroups_per_dimension;
     let dispatches = of_launch.dispatches(&launch, most).map_err(failed)?;
     let bindings = of_launch.bindings();
-    let is_same = |a: usize, b: usize| {
-        let memory = |at: usize| known(&launch.operands[at].memory).map(std::ptr::from_ref).ok();
-        memory(a) == memory(b)
-    };
+    let is_same =
+        |a: usize, b: usize| memory::is_same(&launch.operands[a].memory, &launch.operands[b].memory);
     let mut operands = Vec::with_capacity(bindings.len());
     for binding in &bindings {
         let operand = &launch.operands[binding.operand];

@@ -189,14 +189,14 @@ impl GpuProgram {
         }
     }
 
-    /// The shader of a recording, and those that combine the results of leaves, for each of its reductions; `None` if it is none. Or what the
-    /// compiler says.
+    /// The shader of a recording, and those that combine the results of leaves, for each of its reductions unless it ends at leaves; `None` if it
+    /// is none. Or what the compiler says.
     pub(crate) fn combines(&self, device: &wgpu::Device) -> Result<Option<(&Wgsl, &[Compiled])>, String> {
         let Self::Recording { code, combines, .. } = self else { return Ok(None) };
         let compiled = combines.get_or_init(|| {
             let errors = Scopes::push(device);
-            let compiled = code.text.combines().iter().map(|combine| compile_combine(combine, device));
-            let compiled = compiled.collect();
+            let needed = code.text.combines().iter().filter(|_| !code.text.ends_at_leaves());
+            let compiled = needed.map(|combine| compile_combine(combine, device)).collect();
             errors.pop().map_or(Ok(compiled), Err)
         });
         compiled.as_deref().map(|compiled| Some((&code.text, compiled))).map_err(Clone::clone)

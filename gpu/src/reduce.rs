@@ -1,7 +1,10 @@
 //! Reductions: the shader of a recording leaves a result for each leaf in a buffer, and another shader combines these, again and again
-//! until there is one. That goes to the memory of the operand.
+//! until there is one. That goes to the memory of the operand. If the recording ends at leaves, the buffer is the memory of the operand.
 
-use crate::{memory::known, program::Compiled};
+use crate::{
+    memory::{is_same, known},
+    program::Compiled,
+};
 use anabranch::device::{DeviceMemory, Launch};
 use anabranch_kernel::{
     Kind,
@@ -15,29 +18,39 @@ pub(crate) fn width(kind: Kind) -> u64 {
 
 /// A reduction of a launch.
 pub(crate) struct PreparedReduction {
-    pub(crate) combine: Compiled,
+    /// What combines the results of the leaves; `None` if they are what the operand gets.
+    pub(crate) combine: Option<Compiled>,
     /// The number of results of leaves, and the bytes of each.
     pub(crate) leaves: u64,
     pub(crate) width: u64,
-    /// What gets the result.
+    /// What gets the result, or those of the leaves.
     pub(crate) result: DeviceMemory,
 }
 
-/// The reductions of a launch of a shader, whose shaders of [`Wgsl::combines`] are compiled.
+/// The reductions of a launch of a shader, whose shaders of [`Wgsl::combines`] are `compiled`, if it needs them.
 pub(crate) fn prepare(
     shader: &Wgsl,
     compiled: &[Compiled],
     launch: &Launch,
 ) -> Result<Vec<PreparedReduction>, String> {
     let leaves = shader.leaves(launch.points) as u64;
-    let reduction = |(of, combine): (&Combine, &Compiled)| {
+    let reduction = |(at, of): (usize, &Combine)| {
         let (operand, width) = (of.operand(), width(of.kind()));
         let result = launch.operands[operand].memory.clone();
-        let has = known(&result)?.bytes();
-        if has < width {
-            return Err(format!("operand {operand} is a number of {width} bytes, and its memory has {has}"));
+        let (has, combine) = (known(&result)?.bytes(), compiled.get(at).cloned());
+        let mut others = launch.operands.iter().enumerate().filter(|(other, _)| *other != operand);
+        if combine.is_none() && others.any(|(_, other)| is_same(&other.memory, &result)) {
+            return Err(format!(
+                "operand {operand} gets results of leaves, and another one is the same buffer"
+            ));
         }
-        Ok(PreparedReduction { combine: combine.clone(), leaves, width, result })
+        let numbers = if combine.is_some() { 1 } else { leaves };
+        if has < numbers * width {
+            return Err(format!(
+                "operand {operand} gets {numbers} numbers of {width} bytes, and its memory has {has}"
+            ));
+        }
+        Ok(PreparedReduction { combine, leaves, width, result })
     };
-    shader.combines().iter().zip(compiled).map(reduction).collect()
+    shader.combines().iter().enumerate().map(reduction).collect()
 }

@@ -5,10 +5,10 @@ mod support;
 mod tree;
 
 use anabranch::{
-    device::{Device, DeviceKind},
+    device::{Batch, Device, DeviceKind, DeviceStep, Launch, Operand, Source},
     prelude::*,
 };
-use anabranch_kernel::{LEAF, Number, Operator, Recording, Tape, Value, wgsl::COMBINED};
+use anabranch_kernel::{LEAF, Leaves, Number, Operator, Recording, Tape, Value, wgsl::COMBINED};
 use std::sync::Arc;
 use support::{Array, Elemental, Elements, gpu, on_gpu, on_processor, plain::Plain};
 use testing::deadline;
@@ -93,25 +93,40 @@ where
             };
             let points = extent.iter().product::<usize>() as u64;
             let fill = |salt: u64| (0..points).map(|at| element(salt, at)).collect::<Vec<T>>();
-            let number = || Array::new([1; 3], vec![T::fraction(3)]);
-            let mut arrays = [
-                Array::new(extent, fill(1)),
-                Array::new(extent, fill(2)),
-                number(),
-                number(),
-                Array::new(extent, fill(3)),
-            ];
-            let mut expected = arrays.clone();
-            on_gpu(gpu, &recording, [[0; 3], extent], &mut arrays).expect("the device has these operations");
-            on_processor(&recording, [[0; 3], extent], &mut expected);
-            for (operand, (ours, theirs)) in arrays.iter().zip(&expected).enumerate() {
-                for (&ours, &theirs) in ours.get::<T>().iter().zip(theirs.get::<T>()) {
-                    let what = format!("{operator:?} over {extent:?}, {of_all_kinds}: operand {operand}");
-                    assert!(ours.same_bits(theirs), "{what} is {ours:?}, not {theirs:?}");
+            let same = |recording: &Recording, points: [[usize; 3]; 2], numbers: usize| {
+                let results = || Array::row(vec![T::fraction(3); numbers]);
+                let mut arrays = [
+                    Array::new(extent, fill(1)),
+                    Array::new(extent, fill(2)),
+                    results(),
+                    results(),
+                    Array::new(extent, fill(3)),
+                ];
+                let mut expected = arrays.clone();
+                on_gpu(gpu, recording, points, &mut arrays).expect("the device has these operations");
+                on_processor(recording, points, &mut expected);
+                for (operand, (ours, theirs)) in arrays.iter().zip(&expected).enumerate() {
+                    for (&ours, &theirs) in ours.get::<T>().iter().zip(theirs.get::<T>()) {
+                        let what = format!("{operator:?} over {points:?}, {of_all_kinds}: operand {operand}");
+                        assert!(ours.same_bits(theirs), "{what} is {ours:?}, not {theirs:?}");
+                    }
                 }
+            };
+            same(&recording, [[0; 3], extent], 1);
+            for points in parts(dimensions, extent) {
+                // One number more, which no leaf reaches.
+                same(&recording.ending_at_leaves(), points, Leaves::new(dimensions, points).count() + 1);
             }
         }
     }
+}
+
+/// The whole of an index space, and what comes behind its first band.
+fn parts(dimensions: usize, extent: [usize; 3]) -> [[[usize; 3]; 2]; 2] {
+    let bands = Leaves::new(dimensions, [[0; 3], extent]).rows_of_band();
+    let (mut behind, axis) = ([0; 3], (3 - dimensions).min(2));
+    behind[axis] = bands.min(extent[axis]);
+    [[[0; 3], extent], [behind, extent]]
 }
 
 fn has_all(_: &dyn Device) -> bool {
@@ -181,6 +196,33 @@ fn a_sum_of_many_leaves_has_the_bits_of_the_tree() {
     let expected = add.total(1, [[0; 3], [1, 1, points]], of).unwrap().to_bits();
     assert_eq!(sum_on(None), expected);
     assert_eq!(sum_on(Some(&gpu)), expected);
+}
+
+/// The memory of what the results of leaves go to is checked before the launch.
+#[test]
+fn results_of_leaves_need_memory_of_their_own() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let recording = record::<i32>(1, Operator::Sum).ending_at_leaves();
+    let points = 2 * LEAF;
+    let line = || Array::row(vec![1_i32; points]);
+    let mut small = [line(), line(), Array::row(vec![0_i32; 1]), Array::row(vec![0_i32; 2]), line()];
+    let error = on_gpu(&*gpu, &recording, [[0; 3], [1, 1, points]], &mut small).unwrap_err();
+    assert!(error.to_string().contains("operand 2 gets 2 numbers of 4 bytes"), "{error}");
+    let program = gpu.compile(Source::Recording(&recording)).unwrap();
+    let memory = [8, 4 * points as u64].map(|bytes| gpu.allocate(bytes).unwrap());
+    let operand =
+        |of: usize| Operand { memory: memory[of].clone(), extent: [1, 1, points], declared: vec![] };
+    let launch = Launch {
+        program,
+        points: [[0; 3], [1, 1, points]],
+        operands: vec![operand(1), operand(1), operand(0), operand(0), operand(1)],
+        parameters: recording.parameters().to_vec(),
+        groups: [0; 3],
+    };
+    let value = gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch)] });
+    let error = gpu.timeline().wait(value, || gpu.poll()).unwrap_err();
+    assert!(error.to_string().contains("another one is the same buffer"), "{error}");
 }
 
 /// Results of one launch are inputs of the next, in one batch and in many.

@@ -34,6 +34,8 @@ pub(crate) struct Body {
     pub(crate) folds: Vec<Fold>,
     /// The operands that are set or combined into, and the operations whose results they get.
     pub(crate) stores: Vec<(usize, u32)>,
+    /// Whether the reductions end with the results of leaves.
+    pub(crate) ends_at_leaves: bool,
 }
 
 /// The elements that a recording takes at one place of its closure.
@@ -146,7 +148,7 @@ impl Recording {
             let new = put_in_order(&mut operations, &mut folds, &scopes);
             stores.iter_mut().for_each(|(_, id)| *id = new[*id as usize]);
         }
-        let body = Body { dimensions, operands, loads, operations, folds, stores };
+        let body = Body { dimensions, operands, loads, operations, folds, stores, ends_at_leaves: false };
         Self { body, parameters, asked }
     }
 
@@ -198,6 +200,23 @@ impl Recording {
     /// The reductions.
     pub fn reductions(&self) -> impl Iterator<Item = Reduction> {
         self.body.reductions().map(|(reduction, _)| reduction)
+    }
+
+    /// The same kernel, whose reductions end with the results of the [leaves](crate::Leaves). On a device each operand of a reduction gets these
+    /// results, one after the other, and no number that it had before takes part. So the leaves of several parts of an index space, each of
+    /// which begins and ends at bands, can be combined in the tree of the whole.
+    pub fn ending_at_leaves(&self) -> Self {
+        let mut at_leaves = self.clone();
+        at_leaves.body.ends_at_leaves = true;
+        let combinations =
+            at_leaves.body.operands.iter_mut().filter_map(|operand| operand.reduction.as_mut());
+        combinations.for_each(|combination| combination.includes_current = false);
+        at_leaves
+    }
+
+    /// Whether the reductions end with the results of the leaves.
+    pub fn ends_at_leaves(&self) -> bool {
+        self.body.ends_at_leaves
     }
 
     /// A number that is equal for recordings of one program.

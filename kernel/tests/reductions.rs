@@ -450,6 +450,21 @@ fn another_operator_is_another_program() {
     assert!(!program.is_of(&of(Operator::Sum, true)));
 }
 
+#[test]
+fn a_recording_that_ends_at_leaves_is_another_program_without_the_number_before() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let input = tape.input::<f32, 1>();
+    tape.accumulator(Operator::Sum, true).combine(input.here());
+    let whole = tape.finish().expect("the kernel is right");
+    let at_leaves = whole.ending_at_leaves();
+    assert!(at_leaves.ends_at_leaves() && !whole.ends_at_leaves());
+    assert!(whole.reductions().all(|reduction| reduction.includes_current));
+    assert!(at_leaves.reductions().all(|reduction| !reduction.includes_current));
+    assert!(!Program::new(&whole).is_of(&at_leaves));
+    assert_eq!(at_leaves.program_hash(), at_leaves.ending_at_leaves().program_hash());
+}
+
 /// Operands of different ranks, and one place for each leaf of each reduction.
 struct Ranks {
     extents: Vec<[usize; 3]>,

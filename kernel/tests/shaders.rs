@@ -300,7 +300,12 @@ fn reductions_are_accepted() {
         for recording in &all {
             let shader = Wgsl::with_immediates(recording, 128).expect("WGSL has these operations");
             assert_eq!(shader.combines().len(), recording.reductions().count());
+            assert!(!shader.ends_at_leaves());
             validate(&shader);
+            let at_leaves = Wgsl::with_immediates(&recording.ending_at_leaves(), 128);
+            let at_leaves = at_leaves.expect("WGSL has these operations");
+            assert!(at_leaves.ends_at_leaves());
+            validate(&at_leaves);
         }
     }
 }
@@ -324,6 +329,17 @@ fn a_reduction_has_a_group_for_each_leaf() {
     assert_eq!(groups(8 * LEAF, 8), Ok([8, 1, 1]));
     assert_eq!(groups(8 * LEAF + 1, 8), Ok([5, 2, 1]));
     assert_eq!(groups(64 * LEAF, 8), Ok([8, 8, 1]));
+    let at_leaves = Wgsl::new(&recording.ending_at_leaves()).expect("WGSL has these operations");
+    for (points, leaves) in [(0, 0), (LEAF, 1), (9 * LEAF + 1, 10)] {
+        let points = [[0; 3], [1, 1, points]];
+        assert_eq!((at_leaves.leaves(points), shader.leaves(points)), (leaves, leaves.max(1)));
+        let dispatches = at_leaves.dispatches(points, &[points[1]; 16], recording.parameters(), 16);
+        assert_eq!(
+            dispatches.map(|dispatches| dispatches.len()),
+            Ok(leaves.min(1)),
+            "nothing without leaves"
+        );
+    }
     assert!(matches!(groups(64 * LEAF + 1, 8), Err(WgslError::TooManyPoints { .. })));
     assert!(matches!(groups(u32::MAX as usize, 65535), Err(WgslError::TooManyPoints { .. })));
 }

@@ -60,7 +60,9 @@ pub struct Download {
 }
 
 /// A launch of a program for all points of a box. The [reductions](crate::recorded::Recording::reductions) of the recording combine the
-/// values of these points, also if there are none: the result goes to the first element of the operand.
+/// values of these points, also if there are none: the result goes to the first element of the operand. Of a recording that
+/// [ends at leaves](crate::recorded::Recording::ends_at_leaves), the result of each leaf of these points goes to an element of the operand, and
+/// nothing combines them.
 #[derive(Debug)]
 pub struct Launch {
     /// The program.

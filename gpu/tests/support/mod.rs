@@ -146,8 +146,12 @@ impl Operands for Arrays<'_> {
 pub fn on_processor(recording: &Recording, points: [[usize; 3]; 2], arrays: &mut [Array]) {
     let program = Program::new(recording);
     let mut memory = Memory::default();
-    let instructions = Instructions::detect();
-    program.run_whole(recording.parameters(), points, &mut Arrays(arrays), &mut memory, instructions);
+    let (parameters, instructions) = (recording.parameters(), Instructions::detect());
+    if recording.ends_at_leaves() {
+        program.run(parameters, points, &mut Arrays(arrays), &mut memory, instructions);
+    } else {
+        program.run_whole(parameters, points, &mut Arrays(arrays), &mut memory, instructions);
+    }
 }
 
 /// All bytes of a memory.

@@ -54,6 +54,7 @@ pub struct Wgsl {
     needs_i64: bool,
     dimensions: usize,
     combines: Vec<Combine>,
+    ends_at_leaves: bool,
 }
 
 /// An operand that the shader uses.

@@ -62,8 +62,20 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
     let needs_f64 = kinds().any(|kind| kind == Kind::F64);
     let needs_i64 = functions.needs_i64() || kinds().any(|kind| matches!(kind, Kind::I64 | Kind::U64));
     let loads = loads.iter().map(|&load| body.loads[load]).collect::<Vec<_>>();
-    let (dimensions, folds) = (body.dimensions, body.folds.clone());
-    Ok(Wgsl { text, bindings, layout, loads, folds, needs_f64, needs_i64, dimensions, combines })
+    let Body { dimensions, ends_at_leaves, .. } = *body;
+    let folds = body.folds.clone();
+    Ok(Wgsl {
+        text,
+        bindings,
+        layout,
+        loads,
+        folds,
+        needs_f64,
+        needs_i64,
+        dimensions,
+        combines,
+        ends_at_leaves,
+    })
 }
 
 /// The operations that the results need, in their order.

@@ -309,15 +309,21 @@ fn rounded_f64(a: f64) -> f64 {
 impl Wgsl {
     /// The shaders that combine the results of the leaves, for each reduction in the order of the operands. The shader of the recording leaves
     /// these results in storage buffers that it writes: that of the first reduction has the binding after those of the
-    /// [operands](Self::bindings), and so on.
+    /// [operands](Self::bindings), and so on. If the recording [ends at leaves](Self::ends_at_leaves), these are the buffers of the operands.
     pub fn combines(&self) -> &[Combine] {
         &self.combines
     }
 
-    /// The number of results of leaves that a launch for these points leaves for each reduction: at least one, which is the identity of
-    /// the operator or the number that the operand had if there are no points.
+    /// Whether the results of the leaves are what the operands get, and nothing is combined.
+    pub fn ends_at_leaves(&self) -> bool {
+        self.ends_at_leaves
+    }
+
+    /// The number of results of leaves that a launch for these points leaves for each reduction. If they are combined, it is at least one, which is
+    /// the identity of the operator or the number that the operand had if there are no points.
     pub fn leaves(&self, points: [[usize; 3]; 2]) -> usize {
-        Leaves::new(self.dimensions, points).count().max(1)
+        let least = usize::from(!self.ends_at_leaves);
+        Leaves::new(self.dimensions, points).count().max(least)
     }
 
     /// The dispatch of a launch with reductions.
@@ -333,6 +339,9 @@ impl Wgsl {
         let count = extent.into_iter().fold(1, usize::saturating_mul);
         let most = most as usize;
         let leaves = self.leaves(points);
+        if leaves == 0 {
+            return Ok(Vec::new());
+        }
         if count > MOST_POINTS || max.iter().any(|&end| end > 1 << 32) || leaves.div_ceil(most) > most {
             return Err(WgslError::TooManyPoints { end: max });
         }

@@ -16,6 +16,7 @@ pub(super) struct Prepared {
     /// For each operand whether the program takes elements of it, and whether it sets them.
     is_read: Vec<bool>,
     is_written: Vec<bool>,
+    ends_at_leaves: bool,
     ledger: Arc<Ledger>,
 }
 
@@ -26,20 +27,25 @@ impl Prepared {
         recording.accesses().for_each(|access| is_read[access.operand] = true);
         recording.results().for_each(|operand| is_written[operand] = true);
         let program = Arc::new(Program::new(recording));
-        Self { program, kinds, is_read, is_written, ledger: Arc::clone(ledger) }
+        let ends_at_leaves = recording.ends_at_leaves();
+        Self { program, kinds, is_read, is_written, ends_at_leaves, ledger: Arc::clone(ledger) }
     }
 }
 
 /// Runs a program.
 ///
 /// # Panics
-/// Like [`Program::run`], where the operands do not have the points of the launch.
+/// Like [`Program::run`], where the operands do not have the points of the launch, or no place for its leaves.
 pub(super) fn run(launch: &Launch, ledger: &Arc<Ledger>, memory: &mut Memory) -> Result<(), String> {
     let prepared = launch.program.inner::<Prepared>().filter(|p| Arc::ptr_eq(&p.ledger, ledger));
     let prepared = prepared.ok_or("a batch launches a program of another device")?;
     let mut bound = Bound::new(prepared, &launch.operands, ledger)?;
-    let (parameters, points) = (&launch.parameters, launch.points);
-    prepared.program.run_whole(parameters, points, &mut bound, memory, Instructions::detect());
+    let (parameters, points, instructions) = (&launch.parameters, launch.points, Instructions::detect());
+    if prepared.ends_at_leaves {
+        prepared.program.run(parameters, points, &mut bound, memory, instructions);
+    } else {
+        prepared.program.run_whole(parameters, points, &mut bound, memory, instructions);
+    }
     Ok(())
 }
 
