@@ -1,4 +1,4 @@
-//! Shaders on several nodes: each node launches them for its points, and all of them together give the bits of one node.
+//! Shaders and reductions on several nodes: each node launches them for its points, and all of them together give the bits of one node.
 
 mod support;
 
@@ -114,6 +114,71 @@ fn an_access_outside_the_part_of_a_node_fails_that_part() {
         let (failed, error) = result.unwrap();
         assert_eq!(failed, node == 1, "the part of node {node}: {error}");
         assert!(error.contains("outside") && error.contains("[3, "), "{error}");
+    }
+}
+
+/// What a program on nodes reduces to, as bits: sums that depend on the order, extremes, and a number that goes on from launch to launch.
+fn reduced<const K: usize>(rt: &Runtime, space: [usize; K]) -> Result<Vec<u32>, Error> {
+    let (u, scaled) = (rt.buffer::<f32, K>(space), rt.buffer::<f32, K>(space));
+    let (total, sum_of_all) = (rt.buffer::<f32, 0>([]), rt.buffer::<f32, 0>([]));
+    let (least, count) = (rt.buffer::<f32, 0>([]), rt.buffer::<u32, 0>([]));
+    rt.task("fill").over(space).write(&u, one_to_one()).kernel(move |_, (u,)| {
+        u.fill_with(|point| {
+            let at = space.iter().zip(point).fold(0, |at, (size, along)| at * size + along);
+            ((at.wrapping_mul(7919)) % 10_007) as f32 / 8.0 - 600.0
+        });
+    })?;
+    rt.task("start").over([]).write(&sum_of_all, one_to_one()).each(|(sum,)| sum.set(0.1))?;
+    for round in 0..3 {
+        let task = rt.task("reduce").over(space).read(&u, one_to_one()).write(&scaled, one_to_one());
+        let task = task.reduce(&total, sum()).reduce_into(&sum_of_all, sum()).reduce(&least, min());
+        task.reduce(&count, sum()).each(|(u, scaled, total, sum_of_all, least, count)| {
+            let u = u.here();
+            scaled.set(u * 0.5);
+            // A driver would like to contract it.
+            total.combine(u * 0.001);
+            sum_of_all.combine(u);
+            least.combine(u);
+            count.combine_if(u.lt(0.0), 1);
+        })?;
+        // The next kernel of the device needs a result.
+        let task = rt.task("shift").over(space).read(&total, all()).read(&scaled, one_to_one());
+        task.write(&u, one_to_one()).each(|(total, scaled, u)| {
+            u.set(scaled.here() + (total.get([]) + round as f32).min(100.0));
+        })?;
+    }
+    let (total, sum_of_all, least, count) = rt.fence((&total, &sum_of_all, &least, &count))?.wait()?;
+    let u = rt.fence(&u)?.wait()?;
+    let numbers = [total[[]].to_bits(), sum_of_all[[]].to_bits(), least[[]].to_bits(), count[[]]];
+    Ok(numbers.into_iter().chain(u.as_slice().iter().map(|u| u.to_bits())).collect())
+}
+
+/// Reductions over spaces of no points, of fewer leaves than nodes, and of long and short rows.
+fn all_reduced(rt: Runtime) -> Result<Vec<Vec<u32>>, Error> {
+    let mut all = Vec::new();
+    for space in [[0], [1], [4097], [50_001]] {
+        all.push(reduced(&rt, space)?);
+    }
+    for space in [[37, 29], [200, 130], [5, 9001]] {
+        all.push(reduced(&rt, space)?);
+    }
+    all.push(reduced(&rt, [9, 40, 30])?);
+    Ok(all)
+}
+
+#[test]
+fn reductions_have_the_bits_of_one_node_and_of_the_host() {
+    let _deadline = deadline();
+    let Some(device) = gpu() else { return };
+    let one = Runtime::builder().threads(2).device(&device).build().unwrap();
+    let expected = all_reduced(one).unwrap();
+    assert_eq!(expected, all_reduced(Runtime::builder().threads(2).build().unwrap()).unwrap(), "the host");
+    for (nodes, threads) in [(2, 2), (3, 1), (4, 1)] {
+        let builder = Runtime::builder().threads(threads).device(&device);
+        let results = local_nodes(nodes).builder(builder).run(all_reduced);
+        for (node, result) in results.into_iter().enumerate() {
+            assert_eq!(result.unwrap(), expected, "node {node} of {nodes}");
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! The bodies of tasks: host functions and kernels, with their bound accesses.
 
-use super::{access_list::AccessList, host_result::HostError, tile::Tile};
+use super::{
+    access_list::AccessList, host_result::HostError, recorded::access::RecordedAccessList, tile::Tile,
+};
 use crate::{
     data::pattern::Pattern,
     error::{Cause, Error, Failure},
-    execute::{Body, Compute},
+    execute::{Body, Compute, devices::LeavesOnHost},
 };
 use anabranch_grid::Chunk;
 use anabranch_par::flush_denormals;
@@ -178,5 +180,28 @@ where
 
     fn skip(&mut self, _: &Arc<Failure>) {
         self.kernel = None;
+    }
+}
+
+/// The reductions of a recorded kernel that a device computes on one of several nodes, with the bound accesses. They have one chunk.
+pub(super) struct DeviceLeaves<const K: usize, L: RecordedAccessList<K>> {
+    pub(super) bound: Arc<L::Bound>,
+    pub(super) flush_denormals: bool,
+}
+
+impl<const K: usize, L: RecordedAccessList<K>> LeavesOnHost for DeviceLeaves<K, L> {
+    fn results(&self, operand: usize) -> Option<[usize; 2]> {
+        L::leaves(&self.bound, operand)
+    }
+
+    fn put(&self, operand: usize, results: &[u8]) {
+        L::put_leaves(&self.bound, operand, results);
+    }
+
+    fn combine(&self) {
+        // SAFETY: memory is attached; the launch calls this once, when the device has done it and before the task ends, so the graph
+        // still allows the task. There is no guard: no thread runs the kernel.
+        let finish = || unsafe { L::finish(&self.bound) };
+        if self.flush_denormals { flush_denormals(finish) } else { finish() }
     }
 }

@@ -71,7 +71,7 @@ impl<const K: usize> Hints<K> {
                 ("the index space of a recorded reduction", format!("{} leaves", leaves.count()));
             return Err(Error::Setting { setting, value, range: "fewer than 2^32 leaves of 4096 points" });
         }
-        (self.granularity, self.tiles) = ([leaves.rows_of_band(), 1], false);
+        (self.granularity, self.tiles, self.pieces) = ([leaves.rows_of_band(), 1], false, 1);
         self.bands = Some((leaves.count() / leaves.per_band()).max(1));
         Ok(())
     }

@@ -150,7 +150,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     ///
     /// What the task reads and the device lacks is copied to it before, and what a task on the host reads later is copied back. A device runs
     /// the whole index space at once, so it ignores chunks and, on one node, pieces. With several nodes each node passes a device of its own, which
-    /// runs the pieces of that node.
+    /// runs the pieces of that node, or its part of a reduction.
     ///
     /// ```
     /// use anabranch::{
@@ -229,12 +229,16 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         if self.hints.precise && self.device().is_some() {
             recording = recording.precise();
         }
-        if let Some(chosen) = self.program_on_device(&recording)? {
-            return self.launch_on(chosen, &RecordingOnDevice(&recording));
-        }
         if L::REDUCES {
+            // On all nodes alike, whether they compute on devices or on the host.
             let cut = self.hints.cut_at_bands(leaves(&self.space));
             cut.map_err(|error| core.refuse(error))?;
+        }
+        if L::REDUCES && core.several_nodes().is_some() {
+            recording = recording.ending_at_leaves();
+        }
+        if let Some(chosen) = self.program_on_device(&recording)? {
+            return self.launch_on(chosen, &RecordingOnDevice(&recording));
         }
         let program = core.programs.of(&recording);
         let function = recorded::function::<K, L>(program, &recording);

@@ -2,8 +2,9 @@
 
 use super::{
     access_list::{AccessList, KernelAccessList},
-    body::Chunks,
+    body::{Chunks, DeviceLeaves},
     declaration::{Declaration, Piece},
+    hints::Hints,
     index_space::Over,
     launch::launch_on_nodes,
     recorded::{
@@ -16,8 +17,8 @@ use crate::{
     device::{Device, DeviceError, DeviceProgram},
     error::Error,
     execute::{
-        Node, Place, Submission, TaskHandle,
-        devices::{Buffers, LaunchBody, LaunchOperand, OnDevice, Slot},
+        Core, Node, Place, Submission, TaskHandle,
+        devices::{Buffers, LaunchBody, LaunchOperand, LeavesOnHost, OnDevice, Slot},
     },
 };
 use anabranch_graph::command::Work;
@@ -39,18 +40,13 @@ pub(super) enum KernelPlace<'rt> {
 }
 
 impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_, K, Over, L> {
-    /// The device that the recorded kernel runs on, and its program there; `None` for the host. With several nodes a kernel with a reduction
-    /// runs on the host, because a launch gives the result of all its leaves and not those of single ones, which the nodes exchange.
+    /// The device that the recorded kernel runs on, and its program there; `None` for the host.
     ///
     /// # Errors
     /// If the task says that it runs on a device which cannot run it.
     pub(super) fn program_on_device(&self, recording: &Recording) -> Result<Option<Chosen>, Error> {
-        let (core, Some((device, must))) = (self.core, self.device()) else { return Ok(None) };
-        if L::REDUCES && core.several_nodes().is_some() {
-            let what = || format!("the reduction of {} is to run on a device", self.label);
-            return if must { Err(core.refuse(Error::OneNodeOnly { what: what() })) } else { Ok(None) };
-        }
-        self.choose(device, must, core.programs.on(device, recording))
+        let Some((device, must)) = self.device() else { return Ok(None) };
+        self.choose(device, must, self.core.programs.on(device, recording))
     }
 }
 
@@ -87,6 +83,11 @@ impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for Recordin
     fn ranks(&self) -> Option<Vec<usize>> {
         None
     }
+
+    fn leaves(&self, bound: &Arc<L::Bound>, flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>> {
+        let leaves = || DeviceLeaves::<K, L> { bound: Arc::clone(bound), flush_denormals };
+        L::REDUCES.then(|| Box::new(leaves()) as _)
+    }
 }
 
 /// The extent of a buffer, and for a shader the boxes of it that the task declares, padded at the front.
@@ -115,6 +116,9 @@ pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
 
     /// For a shader: the ranks of the buffers.
     fn ranks(&self) -> Option<Vec<usize>>;
+
+    /// With several nodes: what gets the leaves of the reductions, if there are any. `flush_denormals` says whether it flushes denormal numbers.
+    fn leaves(&self, bound: &Arc<L::Bound>, flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>>;
 }
 
 impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
@@ -204,11 +208,12 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         core.id().check_process("submit")?;
         core.meet_device(device).map_err(|error| core.refuse(error))?;
         let work = Work::Kernel { space: space.cast() };
-        let nodes = core.several_nodes().into_iter();
-        let pieces = nodes.flat_map(|nodes| nodes.pieces(&work, &hints.for_nodes(core.nodes())));
-        let chunks: Chunks<K> = pieces.map(|range| Chunk { range: range.cast(), global: space }).collect();
+        let chunks = chunks_on_nodes(core, &work, &hints, space, L::REDUCES);
         let mut declaration = Declaration::new(core, group, &label, Chunk::whole(space), &chunks);
-        declaration.pieces = (0..chunks.len()).map(|at| Piece::new(at..at + 1)).collect();
+        declaration.has_leaves = L::REDUCES;
+        if !L::REDUCES {
+            declaration.pieces = (0..chunks.len()).map(|at| Piece::new(at..at + 1)).collect();
+        }
         hints.record(&mut declaration, work);
         let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
         what.check(&declaration, &bound).map_err(|error| core.refuse(error))?;
@@ -216,15 +221,33 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         what.check_chunks(&declaration, &bound).map_err(|error| core.give_up(error))?;
         let buffers = what.buffers(&bound);
         let bodies = |bound: L::Bound, slots: SmallVec<[Arc<Slot>; 4]>| {
-            let (chunks, buffers) = (&chunks, &buffers);
+            let (bound, chunks, buffers) = (Arc::new(bound), &chunks, &buffers);
             chunks.iter().enumerate().map(move |(at, chunk)| {
-                body(what, &bound, (at, chunk.range), program.clone(), &slots, buffers)
+                let leaves = what.leaves(&bound, hints.flush_denormals);
+                body(what, &bound, (at, chunk.range), program.clone(), &slots, buffers).with_leaves(leaves)
             })
         };
         let on = Some(OnDevice { device, buffers: &buffers });
         let nodes = launch_on_nodes::<K, L, _, _>(&mut declaration, bound, Place::Inline, false, on, bodies)?;
         Ok(TaskHandle::new(nodes))
     }
+}
+
+/// What this node executes of a kernel: its pieces, or of a kernel with reductions the points of its leaves.
+fn chunks_on_nodes<const K: usize>(
+    core: &Core,
+    work: &Work,
+    hints: &Hints<K>,
+    space: GridBox<K>,
+    reduces: bool,
+) -> Chunks<K> {
+    let Some(nodes) = core.several_nodes() else { return Chunks::new() };
+    let hints = hints.for_nodes(core.nodes());
+    let boxes = match reduces {
+        true => nodes.part(work, &hints, true).chunk.into_iter().collect(),
+        false => nodes.pieces(work, &hints),
+    };
+    boxes.into_iter().map(|range| Chunk { range: range.cast(), global: space }).collect()
 }
 
 /// The launch for a chunk: its number, and its points.

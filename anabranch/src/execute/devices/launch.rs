@@ -1,6 +1,10 @@
 //! Launches: the bodies of recorded kernels and shaders that run on a device.
 
-use super::{Buffers, slot::Slot};
+use super::{
+    Buffers,
+    leaves::{Landings, LeavesOnHost},
+    slot::Slot,
+};
 use crate::{
     data::stored::Stored,
     device::{Batch, DeviceError, DeviceProgram, DeviceStep, Launch, Operand},
@@ -10,7 +14,7 @@ use crate::{
 use anabranch_grid::{GridBox, Point, Region};
 use anabranch_kernel::Scalar;
 use smallvec::SmallVec;
-use std::{array, sync::Arc};
+use std::{array, iter, sync::Arc};
 
 /// Says that the executor runs or skips a task once.
 const ONCE: &str = "a launch is begun once";
@@ -43,6 +47,8 @@ struct Parts {
     ranks: Option<Vec<usize>>,
     /// Whether there is something to do without points: the result of a reduction.
     reduces: bool,
+    /// With several nodes: what gets the results of the leaves, if there are reductions.
+    leaves: Option<Box<dyn LeavesOnHost>>,
     /// The buffers, which stay until the launch has ended.
     buffers: Buffers,
 }
@@ -59,8 +65,16 @@ impl LaunchBody {
         ranks: Option<Vec<usize>>,
         buffers: Buffers,
     ) -> Self {
-        let reduces = false;
-        Self(Some(Parts { program, points, operands, parameters, groups, ranks, reduces, buffers }))
+        let (reduces, leaves) = (false, None);
+        Self(Some(Parts { program, points, operands, parameters, groups, ranks, reduces, leaves, buffers }))
+    }
+
+    /// With several nodes, sets what gets the results of the leaves of reductions, if there are any.
+    pub(crate) fn with_leaves(mut self, leaves: Option<Box<dyn LeavesOnHost>>) -> Self {
+        if let Some(parts) = &mut self.0 {
+            parts.leaves = leaves;
+        }
+        self
     }
 
     /// Says whether the launch has reductions.
@@ -76,7 +90,7 @@ impl Body for LaunchBody {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Parts { program, points, operands, parameters, groups, ranks, reduces, buffers } =
+        let Parts { program, points, operands, parameters, groups, ranks, reduces, leaves, buffers } =
             self.0.take().expect(ONCE);
         let program = program.map_err(|error| Cause::Error(Arc::new(error)))?;
         let is_empty = points[0].iter().zip(&points[1]).any(|(min, max)| min >= max);
@@ -84,22 +98,29 @@ impl Body for LaunchBody {
         let device = Arc::clone(&first.slot.device);
         let boxes = || operands.iter().map(|operand| operand.declared.clone()).collect::<Vec<_>>();
         let checked = ranks.map(|ranks| Checked { ranks, boxes: boxes() });
-        let operand = |LaunchOperand { slot, extent, declared }: LaunchOperand| {
-            Ok(Operand { memory: slot.memory()?, extent, declared })
+        let (mut landings, mut downloads) = (Landings::default(), Vec::new());
+        let mut operand = |(number, LaunchOperand { slot, extent, declared }): (usize, LaunchOperand)| {
+            let Some([count, width]) = leaves.as_ref().and_then(|leaves| leaves.results(number)) else {
+                return Ok(Operand { memory: slot.memory()?, extent, declared });
+            };
+            let memory = slot.allocate((count * width) as u64)?;
+            downloads.push(landings.download(&*device, number, &memory, count * width));
+            Ok(Operand { memory, extent: [1, 1, count], declared })
         };
-        let operands: Result<Vec<_>, Error> = operands.into_iter().map(operand).collect();
+        let operands: Result<Vec<_>, Error> = operands.into_iter().enumerate().map(&mut operand).collect();
         let operands = operands.map_err(|error| Cause::from(Box::new(error)))?;
-        let launch = Launch { program, points, operands, parameters, groups };
+        let launch = DeviceStep::Launch(Launch { program, points, operands, parameters, groups });
         let completion = later.completion();
-        let value = device.submit(Batch { steps: vec![DeviceStep::Launch(launch)] });
+        let value = device.submit(Batch { steps: iter::once(launch).chain(downloads).collect() });
         device.timeline().on_complete(value, move |result| {
-            let result = result.map_err(|error| match (error, checked) {
+            let landed = |()| leaves.as_ref().map_or(Ok(()), |leaves| landings.land(&**leaves));
+            let result = result.and_then(landed).map_err(|error| match (error, checked) {
                 (DeviceError::Outside { operand, index, .. }, Some(checked)) => {
                     checked.cause(operand, index, &buffers)
                 }
                 (error, _) => Cause::Error(Arc::new(error)),
             });
-            completion.finish_after(|| drop(buffers), result);
+            completion.finish_after(|| drop((buffers, leaves)), result);
         });
         Ok(())
     }

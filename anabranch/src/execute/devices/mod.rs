@@ -19,12 +19,14 @@
 
 mod copy;
 mod launch;
+mod leaves;
 mod on_nodes;
 mod residents;
 mod slot;
 mod writers;
 
 pub(crate) use self::launch::{LaunchBody, LaunchOperand};
+pub(crate) use self::leaves::LeavesOnHost;
 pub(crate) use self::slot::Slot;
 pub(super) use self::{
     copy::CopyBody,

@@ -33,9 +33,16 @@ impl Slot {
         if let Some(memory) = &*memory {
             return Ok(memory.clone());
         }
-        let new = self.device.allocate(self.bytes);
-        let new = new.map_err(|error| Error::DeviceMemory { buffer: self.buffer.clone(), error })?;
-        Ok(memory.insert(new).clone())
+        Ok(memory.insert(self.allocate(self.bytes)?).clone())
+    }
+
+    /// Other memory, for what a launch leaves for the buffer.
+    ///
+    /// # Errors
+    /// See [`memory`](Self::memory).
+    pub(super) fn allocate(&self, bytes: u64) -> Result<DeviceMemory, Error> {
+        let new = self.device.allocate(bytes);
+        new.map_err(|error| Error::DeviceMemory { buffer: self.buffer.clone(), error })
     }
 }
 

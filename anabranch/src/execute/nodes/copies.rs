@@ -56,7 +56,7 @@ impl Planned<'_> {
             Some(part) => part.touches.clone(),
             None => self.touches(command),
         };
-        residents.prepare_step(self.task.label, (&made.node, device), &touches, |copy| {
+        let mut make = |copy: NewCopy| {
             let (after, waits_as_reader) = (copy.after.clone(), copy.waits_as_reader);
             let node = self.copy(command, copy);
             let add = |before: &Predecessor| u32::from(before.node.add_successor(&node, before.needs));
@@ -65,7 +65,19 @@ impl Planned<'_> {
             self.core.count_submitted(&node);
             copies.push((node.clone(), count + as_reader));
             node
-        })
+        };
+        // The number that a reduction begins with is combined on the host, whatever computes the leaves.
+        let (on_host, in_place): (SmallVec<[Touch; 2]>, SmallVec<[Touch; 2]>) =
+            touches.into_iter().partition(|touch| device.is_some() && self.is_reduced(touch.buffer));
+        let mut after = residents.prepare_step(self.task.label, (&made.node, device), &in_place, &mut make);
+        after.extend(residents.prepare_step(self.task.label, (&made.node, None), &on_host, &mut make));
+        after
+    }
+
+    /// Whether the task reduces to a buffer.
+    fn is_reduced(&self, buffer: BufferId) -> bool {
+        let record = self.task.record.iter();
+        record.flat_map(|record| &record.reductions).any(|reduction| reduction.buffer == buffer)
     }
 
     /// What a step reads and writes that is no part of the task.

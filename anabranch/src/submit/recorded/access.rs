@@ -67,6 +67,18 @@ pub trait RecordedAccess<const K: usize>: Access<K> {
     /// The elements from a point on, which is padded at the front, to be written.
     #[doc(hidden)]
     fn elements_mut<'s>(view: &'s mut Self::View<'_>, point: [usize; 3]) -> SliceMut<'s>;
+
+    /// Of a reduction with one chunk: the number of its leaves, and the bytes of the result of each.
+    #[doc(hidden)]
+    fn leaves(_: &Self::Bound) -> Option<[usize; 2]> {
+        None
+    }
+
+    /// Takes the results of these leaves.
+    #[doc(hidden)]
+    fn put_leaves(_: &Self::Bound, _results: &[u8]) {
+        unreachable!("there are no leaves without a reduction")
+    }
 }
 
 impl<T, M, const D: usize, const K: usize> RecordedAccess<K> for Read<T, D, M>
@@ -226,6 +238,14 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     /// See [`RecordedAccess::elements_mut`].
     #[doc(hidden)]
     fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; 3]) -> SliceMut<'s>;
+
+    /// See [`RecordedAccess::leaves`].
+    #[doc(hidden)]
+    fn leaves(bound: &Self::Bound, operand: usize) -> Option<[usize; 2]>;
+
+    /// See [`RecordedAccess::put_leaves`].
+    #[doc(hidden)]
+    fn put_leaves(bound: &Self::Bound, operand: usize, results: &[u8]);
 }
 
 /// The views of a call, as a program sees them.
@@ -296,6 +316,20 @@ macro_rules! recorded_access_list {
             fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; 3]) -> SliceMut<'s> {
                 match operand {
                     $($i => $access::elements_mut(&mut views.$i, point),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+
+            fn leaves(bound: &Self::Bound, operand: usize) -> Option<[usize; 2]> {
+                match operand {
+                    $($i => $access::leaves(&bound.$i),)*
+                    _ => unreachable!("there is no operand {operand}"),
+                }
+            }
+
+            fn put_leaves(bound: &Self::Bound, operand: usize, results: &[u8]) {
+                match operand {
+                    $($i => $access::put_leaves(&bound.$i, results),)*
                     _ => unreachable!("there is no operand {operand}"),
                 }
             }

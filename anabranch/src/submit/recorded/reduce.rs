@@ -83,4 +83,12 @@ where
     fn elements_mut<'s>(view: &'s mut Self::View<'_>, [_, _, leaf]: [usize; 3]) -> SliceMut<'s> {
         T::slice_mut(&mut view.as_mut_slice()[leaf..])
     }
+
+    fn leaves(bound: &Self::Bound) -> Option<[usize; 2]> {
+        bound.leaves_of_chunk().map(|count| [count, size_of::<T>()])
+    }
+
+    fn put_leaves(bound: &Self::Bound, results: &[u8]) {
+        bound.put_leaves(results);
+    }
 }

@@ -5,6 +5,17 @@ use crate::{data::element::Element, submit::operator::Operator};
 use std::mem;
 
 impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
+    /// The number of leaves of the only chunk.
+    pub(in crate::submit) fn leaves_of_chunk(&self) -> Option<usize> {
+        self.leaves.as_ref().and_then(|leaves| leaves.first().copied())
+    }
+
+    /// Sets the results of the leaves of the only chunk, which a device has computed.
+    pub(in crate::submit) fn put_leaves(&self, results: &[u8]) {
+        let results = results.chunks_exact(size_of::<T>()).map(bytemuck::checked::pod_read_unaligned);
+        *self.partials[0].lock() = results.collect();
+    }
+
     /// Combines the results of all leaves, with what the buffer has before the first if that takes part. Returns the result; `None` if the
     /// contents of the buffer stay, or if it is not known yet, because other nodes have leaves.
     pub(super) fn finish_leaves(&self, current: Option<T>) -> Option<T> {

@@ -7,7 +7,7 @@
 //! the index space and on [`chunks`](super::task::TaskBuilder::chunks), never on the threads.
 //!
 //! The chunks of a [recorded kernel](super::recorded) are no leaves: each has results of several [leaves], which are combined in a tree
-//! that does not depend on the chunks.
+//! that does not depend on the chunks. With several nodes, a device may compute these results.
 //!
 //! With several nodes, each node executes consecutive chunks and combines those that form whole subtrees. These partial results are
 //! kept ([`exchange`]) until a task reads the buffer: then every node that reads it gets those of the other nodes, and combines

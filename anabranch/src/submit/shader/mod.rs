@@ -20,10 +20,14 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{TaskHandle, devices::Buffers},
+    execute::{
+        TaskHandle,
+        devices::{Buffers, LeavesOnHost},
+    },
 };
 use anabranch_kernel::Scalar;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A task that has a shader, and is to get what runs where the shader cannot.
 #[derive(Debug)]
@@ -157,5 +161,9 @@ impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDe
 
     fn ranks(&self) -> Option<Vec<usize>> {
         Some(L::OPERANDS.iter().map(|operand| operand.dimensions).collect())
+    }
+
+    fn leaves(&self, _: &Arc<L::Bound>, _: bool) -> Option<Box<dyn LeavesOnHost>> {
+        None
     }
 }

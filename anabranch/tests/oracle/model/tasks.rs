@@ -82,8 +82,15 @@ impl Model<'_> {
     }
 
     pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
-        let Reduction { from, space, to, op, include, split, node, fail } = *step;
-        let chunks = split.chunks(self.buffers[from].shape.rank, &space);
+        let Reduction { from, space, to, op, include, split, node, fail, .. } = *step;
+        let source = self.buffers[from].shape;
+        let is_recorded =
+            step.place_recorded(&self.program.setup, self.node as u16, &source.whole()).is_some();
+        let chunks = match is_recorded {
+            // No space has more points than a leaf.
+            true => vec![space].into_iter().filter(|space| !space.is_empty()).collect(),
+            false => split.chunks(source.rank, &space),
+        };
         let task = Task {
             parts: self.parts_of_reduction(step, &chunks, node),
             nodes: vec![0],

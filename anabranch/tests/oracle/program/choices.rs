@@ -214,7 +214,8 @@ impl Choices<'_> {
         let op = self.one_of(&[Op::Tree, Op::Sum, Op::FloatSum]);
         let space = self.part(&shapes[from]);
         let (include, split, fail) = (self.flag(), self.split(), self.rare(16));
-        Reduction { from, space, to, op, include, split, node: self.node(), fail }
+        let (node, place) = (self.node(), self.below(256));
+        Reduction { from, space, to, op, include, split, node, fail, place }
     }
 
     /// The node of a kernel that does not run on all of them.

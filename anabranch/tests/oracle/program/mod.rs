@@ -182,6 +182,16 @@ pub enum Place {
 }
 
 impl Place {
+    /// The place on this node of a kernel with this number. `None` on one node for the host.
+    fn of(number: usize, setup: &Setup, node: u16) -> Option<Self> {
+        // One place more than devices: the host.
+        let place = (number + usize::from(node)) % (setup.devices + 1);
+        match place < setup.devices {
+            true => Some(Self::Device(place)),
+            false => setup.nodes.is_some().then_some(Self::Host),
+        }
+    }
+
     /// The number of the device.
     pub fn device(self) -> Option<usize> {
         match self {
@@ -204,12 +214,7 @@ impl Compute {
         {
             return None;
         }
-        // One place more than devices: the host.
-        let place = (self.place / 4 + usize::from(node)) % (setup.devices + 1);
-        match place < setup.devices {
-            true => Some(Place::Device(place)),
-            false => setup.nodes.is_some().then_some(Place::Host),
-        }
+        Place::of(self.place / 4, setup, node)
     }
 }
 
@@ -225,6 +230,24 @@ pub struct Reduction {
     /// As in [`Compute`].
     pub node: Option<u16>,
     pub fail: bool,
+    /// As in [`Compute`].
+    pub place: usize,
+}
+
+impl Reduction {
+    /// Where the kernel runs on this node, if a recorded kernel computes its values, from a buffer with this box. `None` if none does, and on
+    /// one node for the host. Its tree is another one than that of a kernel, and the sum of integers is the same in both.
+    pub fn place_recorded(&self, setup: &Setup, node: u16, from: &GridBox<3>) -> Option<Place> {
+        let is_recorded = RANKS[self.to] == 0 && matches!(self.op, Op::Sum) && !self.fail;
+        if setup.devices == 0
+            || setup.faults.is_some()
+            || self.place.is_multiple_of(4)
+            || !(is_recorded && from.contains(&self.space))
+        {
+            return None;
+        }
+        Place::of(self.place / 4, setup, node)
+    }
 }
 
 /// A host task that reads a buffer, writes a part of a one-dimensional one and touches objects.

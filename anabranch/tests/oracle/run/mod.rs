@@ -267,6 +267,16 @@ impl<'p> Run<'p> {
             }
             Step::Reduce(step) => {
                 let Reduction { from, to, .. } = step;
+                let whole = with_rank!(&self.buffers[from], b => GridBox::full(b.extent()).cast::<3>());
+                if let Some(place) = step.place_recorded(&self.witness.setup, self.rt().node(), &whole) {
+                    let device = place.device().map(|device| self.devices.get(device));
+                    let AnyBuffer::R0(to) = &self.buffers[to] else {
+                        unreachable!("{step:?} is no reduction for a device")
+                    };
+                    return with_rank!(&self.buffers[from], from => {
+                        on_device::reduce(scope, i, from, to, &step, device)
+                    });
+                }
                 with_rank!(&self.buffers[from], from => with_rank!(&self.buffers[to], to => {
                     tasks::reduce(scope, i, from, to, step)
                 }))

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     model::Fault,
-    program::{Compute, Setup, mix},
+    program::{Compute, Reduction, Setup, mix},
 };
 use anabranch::{
     Error, Failure, Failures,
@@ -199,4 +199,26 @@ where
         task.write(to, one_to_one())
             .each(|(from, to)| to.set(value((from.here() ^ from.here()) ^ nothing, from)))
     }
+}
+
+/// Submits a recorded reduction to a device, or to the host if there is none. Its values are those of [`Op::Sum`](crate::program::Op::Sum).
+pub fn reduce<const D: usize>(
+    scope: Scope<'_>,
+    i: usize,
+    from: &Buffer<u64, D>,
+    to: &Buffer<u64, 0>,
+    step: &Reduction,
+    device: Option<&Arc<dyn Device>>,
+) -> Result<TaskHandle, Error>
+where
+    for<'a> TaskBuilder<'a, D, Over, ()>: Tiled,
+{
+    let task = kernel::<D>(scope, i, step.space, step.split, step.node)?;
+    let task = match device {
+        None => task.on_host(),
+        Some(device) => task.on(device),
+    };
+    let task = task.read(from, one_to_one());
+    let task = if step.include { task.reduce_into(to, sum()) } else { task.reduce(to, sum()) };
+    task.each(|(from, to)| to.combine(mixed(from.here() ^ i as u64) | 1))
 }

@@ -1,0 +1,117 @@
+//! The reductions of a launch on one of several nodes.
+//!
+//! A device leaves the results of the [leaves](anabranch_kernel::Leaves) of its points in memory that the launch has for itself. The same batch
+//! copies them to the host. There they are combined as far as they form subtrees, as the results of threads are, and the nodes exchange these
+//! partial results. So no node copies the number that it reduces to, and the task has ended when its partial results are on the host.
+
+use crate::device::{Device, DeviceError, DeviceMemory, DeviceStep, Download, Run};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What gets the results of leaves on the host.
+pub(crate) trait LeavesOnHost: Send {
+    /// The number of results that an operand gets, and the bytes of each; `None` if it is no reduction.
+    fn results(&self, operand: usize) -> Option<[usize; 2]>;
+
+    /// Takes the results for an operand.
+    fn put(&self, operand: usize, results: &[u8]);
+
+    /// Combines the results, which all operands have.
+    fn combine(&self);
+}
+
+/// The results of a launch, on their way to the host.
+#[derive(Default)]
+pub(super) struct Landings(Vec<Landing>);
+
+struct Landing {
+    /// The name of the device.
+    device: String,
+    operand: usize,
+    bytes: usize,
+    /// What the device gives, perhaps too late: it does not reach what the task has.
+    results: Arc<Mutex<Option<Vec<u8>>>>,
+}
+
+impl Landings {
+    /// The copy of the results for an operand.
+    pub(super) fn download(
+        &mut self,
+        device: &dyn Device,
+        operand: usize,
+        from: &DeviceMemory,
+        bytes: usize,
+    ) -> DeviceStep {
+        let (device, results) = (device.info().name.clone(), Arc::<Mutex<_>>::default());
+        let taken = Arc::clone(&results);
+        self.0.push(Landing { device, operand, bytes, results });
+        let take = Box::new(move |bytes: &[u8]| *taken.lock() = Some(bytes.to_vec()));
+        let runs = vec![Run { offset: 0, bytes: bytes as u64 }];
+        DeviceStep::Download(Download { from: from.clone(), runs, take })
+    }
+
+    /// Combines the results when the device says that it has done the batch.
+    ///
+    /// # Errors
+    /// If it has not copied all of them.
+    pub(super) fn land(self, leaves: &dyn LeavesOnHost) -> Result<(), DeviceError> {
+        for Landing { device, operand, bytes, results } in self.0 {
+            let results = results.lock().take().filter(|results| results.len() == bytes);
+            let why = "it says that a copy of results is done, and has not made it";
+            let results = results.ok_or_else(|| DeviceError::Failed { device, why: why.into() })?;
+            leaves.put(operand, &results);
+        }
+        leaves.combine();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Simulated;
+    use testing::deadline;
+
+    /// What [`LeavesOnHost`] has been given.
+    #[derive(Default)]
+    struct Noted(Mutex<(Vec<u8>, bool)>);
+
+    impl LeavesOnHost for Noted {
+        fn results(&self, _: usize) -> Option<[usize; 2]> {
+            Some([2, 4])
+        }
+
+        fn put(&self, _: usize, results: &[u8]) {
+            self.0.lock().0.extend_from_slice(results);
+        }
+
+        fn combine(&self) {
+            self.0.lock().1 = true;
+        }
+    }
+
+    /// What comes of results that a device says it has copied. It has made only this many bytes of the second copy.
+    fn landed(copied: Option<usize>) -> (Result<(), DeviceError>, (Vec<u8>, bool)) {
+        let (device, noted, mut landings) = (Simulated::new(), Noted::default(), Landings::default());
+        let memory = device.allocate(8).unwrap();
+        for (operand, bytes) in [Some(8), copied].into_iter().enumerate() {
+            let DeviceStep::Download(download) = landings.download(&device, operand, &memory, 8) else {
+                panic!("it is a copy to the host")
+            };
+            if let Some(bytes) = bytes {
+                (download.take)(&[operand as u8 + 1; 8][..bytes]);
+            }
+        }
+        (landings.land(&noted), noted.0.into_inner())
+    }
+
+    #[test]
+    fn results_are_combined_when_all_of_them_are_there() {
+        let _deadline = deadline();
+        assert_eq!(landed(Some(8)), (Ok(()), ([[1; 8], [2; 8]].concat(), true)));
+        for copied in [None, Some(0), Some(4)] {
+            let (result, (_, is_combined)) = landed(copied);
+            assert!(result.unwrap_err().to_string().contains("has not made it") && !is_combined);
+        }
+    }
+}
