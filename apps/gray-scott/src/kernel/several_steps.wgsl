@@ -70,6 +70,8 @@ fn group(id: vec3u, local: vec3u, index: u32) {
     let count = i32(steps());
     // The outermost cells that fewer steps do not need.
     let spare = MOST - count;
+    // The tile may reach beyond the points of this launch, whose last ones need no cells farther than the steps: on several nodes only those are here.
+    let needed = vec2i(end_point()) + count;
     for (var cell = i32(index); cell < CELLS; cell += LANES) {
         let at = vec2i(cell % SIDE, cell / SIDE);
         var place = origin + at;
@@ -77,7 +79,8 @@ fn group(id: vec3u, local: vec3u, index: u32) {
             place = (place % size + size) % size;
         }
         var start = vec2f(0.0);
-        if all(at >= vec2i(spare)) && all(at < vec2i(SIDE - spare)) && all(place >= vec2i(0)) && all(place < size) {
+        let is_needed = all(at >= vec2i(spare)) && all(at < vec2i(SIDE - spare)) && all(origin + at < needed);
+        if is_needed && all(place >= vec2i(0)) && all(place < size) {
             let row = u32(place.y);
             let col = u32(place.x);
             start = vec2f(u_get(row, col), v_get(row, col));
