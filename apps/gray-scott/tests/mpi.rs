@@ -94,7 +94,6 @@ fn what_runs_in_one_process_is_refused_once() {
         ("bench", "bench runs in one process"),
         ("render run.h5", "render runs in one process"),
         ("simulate --rows 0", "--rows"),
-        ("simulate --device gpu", "several nodes compute on their processors only"),
         ("info none.h5", "none.h5"),
     ];
     for (args, why) in cases {

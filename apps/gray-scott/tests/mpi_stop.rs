@@ -5,52 +5,17 @@
 mod common;
 
 use anabranch_store::Reader;
-use common::{folder, frames, succeed, wait_for_frames, wait_until};
-use gray_scott::files::checkpoint;
-use std::{
-    fs,
-    io::{ErrorKind, Write as _},
-    path::Path,
-    process::{Child, Command, Output, Stdio},
+use common::{
+    folder, frames,
+    nodes::{process, signal, start},
+    succeed, wait_for_frames, wait_until,
 };
-use testing::{deadline, mpi::OPEN_MPI};
+use gray_scott::files::checkpoint;
+use std::{fs, path::Path, process::Output};
+use testing::deadline;
 
 /// A run that takes a second or more.
 const LONG: &str = "simulate -r 49 -c 40 -n 360 -e 100 --edges periodic --noise 4";
-
-/// Starts the program on several nodes. `None` if there is no MPI.
-fn start(nodes: u16, folder: &Path, args: &str) -> Option<Child> {
-    let mut command = OPEN_MPI.command(nodes, Path::new(env!("CARGO_BIN_EXE_gray-scott")));
-    command.args(args.split_whitespace()).current_dir(folder).env("ANABRANCH_NUM_THREADS", "1");
-    match command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
-        Ok(child) => Some(child),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let _ = writeln!(std::io::stderr(), "skipped: tests with {}", OPEN_MPI.mpirun());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// The process of a node of this run.
-fn process(mpirun: &Child, node: u16) -> u32 {
-    let (parent, rank) = (mpirun.id().to_string(), format!("OMPI_COMM_WORLD_RANK={node}"));
-    let is_ours = |process: &Path| {
-        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        let environment = fs::read(process.join("environ")).unwrap_or_default();
-        stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1)) == Some(&parent)
-            && environment.split(|&byte| byte == 0).any(|variable| variable == rank.as_bytes())
-    };
-    let mut processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    let found = processes.find(|process| is_ours(process)).expect("the node runs");
-    found.file_name().unwrap().to_str().unwrap().parse().unwrap()
-}
-
-fn signal(process: u32, name: &str) {
-    assert!(
-        Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().unwrap().success()
-    );
-}
 
 fn text(output: &Output) -> String {
     testing::mpi::text(output)

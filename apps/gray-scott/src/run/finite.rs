@@ -1,9 +1,11 @@
 //! The check that a frame is finite.
 //!
-//! The tasks that compute a frame look at each row just after they have written it, while it is in the cache.
+//! The tasks that compute a frame look at each row just after they have written it, while it is in the cache. At a frame of a device
+//! a task on the host looks.
 //! The task that stores the frame asks for their findings. The lowest position wins, so that the answer does
 //! not depend on the order of the tasks.
 
+use anabranch::prelude::*;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -36,12 +38,18 @@ impl Findings {
         }
     }
 
-    /// The finding at the lowest position as a number, for other nodes.
+    /// The finding at the lowest position as a number, for other tasks.
     pub(super) fn lowest(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The findings of several nodes, of each its lowest.
+    /// Writes the lowest finding to the element of the first row of a tile, for the tasks that ask for it.
+    pub(super) fn tell(&self, tile: &Tile<2>, found: &mut WriteView<'_, u64, 1>) {
+        let (nothing, first) = (Self::default().lowest(), tile.rows().start);
+        found.fill_with(|[row]| if row == first { self.lowest() } else { nothing });
+    }
+
+    /// The findings of all tiles, of each its lowest.
     pub(super) fn of_all(lowest: impl IntoIterator<Item = u64>) -> Self {
         Self(Arc::new(AtomicU64::new(lowest.into_iter().min().unwrap_or(u64::MAX))))
     }

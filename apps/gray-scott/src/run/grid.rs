@@ -4,8 +4,9 @@ use super::{
     around::around,
     fill::fill,
     finite::Findings,
-    nodes::{Nodes, RowsOfNodes, RowsOfTile},
+    nodes::{Nodes, RowsOfNodes, RowsOfTile, own_element},
     on_device::{Launch, OnDevice, STEPS_PER_SWEEP},
+    pace,
     part::Part,
     storage::Storage,
     times::Accounts,
@@ -28,6 +29,7 @@ pub(super) const BANDS_PER_THREAD: usize = 3;
 const ROWS_PER_ROW_AROUND: usize = 10;
 
 const WHOLE: &str = "all of a buffer is one slice";
+const EXCHANGE: &str = "frames of devices have buffers for what is found";
 
 /// The number of bands of rows. A single thread never waits for another, so one band is enough.
 fn bands(rows: usize, steps: usize, threads: usize) -> usize {
@@ -67,17 +69,28 @@ pub(super) struct Grid<'rt> {
 #[derive(Clone)]
 struct Frame {
     v: Buffer<f32, 2>,
-    /// With several nodes: what they exchange about it.
+    /// With several nodes and on devices: what tasks tell each other about it.
     exchange: Option<Exchange>,
 }
 
-/// What several nodes tell each other about a frame.
+/// What tasks tell each other about a frame, also those of several nodes.
 #[derive(Clone)]
 struct Exchange {
-    /// What each band finds in it, in the element of its first row.
+    /// What each band finds in it, in the element of its first row. Nothing is found before the first frame, and never if frames are not checked.
     found: Buffer<u64, 1>,
     /// Whether each node has stored its rows, in as many elements as there are nodes.
     parts: Buffer<u64, 1>,
+}
+
+impl Exchange {
+    /// For a grid with this many rows, and the buffer of frames with this number.
+    fn new(rt: &Runtime, rows: usize, nodes: usize, number: usize) -> Result<Self, Error> {
+        let nothing = vec![Findings::default().lowest(); rows];
+        Ok(Self {
+            found: rt.buffer_from(&nothing)?.named(format!("found {number}")),
+            parts: rt.buffer([nodes]).named(format!("parts {number}")),
+        })
+    }
 }
 
 /// The number of buffers that frames take turns in, and of each one's versions. Together they hold one frame that is
@@ -113,16 +126,13 @@ impl<'rt> Grid<'rt> {
         let stepper = Stepper::new(simd, p.constants(), p.edges, shape);
         let empty = |name: String| rt.buffer(shape).named(name);
         let nodes = Nodes::new(rt, &stepper)?;
-        // With several nodes each frame has a buffer, because it also has buffers for what the nodes exchange about it.
-        let (buffers, versions) = if nodes.are_several() { (queue + 2, 1) } else { frame_buffers(queue) };
+        // What tasks exchange about a frame has buffers. Then each frame has one, too.
+        let exchanges = nodes.are_several() || device.is_some();
+        let (buffers, versions) = if exchanges { (queue + 2, 1) } else { frame_buffers(queue) };
         let bands = bands(p.rows, nodes.steps, nodes.threads);
-        let exchange = |i| Exchange {
-            found: rt.buffer([shape[0]]).named(format!("found {i}")),
-            parts: rt.buffer([nodes.count()]).named(format!("parts {i}")),
-        };
-        let frame = |i| Frame {
-            v: empty(format!("frames {i}")).with_versions(versions),
-            exchange: nodes.are_several().then(|| exchange(i)),
+        let frame = |i| {
+            let exchange = exchanges.then(|| Exchange::new(rt, p.rows, nodes.count(), i)).transpose()?;
+            Ok::<_, Error>(Frame { v: empty(format!("frames {i}")).with_versions(versions), exchange })
         };
         let rows = nodes.rows(p.rows);
         let edges = p.edges;
@@ -136,7 +146,7 @@ impl<'rt> Grid<'rt> {
             edges,
             shape,
             rows,
-            frames: (1..=buffers).map(frame).collect(),
+            frames: (1..=buffers).map(frame).collect::<Result<_, _>>()?,
             bands,
             u,
             v,
@@ -150,7 +160,9 @@ impl<'rt> Grid<'rt> {
             let frames = (buffers * versions) as u64;
             let Self { u, v, next_u, next_v: [next_v, _], .. } = &grid;
             let launch = Launch { u, v, next_u, next_v, steps: 1, to_frame: false };
-            grid.on_device = Some(OnDevice::new(rt, device, p, frames, check_finite, accounts, &launch)?);
+            let own_cells = grid.own_cells();
+            let on_device = OnDevice::new(rt, device, p, own_cells, frames, check_finite, accounts, &launch)?;
+            grid.on_device = Some(on_device);
         }
         Ok(grid)
     }
@@ -177,9 +189,10 @@ impl<'rt> Grid<'rt> {
             return self.sweep_on(&on_device, steps, to_frame);
         }
         let next_v = self.next_v(to_frame);
-        let exchange = if to_frame { self.frames[0].exchange.as_ref() } else { None };
+        let checks = to_frame && self.check_finite;
+        let exchange = self.frames[0].exchange.as_ref().filter(|_| checks);
         let found = exchange.map(|exchange| exchange.found.clone());
-        self.findings = (to_frame && self.check_finite).then(Findings::default);
+        self.findings = checks.then(Findings::default);
         self.advance(steps as usize, next_v, found.as_ref())
     }
 
@@ -200,6 +213,30 @@ impl<'rt> Grid<'rt> {
             self.v = next_v;
         }
         computing(&last.expect("a sweep has a step"));
+        if to_frame && self.check_finite { self.look() } else { Ok(()) }
+    }
+
+    /// Submits the kernel that looks at a frame of a device, on the host, where the frame is stored from. The last step has marked in V where U is not
+    /// finite.
+    fn look(&self) -> Result<(), Error> {
+        let stepper = self.stepper;
+        let found = &self.frames[0].exchange.as_ref().expect(EXCHANGE).found;
+        self.rt
+            .task("check")
+            .over(self.shape)
+            .chunks(self.bands)
+            .read(&self.v, one_to_one())
+            .write(found, RowsOfTile)
+            .kernel(move |tile, (v, found)| {
+                let findings = Findings::default();
+                for row in tile.rows() {
+                    let values = v.row(row);
+                    if let Some(col) = stepper.first_non_finite(values) {
+                        findings.record((row * values.len() + col) as u64, true);
+                    }
+                }
+                findings.tell(tile, found);
+            })?;
         Ok(())
     }
 
@@ -255,13 +292,10 @@ impl<'rt> Grid<'rt> {
                 })?;
             }
             Some(found) => {
-                let check = self.check_finite;
                 task.write(found, RowsOfTile).kernel(move |tile, (u, v, next_u, next_v, found)| {
                     let findings = Findings::default();
-                    advance(tile, Fields { u, v, next_u, next_v }, check.then_some(&findings));
-                    let nothing = Findings::default().lowest();
-                    let first = tile.rows().start;
-                    found.fill_with(|[row]| if row == first { findings.lowest() } else { nothing });
+                    advance(tile, Fields { u, v, next_u, next_v }, Some(&findings));
+                    findings.tell(tile, found);
                 })?;
             }
         }
@@ -270,42 +304,40 @@ impl<'rt> Grid<'rt> {
         Ok(())
     }
 
-    /// Submits the tasks that store V as it is now, if it is finite: on one node a host task.
+    /// Submits the tasks that store V as it is now, if it is finite: on one node without a device a host task.
     pub(super) fn store_frame(&self, to: Stores<'_>, frame: u64, step: u64) -> Result<(), Error> {
         let cols = self.cols() as u64;
         let place = move |field, cell: u64| {
             let [row, col] = [cell / cols, cell % cols].map(|index| index as usize);
             NotFinite { frame, step, field, row, col }
         };
+        // The last step of a device has marked V.
+        let in_u_or_v = if self.is_on_device() { ["U or V"; 2] } else { ["U", "V"] };
         let not_finite = move |findings: Findings| {
-            findings.first().map(|(cell, in_v)| place(if in_v { "V" } else { "U" }, cell))
+            findings.first().map(|(cell, in_v)| place(in_u_or_v[usize::from(in_v)], cell))
         };
         let Some(exchange) = &self.frames[0].exchange else {
             let findings = self.findings.clone();
-            // The last step of a device has marked V, and nothing has looked at it yet.
-            let unseen = (self.is_on_device() && self.check_finite).then_some(self.stepper);
             let task = self.rt.task("store frame").once().read(&self.v, all());
-            let task = task.effect(to.storage, sequential()).host(move |(v, storage)| {
+            task.effect(to.storage, sequential()).host(move |(v, storage)| {
                 let v = v.as_slice().expect(WHOLE);
-                let marked = unseen.and_then(|stepper| stepper.first_non_finite(v));
-                let marked = marked.map(|cell| place("U or V", cell as u64));
-                storage.frame(frame, Some(v), marked.or(findings.and_then(not_finite)))
+                storage.frame(frame, Some(v), findings.and_then(not_finite))
             })?;
-            self.on_device.iter().for_each(|on_device| on_device.stores(&task));
             return Ok(());
         };
         let of_all = move |found: &ReadView<u64, 1>| {
             not_finite(Findings::of_all(found.as_slice().expect(WHOLE).iter().copied()))
         };
         // Rows that no node stores are not read.
-        let rows = if to.in_parts { self.rows.clone() } else { self.rows.none() };
+        let rows = if to.in_parts { self.rows.clone() } else { self.rows.at_most(0) };
         let first = rows.own().start * self.cols();
-        self.rt
+        let rows_stored = self
+            .rt
             .task("store rows")
             .collective()
             .read(&self.v, rows)
             .read(&exchange.found, all())
-            .write(&exchange.parts, one_to_one())
+            .write(&exchange.parts, own_element)
             .effect(to.part, sequential())
             .host(move |_, (v, found, parts, part)| {
                 parts.fill(frame + 1);
@@ -313,24 +345,27 @@ impl<'rt> Grid<'rt> {
             })?;
         let task = self.rt.task("store frame").once().read(&exchange.found, all());
         let task = task.effect(to.storage, sequential());
-        if to.is_whole {
+        let frame_stored = if to.is_whole {
             task.read(&self.v, all()).host(move |(found, storage, v)| {
                 storage.frame(frame, Some(v.as_slice().expect(WHOLE)), of_all(found))
-            })?;
+            })?
         } else {
             task.read(&exchange.parts, all()).host(move |(found, storage, parts)| {
                 let stored = parts.as_slice().expect(WHOLE).iter().all(|&part| part == frame + 1);
                 assert!(stored, "a node has stored the rows of another frame");
                 storage.frame(frame, None, of_all(found))
-            })?;
-        }
+            })?
+        };
+        // Only the first node has a part of the second task, which comes after its part of the first one.
+        let stored = if self.nodes.is_first() { frame_stored } else { rows_stored };
+        self.on_device.iter().for_each(|on_device| on_device.stores(&stored));
         Ok(())
     }
 
     /// Submits the last tasks of several nodes: each one makes its rows safe, and then node 0 completes the file.
     pub(super) fn finish_on_nodes(&self, to: Stores<'_>) -> Result<(), Error> {
         let finished = self.rt.buffer::<u64, 1>([self.nodes.count()]).named("finished");
-        let task = self.rt.task("finish rows").collective().write(&finished, one_to_one());
+        let task = self.rt.task("finish rows").collective().write(&finished, own_element);
         task.effect(to.part, sequential()).host(|_, (finished, part)| {
             finished.fill(1);
             part.finish()
@@ -365,9 +400,16 @@ impl<'rt> Grid<'rt> {
         self.rows.own().len() as u64 * self.cols() as u64
     }
 
-    /// The threads of all nodes.
-    pub(super) fn threads(&self) -> usize {
-        self.nodes.threads
+    /// The rows of each node that a task reads to run after all of the sweeps so far. A device finishes a sweep at once, and one row is a small copy.
+    pub(super) fn rows_swept(&self) -> RowsOfNodes {
+        if self.is_on_device() { self.rows.at_most(1) } else { self.rows.clone() }
+    }
+
+    /// The time that a step is expected to take before anything is measured, in seconds.
+    pub(super) fn expected_seconds(&self) -> f64 {
+        let cells = self.shape.iter().map(|&extent| extent as u64).product();
+        let together = if self.is_on_device() { self.nodes.count() } else { self.nodes.threads };
+        pace::expected(cells, self.is_on_device()) / together as f64
     }
 
     /// Whether the bands are on several nodes.

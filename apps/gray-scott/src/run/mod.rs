@@ -20,15 +20,15 @@
 //!
 //! # Devices
 //!
-//! On a device each step of a sweep is a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same: the runtime copies
-//! a frame to the host before it is stored, while the device computes on.
+//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same: the runtime copies
+//! a frame to the host, where a task looks whether it is finite and others store it, while the device computes on.
 //!
 //! # Several nodes
 //!
 //! Each node computes as many rows as any other, in bands, and needs only the rows next to them of its neighbours. Each node
 //! stores its rows of a frame (`part.rs`), and node 0 counts the frame when all have: these are tasks, and the next sweeps run
 //! beside them. Only the frames of a compressed file are gathered on node 0. All nodes submit the same tasks, so they vote on
-//! everything that depends on time or on signals (`votes.rs`).
+//! everything that depends on time or on signals (`votes.rs`). With devices each node has one, which computes its rows.
 
 mod around;
 mod fill;
@@ -83,7 +83,7 @@ pub struct Run<'a> {
     pub threads: usize,
     /// Instruction set to compute with.
     pub simd: Simd,
-    /// The device that computes instead; `None` for the threads. A run on several nodes has none.
+    /// The device that computes instead; `None` for the threads. On several nodes all have one, or none has.
     pub device: Option<Arc<dyn Device>>,
     /// Frames that may wait for storage while the next ones are computed.
     pub queue: usize,
@@ -143,7 +143,6 @@ impl Run<'_> {
     fn run_on(self, rt: Runtime) -> Result<RunOutcome, Error> {
         let Self { start, accounts, .. } = self;
         let (first, parameters) = (start.step, start.parameters.clone());
-        let cells = parameters.cells();
         let grid = Grid::new(&rt, start, self.simd, self.device, self.queue, self.check_finite, accounts)?;
         let (last, steps_per_frame) = (self.until * parameters.steps_per_frame, parameters.steps_per_frame);
         let end = parameters.steps();
@@ -172,10 +171,9 @@ impl Run<'_> {
         let part = rt.host_object(Part::new(output, accounts.clone(), Arc::clone(&stop)));
         let votes = several_nodes.then(|| {
             accounts.on_several_nodes();
-            let expected = pace::expected(cells) / grid.threads() as f64;
+            let expected = grid.expected_seconds();
             let interval = checkpoints.as_ref().and_then(|checkpoints| checkpoints.interval);
-            let rows = grid.rows_of_nodes().clone();
-            Votes::new(&rt, rows, expected, self.interrupt, &stop, interval, &is_saving)
+            Votes::new(&rt, expected, self.interrupt, &stop, interval, &is_saving)
         });
 
         accounts.begin();
@@ -291,7 +289,7 @@ impl Submission<'_> {
             Some(votes) => {
                 let is_due = votes.submit(steps);
                 if is_due {
-                    votes.hold(self.rt, self.grid.u())?;
+                    votes.hold(self.rt, self.grid.u(), self.grid.rows_swept())?;
                 }
                 is_due && votes.decided().checkpoint
             }
@@ -340,6 +338,8 @@ impl Submission<'_> {
 
 #[cfg(test)]
 mod device_tests;
+#[cfg(test)]
+mod nodes_device_tests;
 #[cfg(test)]
 mod nodes_tests;
 #[cfg(test)]

@@ -40,6 +40,11 @@ impl Nodes {
         self.count > 1
     }
 
+    /// Whether this is the first node, which counts frames.
+    pub(super) fn is_first(&self) -> bool {
+        self.own == 0
+    }
+
     /// The number of nodes.
     pub(super) fn count(&self) -> usize {
         self.count.into()
@@ -49,7 +54,7 @@ impl Nodes {
     pub(super) fn rows(&self, rows: usize) -> RowsOfNodes {
         let parts = split_1d(&GridBox::full(rows), self.count(), 1);
         let bound = |node: usize| parts.get(node).map_or(rows, |part| part.min()[0]);
-        RowsOfNodes { bounds: (0..=self.count()).map(bound).collect(), own: self.own.into() }
+        RowsOfNodes { bounds: (0..=self.count()).map(bound).collect(), own: self.own.into(), most: rows }
     }
 }
 
@@ -60,12 +65,15 @@ pub(super) struct RowsOfNodes {
     bounds: Arc<[usize]>,
     /// This node.
     own: usize,
+    /// The most rows of each node, its first ones.
+    most: usize,
 }
 
 impl RowsOfNodes {
     /// The rows of a node.
     pub(super) fn of(&self, node: usize) -> Range<usize> {
-        self.bounds[node]..self.bounds[node + 1]
+        let [first, end] = [self.bounds[node], self.bounds[node + 1]];
+        first..end.min(first.saturating_add(self.most))
     }
 
     /// The rows of this node.
@@ -84,18 +92,18 @@ impl RowsOfNodes {
         sums.reduce(Checksum::followed_by).expect("there is a node")
     }
 
-    /// No rows on any node: for a task that needs the values of none.
-    pub(super) fn none(&self) -> Self {
-        Self { bounds: self.bounds.iter().map(|_| 0).collect(), own: self.own }
+    /// The first rows of each node, at most this many: for a task that needs the values of few or none.
+    pub(super) fn at_most(&self, most: usize) -> Self {
+        Self { most, ..self.clone() }
     }
 }
 
 impl RangeMapper<1, 2> for RowsOfNodes {
     fn map(&self, chunk: &Chunk<1>, buffer: Extent<2>) -> Region<2> {
         // In a dry run there are more nodes than the program runs on: these have no rows.
-        let bound = |node: usize| self.bounds[node.min(self.nodes())];
-        let [first, end] = [chunk.range.min()[0], chunk.range.max()[0]].map(bound);
-        GridBox::new([first, 0], [end, buffer[1]]).into()
+        let [first, end] = [chunk.range.min()[0], chunk.range.max()[0]].map(|node| node.min(self.nodes()));
+        let rows = (first..end).map(|node| self.of(node));
+        rows.map(|rows| GridBox::new([rows.start, 0], [rows.end, buffer[1]])).collect()
     }
 
     fn describe(&self) -> String {
@@ -110,6 +118,11 @@ impl RangeMapper<1, 2> for RowsOfNodes {
 /// A range mapper for numbers of all nodes, a row for each: maps each node to its row. Other nodes, of a dry run, have none.
 pub(super) fn own_row(node: &Chunk<1>, buffer: Extent<2>) -> GridBox<2> {
     GridBox::new([node.range.min()[0], 0], [node.range.max()[0].min(buffer[0]), buffer[1]])
+}
+
+/// The same for a number of each node.
+pub(super) fn own_element(node: &Chunk<1>, buffer: Extent<1>) -> GridBox<1> {
+    GridBox::new(node.range.min()[0], node.range.max()[0].min(buffer[0]))
 }
 
 /// Maps each tile of a kernel to its rows, in a buffer with one element for each row.
@@ -134,6 +147,23 @@ impl RangeMapper<2, 1> for RowsOfTile {
 mod tests {
     use super::*;
     use anabranch::local_nodes;
+
+    #[test]
+    fn the_first_rows_of_nodes_are_a_part_of_those_that_each_has() {
+        let _deadline = testing::deadline();
+        // Rows 0 to 2, 3 to 4 and 5 to 6. A dry run has more nodes than the program.
+        let nodes = Nodes { count: 3, own: 1, threads: 1, steps: 1 }.rows(7);
+        let mapped = |most, first, end| {
+            let (range, global) = (GridBox::new(first, end), GridBox::new(0, 5));
+            nodes.at_most(most).map(&Chunk { range, global }, Extent::from([7, 2]))
+        };
+        let rows = |first, end| GridBox::new([first, 0], [end, 2]);
+        assert_eq!(mapped(7, 0, 5), rows(0, 7).into());
+        assert_eq!(mapped(1, 0, 5), [rows(0, 1), rows(3, 4), rows(5, 6)].into_iter().collect());
+        assert_eq!([mapped(1, 1, 2), mapped(7, 1, 2)], [rows(3, 4), rows(3, 5)].map(Region::from));
+        assert_eq!([mapped(0, 0, 5), mapped(1, 3, 5)], [Region::empty(), Region::empty()]);
+        assert_eq!(nodes.at_most(1).own(), 3..4);
+    }
 
     /// Each node stores the rows that it computes.
     #[test]

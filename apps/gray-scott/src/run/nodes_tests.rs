@@ -10,35 +10,47 @@ use anabranch_store::{FileOptions, PartWriter, Reader, SyncLevel, Writer};
 use parking_lot::Mutex;
 use std::{fs, path::Path};
 
-fn parameters(rows: usize) -> Parameters {
+pub(super) fn parameters(rows: usize) -> Parameters {
     Parameters { rows, cols: 17, frames: 5, steps_per_frame: 11, noise: Some(3), ..Parameters::default() }
 }
 
-fn options(path: &Path, p: &Parameters, sync: SyncLevel, compress: Option<u8>) -> FileOptions {
+pub(super) fn options(path: &Path, p: &Parameters, sync: SyncLevel, compress: Option<u8>) -> FileOptions {
     let options = FileOptions::new(path).frames(p.frames).frame_shape(&[p.rows, p.cols]).stamps(true);
     options.sync(sync).compress(compress)
 }
 
 /// A run on each of these nodes, with 2 frames in the queue.
 #[derive(Clone)]
-struct Nodes {
-    count: u16,
-    threads: usize,
-    start: Start,
+pub(super) struct Nodes {
+    pub(super) count: u16,
+    pub(super) threads: usize,
+    pub(super) start: Start,
+    /// The device of a node.
+    pub(super) device: fn(u16) -> Option<Arc<dyn Device>>,
     /// Polls by which messages are delayed, and a seed.
-    delays: (u32, u64),
+    pub(super) delays: (u32, u64),
     /// The node that is interrupted before it starts.
-    interrupted: Option<u16>,
+    pub(super) interrupted: Option<u16>,
     /// The frames to reach.
-    until: u64,
-    checkpoints: Option<Checkpoints>,
+    pub(super) until: u64,
+    pub(super) checkpoints: Option<Checkpoints>,
+    pub(super) check_finite: bool,
 }
 
 impl Nodes {
-    fn new(count: u16, p: &Parameters) -> Self {
-        let start = Start::initial(p.clone());
-        let (interrupted, until, checkpoints) = (None, p.frames, None);
-        Self { count, threads: 1, start, delays: (0, 0), interrupted, until, checkpoints }
+    /// Nodes of one thread each.
+    pub(super) fn new(count: u16, p: &Parameters) -> Self {
+        Self {
+            count,
+            threads: 1,
+            start: Start::initial(p.clone()),
+            device: |_| None,
+            delays: (0, 0),
+            interrupted: None,
+            until: p.frames,
+            checkpoints: None,
+            check_finite: true,
+        }
     }
 
     /// Stores the run with the writer, or nowhere. `open` opens the part of a node.
@@ -49,9 +61,8 @@ impl Nodes {
     ) -> Vec<Result<RunOutcome, Error>> {
         let writer = Mutex::new(writer);
         let (progress, accounts) = (quiet(), Accounts::default());
-        let prepare = |interrupt| self.prepare(&progress, interrupt, &accounts);
         let interrupt = Interrupt::default();
-        let builder = prepare(&interrupt).builder();
+        let builder = self.prepare(0, &progress, &interrupt, &accounts).builder();
         let nodes = local_nodes(self.count).builder(builder).delays(self.delays.0, self.delays.1);
         let results = nodes.run(|rt| {
             let (accounts, interrupt) = (Accounts::default(), Interrupt::default());
@@ -60,15 +71,22 @@ impl Nodes {
             }
             let writer = if rt.node() == 0 { writer.lock().take() } else { None };
             let writer = writer.map(|writer| Box::new(writer) as Box<dyn FrameSink>);
-            let run =
-                Run { writer, frames: open(rt.node()), ..self.prepare(&progress, &interrupt, &accounts) };
-            Ok::<_, RuntimeError>(run.run_on(rt))
+            let prepared = self.prepare(rt.node(), &progress, &interrupt, &accounts);
+            let run = Run { writer, frames: open(rt.node()), ..prepared };
+            let outcome = run.run_on(rt);
+            Ok::<_, RuntimeError>((outcome, accounts.updates()))
         });
-        results.into_iter().map(|result| result.unwrap()).collect()
+        let (outcomes, updates): (Vec<_>, Vec<_>) = results.into_iter().map(|result| result.unwrap()).unzip();
+        if let Ok(outcome) = &outcomes[0] {
+            let cells = self.start.parameters.cells();
+            assert_eq!(updates.iter().sum::<u64>(), outcome.steps * cells, "each node counts its cells");
+        }
+        outcomes
     }
 
     fn prepare<'a>(
         &self,
+        node: u16,
         progress: &'a Progress,
         interrupt: &'a Interrupt,
         accounts: &'a Accounts,
@@ -78,9 +96,9 @@ impl Nodes {
             until: self.until,
             threads: self.threads,
             simd: Simd::detect(),
-            device: None,
+            device: (self.device)(node),
             queue: 2,
-            check_finite: true,
+            check_finite: self.check_finite,
             writer: None,
             frames: FrameOutput::Nowhere,
             checkpoints: self.checkpoints.clone(),
@@ -90,14 +108,28 @@ impl Nodes {
         }
     }
 
+    /// Stores the run of one process in a new file.
+    pub(super) fn store_alone(&self, path: &Path, compress: Option<u8>) -> Result<RunOutcome, Error> {
+        let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+        let writer = options(path, &self.start.parameters, SyncLevel::None, compress);
+        let writer = writer.force(true).create::<f32>().unwrap();
+        let run = self.prepare(0, &progress, &interrupt, &accounts);
+        Run { writer: Some(Box::new(writer)), frames: FrameOutput::Whole, ..run }.run()
+    }
+
     /// Stores the run in a new file.
-    fn store(&self, path: &Path, sync: SyncLevel, compress: Option<u8>) -> Vec<Result<RunOutcome, Error>> {
+    pub(super) fn store(
+        &self,
+        path: &Path,
+        sync: SyncLevel,
+        compress: Option<u8>,
+    ) -> Vec<Result<RunOutcome, Error>> {
         let options = options(path, &self.start.parameters, sync, compress);
         self.store_in(path, options.create::<f32>().unwrap())
     }
 
     /// Stores the run with a writer to the file at this path.
-    fn store_in(&self, path: &Path, writer: Writer<f32>) -> Vec<Result<RunOutcome, Error>> {
+    pub(super) fn store_in(&self, path: &Path, writer: Writer<f32>) -> Vec<Result<RunOutcome, Error>> {
         let (announcement, first) = (writer.announce(), writer.next_frame());
         self.run(Some(writer), |_| match &announcement {
             None => FrameOutput::Whole,
@@ -119,10 +151,7 @@ fn several_nodes_write_the_file_of_one_process() {
     for (case, (rows, compress)) in [(13, None), (3, None), (40, None), (13, Some(4))].into_iter().enumerate()
     {
         let p = parameters(rows);
-        let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
-        let writer = options(&one, &p, SyncLevel::None, compress).force(true).create::<f32>().unwrap();
-        let run = Nodes::new(1, &p).prepare(&progress, &interrupt, &accounts);
-        Run { writer: Some(Box::new(writer)), frames: FrameOutput::Whole, ..run }.run().unwrap();
+        Nodes::new(1, &p).store_alone(&one, compress).unwrap();
         for count in [1, 2, 3, 4, 7] {
             let threads = 1 + usize::from(count) % 2;
             let nodes = Nodes { threads, delays: (3, case as u64), ..Nodes::new(count, &p) };

@@ -3,6 +3,8 @@
 //! Each launch is several steps of a shader, or one step of a recorded kernel on a device that takes no shaders. The device gets the launches one
 //! after the other, and the runtime copies each frame to the host when its step is done, beside the steps that follow. The kernels are in
 //! `kernel/several_steps.rs` and `kernel/recorded.rs`; how many steps one launch makes is known here alone.
+//!
+//! On several nodes each device gets the rows of its node, and before each launch the rows next to them, which the runtime fetches.
 
 use super::{around::around, times::Accounts};
 use crate::{
@@ -31,6 +33,8 @@ pub(super) const STEPS_PER_SWEEP: u64 = 16;
 pub(super) struct OnDevice {
     device: Arc<dyn Device>,
     shape: [usize; 2],
+    /// The cells that the device of this node computes.
+    own_cells: u64,
     edges: Edges,
     kernels: Kernels,
     /// Whether the last step to a frame marks V where U is not finite.
@@ -65,10 +69,12 @@ pub(super) struct Launch<'a> {
 impl OnDevice {
     /// A run of which `most_frames` frames may be computed and not yet stored. With `check_finite`, V of a frame is not finite where U is not.
     /// `launch` has the buffers of the run.
+    #[expect(clippy::too_many_arguments, reason = "all that a run on a device needs")]
     pub(super) fn new(
         rt: &Runtime,
         device: Arc<dyn Device>,
         parameters: &Parameters,
+        own_cells: u64,
         most_frames: u64,
         check_finite: bool,
         accounts: &Accounts,
@@ -78,6 +84,7 @@ impl OnDevice {
         let on_device = Self {
             device,
             shape: [parameters.rows, parameters.cols],
+            own_cells,
             edges,
             kernels: Kernels::Shader(SeveralSteps::new(constants, edges)),
             marks: check_finite,
@@ -152,8 +159,7 @@ impl OnDevice {
 
     /// Counts the time until the last step of a sweep is done as computing. To be called before the sweep is submitted; the answer takes its last task.
     pub(super) fn computing(&self, steps: u64) -> impl FnOnce(&TaskHandle) + use<> {
-        let cells = self.shape.iter().map(|&extent| extent as u64).product::<u64>();
-        let computing = self.accounts.computing(cells * steps);
+        let computing = self.accounts.computing(self.own_cells * steps);
         move |last| {
             last.on_done(move |status| match status {
                 Status::Done => drop(computing),

@@ -34,7 +34,7 @@ pub(super) struct Pace {
 impl Pace {
     /// The pace of a run on a grid of `cells`. A device may be much slower than a processor.
     pub(super) fn new(accounts: &Accounts, cells: u64, on_device: bool) -> Self {
-        let expected = if on_device { EXPECTED_ON_DEVICE } else { EXPECTED };
+        let expected = per_update(on_device);
         Self { accounts: accounts.clone(), cells, before: accounts.updates(), submitted: 0, expected }
     }
 
@@ -73,9 +73,13 @@ pub(super) fn steps(left: u64, most: u64, seconds_per_step: f64) -> u64 {
     equal(left, most.min(in_time).max(1))
 }
 
-/// The time that a step of this many cells is expected to take before anything is measured.
-pub(super) fn expected(cells: u64) -> f64 {
-    EXPECTED * cells as f64
+/// The seconds that a step of this many cells is expected to take before anything is measured, on one thread or one device.
+pub(super) fn expected(cells: u64, on_device: bool) -> f64 {
+    per_update(on_device) * cells as f64
+}
+
+fn per_update(on_device: bool) -> f64 {
+    if on_device { EXPECTED_ON_DEVICE } else { EXPECTED }
 }
 
 /// The number of steps of the next sweep: at most `most`, of `left` to the next frame.

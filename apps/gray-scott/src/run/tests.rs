@@ -113,13 +113,31 @@ fn no_moment_of_a_run_is_lost_with_sync_long_frames_checkpoints_and_compression(
 
 /// A store that takes ten seconds for each frame, by a clock of its own. It waits with that until the computation has
 /// run ahead as far as it may, so that nothing is computed meanwhile.
-struct SlowStore {
+pub(super) struct SlowStore {
     parameters: Parameters,
+    /// The cells whose computation `accounts` count.
+    cells: u64,
     /// Frames that the computation may be ahead.
     ahead: u64,
     accounts: Accounts,
     clock: Arc<AtomicU64>,
     next: u64,
+}
+
+impl SlowStore {
+    /// A store for a run with this many frames in its queue, and accounts of its node, which has some of the cells.
+    pub(super) fn new(p: &Parameters, cells: u64, queue: usize) -> (Self, Accounts) {
+        let clock = Arc::new(AtomicU64::new(0));
+        let now = Arc::clone(&clock);
+        let accounts = Accounts::with_clock(move || Duration::from_secs(now.load(Ordering::Relaxed)));
+        let (parameters, ahead) = (p.clone(), queue as u64 + 1);
+        (Self { parameters, cells, ahead, accounts: accounts.clone(), clock, next: 0 }, accounts)
+    }
+
+    /// The times of a run that computes in no time.
+    pub(super) fn times(p: &Parameters) -> Times {
+        Times { only_storing: Duration::from_secs(p.frames * 10 + 7), ..Times::default() }
+    }
 }
 
 impl FrameSink for SlowStore {
@@ -129,7 +147,7 @@ impl FrameSink for SlowStore {
 
     fn append(&mut self, _: &[f32], _: Stamp) -> Result<(), StoreError> {
         let p = &self.parameters;
-        let computed = (self.next + 1 + self.ahead).min(p.frames) * p.steps_per_frame * p.cells();
+        let computed = (self.next + 1 + self.ahead).min(p.frames) * p.steps_per_frame * self.cells;
         while self.accounts.updates() < computed {
             std::thread::yield_now();
         }
@@ -159,24 +177,11 @@ fn the_time_of_a_slow_store_is_waiting_for_storage_and_nothing_else() {
         let device = is_device.then(|| Arc::new(Simulated::new()) as Arc<dyn Device>);
         let parameters = Parameters { frames: 8, steps_per_frame: 1, ..parameters() };
         let (progress, interrupt) = (quiet(), Interrupt::default());
-        let clock = Arc::new(AtomicU64::new(0));
-        let now = Arc::clone(&clock);
-        let accounts = Accounts::with_clock(move || Duration::from_secs(now.load(Ordering::Relaxed)));
-        let store = SlowStore {
-            parameters: parameters.clone(),
-            ahead: queue as u64 + 1,
-            accounts: accounts.clone(),
-            clock,
-            next: 0,
-        };
+        let (store, accounts) = SlowStore::new(&parameters, parameters.cells(), queue);
+        let expected = SlowStore::times(&parameters);
         let run = unstored(Start::initial(parameters), threads, &progress, &interrupt, &accounts);
         let outcome = Run { writer: Some(Box::new(store)), queue, device, ..run }.run().unwrap();
-        let only_storing = Duration::from_secs(8 * 10 + 7);
-        assert_eq!(
-            accounts.times(),
-            Times { only_storing, ..Times::default() },
-            "{is_device}, {threads}, {queue}"
-        );
+        assert_eq!(accounts.times(), expected, "{is_device}, {threads}, {queue}");
         let stats =
             RunStats::default().with_times(&accounts.times(), outcome.summary.map(|s| s.stats).as_ref());
         let verdict = stats.verdict(None);

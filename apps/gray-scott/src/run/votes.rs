@@ -83,7 +83,6 @@ impl Voter {
 
 /// The votes of a run.
 pub(super) struct Votes {
-    rows: RowsOfNodes,
     voter: HostObject<Voter>,
     /// The votes of all nodes: those of one vote, and those of the next.
     buffers: [Buffer<u64, 2>; 2],
@@ -97,10 +96,9 @@ pub(super) struct Votes {
 }
 
 impl Votes {
-    /// The votes of a run of `cells` on as many threads. `interval` is the time between two checkpoints.
+    /// The votes of a run. `interval` is the time between two checkpoints.
     pub(super) fn new(
         rt: &Runtime,
-        rows: RowsOfNodes,
         seconds_per_step: f64,
         interrupt: &Interrupt,
         stop: &Arc<AtomicBool>,
@@ -117,7 +115,6 @@ impl Votes {
             last: now,
         };
         Self {
-            rows,
             voter: rt.host_object(voter),
             buffers: [1, 2].map(|i| rt.buffer([rt.nodes().into(), NUMBERS]).named(format!("votes {i}"))),
             open: None,
@@ -143,16 +140,21 @@ impl Votes {
         self.steps >= self.interval
     }
 
-    /// Submits a vote that follows the state `after`, and waits for the vote before it.
+    /// Submits a vote that follows the state `after` in these rows of each node, and waits for the vote before it.
     ///
     /// # Errors
     /// When the run has failed.
-    pub(super) fn hold(&mut self, rt: &Runtime, after: &Buffer<f32, 2>) -> Result<(), Error> {
+    pub(super) fn hold(
+        &mut self,
+        rt: &Runtime,
+        after: &Buffer<f32, 2>,
+        rows: RowsOfNodes,
+    ) -> Result<(), Error> {
         self.buffers.swap(0, 1);
         let (votes, steps) = (&self.buffers[0], std::mem::take(&mut self.steps));
         rt.task("vote")
             .collective()
-            .read(after, self.rows.clone())
+            .read(after, rows)
             .write(votes, own_row)
             .effect(&self.voter, sequential())
             .host(move |_, (_, votes, voter)| {

@@ -2,6 +2,11 @@
 
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
+#[cfg(feature = "gpu")]
+pub mod devices;
+#[cfg(target_os = "linux")]
+pub mod nodes;
+
 use anabranch_store::Reader;
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! What node 0 tells the other nodes about a run before it starts: numbers in a buffer.
+//! What node 0 tells the other nodes about a run before it starts, as numbers.
 
 use crate::{
     files::checkpoint,
@@ -10,7 +10,7 @@ use anabranch_store::Announcement;
 use std::path::Path;
 
 /// The number of numbers.
-pub(super) const NUMBERS: usize = 4 + PARAMETERS + Announcement::WORDS;
+const NUMBERS: usize = 4 + PARAMETERS + Announcement::WORDS;
 
 const PARAMETERS: usize = 12;
 

@@ -1,16 +1,15 @@
 //! `simulate` on several nodes: what differs from a run in one process before it starts.
 //!
-//! Node 0 reads the command line's files, lays the output file out and prints. It tells the other nodes how the run begins
-//! through a buffer (`announcement.rs`). Each node then opens the file to store its rows.
+//! Each node opens its device, if the run computes on devices. Node 0 reads the command line's files, lays the output file out and prints. It
+//! tells the other nodes how the run begins (`announcement.rs`). Each node then opens the file to store its rows.
 
 use crate::{
     Outcome,
     commands::{
         arguments::threads,
-        is_silent,
-        room::Sharing,
+        room::{Sharing, check_device},
         simulate::{
-            announcement::{self, Beginning, NUMBERS},
+            announcement::{self, Beginning},
             arguments::SimulateArgs,
             compute, output, plan,
             show::{Processor, say},
@@ -25,7 +24,7 @@ use crate::{
     run::{Accounts, FrameOutput, FramePart, Interrupt},
     start::{Fields, Start},
 };
-use anabranch::{NodeError, Runtime, prelude::*};
+use anabranch::{NodeError, Runtime, device::DeviceInfo};
 use anabranch_store::{PartWriter, Writer};
 use std::{
     ops::ControlFlow,
@@ -42,9 +41,6 @@ const SAME_REQUEST: Duration = Duration::from_secs(2);
 /// As for one process, and when the processes cannot be connected. An error of one node is an error of all.
 pub(super) fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     let accounts = Accounts::default();
-    if let Err(error) = device::check_nodes(args.device.as_deref()) {
-        return if is_silent() { Ok(Outcome::Reported) } else { Err(error) };
-    }
     let rt = Runtime::builder().threads(1).build()?;
     let is_first = rt.node() == 0;
     let mut args = args.clone();
@@ -62,34 +58,31 @@ fn reported_by_node_0(outcome: Result<Outcome, Error>) -> Result<Outcome, Error>
         Err(Error::Runtime(anabranch::Error::Nodes(why))) if matches!(*why, NodeError::Other { .. }) => {
             Ok(Outcome::Reported)
         }
+        Err(Error::Runtime(anabranch::Error::Agreed { .. }) | Error::Device(_)) => Ok(Outcome::Reported),
         other => other,
     }
 }
 
 fn run_quietly(rt: Runtime, args: &SimulateArgs, accounts: &Accounts) -> Result<Outcome, Error> {
     let shown = Arc::new(OnceLock::new());
-    let processor =
-        Processor { nodes: rt.nodes(), threads: threads(args.threads)?, simd: Simd::detect(), device: None };
-    let interrupt = install_interrupt(&shown, args.quiet);
-    let (mut writer, mut begins) = (None, Ok([0; NUMBERS]));
-    if rt.node() == 0 {
-        begins = lay_out(args, &processor, interrupt.as_ref().ok()).map(|(opened, beginning)| {
-            writer = opened;
-            beginning.to_numbers()
-        });
+    let (chosen, least) = device::choose_on_nodes(&rt, args.device.as_deref())?;
+    let device::Chosen { device, note } = chosen;
+    if let Some(note) = note {
+        say(args, &note);
     }
-    let numbers = rt.buffer::<u64, 1>([NUMBERS]).named("beginning");
-    let task = rt.task("lay the file out").once().write(&numbers, all());
-    task.host(move |(numbers,)| begins.map(|begins| numbers.fill_with(|[i]| begins[i])))?;
-    let beginning = Beginning::from_numbers(rt.fence(&numbers)?.wait()?.as_slice());
-    let (prepared, failure) = match open(args, beginning, interrupt) {
-        Ok(prepared) => (Some(prepared), Ok(())),
-        Err(error) => (None, Err(error)),
+    let processor =
+        Processor { nodes: rt.nodes(), threads: threads(args.threads)?, simd: Simd::detect(), device };
+    let interrupt = install_interrupt(&shown, args.quiet);
+    let laid_out = match rt.node() {
+        0 => lay_out(args, &processor, least.as_ref(), interrupt.as_ref().ok()),
+        _ => Ok((None, Beginning::Complete)),
     };
     // A node that fails here ends the others, too.
-    rt.task("open the file").collective().host(move |_, ()| failure)?;
+    let (writer, begins) = rt.agree_result(laid_out)?;
+    let beginning = Beginning::from_numbers(&rt.agree(begins.to_numbers())?[0]);
+    let prepared = rt.agree_result(open(args, beginning, interrupt))?;
     rt.drain(())?;
-    match prepared.expect("the task has failed otherwise") {
+    match prepared {
         ControlFlow::Break(outcome) => Ok(outcome),
         ControlFlow::Continue((start, frames, interrupt)) => {
             let checkpoints = args.output.checkpoints();
@@ -109,10 +102,11 @@ fn install_interrupt(shown: &Arc<OnceLock<Progress>>, quiet: bool) -> Result<Int
     installed.map_err(Error::Signals)
 }
 
-/// On node 0: checks the options, and creates or opens the file.
+/// On node 0: checks the options, and creates or opens the file. `least` is what the devices of all nodes have.
 fn lay_out(
     args: &SimulateArgs,
     processor: &Processor,
+    least: Option<&DeviceInfo>,
     interrupt: Option<&Interrupt>,
 ) -> Result<(Option<Writer<f32>>, Beginning), Error> {
     if let Some(path) = &args.stats_json {
@@ -128,6 +122,7 @@ fn lay_out(
     if let Some(note) = choice.note.take() {
         say(args, &note);
     }
+    least.map_or(Ok(()), |least| check_device(&choice.start.parameters, args.output.queue(), least))?;
     say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
     if !output::extend_for(&args.output, &choice, || interrupt.is_some_and(Interrupt::requested))? {
         say(args, &output::not_extended(&args.output));

@@ -23,6 +23,9 @@ pub(super) struct Processor {
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(device) = &self.device {
+            if self.nodes > 1 {
+                write!(f, "{} nodes with ", self.nodes)?;
+            }
             return f.write_str(&device.info().name);
         }
         let s = if self.threads == 1 { "" } else { "s" };
