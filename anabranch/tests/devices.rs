@@ -382,7 +382,7 @@ fn hold(on: &Arc<dyn Device>) -> mpsc::Sender<()> {
     release
 }
 
-/// Waits until the device has got so many batches.
+/// Waits until this many batches were handed to the device.
 fn wait_until_submitted(on: &Arc<dyn Device>, batches: u64) {
     while on.timeline().submitted() < batches {
         std::thread::yield_now();

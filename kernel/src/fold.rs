@@ -42,6 +42,15 @@ impl Fold {
     pub(crate) fn counts(&self, parameters: &[Scalar]) -> [u32; 2] {
         self.range.map(|number| count(parameters, number))
     }
+
+    /// Gives the operations of the fold their new numbers.
+    pub(crate) fn rename(&mut self, new: &[Id]) {
+        let renamed = |id: &mut Id| *id = new[*id as usize];
+        [&mut self.turn, &mut self.end].into_iter().for_each(renamed);
+        for State { first, now, next, result, .. } in &mut self.states {
+            [first, now, next, result].into_iter().for_each(renamed);
+        }
+    }
 }
 
 /// Whether a fold has no turn, or is in one that has none.
@@ -82,11 +91,6 @@ pub(crate) fn put_in_order(
         .iter_mut()
         .for_each(|operation| operation.what.inputs_mut().into_iter().flatten().for_each(renamed));
     *operations = ordered;
-    for Fold { turn, end, states, .. } in folds {
-        [turn, end].into_iter().for_each(renamed);
-        for State { first, now, next, result, .. } in states {
-            [first, now, next, result].into_iter().for_each(renamed);
-        }
-    }
+    folds.iter_mut().for_each(|fold| fold.rename(&new));
     new
 }

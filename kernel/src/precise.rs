@@ -5,7 +5,6 @@
 //! sum, the product is rounded as it is alone.
 
 use crate::{
-    fold::Fold,
     number::{Kind, Number as _},
     operation::{Binary, Id, Operation, What},
     recording::{Body, Recording},
@@ -34,7 +33,7 @@ impl Recording {
             new.push(id);
         }
         let Body { folds, stores, .. } = &mut precise.body;
-        folds.iter_mut().for_each(|fold| renumber(fold, &new));
+        folds.iter_mut().for_each(|fold| fold.rename(&new));
         stores.iter_mut().for_each(|(_, id)| *id = new[*id as usize]);
         precise
     }
@@ -57,13 +56,4 @@ impl Recording {
 fn product(operation: &Operation) -> Option<Kind> {
     let is_product = matches!(operation.what, What::Binary(Binary::Mul, ..));
     (is_product && matches!(operation.kind, Kind::F32 | Kind::F64)).then_some(operation.kind)
-}
-
-/// Gives the operations of a fold their new numbers.
-fn renumber(fold: &mut Fold, new: &[Id]) {
-    let of = |id: &mut Id| *id = new[*id as usize];
-    [&mut fold.turn, &mut fold.end].into_iter().for_each(of);
-    for state in &mut fold.states {
-        [&mut state.first, &mut state.now, &mut state.next, &mut state.result].into_iter().for_each(of);
-    }
 }

@@ -152,7 +152,7 @@ impl Recording {
         Self { body, parameters, asked }
     }
 
-    /// The values of the literals, in the order in which the closure has used them.
+    /// The values of the literals, in the order in which the closure has used them. [`precise`](Self::precise) adds zeros behind them.
     pub fn parameters(&self) -> &[Scalar] {
         &self.parameters
     }

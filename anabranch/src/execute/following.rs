@@ -23,14 +23,12 @@ pub(super) struct Following {
     transfers: SmallVec<[Node; 4]>,
     /// At most one other task.
     other: Option<Node>,
-    /// Tasks of queues that have ended and are to be retired. They run no more code.
-    ended: SmallVec<[Node; 2]>,
 }
 
 impl Following {
     /// Only this task, whatever its place is.
     pub(super) fn only(task: Node) -> Self {
-        Self { other: Some(task), ..Self::default() }
+        Self { transfers: SmallVec::new(), other: Some(task) }
     }
 
     /// Whether a task for this place is to follow. One that takes only a moment comes in place of another one.
@@ -52,17 +50,6 @@ impl Following {
         if let Some(before) = self.other.replace(task) {
             queue(before, core);
         }
-    }
-
-    /// Adds a task of a queue that has ended.
-    pub(super) fn add_ended(&mut self, task: Node) {
-        self.ended.push(task);
-    }
-
-    /// The task that is to be retired next. They are retired in the order in which they ended.
-    #[inline]
-    pub(super) fn take_ended(&mut self) -> Option<Node> {
-        if self.ended.is_empty() { None } else { Some(self.ended.remove(0)) }
     }
 
     /// The task that comes next.

@@ -22,9 +22,9 @@ use crate::{
 use anabranch_par::{discard_payload, keep_denormals};
 use std::{
     any::Any,
+    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    thread,
 };
 use tracing::span::EnteredSpan;
 
@@ -55,11 +55,17 @@ impl Node {
     fn execute(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
         let head: &Head = self;
         head.marks.enter(|| head.runtime.inside_task(|| self.execute_here(head, core)));
-        if !head.is_queued() {
-            return head.body_has_returned();
+        if head.is_queued() {
+            return self.hand_over_to_queue(following, core, runner);
         }
-        head.hand_over(|node| node.become_ready(following, core, runner));
-        head.body_has_returned() && head.work_has_ended()
+        head.body_has_returned()
+    }
+
+    /// Hands a task whose body has returned to its queue. Returns whether this thread retires the task.
+    #[cold]
+    fn hand_over_to_queue(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
+        self.hand_over(|node| node.become_ready(following, core, runner));
+        self.body_has_returned() && self.work_has_ended()
     }
 
     fn execute_here(&self, head: &Head, core: &Core) {
@@ -69,12 +75,23 @@ impl Node {
         };
         // A thread of the program may be in another mode. Results must not depend on the thread that runs a task.
         let outcome = keep_denormals(|| catch_unwind(AssertUnwindSafe(run)));
-        match (cause_of(outcome), &head.part) {
-            (Some(cause), _) if head.is_queued() => head.keep_outcome(cause),
-            (Some(cause), _) => self.fail_with(cause, core),
-            (None, Some(part)) => core.part_is_done(part),
-            (None, _) => {}
+        match (outcome, &head.part) {
+            (Ok(Ok(())), None) => {}
+            (Ok(Ok(())), Some(part)) => core.part_is_done(part),
+            (Ok(Err(cause)), _) => self.work_has_failed(cause, core),
+            (Err(payload), _) => self.body_has_panicked(payload, core),
         }
+    }
+
+    #[cold]
+    fn body_has_panicked(&self, payload: Box<dyn Any + Send>, core: &Core) {
+        self.work_has_failed(Cause::from_panic(payload, None), core);
+    }
+
+    /// Keeps why the body of the task, or the work that it has begun, has failed. How a task of a queue ends is decided later.
+    #[cold]
+    fn work_has_failed(&self, cause: Cause, core: &Core) {
+        if self.is_queued() { self.keep_outcome(cause) } else { self.fail_with(cause, core) }
     }
 
     /// Opens the span of the task. A subscriber is the program's code, and may panic: then the task fails, and its body is skipped.
@@ -145,10 +162,8 @@ impl Node {
     pub(super) fn end_later(self, result: Result<(), Cause>, is_last: bool) {
         // SAFETY: the task is not counted as completed before `completion_is_finished`.
         let core = unsafe { self.core() };
-        match result {
-            Ok(()) => {}
-            Err(cause) if self.is_queued() => self.keep_outcome(cause),
-            Err(cause) => self.fail_with(cause, core),
+        if let Err(cause) = result {
+            self.work_has_failed(cause, core);
         }
         // A worker that polls has no other work. It goes on with kernels, too.
         let is_worker = || core.executor.compute().pool().worker_index().is_some();
@@ -163,9 +178,10 @@ impl Node {
 
     /// Decides how a task of a queue has ended, when all that it depends on has ended, too. It is no part of a task of several nodes: these
     /// have no queues.
-    fn conclude(&self, head: &Head, core: &Core) {
-        debug_assert!(head.part.is_none(), "a task of several nodes goes to no queue");
-        let outcome = head.take_outcome();
+    #[cold]
+    fn conclude(&self, core: &Core) {
+        debug_assert!(self.part.is_none(), "a task of several nodes goes to no queue");
+        let outcome = self.take_outcome();
         let cause = self.poison().map(|failure| Cause::skipped(&failure)).or(outcome);
         self.task().end_body(cause.is_none());
         let Some(cause) = cause else { return };
@@ -177,12 +193,28 @@ impl Node {
         self.fail_with(cause, core);
     }
 
-    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for those that may
-    /// follow on this thread.
+    /// Completes the task, and the tasks of queues that end with it.
     fn retire(self, following: &mut Following, core: &Core, runner: Runner) {
+        let mut ended = VecDeque::new();
+        self.retire_alone(following, core, runner, &mut ended);
+        // They are retired in the order in which they ended.
+        while let Some(node) = ended.pop_front() {
+            node.retire_alone(following, core, runner, &mut ended);
+        }
+    }
+
+    /// Completes the task: releases its successors and latches. Tasks that become ready are queued, except for those that may
+    /// follow on this thread. Tasks of queues that end with this one are added to `ended`.
+    fn retire_alone(
+        self,
+        following: &mut Following,
+        core: &Core,
+        runner: Runner,
+        ended: &mut VecDeque<Self>,
+    ) {
         let head: &Head = &self;
         if head.is_queued() {
-            self.conclude(head, core);
+            self.conclude(core);
         }
         let completed = head.complete(|callback| {
             following.give_back(core);
@@ -191,7 +223,7 @@ impl Node {
         let Completed { successors, mut latches, poison } = completed;
         head.release_successors(successors, poison, |next| match next {
             Next::Ready(node) => node.become_ready(following, core, runner),
-            Next::Ended(node) => following.add_ended(node),
+            Next::Ended(node) => ended.push_back(node),
         });
         if head.contends() {
             for node in core.conflicts.finished(&self) {
@@ -280,11 +312,7 @@ impl Following {
     /// afterwards.
     fn run_on(mut self, core: &Core, runner: Runner) {
         let mut done = 0;
-        loop {
-            while let Some(node) = self.take_ended() {
-                node.retire(&mut self, core, runner);
-            }
-            let Some(node) = self.take() else { return };
+        while let Some(node) = self.take() {
             // Otherwise another thread retires the task.
             if node.execute(&mut self, core, runner) {
                 node.retire(&mut self, core, runner);
@@ -345,14 +373,6 @@ impl Head {
         if !replaced.is_empty() {
             self.runtime.inside_task(|| drop(replaced));
         }
-    }
-}
-
-/// Why a task has failed whose body ended in this way, if it has.
-fn cause_of(outcome: thread::Result<Result<(), Cause>>) -> Option<Cause> {
-    match outcome {
-        Ok(result) => result.err(),
-        Err(payload) => Some(Cause::from_panic(payload, None)),
     }
 }
 

@@ -94,10 +94,15 @@ impl Accepted<'_> {
     /// The head of the node.
     #[inline(always)]
     pub(crate) fn head(&self) -> Head {
-        let head = self.task.head(self.state.graphs.submitted().id, self.core);
+        self.task.head(self.state.graphs.submitted().id, self.core)
+    }
+
+    /// The head of the node of a task that runs on a device.
+    pub(crate) fn head_on_device(&self) -> Head {
+        let head = self.head();
         match &self.state.residents {
-            Some(residents) if self.task.device.is_some() => head.on_queue(residents.place(self.task.device)),
-            _ => head,
+            Some(residents) => head.on_queue(residents.place(self.task.device)),
+            None => head,
         }
     }
 

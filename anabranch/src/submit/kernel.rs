@@ -137,7 +137,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
 
     /// Lets a device that runs the [recorded kernel](Self::each) round each product of floats by itself, as the processor does. Otherwise it may make
     /// one operation of a product and a sum, with one rounding. With `+`, `-` and `*` alone the kernel has the bits of the processor then, up to
-    /// denormal numbers. The processor always computes so; for a [shader](Self::shader) the program says it in its text.
+    /// denormal numbers. The processor always computes so. The text of a [shader](Self::shader) stays as it is.
     ///
     /// It costs a sum for each product, on most devices as a part of the product.
     pub fn precise(mut self) -> Self {

@@ -76,14 +76,6 @@ impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for Recordin
         self.0.parameters().to_vec()
     }
 
-    fn groups(&self, _: [[usize; 3]; 2]) -> [usize; 3] {
-        [0; 3]
-    }
-
-    fn ranks(&self) -> Option<Vec<usize>> {
-        None
-    }
-
     fn leaves(&self, bound: &Arc<L::Bound>, flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>> {
         let leaves = || DeviceLeaves::<K, L> { bound: Arc::clone(bound), flush_denormals };
         L::REDUCES.then(|| Box::new(leaves()) as _)
@@ -98,11 +90,15 @@ pub(super) type Possible<'rt> = (&'rt Arc<dyn Device>, bool);
 
 /// What a device runs for a task.
 pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
-    /// Checks what the task declares.
-    fn check(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error>;
+    /// Checks what the task declares. A shader is checked while it runs.
+    fn check(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Checks what the chunks of this node declare.
-    fn check_chunks(&self, declaration: &Declaration<'_, K>, bound: &L::Bound) -> Result<(), Error>;
+    fn check_chunks(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
+        Ok(())
+    }
 
     fn buffers(&self, bound: &L::Bound) -> Buffers;
 
@@ -112,13 +108,19 @@ pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
     fn parameters(&self) -> Vec<Scalar>;
 
     /// For a shader with groups: how many there are for the points of a launch.
-    fn groups(&self, points: [[usize; 3]; 2]) -> [usize; 3];
+    fn groups(&self, _: [[usize; 3]; 2]) -> [usize; 3] {
+        [0; 3]
+    }
 
     /// For a shader: the ranks of the buffers.
-    fn ranks(&self) -> Option<Vec<usize>>;
+    fn ranks(&self) -> Option<Vec<usize>> {
+        None
+    }
 
     /// With several nodes: what gets the leaves of the reductions, if there are any. `flush_denormals` says whether it flushes denormal numbers.
-    fn leaves(&self, bound: &Arc<L::Bound>, flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>>;
+    fn leaves(&self, _: &Arc<L::Bound>, _flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>> {
+        None
+    }
 }
 
 impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
@@ -189,7 +191,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let accepted = core.accept(&task);
         let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
         let body = body(what, &bound, (0, space), program, &accepted.slots(), &buffers);
-        let node = Node::new(|| accepted.head(), || body.with_reductions(L::REDUCES));
+        let node = Node::new(|| accepted.head_on_device(), || body.with_reductions(L::REDUCES));
         Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }
 

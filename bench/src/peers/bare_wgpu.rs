@@ -75,7 +75,7 @@ impl BareWgpu {
         Ok(Self { device, queue, pipeline, bindings, groups: elements.div_ceil(64) as u32 })
     }
 
-    /// Launches the kernel so many times, each after the one before, and blocks until the last has ended.
+    /// Launches the kernel `times` times, each after the one before, and blocks until the last has ended.
     ///
     /// # Errors
     /// The device is lost.

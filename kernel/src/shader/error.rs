@@ -64,7 +64,7 @@ pub enum ShaderError {
         /// The bracket.
         what: String,
     },
-    /// The text is nested so deeply, or has so many declarations, that a compiler may lack the stack for it.
+    /// The text is nested too deeply, or has too many declarations: a compiler may lack the stack for it.
     #[error("line {line} of the shader has {what}\n{line:>5} | {text}")]
     TooLarge {
         /// The line, from 1.

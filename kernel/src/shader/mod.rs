@@ -3,7 +3,7 @@
 //!
 //! # How it works
 //! 1. [`Shader::new`] checks the text: it has its function, declares no name that WGSL or a generated function has, and
-//!    is not nested so deeply that a compiler lacks the stack.
+//!    is not nested too deeply for the stack of a compiler.
 //! 2. [`Shader::print`] adds the generated functions *behind* the text, so that the lines of the text keep their numbers.
 //! 3. [`Printed::dispatches`] gives each launch its block: the points, the extents and declared boxes of the operands, and the parameters.
 //! 4. A generated function that is asked for an element outside of the declared boxes notes the operand and the index in the *status*, a small

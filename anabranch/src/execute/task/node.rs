@@ -42,7 +42,7 @@
 //! | closed | 0 | `CLAIMED`, `DONE`, `CLOSED` | |
 //!
 //! `CANCELLED` is set by any thread until the task is claimed or committed. `POISONED` is set when there is a poison in the links: by the
-//! submitter, by a dependency that completes, or by the claiming thread.
+//! submitter, by a dependency that completes, or by the claiming thread. `QUEUED` and `HIDDEN` are set before the node is shared, and stay.
 //!
 //! | field | read by | written by |
 //! |---|---|---|
@@ -233,9 +233,11 @@ const PERMITTED: u16 = 512;
 const HIDDEN: u16 = 1024;
 /// The task was handed over to its queue.
 pub(super) const HANDED: u16 = 2048;
+/// The task goes to a queue. It is set before the node is shared.
+pub(super) const QUEUED: u16 = 4096;
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
-/// that a thread which looks at a task that another thread has run fetches one cache line.
+/// that a thread which looks at a task that another thread has run fetches one cache line. What only tasks of queues use comes last.
 #[repr(C)]
 pub(crate) struct Head {
     /// Dependencies that are not done; [`SUBMITTING`] more while the task is being submitted.
@@ -246,10 +248,6 @@ pub(crate) struct Head {
     pub(crate) place: Place,
     /// See [`Submission::observes`](crate::execute::Submission::observes).
     pub(crate) observes: bool,
-    /// Of a task of a queue: its own work if that has not ended, and the dependencies that were handed over and have not ended.
-    pub(super) unended: AtomicU32,
-    /// The queue that the task goes to: the memory of its device.
-    pub(super) queue: Option<MemoryId>,
     core: NonNull<Core>,
     pub(super) links: Mutex<Links>,
     /// The group that the task belongs to.
@@ -262,6 +260,10 @@ pub(crate) struct Head {
     pub(crate) marks: Marks,
     /// With several nodes, of the part of a task that this one executes.
     pub(crate) part: Option<Box<Part>>,
+    /// Of a task of a queue: its own work if that has not ended, and the dependencies that were handed over and have not ended.
+    pub(super) unended: AtomicU32,
+    /// Of a task of a queue: the memory of its device.
+    pub(super) queue: MemoryId,
 }
 
 /// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
@@ -292,8 +294,6 @@ impl Head {
             state: AtomicU16::new(0),
             place,
             observes,
-            unended: AtomicU32::new(1),
-            queue: None,
             core,
             links: Mutex::default(),
             group,
@@ -302,13 +302,15 @@ impl Head {
             contention,
             marks: runtime.other_marks(),
             part: None,
+            unended: AtomicU32::new(1),
+            queue: MemoryId::HOST,
         }
     }
 
     /// The head of a step that is no run of a task.
     pub(crate) fn without_span(self) -> Self {
         // No other thread has it yet.
-        self.state.store(HIDDEN, Relaxed);
+        self.state.fetch_or(HIDDEN, Relaxed);
         self
     }
 

@@ -1,4 +1,4 @@
-//! Tasks of queues. A device does what it has got in the order in which it has got it. So a task need not wait for the end of a task that it
+//! Tasks of queues. A device does its work in the order in which it was handed over. So a task need not wait for the end of a task that it
 //! depends on if both go to one device: it begins as soon as the other one was *handed over*. A chain of launches reaches its device without a
 //! pause, and the device may do all of it at once.
 //!
@@ -22,6 +22,8 @@
 //!
 //! So a task of a queue ends after all that it depends on, like any task, and with the same failure in every schedule.
 //!
+//! A task of a queue has the bit `QUEUED` from the beginning.
+//!
 //! | state | `pending` | `unended` | bits |
 //! |---|---|---|---|
 //! | waiting | > 0 | 1, and one for each dependency that was handed over | |
@@ -37,13 +39,13 @@
 
 use super::{
     links::Successor,
-    node::{HANDED, Head, LATER, Node},
+    node::{HANDED, Head, LATER, Node, QUEUED},
 };
 use crate::{error::Cause, sync::atomic::Ordering::*};
 use anabranch_graph::MemoryId;
 use smallvec::SmallVec;
 
-/// A successor of a task that has got one step further.
+/// A successor that goes one step further because another task has ended.
 pub(crate) enum Next {
     /// It can begin.
     Ready(Node),
@@ -54,19 +56,26 @@ pub(crate) enum Next {
 impl Head {
     /// The head of a task that goes to the device with this memory.
     pub(crate) fn on_queue(mut self, memory: MemoryId) -> Self {
-        self.queue = Some(memory);
+        // No other thread has it yet.
+        self.state.fetch_or(QUEUED, Relaxed);
+        self.queue = memory;
         self
     }
 
     /// Whether the task goes to a device.
     #[inline]
     pub(crate) fn is_queued(&self) -> bool {
-        self.queue.is_some()
+        self.state.load(Relaxed) & QUEUED != 0
+    }
+
+    /// Whether `node` goes to the queue of this task, which goes to one.
+    fn has_queue_of(&self, node: &Node) -> bool {
+        node.is_queued() && self.queue == node.queue
     }
 
     /// Whether `node` goes to the queue of this task, which has been handed over. The caller holds the lock of the links.
     pub(super) fn is_handed_to_queue_of(&self, node: &Node) -> bool {
-        self.queue.is_some() && self.queue == node.queue && self.state.load(Relaxed) & HANDED != 0
+        self.state.load(Relaxed) & HANDED != 0 && self.has_queue_of(node)
     }
 
     /// Adds a dependency that was handed over. The caller holds the lock of its links.
@@ -88,7 +97,7 @@ impl Head {
         self.state.fetch_or(HANDED, Relaxed);
         let mut released = SmallVec::<[Node; 2]>::new();
         for Successor { node, is_handed, .. } in &mut links.successors {
-            if node.queue == self.queue {
+            if self.has_queue_of(node) {
                 node.add_unended();
                 *is_handed = true;
                 released.push(node.clone());

@@ -11,7 +11,6 @@ pub use self::wgsl::Wgsl;
 use self::access::ShaderAccessList;
 use super::{
     access_list::{AccessList, KernelAccessList},
-    declaration::Declaration,
     index_space::Over,
     on_device::{Chosen, Extents, KernelOnDevice, Possible},
     recorded::access::RecordedAccessList,
@@ -20,14 +19,10 @@ use super::{
 };
 use crate::{
     error::Error,
-    execute::{
-        TaskHandle,
-        devices::{Buffers, LeavesOnHost},
-    },
+    execute::{TaskHandle, devices::Buffers},
 };
 use anabranch_kernel::Scalar;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// A task that has a shader, and is to get what runs where the shader cannot.
 #[derive(Debug)]
@@ -59,7 +54,8 @@ where
     ///
     /// # Errors
     /// If the declaration, the names or the text is wrong, or if there is no device that runs the shader: [`Error::NoDevice`],
-    /// [`Error::Shader`], [`Error::Device`] and others of [`Error`]. Nothing is submitted then.
+    /// [`Error::Shader`], [`Error::Device`] and others of [`Error`]. With several nodes also if the shader has a fixed number of
+    /// [groups](Wgsl::groups): [`Error::OneNodeOnly`]. Nothing is submitted then.
     pub fn submit(self) -> Result<TaskHandle, Error> {
         match self.program(true)? {
             Some(chosen) => self.task.launch_on(chosen, &ShaderOnDevice(&self.shader)),
@@ -135,14 +131,6 @@ where
 struct ShaderOnDevice<'a>(&'a Wgsl);
 
 impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDevice<'_> {
-    fn check(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn check_chunks(&self, _: &Declaration<'_, K>, _: &L::Bound) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn buffers(&self, bound: &L::Bound) -> Buffers {
         L::stored(bound)
     }
@@ -161,9 +149,5 @@ impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDe
 
     fn ranks(&self) -> Option<Vec<usize>> {
         Some(L::OPERANDS.iter().map(|operand| operand.dimensions).collect())
-    }
-
-    fn leaves(&self, _: &Arc<L::Bound>, _: bool) -> Option<Box<dyn LeavesOnHost>> {
-        None
     }
 }

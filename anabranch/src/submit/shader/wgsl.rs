@@ -110,7 +110,8 @@ impl Wgsl {
     }
 
     /// Runs the shader in groups of `size` invocations along each dimension. There are `count` groups along each dimension, whatever the index
-    /// space is; but if that is empty, there are none. The last dimension is `x`.
+    /// space is; but if that is empty, there are none. The last dimension is `x`. With several nodes a shader needs [`tiles`](Self::tiles) instead,
+    /// because each node launches its own part of the index space.
     ///
     /// The text has a function `group(id: vec3u, local: vec3u, index: u32)`. Its arguments are the number of the group, that of the invocation in
     /// the group, and the latter as one number: the `workgroup_id`, `local_invocation_id` and `local_invocation_index` of WGSL.

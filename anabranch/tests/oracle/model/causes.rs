@@ -16,7 +16,7 @@ pub(super) enum NotDone {
     },
     /// Its device has failed.
     OnDevice,
-    /// It needs a copy that a device has not made. The chain of the copy has so many links.
+    /// It needs a copy that a device has not made. `links` is the length of the chain of the copy.
     Copy {
         links: u32,
     },
