@@ -4,11 +4,13 @@ use crate::{
     data::{buffer::Buffer, element::Element, initial::Initial},
     error::Error,
     execute::{GroupHandle, Status},
+    label::TaskLabel,
     runtime::{self, Idle, Runtime},
     submit::{
         barrier::Barrier,
         capture::{Captures, Copies, Fenceable},
         fence::{self, Fence},
+        sequence::{Sequence, SequenceBody},
         task::NewTask,
     },
 };
@@ -110,6 +112,20 @@ impl TaskGroup {
         initial: &I,
     ) -> Result<Buffer<I::Element, D>, Error> {
         runtime::create_from(self.handle.core(), initial)
+    }
+
+    /// Records tasks once, to replay them again and again as tasks of this group: see [`Runtime::record`].
+    ///
+    /// # Errors
+    /// As [`Runtime::record`].
+    #[track_caller]
+    pub fn record(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        body: impl FnOnce(&SequenceBody<'_>) -> Result<(), Error>,
+    ) -> Result<Sequence, Error> {
+        let label = TaskLabel { name: name.into(), location: Location::caller() };
+        Sequence::record(self.handle.running(), Some(&self.handle), label, body)
     }
 
     /// Begins a task of this group: see [`Runtime::task`].

@@ -34,6 +34,7 @@
 //! | part of the interface | types and traits |
 //! |---|---|
 //! | building a task | [`NewTask`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Collective`] |
+//! | building a task of a sequence | [`NewSequenceTask`], [`SequenceTask`] |
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
@@ -65,6 +66,7 @@ pub use crate::{
             reduce::RecordedOperator,
         },
         reduce::{BoundReduction, Reduce},
+        sequence::builder::{NewSequenceTask, SequenceTask},
         shader::{
             ShaderTask,
             access::{OperandType, ShaderAccess, ShaderAccessList, ShaderElement},

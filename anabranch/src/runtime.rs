@@ -22,6 +22,7 @@ use crate::{
         barrier::Barrier,
         capture::{Captures, Copies, Fenceable, Moves},
         fence::{self, Fence},
+        sequence::{Sequence, SequenceBody},
         task::NewTask,
     },
 };
@@ -190,6 +191,48 @@ impl Runtime {
     #[track_caller]
     pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewTask<'_> {
         NewTask::new(&self.core, None, name, Location::caller())
+    }
+
+    /// Records tasks once, to [replay](Sequence::replay) them again and again. What an iterative program does in each step is declared, checked and
+    /// ordered once, and then costs a fraction of a submission. `body` builds tasks as the runtime does; none of them runs before the first
+    /// replay. The name is for messages.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let (u, v) = (rt.buffer_from(&[0.0, 0.0, 1.0, 0.0])?, rt.buffer([4]));
+    /// let smooth = rt.record("smooth", |body| {
+    ///     for (from, to) in [(&u, &v), (&v, &u)] {
+    ///         body.task("mean of three")
+    ///             .over([4])
+    ///             .read(from, neighborhood([1]))
+    ///             .write(to, one_to_one())
+    ///             .each(|(from, to)| {
+    ///                 to.set((from.at_clamped([-1]) + from.here() + from.at_clamped([1])) / 3.0)
+    ///             })?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// smooth.replay(1000)?;
+    /// assert!(rt.fence(&u)?.wait()?.as_slice().iter().all(|u| (u - 0.25).abs() < 1e-9));
+    /// # Ok::<(), anabranch::Error>(())
+    /// ```
+    ///
+    /// A recorded task is a [kernel](crate::interface::SequenceTask::kernel), a [recorded kernel](crate::interface::SequenceTask::each) or a
+    /// [host task](crate::interface::SequenceTask::host), with any accesses to buffers, reductions and sequential effects. All of them run on the
+    /// threads of the host that run kernels. A host task of a sequence should not block.
+    ///
+    /// # Errors
+    /// If `body` returns an error, or declares a task wrongly. With [several nodes](crate::guide::nodes) [`Error::OneNodeOnly`].
+    #[track_caller]
+    pub fn record(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        body: impl FnOnce(&SequenceBody<'_>) -> Result<(), Error>,
+    ) -> Result<Sequence, Error> {
+        let label = TaskLabel { name: name.into(), location: Location::caller() };
+        Sequence::record(&self.running, None, label, body)
     }
 
     /// Copies a buffer or a part of it, clones a host object, or does several of these at once, after all tasks submitted so

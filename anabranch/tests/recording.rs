@@ -54,6 +54,43 @@ fn a_recorded_program_computes_the_same_results() {
 }
 
 #[test]
+fn a_replay_is_a_task_in_recorded_graphs() {
+    let _deadline = deadline();
+    for nodes in [1, 3] {
+        let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(nodes).build().unwrap();
+        let (u, v) = (rt.buffer::<f64, 1>([8]).named("u"), rt.buffer::<f64, 1>([8]).named("v"));
+        let count = rt.host_object(0_u64).named("count");
+        rt.task("begin")
+            .over([8])
+            .write(&u, one_to_one())
+            .kernel(|tile, (u,)| {
+                tile.points().for_each(|point| u.set(point, 1.0));
+            })
+            .unwrap();
+        let sequence = rt
+            .record("sweep", |body| {
+                for (from, to) in [(&u, &v), (&v, &u)] {
+                    body.task("step").over([8]).read(from, one_to_one()).write(to, one_to_one()).kernel(
+                        |tile, (from, to)| {
+                            tile.points().for_each(|point| to.set(point, from[point] + 1.0));
+                        },
+                    )?;
+                }
+                body.task("count").once().effect(&count, sequential()).host(|_, (count,)| *count += 1)
+            })
+            .unwrap();
+        sequence.replay(5).unwrap();
+        let (seen, count) = rt.fence((&u, &count)).unwrap().wait().unwrap();
+        assert_eq!((seen.as_slice(), count), (&[11.0; 8][..], 5));
+        let dot = rt.task_graph().unwrap().render(Format::Dot);
+        assert!(
+            dot.contains("sweep") && dot.contains("object \\\"count\\\"") && !dot.contains("step"),
+            "{dot}"
+        );
+    }
+}
+
+#[test]
 fn the_task_graph_shows_names_regions_and_orders() {
     let _deadline = deadline();
     let rt = Runtime::builder().threads(1).record_graphs(true).build().unwrap();

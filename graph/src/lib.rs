@@ -94,6 +94,7 @@
 pub mod command;
 #[cfg(feature = "print")]
 pub mod print;
+pub mod repeat;
 pub mod residence;
 pub mod schedule;
 mod task;

@@ -234,6 +234,17 @@ pub enum Cause {
     /// The host function returned an error.
     #[error("{0}")]
     Error(#[source] Arc<dyn StdError + Send + Sync>),
+    /// A task of a [sequence](crate::Sequence) failed in one of the replays.
+    #[error("in replay {replay}, {task} failed: {cause}")]
+    InReplay {
+        /// The task.
+        task: TaskLabel,
+        /// The number of the replay, from 0.
+        replay: u64,
+        /// Why it failed.
+        #[source]
+        cause: Box<Cause>,
+    },
     /// The task was skipped, because it needs results of a failed task.
     #[error("it was skipped{}, because {needs}", left_out(*.links))]
     Skipped {

@@ -5,7 +5,7 @@
 //! one [note](anabranch_wire::Endpoint::send_note). A failure that was read and is written again has the same bytes.
 
 use super::failure::{CHAIN, Cause, Failure};
-use crate::label::Locations;
+use crate::label::{Locations, TaskLabel};
 use anabranch_graph::TaskId;
 use anabranch_par::discard_payload;
 use std::{
@@ -103,11 +103,15 @@ fn write_optional(text: Option<&str>, bytes: &mut Vec<u8>) {
 fn write_failure(failure: &Failure, bytes: &mut Vec<u8>) {
     bytes.extend(failure.id.0.to_le_bytes());
     bytes.extend(failure.node.unwrap_or(u16::MAX).to_le_bytes());
-    let location = failure.task.location();
-    write_texts([failure.task.name(), location.file()], NAME, bytes);
+    write_label(&failure.task, bytes);
+    write_cause(&failure.cause, bytes);
+}
+
+fn write_label(task: &TaskLabel, bytes: &mut Vec<u8>) {
+    let location = task.location();
+    write_texts([task.name(), location.file()], NAME, bytes);
     bytes.extend(location.line().to_le_bytes());
     bytes.extend(location.column().to_le_bytes());
-    write_cause(&failure.cause, bytes);
 }
 
 /// The kinds of causes, in the order in which they are numbered.
@@ -120,6 +124,7 @@ mod kind {
     pub(super) const ERROR: u8 = 5;
     pub(super) const SKIPPED: u8 = 6;
     pub(super) const CANCELLED: u8 = 7;
+    pub(super) const IN_REPLAY: u8 = 8;
 }
 
 fn write_cause(cause: &Cause, bytes: &mut Vec<u8>) {
@@ -157,6 +162,12 @@ fn write_cause(cause: &Cause, bytes: &mut Vec<u8>) {
             write_failure(needs, bytes);
         }
         Cause::Cancelled => bytes.push(kind::CANCELLED),
+        Cause::InReplay { task, replay, cause } => {
+            bytes.push(kind::IN_REPLAY);
+            bytes.extend(replay.to_le_bytes());
+            write_label(task, bytes);
+            write_cause(cause, bytes);
+        }
     }
 }
 
@@ -202,12 +213,16 @@ fn read_optional(bytes: &mut &[u8]) -> Option<Option<String>> {
 fn read_failure(bytes: &mut &[u8], locations: &Locations) -> Option<Arc<Failure>> {
     let id = TaskId(u64::from_le_bytes(read_array(bytes)?));
     let node = u16::from_le_bytes(read_array(bytes)?);
-    let (name, file) = (read_text(bytes)?, read_text(bytes)?);
-    let [line, column] = [read_array(bytes)?, read_array(bytes)?].map(u32::from_le_bytes);
-    let task = locations.label(&name, &file, line, column);
+    let task = read_label(bytes, locations)?;
     let cause = read_cause(bytes, locations)?;
     let node = (node != u16::MAX).then_some(node);
     Some(Arc::new(Failure::new(id, task, cause).on(node)))
+}
+
+fn read_label(bytes: &mut &[u8], locations: &Locations) -> Option<TaskLabel> {
+    let (name, file) = (read_text(bytes)?, read_text(bytes)?);
+    let [line, column] = [read_array(bytes)?, read_array(bytes)?].map(u32::from_le_bytes);
+    Some(locations.label(&name, &file, line, column))
 }
 
 fn read_cause(bytes: &mut &[u8], locations: &Locations) -> Option<Cause> {
@@ -232,6 +247,11 @@ fn read_cause(bytes: &mut &[u8], locations: &Locations) -> Option<Cause> {
             Cause::Skipped { needs, root, links }
         }
         kind::CANCELLED => Cause::Cancelled,
+        kind::IN_REPLAY => {
+            let replay = u64::from_le_bytes(read_array(bytes)?);
+            let task = read_label(bytes, locations)?;
+            Cause::InReplay { task, replay, cause: Box::new(read_cause(bytes, locations)?) }
+        }
         _ => return None,
     })
 }
@@ -249,7 +269,6 @@ fn read_error(bytes: &mut &[u8]) -> Option<Arc<dyn StdError + Send + Sync>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label::TaskLabel;
     use std::{io, panic::Location};
 
     fn label(name: &str) -> TaskLabel {
@@ -300,6 +319,11 @@ mod tests {
             Cause::Error(Arc::new(Told { message: text("cannot save"), source: None })),
             Cause::Error(Arc::new(source)),
             Cause::Cancelled,
+            Cause::InReplay {
+                task: label("smooth"),
+                replay: 17,
+                cause: Box::new(Cause::Callback { message: text("no luck") }),
+            },
         ];
         for cause in causes {
             let first = failure(5, cause);

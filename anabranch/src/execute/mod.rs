@@ -29,6 +29,7 @@ mod groups;
 mod in_flight;
 mod live_tasks;
 mod nodes;
+pub(crate) mod replay;
 mod run;
 mod shutdown;
 mod submission;

@@ -6,6 +6,7 @@
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //! | [Recorded kernels](recorded_kernels) | How does a kernel that says what happens at one point become fast? What can it do? |
 //! | [On a GPU](devices) | How does a recorded kernel run on a device? When is data copied? What may differ? |
+//! | [Sequences](sequences) | How does a program that repeats the same small tasks avoid the cost of submitting them? |
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
 //!
@@ -54,6 +55,9 @@ pub mod recorded_kernels {}
 
 #[doc = include_str!("devices.md")]
 pub mod devices {}
+
+#[doc = include_str!("sequences.md")]
+pub mod sequences {}
 
 #[doc = include_str!("nodes.md")]
 pub mod nodes {}

@@ -21,7 +21,7 @@ pub(super) const ONCE: &str = "a task is run once";
 /// # Safety
 /// See [`AccessList::guards`].
 #[inline]
-unsafe fn call<const K: usize, L: AccessList<K>, E>(
+pub(super) unsafe fn call<const K: usize, L: AccessList<K>, E>(
     bound: &L::Bound,
     chunk: usize,
     pattern: Option<&Pattern>,

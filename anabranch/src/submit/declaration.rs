@@ -376,20 +376,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
     /// Translates an error of the graph into the terms of the program. `buffers` are the label and the rank of the buffer of
     /// each access.
     pub(super) fn explain(&self, error: GraphError, buffers: &[(Label, usize)]) -> Error {
-        let at = |access: usize, region: &Region<3>, mistake: fn(String) -> Mistake| {
-            let (label, rank) = &buffers[access];
-            self.mistake(label, mistake(in_rank(region, *rank)))
-        };
-        match error {
-            GraphError::NeverWritten { access, missing } => {
-                at(access, &missing, |missing| Mistake::NeverWritten { missing })
-            }
-            GraphError::Overlap { accesses: [access, _], common } => {
-                at(access, &common, |common| Mistake::OverlappingAccesses { common })
-            }
-            // Regions were checked against the buffer when they were mapped.
-            other => unreachable!("{other}"),
-        }
+        explain(self.task, error, buffers)
     }
 
     /// Translates an error of the command graph.
@@ -407,7 +394,29 @@ impl<'a, const K: usize> Declaration<'a, K> {
     }
 
     fn mistake(&self, buffer: &Label, mistake: Mistake) -> Error {
-        Box::new(DeclarationError { task: self.task.clone(), buffer: buffer.clone(), mistake }).into()
+        refused(self.task, buffer, mistake)
+    }
+}
+
+fn refused(task: &TaskLabel, buffer: &Label, mistake: Mistake) -> Error {
+    Box::new(DeclarationError { task: task.clone(), buffer: buffer.clone(), mistake }).into()
+}
+
+/// Translates an error of the graph into the terms of the program: see [`Declaration::explain`].
+pub(super) fn explain(task: &TaskLabel, error: GraphError, buffers: &[(Label, usize)]) -> Error {
+    let at = |access: usize, region: &Region<3>, mistake: fn(String) -> Mistake| {
+        let (label, rank) = &buffers[access];
+        refused(task, label, mistake(in_rank(region, *rank)))
+    };
+    match error {
+        GraphError::NeverWritten { access, missing } => {
+            at(access, &missing, |missing| Mistake::NeverWritten { missing })
+        }
+        GraphError::Overlap { accesses: [access, _], common } => {
+            at(access, &common, |common| Mistake::OverlappingAccesses { common })
+        }
+        // Regions were checked against the buffer when they were mapped.
+        other => unreachable!("{other}"),
     }
 }
 

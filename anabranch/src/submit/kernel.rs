@@ -229,11 +229,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         if self.hints.precise && self.device().is_some() {
             recording = recording.precise();
         }
-        if L::REDUCES {
-            // On all nodes alike, whether they compute on devices or on the host.
-            let cut = self.hints.cut_at_bands(leaves(&self.space));
-            cut.map_err(|error| core.refuse(error))?;
-        }
+        // On all nodes alike, whether they compute on devices or on the host.
+        self.cut_at_leaves().map_err(|error| core.refuse(error))?;
         if L::REDUCES && core.several_nodes().is_some() {
             recording = recording.ending_at_leaves();
         }
@@ -252,6 +249,14 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         })
     }
 
+    /// Cuts the index space of a recorded reduction at its leaves only.
+    pub(super) fn cut_at_leaves(&mut self) -> Result<(), Error>
+    where
+        L: AccessList<K>,
+    {
+        if L::REDUCES { self.hints.cut_at_bands(leaves(&self.space)) } else { Ok(()) }
+    }
+
     /// Submits a kernel whose bound accesses pass a check.
     fn submit_kernel<F>(
         mut self,
@@ -268,17 +273,14 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
                 ("a kernel that blocks".into(), "`host`: a thread that runs kernels must not block");
             return Err(Error::Setting { setting: "the task", value, range });
         }
-        if L::REDUCES {
-            self.hints.pieces = 1;
-        }
-        if L::REDUCES && !self.hints.has_bands() {
-            let leaves = || default_leaves(&self.space.cast(), self.accesses.reduced());
-            self.hints.chunks = Some(self.hints.chunks.unwrap_or_else(leaves));
-        }
+        self.choose_leaves();
         if self.hints.pieces > 1 {
             return self.kernel_in_pieces(kernel, check);
         }
-        let chunks = self.split();
+        let chunks = self.split(match self.core.threads() {
+            1 => 1,
+            threads => threads * CHUNKS_PER_THREAD,
+        });
         let mut declaration =
             Declaration::new(self.core, self.group, &self.label, Chunk::whole(self.space), &chunks);
         declaration.has_leaves = self.hints.has_bands();
@@ -353,14 +355,27 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         (all, pieces)
     }
 
-    fn split(&self) -> Chunks<K>
+    /// Sets the number of leaves of a reduction, which are its chunks. It does not depend on the threads.
+    pub(super) fn choose_leaves(&mut self)
     where
         L: AccessList<K>,
     {
-        let count = self.hints.chunks.unwrap_or(match self.core.threads() {
-            1 => 1,
-            threads => threads * CHUNKS_PER_THREAD,
-        });
+        if !L::REDUCES {
+            return;
+        }
+        self.hints.pieces = 1;
+        if !self.hints.has_bands() {
+            let leaves = || default_leaves(&self.space.cast(), self.accesses.reduced());
+            self.hints.chunks = Some(self.hints.chunks.unwrap_or_else(leaves));
+        }
+    }
+
+    /// The chunks, this many by default.
+    pub(super) fn split(&self, default: usize) -> Chunks<K>
+    where
+        L: AccessList<K>,
+    {
+        let count = self.hints.chunks.unwrap_or(default);
         if let Some(nodes) = self.core.several_nodes() {
             return self.split_on_nodes(nodes, count);
         }

@@ -23,6 +23,7 @@ mod parts;
 pub(crate) mod recorded;
 pub(crate) mod reduce;
 pub(crate) mod sealed;
+pub(crate) mod sequence;
 pub(crate) mod shader;
 pub(crate) mod task;
 pub(crate) mod tile;

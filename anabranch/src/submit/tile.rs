@@ -8,11 +8,21 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct Tile<const K: usize> {
     chunk: Chunk<K>,
+    replay: u64,
 }
 
 impl<const K: usize> Tile<K> {
     pub(crate) fn new(chunk: Chunk<K>) -> Self {
-        Self { chunk }
+        Self { chunk, replay: 0 }
+    }
+
+    pub(crate) fn in_replay(chunk: Chunk<K>, replay: u64) -> Self {
+        Self { chunk, replay }
+    }
+
+    /// The number of the [replay](crate::Sequence::replay), from 0. It is 0 for a task that is not replayed.
+    pub fn replay(&self) -> u64 {
+        self.replay
     }
 
     /// The points of this tile.

@@ -3,7 +3,7 @@
 use crate::{
     harness::{Contest, Context, Failure, Load, Outcome},
     peers::program::{OPENMP, Program, Source, TBB},
-    row::Row,
+    row::{Row, times},
     workloads::{
         empty_tasks::{EmptyTasks, Kind, SIDE, Shape},
         memory,
@@ -55,6 +55,22 @@ pub fn rows() -> Vec<Row> {
             Kernel,
         ),
         Row::lower(
+            "runtime/chain-replayed",
+            "ns",
+            "per empty kernel of one chunk, which updates one element; recorded once and replayed 100,000 times; TBB's graph is built before",
+            |context| replayed(context, Chain),
+        )
+        .bar(times(1.0, "TBB"))
+        .better(40.0),
+        Row::lower(
+            "runtime/wavefront-replayed",
+            "ns",
+            "the wavefront over elements, with kernels of one chunk: one row is recorded and replayed once for each row",
+            |context| replayed(context, Wavefront),
+        )
+        .bar(times(1.0, "TBB"))
+        .better(40.0),
+        Row::lower(
             "runtime/memory-million",
             "MiB",
             "resident memory that 1,000,000 host tasks without a `wait()` add; every 100,000th sleeps",
@@ -78,6 +94,21 @@ pub fn measure(context: &Context, peers: &[Source], shape: Shape, kind: Kind) ->
         });
     }
     contest.run(context, context.pick(10, 1))
+}
+
+/// Measures the nanoseconds per task of replays, beside TBB with a graph of the same shape.
+fn replayed(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
+    let count = context.pick(SIDE * SIDE, 10 * SIDE);
+    let (threads, load) = (context.threads, Load::back_to_back(context.pick(10, 1), 1));
+    let per_task = |times: Vec<f64>| times.into_iter().map(|ns| ns / count as f64).collect();
+    let tasks = EmptyTasks::new(threads)?;
+    let (sequence, length) = tasks.record(shape, || ())?;
+    let replays = (count / length) as u64;
+    Contest::ours(|| Ok(per_task(load.try_time(|| sequence.replay(replays)?.wait())?)))
+        .peer_if(TBB.start(), TBB.name, |program: &mut Program| {
+            Ok(per_task(program.time(shape.name(), count, threads, load)?))
+        })
+        .run(context, context.pick(10, 1))
 }
 
 fn memory_million(context: &Context) -> Result<Outcome, Failure> {

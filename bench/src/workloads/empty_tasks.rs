@@ -1,6 +1,6 @@
 //! Empty tasks, submitted to a runtime: their cost is the runtime's own.
 
-use anabranch::{Buffer, Error, HostObject, Runtime, prelude::*};
+use anabranch::{Buffer, Error, HostObject, Runtime, Sequence, prelude::*};
 
 /// The number of rows and of columns of the wavefront, which is nearly 100,000 tasks. The other shapes have as many.
 pub const SIDE: usize = 316;
@@ -70,6 +70,38 @@ impl EmptyTasks {
     pub fn run(&self, shape: Shape, kind: Kind, tasks: usize) -> Result<(), Error> {
         (0..tasks).try_for_each(|number| self.submit(shape, kind, number, || ()))?;
         self.runtime.wait()
+    }
+
+    /// Records kernels that call `act` and do nothing else: of a chain one, of a wavefront a row. Returns the sequence and its length. Its replays, one after
+    /// the other, are the tasks of the shape.
+    ///
+    /// # Errors
+    /// If the runtime refuses a task.
+    ///
+    /// # Panics
+    /// If the shape is another one.
+    pub fn record(
+        &self,
+        shape: Shape,
+        act: impl Fn() + Clone + Send + Sync + 'static,
+    ) -> Result<(Sequence, usize), Error> {
+        let length = match shape {
+            Shape::Chain => 1,
+            Shape::Wavefront => SIDE,
+            other => panic!("{other:?} is not replayed"),
+        };
+        let element = |j| fixed(GridBox::new(j, j + 1));
+        let sequence = self.runtime.record("nothing", |body| {
+            (0..length).try_for_each(|j| {
+                let (u, act) = (&self.elements, act.clone());
+                let task = body.task("nothing").over([1]).chunks(1).update(u, element(j));
+                if j == 0 {
+                    return task.kernel(move |_, _| act());
+                }
+                task.read(u, element(j - 1)).kernel(move |_, _| act())
+            })
+        })?;
+        Ok((sequence, length))
     }
 
     /// Submits task `number`, which calls `act` and does nothing else.
@@ -143,6 +175,22 @@ mod tests {
                 tasks.run(shape, kind, 1).unwrap();
                 assert_eq!(count.load(Ordering::Relaxed), 3 * SIDE, "{kind:?}, {shape:?}");
             }
+        }
+    }
+
+    #[test]
+    fn every_task_of_a_replay_runs() {
+        let _deadline = testing::deadline();
+        let tasks = EmptyTasks::new(2).unwrap();
+        for shape in [Shape::Chain, Shape::Wavefront] {
+            let count = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&count);
+            let act = move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+            };
+            let (sequence, length) = tasks.record(shape, act).unwrap();
+            sequence.replay(3).unwrap().wait().unwrap();
+            assert_eq!(count.load(Ordering::Relaxed), 3 * length, "{shape:?}");
         }
     }
 }

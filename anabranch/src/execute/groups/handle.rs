@@ -26,6 +26,11 @@ impl GroupHandle {
         self.0.running.core()
     }
 
+    /// What keeps the runtime running.
+    pub(crate) fn running(&self) -> &Arc<Running> {
+        &self.0.running
+    }
+
     /// Makes a group in this one.
     pub(crate) fn nested(&self, name: Cow<'static, str>) -> Self {
         let group = Group::new(name, Some(&self.0.group));

@@ -75,6 +75,21 @@ impl Compute {
         })
     }
 
+    /// The order of a seeded runtime.
+    pub(crate) fn draw(&self) -> Option<&Draw> {
+        self.draw.as_deref()
+    }
+
+    /// Calls `take_part` with each number below `count`, on as many threads as there are, of which this is one. A thread may get several numbers,
+    /// one after the other. `take_part` does not panic.
+    pub(crate) fn run_strands(&self, count: usize, take_part: impl Fn(usize) + Sync) {
+        if count == 1 {
+            return self.pool.run_one(self.threads, || take_part(0));
+        }
+        let strands = (0..count).par().on(&self.pool).schedule(Schedule::Static(Split::Consecutive));
+        strands.chunking(false).threads(self.threads).for_each(take_part);
+    }
+
     /// Calls `kernel`, which is the only chunk, on this thread.
     fn run_chunk(&self, flush: bool, kernel: impl FnOnce()) -> Result<(), ChunkPanic> {
         let kernel = || if flush { flush_denormals(kernel) } else { kernel() };

@@ -38,7 +38,7 @@ use crate::{
 use anabranch_graph::Mode;
 use anabranch_grid::{Chunk, Extent, GridBox, Point, Region};
 use parking_lot::{Mutex, MutexGuard};
-use std::{fmt, ops::Index, sync::Arc};
+use std::{fmt, mem, ops::Index, sync::Arc};
 
 /// A declared [reduction](super::task::TaskBuilder::reduce).
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl<T: Element, const D: usize, O: Operator<T>> BoundReduction<T, D, O> {
         let mut distance = 1;
         while distance < count {
             for left in (0..count - distance).step_by(2 * distance) {
-                let right = std::mem::take(&mut *self.partials[left + distance].lock());
+                let right = mem::take(&mut *self.partials[left + distance].lock());
                 let mut left = self.partials[left].lock();
                 combine_into(operator, &mut left, &right);
             }
@@ -187,7 +187,8 @@ where
         // SAFETY: no other task uses the buffer while this one runs, as it has declared; the buffer has `len` elements.
         let target = unsafe { std::slice::from_raw_parts_mut(bound.start.get(), len) };
         match bound.partials.first() {
-            Some(first) => target.copy_from_slice(&first.lock()),
+            // The next replay begins with none.
+            Some(first) => target.copy_from_slice(&mem::take(&mut *first.lock())),
             // The index space is empty.
             None if bound.include_current => {}
             None => target.fill(operator.identity()),

@@ -1,0 +1,44 @@
+//! Replays: tasks that were recorded once, and are executed again and again without a submission.
+//!
+//! A recorded task is cut into *units*: its chunks, and for a reduction the unit that combines their results. At the recording, the graph
+//! finds the units that each unit comes after, in the same replay and in the one before
+//! ([`repeat`](anabranch_graph::repeat)). The [`plan`] deals the units to *strands*. A strand is a sequence of units: one thread executes
+//! it from its beginning to its end, and then again for the next replay. So all that a unit has to know of others is how many units
+//! of the other strands are done ([`progress`]), and no barrier is between two replays.
+//!
+//! # Protocol
+//! 1. A thread that takes part takes a strand that no other thread has, by its lock.
+//! 2. It looks at what the next unit waits for: for each other strand a number of units that must be done. If they are, it executes the unit and
+//!    counts it as done, and goes on with the next one.
+//! 3. If they are not, it spins for a moment. Then it gives the strand back and looks for another one that can go on: there may be fewer
+//!    threads than strands.
+//! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that counts a unit as done looks whether
+//!    threads sleep, and wakes them. Both use sequentially consistent operations: either the one sees the unit, or the other sees the
+//!    thread.
+//! 5. When all units of all replays are done, all threads leave.
+//!
+//! A thread holds no strand while it sleeps. A unit waits only for units that a program would execute before it, so the first unit
+//! that is not done can always go on, and some thread finds it: the one that has counted the last unit that it waited for looks at
+//! all strands before it sleeps.
+//!
+//! # Failures
+//! A unit has a *turn*: its number in the order of a program that executes one unit after the other. If a unit fails, units of later turns do not
+//! run any more, and those of earlier turns do. So the failure with the first turn is the same in every schedule.
+//!
+//! | field | read by | written by |
+//! |---|---|---|
+//! | the position in a strand | the thread that has the strand | the same |
+//! | the count of units that are done | all threads | the thread that has the strand |
+//! | the first turn that does not run, and why | all threads | threads whose unit has failed, the thread that sees a cancellation |
+//! | the list of threads that sleep | threads that register, and that wake them, under its lock | the same |
+
+#[cfg(all(test, loom))]
+mod models;
+mod plan;
+mod progress;
+mod run;
+
+pub(crate) use self::{
+    plan::{Part, Plan, PlannedUnit},
+    run::Run,
+};

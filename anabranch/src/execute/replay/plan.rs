@@ -1,0 +1,179 @@
+//! Plans: the units of recorded tasks, dealt to strands.
+
+use anabranch_graph::repeat::UnitOrder;
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+
+/// What a unit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// It calls the function of the task for this chunk.
+    Chunk(usize),
+    /// It combines the results of the chunks of a reduction.
+    End,
+}
+
+/// A unit, as a plan gets it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlannedUnit {
+    /// The number of its task.
+    pub(crate) task: usize,
+    pub(crate) part: Part,
+    /// The number of chunks of its task.
+    pub(crate) chunks: usize,
+}
+
+/// A unit in its strand.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) task: usize,
+    pub(crate) part: Part,
+    /// Its number among all units.
+    pub(super) unit: u64,
+    pub(super) waits: SmallVec<[Wait; 2]>,
+}
+
+/// What a unit waits for in another strand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) strand: usize,
+    /// In replay `r`, `r` times the length of that strand and this many units more must be done. A negative number stands for a unit
+    /// of the replay before.
+    pub(super) more: i64,
+}
+
+/// All units of one replay, in strands.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(super) strands: Vec<Vec<Step>>,
+    /// The number of units.
+    pub(super) units: u64,
+}
+
+impl Plan {
+    /// Deals the units to at most this many strands. `orders` has what each unit comes after.
+    ///
+    /// The chunks of a kernel are dealt in their order, so that a strand gets the same part of each index space. Other units are dealt
+    /// by their *level*, the length of the longest chain of units before them: those of one level go to different strands.
+    pub(crate) fn new(units: &[PlannedUnit], orders: &[UnitOrder], threads: usize) -> Self {
+        let levels = levels(orders);
+        let mut sizes = vec![0; levels.iter().max().map_or(0, |most| most + 1)];
+        // The place of each unit among those of its level.
+        let place = |&level: &usize| {
+            sizes[level] += 1;
+            sizes[level] - 1
+        };
+        let places: Vec<usize> = levels.iter().map(place).collect();
+        let widest = units.iter().map(|unit| unit.chunks).chain(sizes.iter().copied()).max().unwrap_or(0);
+        let count = threads.min(widest).max(1);
+        let strand_of = |unit: usize| match units[unit] {
+            PlannedUnit { part: Part::Chunk(chunk), chunks: chunks @ 2.., .. } => chunk * count / chunks,
+            _ => places[unit] * count / sizes[levels[unit]],
+        };
+        let dealt: Vec<usize> = (0..units.len()).map(strand_of).collect();
+        // No strand is empty: those with units get the first numbers.
+        let used: BTreeSet<usize> = dealt.iter().copied().collect();
+        let number_of = |strand: &usize| used.range(..strand).count();
+        let mut strands: Vec<Vec<Step>> = used.iter().map(|_| Vec::new()).collect();
+        // The strand of each unit, and how many units of the strand are done when it is.
+        let mut at = Vec::with_capacity(units.len());
+        for (unit, &PlannedUnit { task, part, .. }) in (0..).zip(units) {
+            let strand = number_of(&dealt[unit as usize]);
+            strands[strand].push(Step { task, part, unit, waits: SmallVec::new() });
+            at.push((strand, strands[strand].len()));
+        }
+        for (unit, order) in orders.iter().enumerate() {
+            let (own, place) = at[unit];
+            let within = order.within.iter().map(|&before| (at[before], 0));
+            let across = order.across.iter().map(|&before| (at[before], 1));
+            let mut waits = SmallVec::<[Wait; 2]>::new();
+            // A strand is in order by itself.
+            for ((strand, done), back) in within.chain(across).filter(|((strand, _), _)| *strand != own) {
+                let more = done as i64 - back * strands[strand].len() as i64;
+                match waits.iter_mut().find(|wait| wait.strand == strand) {
+                    Some(wait) => wait.more = more.max(wait.more),
+                    None => waits.push(Wait { strand, more }),
+                }
+            }
+            strands[own][place - 1].waits = waits;
+        }
+        Self { strands, units: units.len() as u64 }
+    }
+
+    /// The number of strands.
+    pub(crate) fn strands(&self) -> usize {
+        self.strands.len()
+    }
+}
+
+/// The length of the longest chain of units of the same replay before each unit.
+fn levels(orders: &[UnitOrder]) -> Vec<usize> {
+    let mut levels: Vec<usize> = Vec::with_capacity(orders.len());
+    for order in orders {
+        levels.push(order.within.iter().map(|&before| levels[before] + 1).max().unwrap_or(0));
+    }
+    levels
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn order(within: &[usize], across: &[usize]) -> UnitOrder {
+        UnitOrder { within: within.to_vec(), across: across.to_vec() }
+    }
+
+    fn chunk(task: usize, chunk: usize, chunks: usize) -> PlannedUnit {
+        PlannedUnit { task, part: Part::Chunk(chunk), chunks }
+    }
+
+    #[test]
+    fn strands_get_the_same_chunks_of_all_kernels() {
+        // Two kernels of four chunks, each chunk after its neighbours in the kernel before.
+        let around = |c: usize| (c.saturating_sub(1)..=(c + 1).min(3)).collect::<Vec<_>>();
+        let units: Vec<_> = (0..8).map(|unit| chunk(unit / 4, unit % 4, 4)).collect();
+        let orders: Vec<_> = (0..8)
+            .map(|unit| match unit {
+                0..4 => order(&[], &around(unit).iter().map(|c| c + 4).collect::<Vec<_>>()),
+                _ => order(&around(unit - 4), &[]),
+            })
+            .collect();
+        let plan = Plan::new(&units, &orders, 2);
+        let parts = |strand: usize| {
+            plan.strands[strand].iter().map(|step| (step.task, step.part)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            parts(0),
+            [(0, Part::Chunk(0)), (0, Part::Chunk(1)), (1, Part::Chunk(0)), (1, Part::Chunk(1))]
+        );
+        assert_eq!(
+            parts(1),
+            [(0, Part::Chunk(2)), (0, Part::Chunk(3)), (1, Part::Chunk(2)), (1, Part::Chunk(3))]
+        );
+        let waits =
+            |strand: usize| plan.strands[strand].iter().map(|step| step.waits.to_vec()).collect::<Vec<_>>();
+        // The chunks at the border wait for one unit of the other strand: of this replay, or of the one before.
+        let on = |strand, more| vec![Wait { strand, more }];
+        assert_eq!(waits(0), [vec![], on(1, -1), vec![], on(1, 1)]);
+        assert_eq!(waits(1), [on(0, 0), vec![], on(0, 2), vec![]]);
+    }
+
+    #[test]
+    fn single_units_of_one_level_go_to_different_strands() {
+        let units: Vec<_> = (0..4).map(|task| chunk(task, 0, 1)).collect();
+        let chains = [order(&[], &[2]), order(&[], &[3]), order(&[0], &[]), order(&[1], &[])];
+        let plan = Plan::new(&units, &chains, 8);
+        let tasks = |strand: usize| plan.strands[strand].iter().map(|step| step.task).collect::<Vec<_>>();
+        assert_eq!((plan.strands(), tasks(0), tasks(1)), (2, vec![0, 2], vec![1, 3]));
+        assert!(plan.strands.iter().flatten().all(|step| step.waits.is_empty()));
+        // A chain needs one thread only.
+        let chain: Vec<_> = (0..4_usize)
+            .map(|unit| order(&unit.checked_sub(1).into_iter().collect::<Vec<_>>(), &[]))
+            .collect();
+        assert_eq!(Plan::new(&units, &chain, 8).strands(), 1);
+        // Two kernels of two chunks, side by side, leave no strand empty.
+        let units: Vec<_> = (0..4).map(|unit| chunk(unit / 2, unit % 2, 2)).collect();
+        let plan = Plan::new(&units, &vec![UnitOrder::default(); 4], 8);
+        assert!(plan.strands() == 2 && plan.strands.iter().all(|strand| strand.len() == 2));
+    }
+}

@@ -1,0 +1,225 @@
+//! The execution of all replays of a plan, by the threads that take part.
+
+use super::{
+    plan::{Part, Plan, Step},
+    progress::Progress,
+};
+use crate::{
+    draw::Draw,
+    events::patience::Patience,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*},
+    },
+};
+use crossbeam_utils::CachePadded;
+
+/// How often a thread that waits looks again before it gives its strand back.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
+
+/// What ends a run before its last replay.
+pub(crate) struct Ended<E> {
+    /// The number of the replay, from 0.
+    pub(crate) replay: u64,
+    /// The number of the task whose unit has failed.
+    pub(crate) task: usize,
+    pub(crate) why: E,
+}
+
+/// A run: some replays of a plan. `execute` does a unit in a replay, and returns why it has failed. `is_over` is asked before each replay
+/// whether the run is to end.
+pub(crate) struct Run<'p, X, O, E> {
+    plan: &'p Plan,
+    replays: u64,
+    execute: X,
+    is_over: O,
+    strands: Box<[CachePadded<Strand>]>,
+    progress: Progress,
+    /// The number of threads that take part.
+    active: AtomicUsize,
+    /// The turns from this one on do not run.
+    end: AtomicU64,
+    ended: Mutex<Option<(u64, Ended<E>)>>,
+}
+
+/// A strand, as threads take it and give it back.
+#[derive(Default)]
+struct Strand {
+    is_taken: AtomicBool,
+    /// The next unit. Only the thread that has the strand uses it.
+    replay: AtomicU64,
+    step: AtomicUsize,
+}
+
+/// A strand that this thread has. It is given back when this is dropped.
+struct Taken<'s>(&'s Strand);
+
+impl Strand {
+    /// Takes the strand, unless another thread has it.
+    fn take(&self) -> Option<Taken<'_>> {
+        if self.is_taken.load(Relaxed) {
+            return None;
+        }
+        // Acquire: the position is that which the last thread has left.
+        let taken = self.is_taken.compare_exchange(false, true, Acquire, Relaxed);
+        taken.is_ok().then(|| Taken(self))
+    }
+}
+
+impl Taken<'_> {
+    fn replay(&self) -> u64 {
+        self.0.replay.load(Relaxed)
+    }
+
+    fn step(&self) -> usize {
+        self.0.step.load(Relaxed)
+    }
+
+    fn go_to(&self, replay: u64, step: usize) {
+        self.0.replay.store(replay, Relaxed);
+        self.0.step.store(step, Relaxed);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // Release: as above.
+        self.0.is_taken.store(false, Release);
+    }
+}
+
+/// Why a thread does not go on with a strand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    /// The strand has ended, or another thread has it.
+    Elsewhere,
+    /// Its next unit waits. Nothing was done.
+    Waits,
+    /// Its next unit waits. Units were done before.
+    Advanced,
+}
+
+impl<'p, X, O, E> Run<'p, X, O, E>
+where
+    X: Fn(usize, Part, u64) -> Result<(), E>,
+    O: Fn() -> bool,
+{
+    pub(crate) fn new(plan: &'p Plan, replays: u64, execute: X, is_over: O) -> Self {
+        let strands: Box<[_]> = (0..plan.strands()).map(|_| CachePadded::default()).collect();
+        let progress = Progress::new(strands.len());
+        // A turn must be a number.
+        let end = AtomicU64::new(replays.saturating_mul(plan.units));
+        let (active, ended) = (AtomicUsize::new(0), Mutex::new(None));
+        Self { plan, replays, execute, is_over, strands, progress, active, end, ended }
+    }
+
+    /// Why the run has ended before its last replay, if it has, and whether `is_over` has said so.
+    pub(crate) fn into_result(self) -> (bool, Option<Ended<E>>) {
+        let all = self.replays.saturating_mul(self.plan.units);
+        let ended = std::mem::take(&mut *self.ended.lock()).map(|(_, ended)| ended);
+        (self.end.load(Relaxed) < all, ended)
+    }
+
+    /// Takes part until all replays are done. `own` is the strand that the thread begins with.
+    pub(crate) fn take_part(&self, own: usize) {
+        self.active.fetch_add(1, Relaxed);
+        let (count, mut at, mut patience) = (self.strands.len(), own, Patience::new());
+        while !self.progress.is_finished() {
+            let mut strands = (0..count).map(|distance| (at + distance) % count);
+            let advanced = strands.find(|&strand| self.advance(strand, usize::MAX) == Halt::Advanced);
+            match advanced {
+                Some(strand) => (at, patience) = (strand, Patience::new()),
+                None if patience.pause() => {}
+                None => {
+                    self.progress.sleep(|| (0..count).any(|strand| self.can_advance(strand)));
+                    patience = Patience::new();
+                }
+            }
+        }
+        self.active.fetch_sub(1, Relaxed);
+    }
+
+    /// Executes all replays on this thread, in an order that is drawn.
+    pub(crate) fn take_drawn_turns(&self, draw: &Draw) {
+        while !self.progress.is_finished() {
+            self.advance(draw.below(self.strands.len()), 1);
+        }
+    }
+
+    /// Executes units of a strand, at most this many, until one has to wait.
+    fn advance(&self, number: usize, most: usize) -> Halt {
+        let Some(strand) = self.strands[number].take() else { return Halt::Elsewhere };
+        let steps = &self.plan.strands[number];
+        let (mut replay, mut at) = (strand.replay(), strand.step());
+        let mut halt = Halt::Waits;
+        for _ in 0..most {
+            if replay == self.replays {
+                break;
+            }
+            let step = &steps[at];
+            if !self.is_ready(step, replay) && !self.spin(step, replay) {
+                break;
+            }
+            halt = Halt::Advanced;
+            if (number, at) == (0, 0) && (self.is_over)() {
+                self.end.fetch_min(replay.saturating_mul(self.plan.units), Relaxed);
+            }
+            let turn = replay.saturating_mul(self.plan.units) + step.unit;
+            if turn < self.end.load(Relaxed) {
+                if let Err(why) = (self.execute)(step.task, step.part, replay) {
+                    self.fail(turn, Ended { replay, task: step.task, why });
+                }
+                at += 1;
+                if at == steps.len() {
+                    (replay, at) = (replay + 1, 0);
+                }
+            } else {
+                replay = self.replays;
+            }
+            if replay == self.replays {
+                self.progress.finish(number);
+            } else if self.strands.len() > 1 {
+                self.progress.set_done(number, replay * steps.len() as u64 + at as u64);
+            }
+        }
+        strand.go_to(replay, at);
+        halt
+    }
+
+    /// Whether all that a unit waits for is done.
+    #[inline]
+    fn is_ready(&self, step: &Step, replay: u64) -> bool {
+        step.waits.iter().all(|wait| {
+            let length = self.plan.strands[wait.strand].len() as i64;
+            self.progress.done(wait.strand) as i64 >= replay as i64 * length + wait.more
+        })
+    }
+
+    /// Waits a moment for what a unit waits for, if no strand is without a thread. Returns whether it is done then.
+    fn spin(&self, step: &Step, replay: u64) -> bool {
+        self.active.load(Relaxed) >= self.strands.len()
+            && (0..SPINS).any(|_| {
+                std::hint::spin_loop();
+                self.is_ready(step, replay)
+            })
+    }
+
+    /// Whether no thread has the strand, and its next unit need not wait.
+    fn can_advance(&self, number: usize) -> bool {
+        self.strands[number].take().is_some_and(|strand| {
+            let replay = strand.replay();
+            replay < self.replays && self.is_ready(&self.plan.strands[number][strand.step()], replay)
+        })
+    }
+
+    /// Notes the failure of a unit, unless one with an earlier turn has failed.
+    #[cold]
+    fn fail(&self, turn: u64, why: Ended<E>) {
+        let mut ended = self.ended.lock();
+        if ended.as_ref().is_none_or(|(first, _)| turn < *first) {
+            *ended = Some((turn, why));
+            // This one has run. Later ones do not.
+            self.end.fetch_min(turn + 1, Relaxed);
+        }
+    }
+}

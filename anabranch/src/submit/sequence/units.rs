@@ -1,0 +1,120 @@
+//! A recorded task without its types: what a replay calls for each of its units.
+
+use super::super::{access_list::AccessList, body, tile::Tile};
+use crate::submit::{body::Chunks, host_result::HostError};
+use crate::{
+    data::pattern::Pattern,
+    error::{Cause, Error},
+    label::{Label, TaskLabel},
+};
+use anabranch_graph::Access;
+use anabranch_par::flush_denormals;
+use std::{
+    convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// A recorded task with its bound accesses.
+pub(super) trait Units: Send + Sync {
+    /// Attaches the memory of these versions of the buffers, in the order of the accesses.
+    fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error>;
+
+    /// Calls the function for a chunk.
+    ///
+    /// # Safety
+    /// Memory is attached. The graph allows this chunk now, in this replay, and it runs once.
+    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<(), Cause>;
+
+    /// Ends the reductions of the task.
+    ///
+    /// # Safety
+    /// Memory is attached. All chunks have run in this replay, and the graph allows this now.
+    unsafe fn end(&self) -> Result<(), Cause>;
+}
+
+/// A recorded task, as its sequence keeps it.
+pub(super) struct Recorded {
+    pub(super) label: TaskLabel,
+    /// All accesses to buffers, in the order of their declaration.
+    pub(super) accesses: Vec<Access>,
+    /// The label and the rank of the buffer of each of them.
+    pub(super) labels: Vec<(Label, usize)>,
+    pub(super) units: Box<dyn Units>,
+}
+
+/// A kernel.
+pub(super) struct KernelUnits<const K: usize, L: AccessList<K>, F> {
+    pub(super) bound: L::Bound,
+    pub(super) chunks: Chunks<K>,
+    pub(super) function: F,
+    pub(super) flush_denormals: bool,
+}
+
+impl<const K: usize, L, F> Units for KernelUnits<K, L, F>
+where
+    L: AccessList<K>,
+    F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
+{
+    fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        L::attach(&mut self.bound, versions)
+    }
+
+    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<(), Cause> {
+        let tile = Tile::in_replay(self.chunks[chunk], replay);
+        let pattern = is_checked.then(Pattern::draw);
+        let call = || {
+            // SAFETY: the caller promises it.
+            let Ok(()) = unsafe {
+                body::call::<K, L, Infallible>(&self.bound, chunk, pattern.as_ref(), |views| {
+                    (self.function)(&tile, views);
+                    Ok(())
+                })
+            };
+        };
+        catch_unwind(AssertUnwindSafe(|| with_mode(self.flush_denormals, call)))
+            .map_err(|payload| Cause::from_panic(payload, Some(tile.range().to_string())))
+    }
+
+    unsafe fn end(&self) -> Result<(), Cause> {
+        // SAFETY: the caller promises it.
+        let end = || unsafe { L::finish(&self.bound) };
+        catch_unwind(AssertUnwindSafe(|| with_mode(self.flush_denormals, end)))
+            .map_err(|payload| Cause::from_panic(payload, None))
+    }
+}
+
+fn with_mode<R>(flush: bool, call: impl FnOnce() -> R) -> R {
+    if flush { flush_denormals(call) } else { call() }
+}
+
+/// A host task.
+pub(super) struct HostUnit<L: AccessList<0>, F> {
+    pub(super) bound: L::Bound,
+    pub(super) function: F,
+}
+
+impl<L, F> Units for HostUnit<L, F>
+where
+    L: AccessList<0>,
+    F: for<'v> Fn(u64, L::Views<'v>) -> Result<(), HostError> + Send + Sync + 'static,
+{
+    fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
+        L::attach(&mut self.bound, versions)
+    }
+
+    unsafe fn call(&self, _: usize, replay: u64, is_checked: bool) -> Result<(), Cause> {
+        let pattern = is_checked.then(Pattern::draw);
+        // SAFETY: the caller promises it.
+        let call = || unsafe {
+            body::call::<0, L, _>(&self.bound, 0, pattern.as_ref(), |views| (self.function)(replay, views))
+        };
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(result) => result.map_err(Cause::Error),
+            Err(payload) => Err(Cause::from_panic(payload, None)),
+        }
+    }
+
+    unsafe fn end(&self) -> Result<(), Cause> {
+        Ok(())
+    }
+}

@@ -1,0 +1,506 @@
+//! Sequences: recorded once, and replayed with the results of the same tasks, submitted again and again.
+
+use anabranch::{Cause, Runtime, Sequence, prelude::*};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
+
+fn runtime(threads: usize) -> Runtime {
+    Runtime::builder().threads(threads).build().unwrap()
+}
+
+/// Records a sweep from `u` to `v` and back, of this many chunks.
+fn record_sweep(rt: &Runtime, u: &Buffer<f64, 1>, v: &Buffer<f64, 1>, chunks: usize) -> Sequence {
+    let len = u.extent()[0];
+    rt.record("sweep", |body| {
+        for (from, to) in [(u, v), (v, u)] {
+            body.task("smooth")
+                .over([len])
+                .read(from, neighborhood([1]))
+                .write(to, one_to_one())
+                .chunks(chunks)
+                .kernel(move |tile, (from, to)| {
+                    for [i] in tile.points() {
+                        let (left, right) = (from[[i.saturating_sub(1)]], from[[(i + 1).min(len - 1)]]);
+                        to.set([i], 0.25 * left + 0.5 * from[[i]] + 0.25 * right + tile.replay() as f64);
+                    }
+                })?;
+        }
+        Ok(())
+    })
+    .unwrap()
+}
+
+/// The same in a plain loop.
+fn sweep(u: &mut Vec<f64>, replays: u64) {
+    for replay in 0..replays {
+        for _ in 0..2 {
+            let smooth = |i: usize| {
+                let (left, right) = (u[i.saturating_sub(1)], u[(i + 1).min(u.len() - 1)]);
+                0.25 * left + 0.5 * u[i] + 0.25 * right + replay as f64
+            };
+            *u = (0..u.len()).map(smooth).collect();
+        }
+    }
+}
+
+#[test]
+fn a_stencil_has_the_bits_of_a_loop() {
+    let _deadline = testing::deadline();
+    let initial: Vec<f64> = (0..103).map(|i| f64::from(i * i % 17)).collect();
+    for threads in THREADS {
+        for chunks in [1, 2, 3, 8, 103] {
+            let rt = runtime(threads);
+            let (u, v) = (rt.buffer_from(&initial).unwrap(), rt.buffer([103]));
+            let sequence = record_sweep(&rt, &u, &v, chunks);
+            let mut expected = initial.clone();
+            for replays in [1, 2, 7, 0, 300] {
+                sequence.replay(replays).unwrap();
+                sweep(&mut expected, replays);
+                assert_eq!(
+                    rt.fence(&u).unwrap().wait().unwrap().as_slice(),
+                    expected,
+                    "{threads} threads, {chunks} chunks"
+                );
+            }
+            rt.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_replay_is_one_task_among_others() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (u, v) = (rt.buffer_from(&[1.0, 2.0, 3.0, 4.0]).unwrap(), rt.buffer([4]));
+        let sequence = record_sweep(&rt, &u, &v, 2);
+        let mut expected = vec![1.0, 2.0, 3.0, 4.0];
+        let mut fences = Vec::new();
+        for _ in 0..20 {
+            sequence.replay(3).unwrap();
+            sweep(&mut expected, 3);
+            fences.push((rt.fence(&u).unwrap(), expected.clone()));
+            rt.task("add")
+                .over([4])
+                .update(&u, one_to_one())
+                .kernel(|tile, (u,)| {
+                    tile.points().for_each(|[i]| u[[i]] += 1.0);
+                })
+                .unwrap();
+            expected.iter_mut().for_each(|u| *u += 1.0);
+        }
+        for (fence, expected) in fences {
+            assert_eq!(fence.wait().unwrap().as_slice(), expected);
+        }
+        let last = sequence.replay(1).unwrap();
+        last.wait().unwrap();
+        assert_eq!(last.status(), Status::Done);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn reductions_have_the_bits_of_submitted_tasks() {
+    let _deadline = testing::deadline();
+    let initial: Vec<f64> = (0..500).map(|i| 1.0 / f64::from(i + 1)).collect();
+    let mut seen: Option<Vec<f64>> = None;
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (u, total) = (rt.buffer_from(&initial).unwrap(), rt.buffer::<f64, 0>([]));
+        let sums = rt.host_object(Vec::new());
+        let sequence = rt
+            .record("sums", |body| {
+                body.task("sum").over([500]).read(&u, one_to_one()).reduce(&total, sum()).kernel(
+                    |tile, (u, total)| {
+                        tile.points().for_each(|[i]| total.combine([], u[[i]]));
+                    },
+                )?;
+                body.task("scale").over([500]).read(&total, all()).update(&u, one_to_one()).kernel(
+                    |tile, (total, u)| {
+                        tile.points().for_each(|[i]| u[[i]] = u[[i]] * 0.5 + total[[]] * 1e-3);
+                    },
+                )?;
+                body.task("note").once().read(&total, all()).effect(&sums, sequential()).host(
+                    |replay, (total, sums)| {
+                        assert_eq!(sums.len() as u64, replay);
+                        sums.push(total[[]]);
+                    },
+                )
+            })
+            .unwrap();
+        sequence.replay(50).unwrap();
+        let replayed = rt.fence(&sums).unwrap().wait().unwrap();
+        assert_eq!(*seen.get_or_insert_with(|| replayed.clone()), replayed);
+
+        // The same tasks, submitted.
+        let (u, total) = (rt.buffer_from(&initial).unwrap(), rt.buffer::<f64, 0>([]));
+        let submitted = rt.host_object(Vec::new());
+        for _ in 0..50 {
+            rt.task("sum")
+                .over([500])
+                .read(&u, one_to_one())
+                .reduce(&total, sum())
+                .kernel(|tile, (u, total)| {
+                    tile.points().for_each(|[i]| total.combine([], u[[i]]));
+                })
+                .unwrap();
+            rt.task("scale")
+                .over([500])
+                .read(&total, all())
+                .update(&u, one_to_one())
+                .kernel(|tile, (total, u)| {
+                    tile.points().for_each(|[i]| u[[i]] = u[[i]] * 0.5 + total[[]] * 1e-3);
+                })
+                .unwrap();
+            let note = rt.task("note").once().read(&total, all()).effect(&submitted, sequential());
+            note.host(|(total, sums)| sums.push(total[[]])).unwrap();
+        }
+        assert_eq!(rt.fence(&submitted).unwrap().wait().unwrap(), replayed);
+    }
+}
+
+#[test]
+fn a_reduction_may_include_what_is_there() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (u, total) = (rt.buffer_from(&[1_u64, 2, 3, 4, 5]).unwrap(), rt.buffer_from(&[100_u64]).unwrap());
+        let sequence = rt
+            .record("count", |body| {
+                let task = body.task("sum").over([5]).read(&u, one_to_one()).chunks(3);
+                task.reduce_into(&total, sum()).kernel(|tile, (u, total)| {
+                    tile.points().for_each(|[i]| total.combine([0], u[[i]]));
+                })
+            })
+            .unwrap();
+        sequence.replay(10).unwrap();
+        assert_eq!(rt.fence(&total).unwrap().wait().unwrap().as_slice(), [250]);
+    }
+}
+
+#[test]
+fn recorded_kernels_are_replayed() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let (u, total) = (rt.buffer_from(&[1.0_f32; 9]).unwrap(), rt.buffer::<f32, 0>([]));
+        let sequence = rt
+            .record("grow", |body| {
+                body.task("double").over([9]).update(&u, one_to_one()).each(|(u,)| u.set(u.here() * 2.0))?;
+                body.task("sum")
+                    .over([9])
+                    .read(&u, one_to_one())
+                    .reduce(&total, sum())
+                    .each(|(u, total)| total.combine(u.here()))
+            })
+            .unwrap();
+        sequence.replay(5).unwrap();
+        assert_eq!(rt.fence(&total).unwrap().wait().unwrap()[[]], 9.0 * 32.0);
+    }
+}
+
+/// The first failure, in the order of a program without threads, whatever the schedule.
+#[test]
+fn the_first_failure_ends_the_replays_and_is_the_same_in_every_schedule() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        for _ in 0..20 {
+            let rt = runtime(threads);
+            let (u, v) = (rt.buffer_from(&[0.0; 8]).unwrap(), rt.buffer_from(&[0.0; 8]).unwrap());
+            let runs = Arc::new(AtomicU64::new(0));
+            let count = Arc::clone(&runs);
+            let sequence = rt
+                .record("fails", |body| {
+                    // Nothing connects the two tasks, so one may run far ahead of the other.
+                    body.task("first").over([8]).update(&u, one_to_one()).chunks(4).kernel(
+                        move |tile, _| {
+                            count.fetch_add(1, Relaxed);
+                            assert!(!(tile.replay() == 7 && tile.along(0).start == 4), "no luck");
+                        },
+                    )?;
+                    body.task("second").over([8]).update(&v, one_to_one()).chunks(4).kernel(|tile, _| {
+                        assert!(tile.replay() < 8, "also no luck");
+                    })
+                })
+                .unwrap();
+            let task = sequence.replay(1000).unwrap();
+            let error = task.wait().unwrap_err().to_string();
+            assert!(
+                error.contains("task \"fails\"") && error.contains("in replay 7, task \"first\""),
+                "{error}"
+            );
+            assert!(error.contains("no luck") && error.contains("[4..6]"), "{error}");
+            assert!(runs.load(Relaxed) < 1000 * 4, "the replays end");
+            let Err(Error::Failed(failures)) = rt.wait() else { panic!("the failure is reported") };
+            let causes: Vec<_> = failures.iter().map(|failure| failure.cause.clone()).collect();
+            assert!(matches!(&causes[..], [Cause::InReplay { replay: 7, .. }]), "{causes:?}");
+            // What it writes is poisoned, and a complete overwrite heals it.
+            assert!(rt.fence(&v).unwrap().wait().is_err());
+            for buffer in [&u, &v] {
+                rt.task("heal")
+                    .over([8])
+                    .write(buffer, one_to_one())
+                    .kernel(|tile, (u,)| {
+                        tile.points().for_each(|point| u.set(point, 0.0));
+                    })
+                    .unwrap();
+            }
+            sequence.replay(7).unwrap().wait().unwrap();
+            rt.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_error_of_a_host_task_is_a_failure() {
+    let _deadline = testing::deadline();
+    let rt = runtime(2);
+    let object = rt.host_object(0);
+    let sequence = rt
+        .record("counts", |body| {
+            body.task("count").once().effect(&object, sequential()).host(|replay, (count,)| {
+                *count += 1;
+                if replay == 3 { Err("it is enough") } else { Ok(()) }
+            })
+        })
+        .unwrap();
+    let error = sequence.replay(10).unwrap().wait().unwrap_err().to_string();
+    assert!(error.contains("in replay 3, task \"count\"") && error.ends_with("it is enough"), "{error}");
+    assert!(rt.wait().is_err());
+}
+
+#[test]
+fn a_cancelled_group_ends_its_replays() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let group = rt.group("solver");
+        let u = rt.buffer_from(&[0_u64; 4]).unwrap();
+        let sequence = group
+            .record("endless", |body| {
+                body.task("count").over([4]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                    tile.points().for_each(|point| u[point] += 1);
+                })
+            })
+            .unwrap();
+        let task = sequence.replay(u64::MAX).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        group.cancel();
+        assert!(task.wait().is_err());
+        assert_eq!(task.status(), Status::Cancelled);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn wrong_sequences_are_refused() {
+    let _deadline = testing::deadline();
+    let rt = runtime(2);
+    let (u, v) = (rt.buffer::<f64, 1>([4]).named("u"), rt.buffer::<f64, 1>([4]).named("v"));
+    // A task that contradicts itself is refused when it is recorded.
+    let refused = rt.record("wrong", |body| {
+        let task = body.task("in place").over([4]).chunks(1).read(&u, neighborhood([1]));
+        task.write(&u, one_to_one()).kernel(|_, _| ())
+    });
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("task \"in place\"") && error.contains("buffer \"u\""), "{error}");
+    let refused =
+        rt.record("wrong", |body| body.task("beyond").over([5]).write(&u, one_to_one()).kernel(|_, _| ()));
+    assert!(refused.unwrap_err().to_string().contains("task \"beyond\""));
+    // What the sequence reads must be there when it is replayed.
+    let sequence = record_sweep(&rt, &u, &v, 2);
+    let error = sequence.replay(1).unwrap_err().to_string();
+    assert!(error.contains("task \"sweep\"") && error.contains("buffer \"u\""), "{error}");
+    rt.wait().unwrap();
+    // Of another runtime.
+    let other = runtime(1);
+    let refused = other
+        .record("foreign", |body| body.task("foreign").over([4]).write(&u, one_to_one()).kernel(|_, _| ()));
+    assert!(matches!(refused, Err(Error::OtherRuntime { .. })));
+    // Nothing to do.
+    rt.record("empty", |_| Ok(())).unwrap().replay(5).unwrap().wait().unwrap();
+}
+
+#[test]
+fn a_checked_runtime_checks_replays() {
+    let _deadline = testing::deadline();
+    let rt = Runtime::builder().threads(2).checked(true).build().unwrap();
+    let u = rt.buffer::<f64, 1>([4]).named("u");
+    let sequence = rt
+        .record("writes", |body| {
+            body.task("forgets").over([4]).write(&u, one_to_one()).chunks(2).kernel(|tile, (u,)| {
+                let forgets = tile.replay() == 5;
+                tile.points().filter(|&[i]| !(forgets && i == 3)).for_each(|point| u.set(point, 1.0));
+            })
+        })
+        .unwrap();
+    let error = sequence.replay(10).unwrap().wait().unwrap_err().to_string();
+    assert!(
+        error.contains("in replay 5") && error.contains("unwritten") && error.contains("[2..4]"),
+        "{error}"
+    );
+    assert!(rt.wait().is_err());
+}
+
+/// The task of a random sequence.
+#[derive(Clone, Debug)]
+enum Work {
+    /// Adds the neighbours of one buffer, `reach` away, to another one, in some chunks.
+    Mix { from: usize, to: usize, reach: usize, chunks: usize, updates: bool },
+    /// Sums a buffer into a number, which all elements of another one get.
+    Sum { of: usize, to: usize, chunks: usize },
+    /// Adds an element of a buffer to a host object, and sets the element.
+    Note { buffer: usize, at: usize },
+}
+
+const LEN: usize = 16;
+
+fn work() -> impl Strategy<Value = Work> {
+    let pair = || (0..3_usize, 1..3_usize).prop_map(|(from, next)| (from, (from + next) % 3));
+    prop_oneof![
+        3 => (pair(), 0..3_usize, 1..6_usize, any::<bool>())
+            .prop_map(|((from, to), reach, chunks, updates)| Work::Mix { from, to, reach, chunks, updates }),
+        1 => (pair(), 1..6_usize).prop_map(|((of, to), chunks)| Work::Sum { of, to, chunks }),
+        1 => (0..3_usize, 0..LEN).prop_map(|(buffer, at)| Work::Note { buffer, at }),
+    ]
+}
+
+/// All that a program can see.
+#[derive(Clone, Debug, PartialEq)]
+struct State {
+    buffers: Vec<Vec<u64>>,
+    note: u64,
+}
+
+fn mixed(old: u64, sum: u64, replay: u64) -> u64 {
+    (old ^ sum).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17).wrapping_add(replay)
+}
+
+impl State {
+    fn new() -> Self {
+        let buffers = (0..3).map(|b| (0..LEN as u64).map(|i| b * 1000 + i).collect()).collect();
+        Self { buffers, note: 0 }
+    }
+
+    fn run(&mut self, work: &Work, replay: u64) {
+        match *work {
+            Work::Mix { from, to, reach, updates, .. } => {
+                for i in 0..LEN {
+                    let near = i.saturating_sub(reach)..(i + reach + 1).min(LEN);
+                    let sum = self.buffers[from][near].iter().fold(0, |a: u64, &b| a.wrapping_add(b));
+                    let old = if updates { self.buffers[to][i] } else { 0 };
+                    self.buffers[to][i] = mixed(old, sum, replay);
+                }
+            }
+            Work::Sum { of, to, .. } => {
+                let sum = self.buffers[of].iter().fold(0, |a: u64, &b| a.wrapping_add(b));
+                self.buffers[to].iter_mut().for_each(|u| *u = mixed(*u, sum, replay));
+            }
+            Work::Note { buffer, at } => {
+                self.note = mixed(self.note, self.buffers[buffer][at], replay);
+                self.buffers[buffer][at] = self.note;
+            }
+        }
+    }
+}
+
+fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &HostObject<u64>) -> Sequence {
+    let total = rt.buffer::<u64, 0>([]);
+    let wrapping = || operator(0_u64, u64::wrapping_add);
+    rt.record("random", |body| {
+        for work in works {
+            match *work {
+                Work::Mix { from, to, reach, chunks, updates } => {
+                    let task = body
+                        .task("mix")
+                        .over([LEN])
+                        .chunks(chunks)
+                        .read(&buffers[from], neighborhood([reach]));
+                    let sum = move |from: &ReadView<u64, 1>, i: usize| {
+                        (i.saturating_sub(reach)..(i + reach + 1).min(LEN))
+                            .fold(0, |a: u64, j| a.wrapping_add(from[[j]]))
+                    };
+                    if updates {
+                        task.update(&buffers[to], one_to_one()).kernel(move |tile, (from, to)| {
+                            for [i] in tile.points() {
+                                to[[i]] = mixed(to[[i]], sum(from, i), tile.replay());
+                            }
+                        })?;
+                    } else {
+                        task.write(&buffers[to], one_to_one()).kernel(move |tile, (from, to)| {
+                            for [i] in tile.points() {
+                                to.set([i], mixed(0, sum(from, i), tile.replay()));
+                            }
+                        })?;
+                    }
+                }
+                Work::Sum { of, to, chunks } => {
+                    let task = body.task("sum").over([LEN]).chunks(chunks).read(&buffers[of], one_to_one());
+                    task.reduce(&total, wrapping()).kernel(|tile, (of, total)| {
+                        tile.points().for_each(|[i]| total.combine([], of[[i]]));
+                    })?;
+                    let task = body.task("spread").over([LEN]).chunks(chunks).read(&total, all());
+                    task.update(&buffers[to], one_to_one()).kernel(|tile, (total, to)| {
+                        for [i] in tile.points() {
+                            to[[i]] = mixed(to[[i]], total[[]], tile.replay());
+                        }
+                    })?;
+                }
+                Work::Note { buffer, at } => {
+                    let part = GridBox::new([at], [at + 1]);
+                    let task = body.task("note").once().update(&buffers[buffer], fixed(part));
+                    task.effect(note, sequential()).host(move |replay, (u, note)| {
+                        *note = mixed(*note, u[[at]], replay);
+                        u[[at]] = *note;
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    })
+    .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_sequences_have_the_results_of_a_loop(
+        works in prop::collection::vec(work(), 1..8),
+        replays in prop::collection::vec(1..40_u64, 1..4),
+        threads in prop_oneof![Just(1), Just(2), Just(3), Just(4), Just(8)],
+        seed in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some)],
+    ) {
+        let _deadline = testing::deadline();
+        let mut builder = Runtime::builder().threads(threads);
+        if let Some(seed) = seed {
+            builder = builder.seeded(seed);
+        }
+        let rt = builder.build().unwrap();
+        let mut expected = State::new();
+        let buffers: Vec<_> = expected.buffers.iter().map(|initial| rt.buffer_from(&initial[..]).unwrap()).collect();
+        let note = rt.host_object(0);
+        let sequence = record(&rt, &works, &buffers, &note);
+        for &count in &replays {
+            sequence.replay(count).unwrap();
+            for replay in 0..count {
+                works.iter().for_each(|work| expected.run(work, replay));
+            }
+        }
+        let seen = State {
+            buffers: buffers.iter().map(|u| rt.fence(u).unwrap().wait().unwrap().into_vec()).collect(),
+            note: rt.fence(&note).unwrap().wait().unwrap(),
+        };
+        prop_assert_eq!(seen, expected);
+        rt.wait().unwrap();
+    }
+}
