@@ -201,7 +201,7 @@ impl Runtime {
     /// use anabranch::prelude::*;
     ///
     /// let rt = Runtime::new()?;
-    /// let (u, v) = (rt.buffer_from(&[0.0, 0.0, 1.0, 0.0])?, rt.buffer([4]));
+    /// let (u, v) = (rt.buffer_from(&[0.0_f64, 0.0, 1.0, 0.0])?, rt.buffer([4]));
     /// let smooth = rt.record("smooth", |body| {
     ///     for (from, to) in [(&u, &v), (&v, &u)] {
     ///         body.task("mean of three")
