@@ -7,68 +7,13 @@ use anabranch::{
     local_nodes,
     prelude::*,
 };
+use common::devices::{Places, device, same_on_devices, slow};
 use std::{fmt::Debug, sync::Arc, time::Duration};
 use testing::deadline;
 
-const NODES: [u16; 5] = [1, 2, 3, 4, 7];
-
-/// Leaves that each of these numbers of nodes shares equally, and the points of such a line: the part of a node is that of a kernel without reductions.
+/// Leaves that 1, 2, 3, 4 and 7 nodes share equally, and the points of such a line: the part of a node is that of a kernel without reductions.
 const LEAVES: usize = 84;
 const LINE: usize = LEAVES * 4096;
-
-/// A device whose steps take a random time.
-fn slow(seed: u64) -> Arc<Simulated> {
-    Arc::new(Simulated::builder().delays(seed, Duration::from_micros(200)).build())
-}
-
-fn device(simulated: &Arc<Simulated>) -> Arc<dyn Device> {
-    Arc::<Simulated>::clone(simulated)
-}
-
-/// Where the kernels of a node run: `None` is the host.
-#[derive(Clone, Debug)]
-struct Places(Vec<Option<Arc<dyn Device>>>);
-
-impl Places {
-    /// Of the first kind all nodes have a device; of the others a node takes other places than its neighbours.
-    fn of(node: u16, kind: usize) -> Self {
-        let new = |number: u64| Some(device(&slow(10 * u64::from(node) + number)));
-        let places = match (kind, (kind + usize::from(node)) % 4) {
-            (0, _) | (_, 0) => vec![new(1)],
-            (_, 1) => vec![new(1), None],
-            (_, 2) => vec![new(1), new(2)],
-            _ => vec![None, None, new(1)],
-        };
-        Self(places)
-    }
-
-    fn at(&self, step: usize) -> Option<&Arc<dyn Device>> {
-        self.0[step % self.0.len()].as_ref()
-    }
-}
-
-/// Runs a program on the host and on a device of one node, and on devices of several nodes, and compares the results of all.
-fn same_everywhere<R: PartialEq + Debug + Send + 'static>(
-    program: impl Fn(Runtime, &Places) -> Result<R, Error> + Send + Sync + 'static,
-) {
-    let one = |places: Places| program(Runtime::builder().threads(2).build().unwrap(), &places).unwrap();
-    let expected = one(Places(vec![None]));
-    assert_eq!(one(Places::of(0, 0)), expected, "a device of one node");
-    for (at, &nodes) in NODES.iter().enumerate() {
-        for threads in 1..=3 {
-            let (kind, seed) = ((at + threads) % 4, u64::from(nodes) * 10 + threads as u64);
-            let local = local_nodes(nodes).threads(threads).delays(threads as u32 * 3, seed);
-            let results = local.run(|rt| {
-                let places = Places::of(rt.node(), kind);
-                program(rt, &places)
-            });
-            for (node, result) in results.into_iter().enumerate() {
-                let result = result.unwrap_or_else(|error| panic!("node {node} of {nodes}: {error}"));
-                assert_eq!(result, expected, "node {node} of {nodes}, {threads} threads, kind {kind}");
-            }
-        }
-    }
-}
 
 /// Submits a recorded kernel at the place of this step.
 macro_rules! each {
@@ -152,7 +97,7 @@ fn reduced<const K: usize>(rt: &Runtime, space: [usize; K], places: &Places) -> 
 #[test]
 fn lines_have_the_bits_of_one_node() {
     let _deadline = deadline();
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         // Of no points, of one leaf, which one node has, and of several leaves for each node.
         let spaces = [[0], [1], [63], [4096], [4097], [13_000], [50_001]];
         spaces.into_iter().map(|space| reduced(&rt, space, places)).collect::<Result<Vec<_>, _>>()
@@ -162,7 +107,7 @@ fn lines_have_the_bits_of_one_node() {
 #[test]
 fn planes_and_volumes_have_the_bits_of_one_node() {
     let _deadline = deadline();
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         // Bands of several rows, and rows of several leaves: a subtree may begin inside of a row.
         let planes = [[0, 5], [5, 0], [37, 29], [1, 9000], [5, 9001], [3, 4096], [200, 130]];
         let mut all =
@@ -178,7 +123,7 @@ fn planes_and_volumes_have_the_bits_of_one_node() {
 #[test]
 fn nodes_without_a_part_and_kernels_on_one_node_have_the_bits_of_one_node() {
     let _deadline = deadline();
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         let mut all = Vec::new();
         for round in 0..6 {
             let weight = |node: u16| f64::from((node + round) % 3);
@@ -203,7 +148,7 @@ fn nodes_without_a_part_and_kernels_on_one_node_have_the_bits_of_one_node() {
 #[test]
 fn results_are_there_for_the_next_kernel_of_the_device() {
     let _deadline = deadline();
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         let (u, length) = (filled(&rt, [31_000])?, rt.buffer::<f32, 0>([]));
         let mut lengths = Vec::new();
         for step in 0..8 {

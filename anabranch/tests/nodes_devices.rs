@@ -8,67 +8,14 @@ use anabranch::{
     local_nodes,
     prelude::*,
 };
-use common::Gate;
+use common::{
+    Gate,
+    devices::{device, same_on_devices, slow},
+};
 use std::{fmt::Debug, mem::swap, sync::Arc, time::Duration};
 use testing::deadline;
 
-const NODES: [u16; 5] = [1, 2, 3, 4, 7];
 const SHAPE: [usize; 2] = [23, 17];
-
-/// A device whose steps take a random time.
-fn slow(seed: u64) -> Arc<Simulated> {
-    Arc::new(Simulated::builder().delays(seed, Duration::from_micros(200)).build())
-}
-
-fn device(simulated: &Arc<Simulated>) -> Arc<dyn Device> {
-    Arc::<Simulated>::clone(simulated)
-}
-
-/// Where the kernels of a node run.
-#[derive(Clone, Debug)]
-struct Places(Vec<Option<Arc<dyn Device>>>);
-
-impl Places {
-    fn host() -> Self {
-        Self(vec![None])
-    }
-
-    /// Places of a node, which takes other ones than its neighbours: none, or one or two devices, perhaps in turns with the host.
-    fn of(node: u16, kind: usize) -> Self {
-        let new = |number: u64| Some(device(&slow(10 * u64::from(node) + number)));
-        Self(match (kind + usize::from(node)) % 4 {
-            0 => vec![new(1)],
-            1 => vec![new(1), None],
-            2 => vec![new(1), new(2)],
-            _ => vec![None, None, new(1)],
-        })
-    }
-
-    fn at(&self, step: usize) -> Option<&Arc<dyn Device>> {
-        self.0[step % self.0.len()].as_ref()
-    }
-}
-
-/// Runs a program on one node without devices, and on several nodes whose kernels run on devices, and compares the results of all.
-fn same_everywhere<R: PartialEq + Debug + Send + 'static>(
-    program: impl Fn(Runtime, &Places) -> Result<R, Error> + Send + Sync + 'static,
-) {
-    let expected = program(Runtime::builder().threads(2).build().unwrap(), &Places::host()).unwrap();
-    for (at, &nodes) in NODES.iter().enumerate() {
-        for threads in 1..=3 {
-            let (kind, seed) = (at + threads, u64::from(nodes) * 10 + threads as u64);
-            let local = local_nodes(nodes).threads(threads).delays(threads as u32 * 3, seed);
-            let results = local.run(|rt| {
-                let places = Places::of(rt.node(), kind);
-                program(rt, &places)
-            });
-            for (node, result) in results.into_iter().enumerate() {
-                let result = result.unwrap_or_else(|error| panic!("node {node} of {nodes}: {error}"));
-                assert_eq!(result, expected, "node {node} of {nodes}, {threads} threads");
-            }
-        }
-    }
-}
 
 fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
@@ -88,7 +35,7 @@ macro_rules! each {
 #[test]
 fn a_stencil_with_host_tasks_between() {
     let _deadline = deadline();
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         let (mut u, mut next) = (
             rt.buffer::<f32, 2>(SHAPE).named("u"),
             rt.buffer::<f32, 2>(SHAPE).named("next").with_versions(2),
@@ -131,7 +78,7 @@ fn a_stencil_with_host_tasks_between() {
 fn transposes_and_reductions_of_what_devices_have_computed() {
     let _deadline = deadline();
     const N: usize = 19;
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         let (a, b) =
             (rt.buffer::<f32, 2>([N, N]), rt.buffer_from(&ndarray::Array2::from_elem((N, N), 0.5_f32))?);
         let (total, sums) = (rt.buffer::<f32, 0>([]), rt.buffer_from(&[1.0_f32; 3])?);
@@ -177,7 +124,7 @@ fn transposes_and_reductions_of_what_devices_have_computed() {
 fn captures_discards_and_weights() {
     let _deadline = deadline();
     const N: usize = 61;
-    same_everywhere(|rt, places| {
+    same_on_devices(|rt, places| {
         let (u, v) =
             (rt.buffer_from(&[1.0_f32; N])?.with_versions(3), rt.buffer::<f32, 1>([N]).with_versions(2));
         let mut fences = Vec::new();

@@ -1,6 +1,9 @@
 //! Sequences: recorded once, and replayed with the results of the same tasks, submitted again and again.
 
+mod common;
+
 use anabranch::{Cause, Runtime, Sequence, prelude::*};
+use common::{THREADS, runtime};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use std::{
     sync::{
@@ -10,12 +13,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-const THREADS: [usize; 5] = [1, 2, 3, 4, 8];
-
-fn runtime(threads: usize) -> Runtime {
-    Runtime::builder().threads(threads).build().unwrap()
-}
 
 /// Records a sweep from `u` to `v` and back, of this many chunks.
 fn record_sweep(rt: &Runtime, u: &Buffer<f64, 1>, v: &Buffer<f64, 1>, chunks: usize) -> Sequence {

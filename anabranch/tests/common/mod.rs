@@ -1,6 +1,8 @@
 //! Helpers that several test programs share.
 #![allow(dead_code, reason = "each test program uses some of the helpers")]
 
+pub mod devices;
+
 use anabranch::{local_nodes, prelude::*};
 use parking_lot::{Condvar, Mutex};
 use std::{
