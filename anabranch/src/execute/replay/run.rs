@@ -88,17 +88,6 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// Why a thread does not go on with a strand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Halt {
-    /// The strand has ended, or another thread has it.
-    Elsewhere,
-    /// Its next unit waits. Nothing was done.
-    Waits,
-    /// Its next unit waits. Units were done before.
-    Advanced,
-}
-
 impl<'p, X, O, E> Run<'p, X, O, E>
 where
     X: Fn(usize, Part, u64) -> Result<(), E>,
@@ -107,7 +96,6 @@ where
     pub(crate) fn new(plan: &'p Plan, replays: u64, execute: X, is_over: O) -> Self {
         let strands: Box<[_]> = (0..plan.strands()).map(|_| CachePadded::default()).collect();
         let progress = Progress::new(strands.len());
-        // A turn must be a number.
         let end = AtomicU64::new(replays.saturating_mul(plan.units));
         let (active, ended) = (AtomicUsize::new(0), Mutex::new(None));
         Self { plan, replays, execute, is_over, strands, progress, active, end, ended }
@@ -116,7 +104,7 @@ where
     /// Why the run has ended before its last replay, if it has, and whether `is_over` has said so.
     pub(crate) fn into_result(self) -> (bool, Option<Ended<E>>) {
         let all = self.replays.saturating_mul(self.plan.units);
-        let ended = std::mem::take(&mut *self.ended.lock()).map(|(_, ended)| ended);
+        let ended = self.ended.lock().take().map(|(_, ended)| ended);
         (self.end.load(Relaxed) < all, ended)
     }
 
@@ -126,8 +114,7 @@ where
         let (count, mut at, mut patience) = (self.strands.len(), own, Patience::new());
         while !self.progress.is_finished() {
             let mut strands = (0..count).map(|distance| (at + distance) % count);
-            let advanced = strands.find(|&strand| self.advance(strand, usize::MAX) == Halt::Advanced);
-            match advanced {
+            match strands.find(|&strand| self.advance(strand, usize::MAX)) {
                 Some(strand) => (at, patience) = (strand, Patience::new()),
                 None if patience.pause() => {}
                 None => {
@@ -146,12 +133,13 @@ where
         }
     }
 
-    /// Executes units of a strand, at most this many, until one has to wait.
-    fn advance(&self, number: usize, most: usize) -> Halt {
-        let Some(strand) = self.strands[number].take() else { return Halt::Elsewhere };
+    /// Executes units of a strand, at most this many, until one has to wait. Returns whether it has executed any: not if another thread has the
+    /// strand.
+    fn advance(&self, number: usize, most: usize) -> bool {
+        let Some(strand) = self.strands[number].take() else { return false };
         let steps = &self.plan.strands[number];
         let (mut replay, mut at) = (strand.replay(), strand.step());
-        let mut halt = Halt::Waits;
+        let mut has_advanced = false;
         for _ in 0..most {
             if replay == self.replays {
                 break;
@@ -160,7 +148,7 @@ where
             if !self.is_ready(step, replay) && !self.spin(step, replay) {
                 break;
             }
-            halt = Halt::Advanced;
+            has_advanced = true;
             if (number, at) == (0, 0) && (self.is_over)() {
                 self.end.fetch_min(replay.saturating_mul(self.plan.units), Relaxed);
             }
@@ -183,7 +171,7 @@ where
             }
         }
         strand.go_to(replay, at);
-        halt
+        has_advanced
     }
 
     /// Whether all that a unit waits for is done.
