@@ -7,7 +7,9 @@ use std::{
     fs,
     path::Path,
     process::Output,
-    ptr, thread,
+    ptr,
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 use testing::{
@@ -229,16 +231,20 @@ fn stuck() -> u16 {
     let rt = builder.build().unwrap();
     let (node, count) = (rt.node(), rt.nodes());
     let comm = rt.communicator().unwrap();
+    let (begins, begun) = mpsc::channel();
     rt.task("stuck")
         .collective()
         .effect(&comm, sequential())
         .host(move |_, (comm,)| {
+            begins.send(()).unwrap();
             if node == 0 {
                 all_gather(comm.unwrap(), count, 1);
             }
         })
         .unwrap();
     if node == 1 {
+        // The task begins on all nodes or on none. Before, node 0 may not have submitted it, and the end of the run would refuse it.
+        begun.recv_timeout(Duration::from_secs(60)).unwrap();
         thread::scope(|scope| scope.spawn(|| drop(rt.buffer::<u8, 1>([1]))).join().unwrap());
         assert!(rt.wait().is_err());
         // The launcher ends this process, because the other one ends.
