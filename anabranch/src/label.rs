@@ -37,6 +37,14 @@ impl TaskLabel {
         &self.name
     }
 
+    /// The label, in recorded graphs, of a task that repeats its work this often.
+    pub(crate) fn times(&self, times: u64) -> Self {
+        match times {
+            1 => self.clone(),
+            _ => Self { name: format!("{} × {times}", self.name).into(), location: self.location },
+        }
+    }
+
     /// The line that submitted the task.
     pub fn location(&self) -> &'static Location<'static> {
         self.location

@@ -137,7 +137,7 @@ pub use self::{
         fence::Fence,
         operator::{Operator, and, max, min, operator, or, product, sum},
         reduce::Reduction,
-        sequence::{Sequence, SequenceBody},
+        sequence::{ReplayUntil, Sequence, SequenceBody},
         tile::Tile,
     },
 };

@@ -84,7 +84,7 @@ fn a_replay_is_a_task_in_recorded_graphs() {
         assert_eq!((seen.as_slice(), count), (&[11.0; 8][..], 5));
         let dot = rt.task_graph().unwrap().render(Format::Dot);
         assert!(
-            dot.contains("sweep") && dot.contains("object \\\"count\\\"") && !dot.contains("step"),
+            dot.contains("sweep × 5") && dot.contains("object \\\"count\\\"") && !dot.contains("step"),
             "{dot}"
         );
     }

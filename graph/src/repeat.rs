@@ -79,6 +79,12 @@ impl Repeat {
         number
     }
 
+    /// Adds a unit that comes after all units before it, and that all units of the next repetition come after. Returns its number, from 0.
+    pub fn push_barrier(&mut self, accesses: impl IntoIterator<Item = Access>) -> usize {
+        let after = (0..self.len()).collect();
+        self.push(Unit { after, holds_back: true, ..Unit::of(accesses) })
+    }
+
     /// The number of units.
     pub fn len(&self) -> usize {
         self.units.len()

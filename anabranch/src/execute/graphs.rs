@@ -155,7 +155,7 @@ impl Graphs {
     fn record(&self, label: &TaskLabel, accesses: &[Access], effects: &[Effect], record: &Arc<TaskRecord>) {
         if let Some(recorder) = &self.recorder {
             recorder.submit(RecordedTask {
-                label: label.clone(),
+                label: label.times(record.times),
                 record: Arc::clone(record),
                 accesses: accesses.into(),
                 effects: effects.into(),

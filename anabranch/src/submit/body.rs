@@ -21,25 +21,25 @@ pub(super) const ONCE: &str = "a task is run once";
 /// # Safety
 /// See [`AccessList::guards`].
 #[inline]
-pub(super) unsafe fn call<const K: usize, L: AccessList<K>, E>(
+pub(super) unsafe fn call<const K: usize, L: AccessList<K>, R, E>(
     bound: &L::Bound,
     chunk: usize,
     pattern: Option<&Pattern>,
-    function: impl for<'v> FnOnce(L::Views<'v>) -> Result<(), E>,
-) -> Result<(), E> {
+    function: impl for<'v> FnOnce(L::Views<'v>) -> Result<R, E>,
+) -> Result<R, E> {
     if let Some(pattern) = pattern {
         // SAFETY: the caller promises it, and there is no guard yet.
         unsafe { L::prepare(bound, chunk, pattern) };
     }
     // SAFETY: the caller promises it.
     let mut guards = unsafe { L::guards(bound, chunk) };
-    function(L::views(&mut guards))?;
+    let result = function(L::views(&mut guards))?;
     drop(guards);
     if let Some(pattern) = pattern {
         // SAFETY: the caller promises it, and there is no guard any more.
         unsafe { L::check(bound, chunk, pattern) };
     }
-    Ok(())
+    Ok(result)
 }
 
 /// A host function, until it is run.
@@ -70,7 +70,7 @@ where
         }
         let pattern = compute.is_checked().then(Pattern::draw);
         // SAFETY: memory is attached; the executor calls this once, when the graph allows the task.
-        unsafe { call::<K, L, _>(&bound, 0, pattern.as_ref(), |views| function(&Tile::new(whole), views)) }
+        unsafe { call::<K, L, _, _>(&bound, 0, pattern.as_ref(), |views| function(&Tile::new(whole), views)) }
             .map_err(Cause::Error)
     }
 
@@ -106,7 +106,7 @@ where
             let chunk = first + chunk;
             // SAFETY: the caller promises it.
             let Ok(()) = unsafe {
-                call::<K, L, Infallible>(bound, chunk, pattern.as_ref(), |views| {
+                call::<K, L, _, Infallible>(bound, chunk, pattern.as_ref(), |views| {
                     (self.function)(&Tile::new(self.chunks[chunk]), views);
                     Ok(())
                 })

@@ -25,6 +25,10 @@
 //! A unit has a *turn*: its number in the order of a program that executes one unit after the other. If a unit fails, units of later turns do not
 //! run any more, and those of earlier turns do. So the failure with the first turn is the same in every schedule.
 //!
+//! # Conditions
+//! A replay may be the last one because a unit says so. That unit comes after all units of its replay, and all units of the next replay come after
+//! it. So none of these has run, and none runs.
+//!
 //! | field | read by | written by |
 //! |---|---|---|
 //! | the position in a strand | the thread that has the strand | the same |
@@ -40,5 +44,5 @@ mod run;
 
 pub(crate) use self::{
     plan::{Part, Plan, PlannedUnit},
-    run::Run,
+    run::{End, Run},
 };

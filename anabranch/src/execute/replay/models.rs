@@ -4,7 +4,7 @@
 use super::{Part, Plan, PlannedUnit, Run};
 use anabranch_graph::repeat::UnitOrder;
 use loom::{cell::UnsafeCell, thread};
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -70,7 +70,7 @@ fn replayed(
     let execute = move |task: usize, part: Part, _: u64| {
         let Part::Chunk(chunk) = part else { unreachable!("no task has a reduction") };
         execute(&of_run, task, chunk);
-        Ok::<(), ()>(())
+        Ok::<_, ()>(ControlFlow::Continue(()))
     };
     let run = Arc::new(Run::new(plan, replays, execute, || false));
     let other = Arc::clone(&run);

@@ -97,12 +97,30 @@ impl Plan {
             }
             strands[own][place - 1].waits = waits;
         }
+        leave_out_earlier_waits(&mut strands);
         Self { strands, units: units.len() as u64 }
     }
 
     /// The number of strands.
     pub(crate) fn strands(&self) -> usize {
         self.strands.len()
+    }
+}
+
+/// Leaves out each wait that an earlier unit of the same strand implies, in the same replay or in the one before.
+fn leave_out_earlier_waits(strands: &mut [Vec<Step>]) {
+    let lengths: Vec<i64> = strands.iter().map(|steps| steps.len() as i64).collect();
+    for steps in strands {
+        // How many units of each strand are known to be done: when a replay begins, those that the one before has waited for. In the first
+        // replay that holds, too: a unit of the replay before counts as done.
+        let mut known: Vec<i64> = lengths.iter().map(|length| -length).collect();
+        for wait in steps.iter().flat_map(|step| &step.waits) {
+            known[wait.strand] = known[wait.strand].max(wait.more - lengths[wait.strand]);
+        }
+        for step in steps {
+            step.waits.retain(|wait| wait.more > known[wait.strand]);
+            step.waits.iter().for_each(|wait| known[wait.strand] = wait.more);
+        }
     }
 }
 
@@ -171,6 +189,15 @@ mod tests {
             .map(|unit| order(&unit.checked_sub(1).into_iter().collect::<Vec<_>>(), &[]))
             .collect();
         assert_eq!(Plan::new(&units, &chain, 8).strands(), 1);
+        // What waits for all others, and holds all up: each strand waits once.
+        let mut all = chains.to_vec();
+        all.iter_mut().for_each(|order| order.across.push(4));
+        all.push(order(&[0, 1, 2, 3], &[]));
+        let units: Vec<_> = (0..5).map(|task| chunk(task, 0, 1)).collect();
+        let plan = Plan::new(&units, &all, 8);
+        let waits = |strand: usize| plan.strands[strand].iter().map(|step| step.waits.to_vec());
+        assert_eq!(waits(0).collect::<Vec<_>>(), [vec![], vec![], vec![Wait { strand: 1, more: 2 }]]);
+        assert_eq!(waits(1).collect::<Vec<_>>(), [vec![Wait { strand: 0, more: 0 }], vec![]]);
         // Two kernels of two chunks, side by side, leave no strand empty.
         let units: Vec<_> = (0..4).map(|unit| chunk(unit / 2, unit % 2, 2)).collect();
         let plan = Plan::new(&units, &vec![UnitOrder::default(); 4], 8);

@@ -13,20 +13,29 @@ use crate::{
     },
 };
 use crossbeam_utils::CachePadded;
+use std::ops::ControlFlow;
 
 /// How often a thread that waits looks again before it gives its strand back.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// What ends a run before its last replay.
-pub(crate) struct Ended<E> {
-    /// The number of the replay, from 0.
-    pub(crate) replay: u64,
-    /// The number of the task whose unit has failed.
-    pub(crate) task: usize,
-    pub(crate) why: E,
+pub(crate) enum End<E> {
+    /// A unit has failed.
+    Failed {
+        /// The number of the replay, from 0.
+        replay: u64,
+        /// The number of the task of the unit.
+        task: usize,
+        why: E,
+    },
+    /// A unit has said that this replay is the last one.
+    Met,
+    /// `is_over` has said so.
+    Over,
 }
 
-/// A run: some replays of a plan. `execute` does a unit in a replay, and returns why it has failed. `is_over` is asked before each replay
+/// A run: some replays of a plan. `execute` does a unit in a replay, and returns whether the replay is the last one, or why it has failed.
+/// A unit that may end the run is one that all units of the next replay come after. `is_over` is asked before each replay
 /// whether the run is to end.
 pub(crate) struct Run<'p, X, O, E> {
     plan: &'p Plan,
@@ -39,7 +48,7 @@ pub(crate) struct Run<'p, X, O, E> {
     active: AtomicUsize,
     /// The turns from this one on do not run.
     end: AtomicU64,
-    ended: Mutex<Option<(u64, Ended<E>)>>,
+    ended: Mutex<Option<(u64, End<E>)>>,
 }
 
 /// A strand, as threads take it and give it back.
@@ -90,7 +99,7 @@ impl Drop for Taken<'_> {
 
 impl<'p, X, O, E> Run<'p, X, O, E>
 where
-    X: Fn(usize, Part, u64) -> Result<(), E>,
+    X: Fn(usize, Part, u64) -> Result<ControlFlow<()>, E>,
     O: Fn() -> bool,
 {
     pub(crate) fn new(plan: &'p Plan, replays: u64, execute: X, is_over: O) -> Self {
@@ -101,11 +110,9 @@ where
         Self { plan, replays, execute, is_over, strands, progress, active, end, ended }
     }
 
-    /// Why the run has ended before its last replay, if it has, and whether `is_over` has said so.
-    pub(crate) fn into_result(self) -> (bool, Option<Ended<E>>) {
-        let all = self.replays.saturating_mul(self.plan.units);
-        let ended = self.ended.lock().take().map(|(_, ended)| ended);
-        (self.end.load(Relaxed) < all, ended)
+    /// What has ended the run before its last replay, if anything has.
+    pub(crate) fn into_end(self) -> Option<End<E>> {
+        self.ended.lock().take().map(|(_, end)| end)
     }
 
     /// Takes part until all replays are done. `own` is the strand that the thread begins with.
@@ -150,12 +157,15 @@ where
             }
             has_advanced = true;
             if (number, at) == (0, 0) && (self.is_over)() {
-                self.end.fetch_min(replay.saturating_mul(self.plan.units), Relaxed);
+                self.stop(replay.saturating_mul(self.plan.units), End::Over);
             }
             let turn = replay.saturating_mul(self.plan.units) + step.unit;
             if turn < self.end.load(Relaxed) {
-                if let Err(why) = (self.execute)(step.task, step.part, replay) {
-                    self.fail(turn, Ended { replay, task: step.task, why });
+                match (self.execute)(step.task, step.part, replay) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => self.stop((replay + 1) * self.plan.units, End::Met),
+                    // It has run. Later ones do not.
+                    Err(why) => self.stop(turn + 1, End::Failed { replay, task: step.task, why }),
                 }
                 at += 1;
                 if at == steps.len() {
@@ -200,14 +210,13 @@ where
         })
     }
 
-    /// Notes the failure of a unit, unless one with an earlier turn has failed.
+    /// Ends the run before this turn, unless something ends it earlier.
     #[cold]
-    fn fail(&self, turn: u64, why: Ended<E>) {
+    fn stop(&self, turn: u64, why: End<E>) {
         let mut ended = self.ended.lock();
         if ended.as_ref().is_none_or(|(first, _)| turn < *first) {
             *ended = Some((turn, why));
-            // This one has run. Later ones do not.
-            self.end.fetch_min(turn + 1, Relaxed);
+            self.end.fetch_min(turn, Relaxed);
         }
     }
 }

@@ -1,18 +1,19 @@
 //! The builder of a recorded task: that of a task, as far as a task can be replayed.
 
 use super::{
-    Recorder,
+    recorder::Recorder,
     units::{HostUnit, KernelUnits, Units},
 };
 use crate::{
     data::{buffer::Buffer, element::Element, host_object::HostObject},
     error::Error,
+    label::Label,
     submit::{
         access::{Read, Update, Write},
         access_list::{AccessList, Append, KernelAccessList},
         declaration::{Declaration, Piece},
         effect::{Effect, Sequential},
-        host_result::HostResult,
+        host_result::{HostError, HostResult},
         index_space::{IndexSpace, Once, Over},
         operator::Operator,
         recorded::{self, access::RecordedAccessList},
@@ -22,7 +23,7 @@ use crate::{
     },
 };
 use anabranch_grid::{Chunk, RangeMapper};
-use std::{cell::RefCell, slice};
+use std::{cell::RefCell, ops::ControlFlow, slice};
 
 /// A task of a [sequence](super::Sequence) that has only a name so far.
 #[derive(Debug)]
@@ -128,6 +129,43 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         F: for<'v> Fn(u64, L::Views<'v>) -> R + Send + Sync + 'static,
         R: HostResult,
     {
+        let function = move |replay, views: L::Views<'_>| {
+            function(replay, views).into_result().map(ControlFlow::Continue)
+        };
+        self.record_host(function, |recorder, declaration, labels, units| {
+            recorder.add(declaration, labels, units)
+        })
+    }
+
+    /// Records the task after all others. The replay in which `condition` returns true is the last one.
+    pub(super) fn ends_when<F>(self, condition: F) -> Result<(), Error>
+    where
+        L: AccessList<0>,
+        F: for<'v> Fn(u64, L::Views<'v>) -> bool + Send + Sync + 'static,
+    {
+        let function = move |replay, views: L::Views<'_>| {
+            Ok(if condition(replay, views) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        self.record_host(function, |recorder, declaration, labels, units| {
+            recorder.add_barrier(declaration, labels, units);
+            Ok(())
+        })
+    }
+
+    fn record_host<F>(
+        self,
+        function: F,
+        add: impl FnOnce(
+            &mut Recorder,
+            &Declaration<'_, 0>,
+            Vec<(Label, usize)>,
+            Box<dyn Units>,
+        ) -> Result<(), Error>,
+    ) -> Result<(), Error>
+    where
+        L: AccessList<0>,
+        F: for<'v> Fn(u64, L::Views<'v>) -> Result<ControlFlow<()>, HostError> + Send + Sync + 'static,
+    {
         let Self { task, recorder } = self;
         let TaskBuilder { core, group, label, space, accesses, .. } = task;
         let whole = Chunk::whole(space);
@@ -135,9 +173,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         declaration.pieces = vec![Piece::new(0..1)];
         let bound = accesses.declare(&mut declaration)?;
         let labels = L::labels(&bound);
-        let function = move |replay, views: L::Views<'_>| function(replay, views).into_result();
-        let units: Box<dyn Units> = Box::new(HostUnit::<L, _> { bound, function });
-        recorder.borrow_mut().add(&declaration, labels, units)
+        add(&mut recorder.borrow_mut(), &declaration, labels, Box::new(HostUnit::<L, _> { bound, function }))
     }
 }
 

@@ -1,40 +1,42 @@
 //! Sequences: tasks that are recorded once and replayed.
 //!
 //! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as those of the runtime ([`builder`]).
-//! Each becomes [`units`] without its types. When the closure returns, the graph derives the order of the units, once. A
-//! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units: see
+//! Each becomes [`units`] without its types, in the [`recorder`]. When the closure returns, the graph derives the order of the units, once. A
+//! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units ([`replays`]): see
 //! [`replay`](crate::execute::replay).
 
 pub(crate) mod builder;
+mod recorder;
+mod replays;
 mod units;
+
+pub use self::replays::ReplayUntil;
 
 use self::{
     builder::NewSequenceTask,
-    units::{Recorded, Units},
+    recorder::{Parts, Recorder, Whole},
+    replays::{ReplayBody, Replays},
+    units::Recorded,
 };
-use super::{
-    declaration::{Declaration, explain},
-    task::NewTask,
-};
+use super::{declaration::explain, task::NewTask};
 use crate::{
-    data::host_object::HostObject,
-    error::{Cause, Error, Failure},
-    execute::{
-        Body, Compute, Core, GroupHandle, Node, Place, Running, Submission, TaskHandle,
-        replay::{Part, Plan, PlannedUnit, Run},
-    },
-    label::{Label, TaskLabel},
-    observe::TaskRecord,
+    data::{buffer::Buffer, element::Element, host_object::HostObject, view::ReadView},
+    error::Error,
+    execute::{Core, GroupHandle, Node, Place, Running, Submission, TaskHandle},
+    label::TaskLabel,
 };
-use anabranch_graph::{
-    Access, BufferId, Effect, Mode, ObjectId, Order,
-    command::{BufferAccess, erase},
-    repeat::{Repeat, Unit, check},
-};
-use anabranch_grid::{Extent, fixed};
-use anabranch_par::CancellationToken;
+use anabranch_graph::{Access, BufferId, Effect, Order};
+use anabranch_grid::all;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
-use std::{borrow::Cow, cell::RefCell, fmt, panic::Location, sync::Arc};
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    fmt,
+    panic::Location,
+    sync::{Arc, OnceLock},
+};
 
 /// What the closure of [`Runtime::record`](crate::Runtime::record) records tasks with.
 #[derive(Debug)]
@@ -53,66 +55,6 @@ impl<'r> SequenceBody<'r> {
     }
 }
 
-/// The tasks of a sequence, while they are recorded.
-#[derive(Default)]
-pub(crate) struct Recorder {
-    tasks: Vec<Recorded>,
-    repeat: Repeat,
-    units: Vec<PlannedUnit>,
-    /// For recorded runtimes: the labels of host objects.
-    objects: Vec<(ObjectId, String)>,
-}
-
-impl fmt::Debug for Recorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").field("tasks", &self.tasks.len()).finish_non_exhaustive()
-    }
-}
-
-impl Recorder {
-    /// Adds a task with its units.
-    fn add<const K: usize>(
-        &mut self,
-        declaration: &Declaration<'_, K>,
-        labels: Vec<(Label, usize)>,
-        units: Box<dyn Units>,
-    ) -> Result<(), Error> {
-        check(&declaration.accesses).map_err(|error| declaration.explain(error, &labels))?;
-        let (task, chunks) = (self.tasks.len(), declaration.pieces.len());
-        let in_pieces = |access: &&Access| {
-            declaration
-                .pieces
-                .iter()
-                .any(|piece| piece.accesses.iter().any(|other| other.buffer == access.buffer))
-        };
-        // What no chunk accesses by itself: the buffers of reductions.
-        let reduced: SmallVec<[Access; 2]> =
-            declaration.accesses.iter().filter(|access| !in_pieces(access)).cloned().collect();
-        let mut after = Vec::with_capacity(chunks);
-        for (chunk, piece) in declaration.pieces.iter().enumerate() {
-            let mut accesses = piece.accesses.clone();
-            if chunk == 0 {
-                // It begins with the current contents, if these are included.
-                let current = reduced.iter().filter(|access| access.mode.reads());
-                accesses.extend(current.map(|access| Access { mode: Mode::Read, ..access.clone() }));
-            }
-            let effects = SmallVec::from_slice(&declaration.effects);
-            after.push(self.repeat.push(Unit { accesses, effects, ..Unit::default() }));
-            self.units.push(PlannedUnit { task, part: Part::Chunk(chunk), chunks });
-        }
-        if !reduced.is_empty() {
-            // It takes the results of the chunks, so they must not run again before.
-            self.repeat.push(Unit { accesses: reduced, after, holds_back: true, ..Unit::default() });
-            self.units.push(PlannedUnit { task, part: Part::End, chunks });
-        }
-        let labels_of_objects = declaration.record.iter().flat_map(|record| &record.objects).cloned();
-        self.objects.extend(declaration.effects.iter().map(|effect| effect.object).zip(labels_of_objects));
-        let (label, accesses) = (declaration.task.clone(), declaration.accesses.to_vec());
-        self.tasks.push(Recorded { label, accesses, labels, units });
-        Ok(())
-    }
-}
-
 /// Tasks that were recorded once, to be replayed: see [`Runtime::record`](crate::Runtime::record).
 ///
 /// Clones are handles to the same sequence.
@@ -122,20 +64,13 @@ pub struct Sequence {
     running: Arc<Running>,
     group: Option<GroupHandle>,
     label: TaskLabel,
-    /// What a replay accesses, with the label and rank of each buffer.
-    accesses: Arc<[(Access, Label, usize)]>,
-    effects: Arc<[Effect]>,
-    /// For recorded runtimes: the labels of the objects of these effects.
-    objects: Arc<[String]>,
-    /// A replay has an effect on it, so two replays never run at once.
-    recording: HostObject<Recording>,
-    is_empty: bool,
-}
-
-/// The recorded tasks, and the order of their units.
-struct Recording {
-    tasks: Vec<Recorded>,
-    plan: Plan,
+    /// The recorded tasks. A replay has this effect on them, so two replays never run at once.
+    tasks: HostObject<Vec<Recorded>>,
+    effect: Effect,
+    parts: Arc<Parts>,
+    whole: Arc<Whole>,
+    /// The same with a condition on one of these buffers.
+    until: Arc<Mutex<FxHashMap<BufferId, Arc<Whole>>>>,
 }
 
 impl fmt::Debug for Sequence {
@@ -159,34 +94,19 @@ impl Sequence {
         }
         let recorder = RefCell::default();
         body(&SequenceBody { core, group, recorder: &recorder })?;
-        let Recorder { tasks, repeat, units, objects } = recorder.into_inner();
-        let named = |access: Access| {
-            let mut known = tasks.iter().flat_map(|task| task.accesses.iter().zip(&task.labels));
-            let (_, (label, rank)) =
-                known.find(|(other, _)| other.buffer == access.buffer).expect("a task accesses it");
-            (access, label.clone(), *rank)
-        };
-        let accesses = repeat.accesses().into_iter().map(named).collect();
+        let Recorder { tasks, parts } = recorder.into_inner();
         let (id, number) = core.create_object(None);
-        let mut effects = repeat.effects();
-        let label_of = |effect: &Effect| {
-            objects.iter().find(|(object, _)| *object == effect.object).map(|(_, label)| label.clone())
-        };
-        let mut labels: Vec<String> = effects.iter().filter_map(label_of).collect();
-        effects.push(Effect { object: id, order: Order::Observe });
-        labels.push(format!("the sequence \"{}\"", label.name()));
-        let plan = Plan::new(&units, &repeat.orders(), core.threads());
-        let (is_empty, recording) = (units.is_empty(), Recording { tasks, plan });
-        let recording = HostObject::new(id, number, recording, core.owner());
+        let effect = Effect { object: id, order: Order::Observe };
+        let whole = Arc::new(parts.whole(&label, effect, core.threads()));
         Ok(Self {
             running: Arc::clone(running),
             group: group.cloned(),
             label,
-            accesses,
-            effects: effects.into(),
-            objects: labels.into(),
-            recording,
-            is_empty,
+            tasks: HostObject::new(id, number, tasks, core.owner()),
+            effect,
+            parts: Arc::new(parts),
+            whole,
+            until: Arc::default(),
         })
     }
 
@@ -205,103 +125,114 @@ impl Sequence {
     /// # Errors
     /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then.
     pub fn replay(&self, replays: u64) -> Result<TaskHandle, Error> {
-        if replays == 0 || self.is_empty {
+        if replays == 0 || self.parts.is_empty() {
             return Ok(TaskHandle::new(SmallVec::new()));
         }
+        self.submit(&self.whole, replays, None)
+    }
+
+    /// Submits replays, as one task, until `condition` holds for what `buffer` has after one of them, but not more than `most`. The returned
+    /// [`ReplayUntil`] is a handle that knows the number of replays.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// // The square root of 2 by Newton's method.
+    /// let rt = Runtime::new()?;
+    /// let (x, change) = (rt.buffer_from(&[1.0_f64])?, rt.buffer::<f64, 0>([]));
+    /// let newton = rt.record("newton", |body| {
+    ///     body.task("step").over([1]).update(&x, all()).write(&change, all()).kernel(|_, (x, change)| {
+    ///         let next = 0.5 * (x[[0]] + 2.0 / x[[0]]);
+    ///         change.set([], (next - x[[0]]).abs());
+    ///         x.set([0], next);
+    ///     })
+    /// })?;
+    /// let steps = newton.replay_until(100, &change, |change| change[[]] < 1e-9)?.wait()?;
+    /// assert_eq!(steps, Some(5));
+    /// assert!((rt.fence(&x)?.wait()?[[0]] - f64::sqrt(2.0)).abs() < 1e-15);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// The condition is a part of the task: it runs on a thread that runs kernels, after each replay and before the next one, and should be short. So no
+    /// replay runs beyond the one that met it. A panic in it is a failure of the task. Nobody has to wait between the replays, and the program goes
+    /// on meanwhile. With 0 replays nothing is submitted.
+    ///
+    /// The rest is as for [`replay`](Self::replay).
+    ///
+    /// # Errors
+    /// As [`replay`](Self::replay). If the buffer belongs to another runtime, or was never written.
+    #[track_caller]
+    pub fn replay_until<T, const D: usize>(
+        &self,
+        most: u64,
+        buffer: &Buffer<T, D>,
+        condition: impl FnMut(&ReadView<T, D>) -> bool + Send + 'static,
+    ) -> Result<ReplayUntil, Error>
+    where
+        T: Element,
+    {
+        let core = self.running.core();
+        let recorder = RefCell::new(Recorder::after(Parts::clone(&self.parts)));
+        let name = format!("condition of {}", self.label.name());
+        let task = NewTask::new(core, self.group.as_ref(), name, Location::caller());
+        let (condition, met) = (Mutex::new(condition), Arc::new(OnceLock::new()));
+        let by_task = Arc::clone(&met);
+        NewSequenceTask { task, recorder: &recorder }.once().read(buffer, all()).ends_when(
+            move |replay, (buffer,): (&ReadView<T, D>,)| {
+                let is_met = (condition.lock())(buffer);
+                if is_met {
+                    let first = by_task.set(replay + 1);
+                    debug_assert!(first.is_ok(), "no replay runs after that");
+                }
+                is_met
+            },
+        )?;
+        let Recorder { mut tasks, parts } = recorder.into_inner();
+        let task = if most > 0 {
+            let whole = self.whole_until(buffer.inner.id, &parts);
+            self.submit(&whole, most, tasks.pop())?
+        } else {
+            TaskHandle::new(SmallVec::new())
+        };
+        Ok(ReplayUntil::new(task, met))
+    }
+
+    /// What these parts are together, which end with a condition on this buffer.
+    fn whole_until(&self, buffer: BufferId, parts: &Parts) -> Arc<Whole> {
+        let whole = || Arc::new(parts.whole(&self.label, self.effect, self.running.core().threads()));
+        Arc::clone(self.until.lock().entry(buffer).or_insert_with(whole))
+    }
+
+    /// Submits replays as one task. `last` is the condition, if there is one.
+    fn submit(&self, whole: &Arc<Whole>, replays: u64, last: Option<Recorded>) -> Result<TaskHandle, Error> {
         let (core, label) = (self.running.core(), &self.label);
         core.id().check_process("submit")?;
-        let record = core.needs_records().then(|| Arc::new(self.task_record()));
+        let record = core.needs_records().then(|| Arc::new(whole.task_record(replays)));
         let accesses: SmallVec<[Access; 4]> =
-            self.accesses.iter().map(|(access, ..)| access.clone()).collect();
+            whole.accesses.iter().map(|(access, ..)| access.clone()).collect();
         let task = Submission {
             label,
             group: self.group.as_deref(),
             accesses: &accesses,
-            effects: &self.effects,
+            effects: &whole.effects,
             priority: 0,
             place: Place::Compute,
             observes: false,
             record: record.as_ref(),
             device: None,
         };
-        let labels: Vec<_> = self.accesses.iter().map(|(_, label, rank)| (label.clone(), *rank)).collect();
+        let labels: Vec<_> = whole.accesses.iter().map(|(_, label, rank)| (label.clone(), *rank)).collect();
         let accepted = core.accept(&task).map_err(|error| explain(label, *error, &labels))?;
-        let versions =
-            accesses.iter().map(|access| access.buffer).zip(accepted.versions().iter().copied()).collect();
-        let (recording, token) =
-            (self.recording.clone(), self.group.as_ref().map(|group| group.token().clone()));
-        let body = ReplayBody(Some(Replay { recording, versions, replays, token }));
-        let node = Node::new(|| accepted.head(), || body);
-        Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
-    }
-
-    /// For recorded runtimes: a replay as a host task.
-    fn task_record(&self) -> TaskRecord {
-        let accesses = self.accesses.iter().map(|(Access { buffer, region, mode }, ..)| BufferAccess {
-            buffer: *buffer,
-            mode: *mode,
-            mapper: erase::<0, 3>(fixed(region.clone()), Extent(region.bounding_box().max().0)),
-        });
-        TaskRecord {
-            accesses: accesses.collect(),
-            buffers: self.accesses.iter().map(|(_, label, _)| label.to_string()).collect(),
-            objects: self.objects.to_vec(),
-            ..TaskRecord::default()
-        }
-    }
-}
-
-/// Some replays, until they are run.
-struct ReplayBody(Option<Replay>);
-
-struct Replay {
-    recording: HostObject<Recording>,
-    /// The version of each buffer.
-    versions: SmallVec<[(BufferId, u32); 4]>,
-    replays: u64,
-    token: Option<CancellationToken>,
-}
-
-impl Body for ReplayBody {
-    fn run(&mut self, compute: &Compute) -> Result<(), Cause> {
-        let Replay { recording, versions, replays, token } = self.0.take().expect(super::body::ONCE);
-        let mut recording = recording.inner.lock();
-        let Recording { tasks, plan } = recording.as_mut().expect("nobody takes it out");
-        for task in &mut *tasks {
-            let version = |access: &Access| {
-                versions.iter().find(|(buffer, _)| *buffer == access.buffer).map(|(_, version)| *version)
-            };
-            task.units
-                .attach(&mut task.accesses.iter().filter_map(version))
-                .map_err(|error| Cause::from(Box::new(error)))?;
-        }
-        let (tasks, is_checked) = (&*tasks, compute.is_checked());
-        // SAFETY: memory is attached. The plan keeps the order that the graph has derived from the accesses, in which a unit
-        // runs once in each replay. No other replay of the sequence runs now, because each has an effect on the recording.
-        let execute = |task: usize, part: Part, replay: u64| unsafe {
-            match part {
-                Part::Chunk(chunk) => tasks[task].units.call(chunk, replay, is_checked),
-                Part::End => tasks[task].units.end(),
-            }
+        let versions = accesses.iter().map(|access| access.buffer).zip(accepted.versions().iter().copied());
+        let replays = Replays {
+            tasks: self.tasks.clone(),
+            last,
+            whole: Arc::clone(whole),
+            versions: versions.collect(),
+            replays,
+            token: self.group.as_ref().map(|group| group.token().clone()),
         };
-        let is_over = || token.as_ref().is_some_and(CancellationToken::is_cancelled);
-        let run = Run::new(plan, replays, execute, is_over);
-        match compute.draw() {
-            Some(draw) => run.take_drawn_turns(draw),
-            None => compute.run_strands(plan.strands(), |strand| run.take_part(strand)),
-        }
-        match run.into_result() {
-            (_, Some(ended)) => Err(Cause::InReplay {
-                task: tasks[ended.task].label.clone(),
-                replay: ended.replay,
-                cause: Box::new(ended.why),
-            }),
-            (true, None) => Err(Cause::Cancelled),
-            (false, None) => Ok(()),
-        }
-    }
-
-    fn skip(&mut self, _: &Arc<Failure>) {
-        self.0 = None;
+        let node = Node::new(|| accepted.head(), || ReplayBody::new(replays));
+        Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }
 }

@@ -5,12 +5,13 @@ use crate::submit::{body::Chunks, host_result::HostError};
 use crate::{
     data::pattern::Pattern,
     error::{Cause, Error},
-    label::{Label, TaskLabel},
+    label::TaskLabel,
 };
 use anabranch_graph::Access;
 use anabranch_par::flush_denormals;
 use std::{
     convert::Infallible,
+    ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -19,11 +20,11 @@ pub(super) trait Units: Send + Sync {
     /// Attaches the memory of these versions of the buffers, in the order of the accesses.
     fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error>;
 
-    /// Calls the function for a chunk.
+    /// Calls the function for a chunk. It may end the replays with this one.
     ///
     /// # Safety
     /// Memory is attached. The graph allows this chunk now, in this replay, and it runs once.
-    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<(), Cause>;
+    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause>;
 
     /// Ends the reductions of the task.
     ///
@@ -37,8 +38,6 @@ pub(super) struct Recorded {
     pub(super) label: TaskLabel,
     /// All accesses to buffers, in the order of their declaration.
     pub(super) accesses: Vec<Access>,
-    /// The label and the rank of the buffer of each of them.
-    pub(super) labels: Vec<(Label, usize)>,
     pub(super) units: Box<dyn Units>,
 }
 
@@ -59,19 +58,20 @@ where
         L::attach(&mut self.bound, versions)
     }
 
-    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<(), Cause> {
+    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
         let tile = Tile::in_replay(self.chunks[chunk], replay);
         let pattern = is_checked.then(Pattern::draw);
         let call = || {
             // SAFETY: the caller promises it.
             let Ok(()) = unsafe {
-                body::call::<K, L, Infallible>(&self.bound, chunk, pattern.as_ref(), |views| {
+                body::call::<K, L, _, Infallible>(&self.bound, chunk, pattern.as_ref(), |views| {
                     (self.function)(&tile, views);
                     Ok(())
                 })
             };
         };
         catch_unwind(AssertUnwindSafe(|| with_mode(self.flush_denormals, call)))
+            .map(ControlFlow::Continue)
             .map_err(|payload| Cause::from_panic(payload, Some(tile.range().to_string())))
     }
 
@@ -96,17 +96,17 @@ pub(super) struct HostUnit<L: AccessList<0>, F> {
 impl<L, F> Units for HostUnit<L, F>
 where
     L: AccessList<0>,
-    F: for<'v> Fn(u64, L::Views<'v>) -> Result<(), HostError> + Send + Sync + 'static,
+    F: for<'v> Fn(u64, L::Views<'v>) -> Result<ControlFlow<()>, HostError> + Send + Sync + 'static,
 {
     fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error> {
         L::attach(&mut self.bound, versions)
     }
 
-    unsafe fn call(&self, _: usize, replay: u64, is_checked: bool) -> Result<(), Cause> {
+    unsafe fn call(&self, _: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
         let pattern = is_checked.then(Pattern::draw);
         // SAFETY: the caller promises it.
         let call = || unsafe {
-            body::call::<0, L, _>(&self.bound, 0, pattern.as_ref(), |views| (self.function)(replay, views))
+            body::call::<0, L, _, _>(&self.bound, 0, pattern.as_ref(), |views| (self.function)(replay, views))
         };
         match catch_unwind(AssertUnwindSafe(call)) {
             Ok(result) => result.map_err(Cause::Error),

@@ -1,0 +1,177 @@
+//! The tasks of a sequence while they are recorded, and what they amount to together.
+
+use super::units::{Recorded, Units};
+use crate::{
+    error::Error,
+    execute::replay::{Part, Plan, PlannedUnit},
+    label::{Label, TaskLabel},
+    observe::TaskRecord,
+    submit::declaration::Declaration,
+};
+use anabranch_graph::{
+    Access, BufferId, Effect, Mode, ObjectId,
+    command::{BufferAccess, erase},
+    repeat::{Repeat, Unit, check},
+};
+use anabranch_grid::{Extent, fixed};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// The tasks of a sequence, while they are recorded.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(super) tasks: Vec<Recorded>,
+    pub(super) parts: Parts,
+}
+
+/// The units of recorded tasks, without their functions.
+#[derive(Clone, Default)]
+pub(super) struct Parts {
+    repeat: Repeat,
+    units: Vec<PlannedUnit>,
+    /// The number of tasks.
+    tasks: usize,
+    /// The label and rank of each buffer.
+    buffers: Vec<(BufferId, Label, usize)>,
+    /// For recorded runtimes: the labels of host objects.
+    objects: Vec<(ObjectId, String)>,
+}
+
+/// What the tasks of a sequence are together: a task to others, and a plan inside.
+pub(super) struct Whole {
+    /// The accesses, with the label and rank of each buffer.
+    pub(super) accesses: Vec<(Access, Label, usize)>,
+    pub(super) effects: Vec<Effect>,
+    /// For recorded runtimes: the labels of the objects of these effects.
+    pub(super) objects: Vec<String>,
+    pub(super) plan: Plan,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("tasks", &self.tasks.len()).finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// A recorder that adds tasks to these.
+    pub(super) fn after(parts: Parts) -> Self {
+        Self { tasks: Vec::new(), parts }
+    }
+
+    /// Adds a task with its units.
+    pub(super) fn add<const K: usize>(
+        &mut self,
+        declaration: &Declaration<'_, K>,
+        labels: Vec<(Label, usize)>,
+        units: Box<dyn Units>,
+    ) -> Result<(), Error> {
+        check(&declaration.accesses).map_err(|error| declaration.explain(error, &labels))?;
+        let (task, chunks) = (self.parts.tasks, declaration.pieces.len());
+        let in_pieces = |access: &&Access| {
+            declaration
+                .pieces
+                .iter()
+                .any(|piece| piece.accesses.iter().any(|other| other.buffer == access.buffer))
+        };
+        // What no chunk accesses by itself: the buffers of reductions.
+        let reduced: SmallVec<[Access; 2]> =
+            declaration.accesses.iter().filter(|access| !in_pieces(access)).cloned().collect();
+        let mut after = Vec::with_capacity(chunks);
+        for (chunk, piece) in declaration.pieces.iter().enumerate() {
+            let mut accesses = piece.accesses.clone();
+            if chunk == 0 {
+                // It begins with the current contents, if these are included.
+                let current = reduced.iter().filter(|access| access.mode.reads());
+                accesses.extend(current.map(|access| Access { mode: Mode::Read, ..access.clone() }));
+            }
+            let effects = SmallVec::from_slice(&declaration.effects);
+            after.push(self.parts.repeat.push(Unit { accesses, effects, ..Unit::default() }));
+            self.parts.units.push(PlannedUnit { task, part: Part::Chunk(chunk), chunks });
+        }
+        if !reduced.is_empty() {
+            // It takes the results of the chunks, so they must not run again before.
+            self.parts.repeat.push(Unit { accesses: reduced, after, holds_back: true, ..Unit::default() });
+            self.parts.units.push(PlannedUnit { task, part: Part::End, chunks });
+        }
+        self.keep(declaration, labels, units);
+        Ok(())
+    }
+
+    /// Adds a host task that comes after all units, and before all units of the next replay.
+    pub(super) fn add_barrier(
+        &mut self,
+        declaration: &Declaration<'_, 0>,
+        labels: Vec<(Label, usize)>,
+        units: Box<dyn Units>,
+    ) {
+        self.parts.repeat.push_barrier(declaration.accesses.iter().cloned());
+        self.parts.units.push(PlannedUnit { task: self.parts.tasks, part: Part::Chunk(0), chunks: 1 });
+        self.keep(declaration, labels, units);
+    }
+
+    fn keep<const K: usize>(
+        &mut self,
+        declaration: &Declaration<'_, K>,
+        labels: Vec<(Label, usize)>,
+        units: Box<dyn Units>,
+    ) {
+        let parts = &mut self.parts;
+        for (access, (label, rank)) in declaration.accesses.iter().zip(labels) {
+            if parts.buffers.iter().all(|(known, ..)| *known != access.buffer) {
+                parts.buffers.push((access.buffer, label, rank));
+            }
+        }
+        let labels_of_objects = declaration.record.iter().flat_map(|record| &record.objects).cloned();
+        let objects = declaration.effects.iter().map(|effect| effect.object).zip(labels_of_objects);
+        parts.objects.extend(objects);
+        parts.tasks += 1;
+        let (label, accesses) = (declaration.task.clone(), declaration.accesses.to_vec());
+        self.tasks.push(Recorded { label, accesses, units });
+    }
+}
+
+impl Parts {
+    /// Whether there is nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// What all units are together, on at most this many threads. `own` is an effect that each replay has.
+    pub(super) fn whole(&self, label: &TaskLabel, own: Effect, threads: usize) -> Whole {
+        let named = |access: Access| {
+            let mut known = self.buffers.iter();
+            let (_, label, rank) =
+                known.find(|(buffer, ..)| *buffer == access.buffer).expect("a task accesses it");
+            (access, label.clone(), *rank)
+        };
+        let accesses = self.repeat.accesses().into_iter().map(named).collect();
+        let mut effects = self.repeat.effects();
+        let label_of = |effect: &Effect| {
+            let mut objects = self.objects.iter();
+            objects.find(|(object, _)| *object == effect.object).map(|(_, label)| label.clone())
+        };
+        let mut objects: Vec<String> = effects.iter().filter_map(label_of).collect();
+        effects.push(own);
+        objects.push(format!("the sequence \"{}\"", label.name()));
+        Whole { accesses, effects, objects, plan: Plan::new(&self.units, &self.repeat.orders(), threads) }
+    }
+}
+
+impl Whole {
+    /// For recorded runtimes: this number of replays as a host task.
+    pub(super) fn task_record(&self, replays: u64) -> TaskRecord {
+        let accesses = self.accesses.iter().map(|(Access { buffer, region, mode }, ..)| BufferAccess {
+            buffer: *buffer,
+            mode: *mode,
+            mapper: erase::<0, 3>(fixed(region.clone()), Extent(region.bounding_box().max().0)),
+        });
+        TaskRecord {
+            accesses: accesses.collect(),
+            buffers: self.accesses.iter().map(|(_, label, _)| label.to_string()).collect(),
+            objects: self.objects.clone(),
+            times: replays,
+            ..TaskRecord::default()
+        }
+    }
+}
