@@ -8,6 +8,7 @@
 //! error.rs        the errors of building a pool
 //! worker.rs       the kinds of work of a worker
 //! search.rs       the loop of a worker
+//! looks.rs        how often a worker looks into the queue of jobs
 //! sleep.rs        how idle workers fall asleep and are woken
 //! state.rs        the state that workers and users share
 //! global.rs       the pool for threads that work for no other
@@ -19,6 +20,7 @@ mod builder;
 mod environment;
 mod error;
 mod global;
+mod looks;
 mod policy;
 pub(crate) mod search;
 pub(crate) mod sleep;

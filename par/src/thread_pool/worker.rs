@@ -4,6 +4,7 @@
 //! around that is in [`search`](super::search()).
 
 use super::{
+    looks::LooksForJobs,
     search::{Work, search},
     state::PoolState,
 };
@@ -19,7 +20,8 @@ pub(super) fn main_loop(pool: &PoolState, index: usize) {
     let _installed = current::install(pool);
     control::reset();
     pool.as_worker(index, || {
-        join::local::in_session(pool, || search(&pool.sleep, index, &pool.idle, &Worker { pool, index }))
+        let worker = Worker { pool, index, looks: LooksForJobs::default() };
+        join::local::in_session(pool, || search(&pool.sleep, index, &pool.idle, &worker))
     });
 }
 
@@ -27,6 +29,7 @@ pub(super) fn main_loop(pool: &PoolState, index: usize) {
 struct Worker<'p> {
     pool: &'p PoolState,
     index: usize,
+    looks: LooksForJobs,
 }
 
 impl Work for Worker<'_> {
@@ -38,7 +41,13 @@ impl Work for Worker<'_> {
             0 => region::helper::help(self.pool),
             1 => join::steal::help(self.pool, self.index),
             2 => run_own_job(self.pool, self.index),
-            _ => run_queued_jobs(self.pool, self.index),
+            _ => {
+                self.looks.is_due() && {
+                    let has_found = run_queued_jobs(self.pool, self.index);
+                    self.looks.note(has_found);
+                    has_found
+                }
+            }
         }
     }
 
