@@ -138,13 +138,17 @@ impl<'a, const K: usize> Declaration<'a, K> {
     }
 
     /// Declares an access to a buffer.
+    #[inline]
     pub(super) fn buffer<T: Element, const D: usize>(
         &mut self,
         buffer: Buffer<T, D>,
         mapper: impl RangeMapper<K, D> + 'static,
         mode: Mode,
     ) -> Result<BoundBuffer<T, D>, Error> {
-        let regions = self.regions(&buffer.inner, &mapper, mode)?;
+        let regions = match self.is_one_chunk() {
+            true => smallvec![self.region(&buffer.inner, &mapper, mode)?],
+            false => self.regions(&buffer.inner, &mapper, mode)?,
+        };
         if let Some(record) = &mut self.record {
             let mapper = erase(mapper, buffer.extent());
             record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
@@ -157,7 +161,56 @@ impl<'a, const K: usize> Declaration<'a, K> {
         Ok(BoundBuffer::new(buffer, regions))
     }
 
+    /// Whether one chunk is the whole task, on one node. Most small tasks are so.
+    #[inline]
+    fn is_one_chunk(&self) -> bool {
+        matches!(self.chunks, [only] if only.range == self.whole.range)
+            && self.pieces.is_empty()
+            && self.core.several_nodes().is_none()
+    }
+
+    /// Computes and checks the region of the only chunk, and adds the access.
+    #[inline]
+    fn region<const D: usize>(
+        &mut self,
+        inner: &BufferInner<D>,
+        mapper: &impl RangeMapper<K, D>,
+        mode: Mode,
+    ) -> Result<Region<D>, Error> {
+        if !owner::is_owned_by(&inner.owner, self.core) {
+            return Err(Error::OtherRuntime { what: inner.label().to_string() });
+        }
+        let region = mapper.map(&self.whole, inner.extent);
+        let all = GridBox::full(inner.extent);
+        if !region.boxes().iter().all(|range| all.contains(range)) {
+            return Err(self.outside(inner, mapper, &self.whole, &region));
+        }
+        self.accesses.push(Access { buffer: inner.id, region: region.cast(), mode });
+        Ok(region)
+    }
+
+    /// The error of a region that leaves its buffer.
+    #[cold]
+    fn outside<const D: usize>(
+        &self,
+        inner: &BufferInner<D>,
+        mapper: &dyn RangeMapper<K, D>,
+        chunk: &Chunk<K>,
+        region: &Region<D>,
+    ) -> Error {
+        self.mistake(
+            &inner.label(),
+            Mistake::OutsideBuffer {
+                extent: inner.extent.to_string(),
+                region: region.to_string(),
+                mapper: mapper.describe(),
+                chunk: chunk.range.to_string(),
+            },
+        )
+    }
+
     /// Computes and checks the regions of all chunks, and adds the access with the region of the whole task.
+    #[inline(never)]
     fn regions<const D: usize>(
         &mut self,
         inner: &BufferInner<D>,
@@ -172,15 +225,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             if region.boxes().iter().all(|range| all.contains(range)) {
                 return Ok(region);
             }
-            Err(self.mistake(
-                &inner.label(),
-                Mistake::OutsideBuffer {
-                    extent: extent.to_string(),
-                    region: region.to_string(),
-                    mapper: mapper.describe(),
-                    chunk: chunk.range.to_string(),
-                },
-            ))
+            Err(self.outside(inner, mapper, chunk, &region))
         };
         let whole = map(&self.whole)?;
         let several_nodes = self.core.several_nodes().is_some();
