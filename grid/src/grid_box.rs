@@ -1,7 +1,7 @@
 //! Boxes: half-open intervals of points.
 
 use crate::point::{Extent, Point};
-use std::fmt;
+use std::{fmt, mem};
 
 /// The half-open interval of points `[min, max)`: all fields inline, `Copy`, no heap.
 ///
@@ -158,8 +158,9 @@ impl<const D: usize> GridBox<D> {
     /// let points: Vec<_> = GridBox::new([1, 5], [3, 7]).points().collect();
     /// assert_eq!(points, [[1, 5], [1, 6], [2, 5], [2, 6]].map(Point));
     /// ```
+    #[inline]
     pub fn points(&self) -> Points<D> {
-        Points { range: *self, next: (!self.is_empty()).then_some(self.min) }
+        Points { next: self.min, range: *self, is_done: false }
     }
 
     /// Whether the boxes overlap or are next to each other, even if only at a corner.
@@ -223,25 +224,59 @@ impl<const D: usize> fmt::Debug for GridBox<D> {
 #[derive(Clone, Debug)]
 pub struct Points<const D: usize> {
     range: GridBox<D>,
-    next: Option<Point<D>>,
+    /// The next point, or the point beyond the end of a line.
+    next: Point<D>,
+    /// In 0 dimensions, where there is no end of a line: whether the point has been returned.
+    is_done: bool,
+}
+
+impl<const D: usize> Points<D> {
+    /// Goes from the end of a line to the beginning of the next one; `None` and no step if there is no other line.
+    #[inline]
+    fn next_line(&mut self) -> Option<()> {
+        // Count up like an odometer: an axis that overflows starts again and carries to the axis before it.
+        let carry =
+            (0..D.saturating_sub(1)).rev().find(|&axis| self.next[axis] + 1 < self.range.max[axis])?;
+        self.next[carry] += 1;
+        for axis in carry + 1..D {
+            self.next[axis] = self.range.min[axis];
+        }
+        Some(())
+    }
 }
 
 impl<const D: usize> Iterator for Points<D> {
     type Item = Point<D>;
 
+    // Most steps compare and change only the last coordinate.
+    #[inline]
     fn next(&mut self) -> Option<Point<D>> {
-        let point = self.next?;
-        let mut successor = point;
-        // Count up like an odometer: an axis that overflows starts again and carries to the axis before it.
-        self.next = (0..D).rev().find_map(|axis| {
-            successor[axis] += 1;
-            if successor[axis] < self.range.max[axis] {
-                return Some(successor);
-            }
-            successor[axis] = self.range.min[axis];
-            None
-        });
+        let Some(last) = D.checked_sub(1) else {
+            return (!mem::replace(&mut self.is_done, true)).then_some(self.next);
+        };
+        if self.next[last] >= self.range.max[last] {
+            self.next_line()?;
+        }
+        let point = self.next;
+        self.next[last] += 1;
         Some(point)
+    }
+
+    #[inline]
+    fn fold<A, F: FnMut(A, Point<D>) -> A>(mut self, mut value: A, mut f: F) -> A {
+        let Some(last) = D.checked_sub(1) else {
+            return if self.is_done { value } else { f(value, self.next) };
+        };
+        loop {
+            let mut point = self.next;
+            for at in self.next[last]..self.range.max[last] {
+                point[last] = at;
+                value = f(value, point);
+            }
+            if self.next_line().is_none() {
+                return value;
+            }
+        }
     }
 }
 
@@ -290,6 +325,36 @@ mod tests {
         assert_eq!(GridBox::full(5).len(), 5);
         assert_eq!(GridBox::full([5, 2]).extent(), Extent([5, 2]));
         assert!(GridBox::new([1, 2, 3], [4, 5, 6]).contains_point([1, 2, 3]));
+    }
+
+    #[test]
+    fn points_are_those_of_nested_loops() {
+        fn check<const D: usize>(range: GridBox<D>, expected: &[[usize; D]]) {
+            assert_eq!(range.points().map(|p| p.0).collect::<Vec<_>>(), expected, "{range}");
+            for first in 0..=expected.len() {
+                let (mut points, mut seen) = (range.points(), Vec::new());
+                seen.extend(points.by_ref().take(first));
+                points.clone().for_each(|p| seen.push(p));
+                assert_eq!(seen.iter().map(|p| p.0).collect::<Vec<_>>(), expected, "{range} after {first}");
+            }
+            let mut points = range.points();
+            points.by_ref().for_each(drop);
+            assert_eq!((points.next(), points.next()), (None, None), "{range}");
+        }
+        check(GridBox::full([]), &[[]]);
+        let sides = [0..0, 2..3, 1..4];
+        for a in sides.clone() {
+            check(GridBox::new(a.start, a.end), &a.clone().map(|i| [i]).collect::<Vec<_>>());
+            for b in sides.clone() {
+                let plane = a.clone().flat_map(|i| b.clone().map(move |j| [i, j]));
+                check(GridBox::new([a.start, b.start], [a.end, b.end]), &plane.clone().collect::<Vec<_>>());
+                for c in sides.clone() {
+                    let all = plane.clone().flat_map(|[i, j]| c.clone().map(move |k| [i, j, k]));
+                    let range = GridBox::new([a.start, b.start, c.start], [a.end, b.end, c.end]);
+                    check(range, &all.collect::<Vec<_>>());
+                }
+            }
+        }
     }
 
     #[test]

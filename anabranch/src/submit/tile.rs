@@ -26,6 +26,7 @@ impl<const K: usize> Tile<K> {
     }
 
     /// The points of this tile.
+    #[inline]
     pub fn range(&self) -> GridBox<K> {
         self.chunk.range
     }
@@ -36,6 +37,7 @@ impl<const K: usize> Tile<K> {
     }
 
     /// The points of this tile one by one, in row-major order, as indices.
+    #[inline]
     pub fn points(&self) -> impl Iterator<Item = [usize; K]> + use<K> {
         let points: Points<K> = self.chunk.range.points();
         points.map(|p| p.0)
@@ -45,6 +47,7 @@ impl<const K: usize> Tile<K> {
     ///
     /// # Panics
     /// If the index space has no such dimension.
+    #[inline]
     pub fn along(&self, dim: usize) -> Range<usize> {
         self.chunk.range.min()[dim]..self.chunk.range.max()[dim]
     }
@@ -59,11 +62,13 @@ impl<const K: usize> Tile<K> {
 
 impl Tile<2> {
     /// The row indices of this tile.
+    #[inline]
     pub fn rows(&self) -> Range<usize> {
         self.along(0)
     }
 
     /// The column indices of this tile.
+    #[inline]
     pub fn cols(&self) -> Range<usize> {
         self.along(1)
     }

@@ -18,6 +18,7 @@ mod runtime;
 mod schedule;
 mod store;
 mod tasks;
+mod views;
 
 use crate::row::Row;
 
@@ -32,6 +33,7 @@ pub fn all() -> Vec<Row> {
         tasks::rows(),
         runtime::rows(),
         kernels::rows(),
+        views::rows(),
         devices::rows(),
         #[cfg(feature = "gpu")]
         gpu::rows(),

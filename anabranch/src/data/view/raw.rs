@@ -6,8 +6,18 @@ use anabranch_grid::{Extent, GridBox, Point, Points, Region};
 use std::{fmt, ptr::NonNull};
 
 /// The part that both kinds of view have in common.
+///
+/// All that an access to the largest box needs lies here as plain numbers. Functions for other accesses get copies and no reference
+/// to this, so that the compiler can keep the numbers in registers while a kernel runs.
 pub(super) struct Raw<T, const D: usize> {
     start: *mut T,
+    /// The extent of the buffer.
+    extent: [usize; D],
+    /// The first point and the size of the largest box of the region. Without a box, the size is 0.
+    first: [usize; D],
+    size: [usize; D],
+    /// Whether the region has no box: in 0 dimensions the size does not say it.
+    is_empty: bool,
     bound: NonNull<BoundBuffer<T, D>>,
     chunk: usize,
 }
@@ -15,8 +25,23 @@ pub(super) struct Raw<T, const D: usize> {
 impl<T: Element, const D: usize> Raw<T, D> {
     /// # Safety
     /// `bound` lives, and has its memory, as long as this value.
+    #[inline]
     pub(super) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
-        Self { start: bound.start(), bound: NonNull::from_ref(bound), chunk }
+        let boxes = bound.regions[chunk].boxes();
+        let largest = match boxes {
+            [] => None,
+            [only] => Some(only),
+            several => several.iter().max_by_key(|range| range.len()),
+        };
+        Self {
+            start: bound.start(),
+            extent: bound.extent().0,
+            first: largest.map_or([0; D], |range| range.min().0),
+            size: largest.map_or([0; D], |range| range.extent().0),
+            is_empty: boxes.is_empty(),
+            bound: NonNull::from_ref(bound),
+            chunk,
+        }
     }
 
     #[inline]
@@ -32,23 +57,31 @@ impl<T: Element, const D: usize> Raw<T, D> {
 
     #[inline]
     pub(super) fn extent(&self) -> Extent<D> {
-        self.bound().extent()
+        Extent(self.extent)
     }
 
-    /// The box of the region that contains `point`.
+    /// Checks that the region contains `point`.
     #[inline]
-    pub(super) fn box_at(&self, point: [usize; D]) -> &GridBox<D> {
-        match self.region().boxes().iter().find(|b| b.contains_point(Point(point))) {
-            Some(range) => range,
-            None => self.refuse(format_args!("{}", Point(point))),
+    pub(super) fn check(&self, point: [usize; D]) {
+        if !self.is_in_largest(point) {
+            // The function gets the address of a copy: `point` itself needs no memory.
+            find(self.bound(), self.chunk, &point.map(|coordinate| coordinate));
+        }
+    }
+
+    /// Whether `point` is in the largest box of the region.
+    #[inline]
+    fn is_in_largest(&self, point: [usize; D]) -> bool {
+        match D {
+            0 => !self.is_empty,
+            _ => (0..D).all(|d| point[d].wrapping_sub(self.first[d]) < self.size[d]),
         }
     }
 
     /// The pointer to a point that lies in the region.
     #[inline]
     pub(super) fn at(&self, point: [usize; D]) -> *mut T {
-        let extent = self.extent().0;
-        let index = extent.iter().zip(point).fold(0, |index, (n, i)| index * n + i);
+        let index = self.extent.iter().zip(point).fold(0, |index, (n, i)| index * n + i);
         // SAFETY: the region lies inside the buffer (checked at submission), and the allocation holds the whole buffer.
         unsafe { self.start.add(index) }
     }
@@ -56,7 +89,7 @@ impl<T: Element, const D: usize> Raw<T, D> {
     /// The elements from `point` to the end of its box along the last dimension, as pointer and length.
     #[inline]
     pub(super) fn run_at(&self, point: [usize; D]) -> (*mut T, usize) {
-        let range = self.box_at(point);
+        let range = find(self.bound(), self.chunk, &point);
         let len = if D == 0 { 1 } else { range.max()[D - 1] - point[D - 1] };
         (self.at(point), len)
     }
@@ -67,7 +100,7 @@ impl<T: Element, const D: usize> Raw<T, D> {
         let has_row =
             |b: &&GridBox<D>| leading.iter().enumerate().all(|(d, &i)| b.min()[d] <= i && i < b.max()[d]);
         let Some(range) = self.region().boxes().iter().find(has_row) else {
-            self.refuse(format_args!("row {leading:?}"))
+            refuse(self.bound(), self.chunk, format_args!("row {leading:?}"))
         };
         let mut point = range.min().0;
         point[..leading.len()].copy_from_slice(leading);
@@ -81,7 +114,10 @@ impl<T: Element, const D: usize> Raw<T, D> {
             [range] => (range.min(), range.extent()),
             [] if self.extent().is_empty() => (Point([0; D]), self.extent()),
             [] if D > 0 => (Point([0; D]), Extent([0; D])),
-            _ => self.refuse(format_args!("an array of all points of a region that is not one box")),
+            _ => {
+                let asked = format_args!("an array of all points of a region that is not one box");
+                refuse(self.bound(), self.chunk, asked)
+            }
         }
     }
 
@@ -105,17 +141,34 @@ impl<T: Element, const D: usize> Raw<T, D> {
         }
         strides
     }
+}
 
-    #[cold]
-    #[inline(never)]
-    fn refuse(&self, asked: fmt::Arguments<'_>) -> ! {
-        OutsideRegion {
-            buffer: self.bound().label().to_string(),
-            asked: asked.to_string(),
-            declared: self.region().to_string(),
-        }
-        .throw()
+/// The box of the region of this chunk that contains `point`.
+#[inline(never)]
+fn find<'b, T: Element, const D: usize>(
+    bound: &'b BoundBuffer<T, D>,
+    chunk: usize,
+    point: &[usize; D],
+) -> &'b GridBox<D> {
+    match bound.regions[chunk].boxes().iter().find(|range| range.contains_point(Point(*point))) {
+        Some(range) => range,
+        None => refuse(bound, chunk, format_args!("{}", Point(*point))),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse<T: Element, const D: usize>(
+    bound: &BoundBuffer<T, D>,
+    chunk: usize,
+    asked: fmt::Arguments<'_>,
+) -> ! {
+    OutsideRegion {
+        buffer: bound.label().to_string(),
+        asked: asked.to_string(),
+        declared: bound.regions[chunk].to_string(),
+    }
+    .throw()
 }
 
 /// The first point of each line of a box along the last dimension; for 0 dimensions, the only point.

@@ -30,12 +30,14 @@ impl<T: Element, const D: usize> ReadView<T, D> {
     /// # Safety
     /// As long as the view exists, `bound` lives and has its memory, and no other task or chunk writes a point of the region
     /// of this chunk. The region lies inside the buffer.
+    #[inline]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
         Self { raw: unsafe { Raw::new(bound, chunk) } }
     }
 
     /// A view of the same region through the pointer of another view.
+    #[inline]
     pub(super) fn of(raw: &Raw<T, D>) -> &Self {
         // SAFETY: a `ReadView` is a `Raw` and nothing else. The caller's view, which gives access to the region, is borrowed
         // as long as this one, so that nothing writes meanwhile.
@@ -108,7 +110,7 @@ impl<T: Element, const D: usize> Index<[usize; D]> for ReadView<T, D> {
 
     #[inline]
     fn index(&self, point: [usize; D]) -> &T {
-        self.raw.box_at(point);
+        self.raw.check(point);
         // SAFETY: the point is in the region (rules 1 to 5 above).
         unsafe { &*self.raw.at(point) }
     }

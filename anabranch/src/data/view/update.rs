@@ -38,18 +38,21 @@ pub struct UpdateView<'v, T, const D: usize> {
 impl<T: Element, const D: usize> UpdateView<'_, T, D> {
     /// # Safety
     /// See [`WriteView::new`].
+    #[inline]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
         Self { view: unsafe { WriteView::new(bound, chunk) } }
     }
 
     /// The view for one call.
+    #[inline]
     pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut UpdateView<'v, T, D> {
         // SAFETY: see `WriteView::for_call`.
         unsafe { &mut *ptr::from_mut(self).cast() }
     }
 
     /// The region as a task that reads it sees it.
+    #[inline]
     pub fn as_read(&self) -> &ReadView<T, D> {
         ReadView::of(&self.view.raw)
     }
@@ -84,7 +87,7 @@ impl<T: Element, const D: usize> IndexMut<[usize; D]> for UpdateView<'_, T, D> {
     #[inline]
     fn index_mut(&mut self, point: [usize; D]) -> &mut T {
         let raw = &self.view.raw;
-        raw.box_at(point);
+        raw.check(point);
         // SAFETY: the point is in the region, of which this view, borrowed meanwhile, is the only user.
         unsafe { &mut *raw.at(point) }
     }

@@ -49,12 +49,14 @@ impl<T: Element, const D: usize> WriteView<'_, T, D> {
     /// # Safety
     /// As long as the view exists, `bound` lives and has its memory, and nothing else reads or writes a point of the region
     /// of this chunk. The region lies inside the buffer.
+    #[inline]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
         Self { raw: unsafe { Raw::new(bound, chunk) }, _call: PhantomData }
     }
 
     /// The view for one call.
+    #[inline]
     pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut WriteView<'v, T, D> {
         // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind a unique
         // reference. A caller could put another view there, which lives as long as 'v only, but nothing looks at this
@@ -75,7 +77,7 @@ impl<T: Element, const D: usize> WriteView<'_, T, D> {
     /// Writes the element at `point`.
     #[inline]
     pub fn set(&mut self, point: [usize; D], value: T) {
-        self.raw.box_at(point);
+        self.raw.check(point);
         // SAFETY: the point is in the region, of which this view, borrowed meanwhile, is the only user.
         unsafe { *self.raw.at(point) = value }
     }
