@@ -16,7 +16,11 @@ use std::{
 
 use crate::harness::{Failure, LeftOut, Load};
 
-const HEADER: &str = include_str!("../../peers/peer.hpp");
+/// The headers that the sources include.
+const HEADERS: [(&str, &str); 2] = [
+    ("peer.hpp", include_str!("../../peers/peer.hpp")),
+    ("task_bench.hpp", include_str!("../../peers/task_bench.hpp")),
+];
 
 /// The reason to leave out a peer for AVX-512.
 pub const NO_AVX512: &str = "this processor has no AVX-512";
@@ -77,6 +81,18 @@ pub const MPI: Source = Source {
     compiler: || env::var("MPICXX").unwrap_or_else(|_| "mpicxx".into()),
 };
 
+/// Task Bench on processes with MPI, which answer requests of their own: see `workloads/task_bench/peer.rs`.
+pub const TASK_BENCH_MPI: Source =
+    Source { file: "task-bench-mpi", text: include_str!("../../peers/task_bench_mpi.cpp"), ..MPI };
+
+/// Task Bench on threads with the tasks of OpenMP.
+pub const TASK_BENCH_OPENMP: Source = Source {
+    name: "OpenMP tasks",
+    file: "task-bench-openmp",
+    text: include_str!("../../peers/task_bench_openmp.cpp"),
+    ..OPENMP
+};
+
 /// The loops of OpenMP.
 pub const OPENMP_LOOPS: Source =
     Source { file: "openmp-loops", text: include_str!("../../peers/openmp_loops.cpp"), ..OPENMP };
@@ -118,7 +134,7 @@ impl Source {
     /// The peer is left out if there is no compiler, if the compiler lacks the library, if the processor lacks AVX-512 and
     /// the peer needs it, or if the program does not start.
     pub fn start(&self) -> Result<Program, LeftOut> {
-        Program::start(&self.path()?).map_err(|error| self.left_out(&error.to_string()))
+        Program::start(&mut Command::new(self.path()?)).map_err(|error| self.left_out(&error.to_string()))
     }
 
     /// The path of the program; compiles it first if necessary.
@@ -148,7 +164,7 @@ impl Source {
     /// A hash of everything that the executable depends on.
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (HEADER, self.text, self.flags, (self.compiler)()).hash(&mut hasher);
+        (HEADERS, self.text, self.flags, (self.compiler)()).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -159,7 +175,7 @@ impl Source {
         let work = folder.join(format!("{}-{process}-{call}.tmp", self.file));
         let prepare = || -> io::Result<()> {
             fs::create_dir_all(&work)?;
-            fs::write(work.join("peer.hpp"), HEADER)?;
+            HEADERS.iter().try_for_each(|(name, text)| fs::write(work.join(name), text))?;
             fs::write(work.join("peer.cpp"), self.text)
         };
         let compiler = (self.compiler)();
@@ -217,8 +233,12 @@ pub struct Program {
 }
 
 impl Program {
-    fn start(path: &Path) -> io::Result<Self> {
-        let mut child = Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    /// Starts a program by this command.
+    ///
+    /// # Errors
+    /// If the command is not there.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().expect("stdout is piped"));
         Ok(Self { child, requests, answers })
@@ -251,14 +271,24 @@ impl Program {
         load: Load,
     ) -> Result<Vec<f64>, Failure> {
         let Load { samples, batch, pause } = load;
+        let request =
+            format!("{benchmark} {size} {columns} {threads} {samples} {batch} {}", pause.as_nanos());
+        self.ask(&request, samples)
+    }
+
+    /// Sends a line, and returns the figures of the answer.
+    ///
+    /// # Errors
+    /// If the program ends, or if its answer is not this number of figures.
+    pub fn ask(&mut self, request: &str, count: usize) -> Result<Vec<f64>, Failure> {
         let requests = self.requests.as_mut().expect("the pipe is open until the value is dropped");
-        writeln!(requests, "{benchmark} {size} {columns} {threads} {samples} {batch} {}", pause.as_nanos())?;
+        writeln!(requests, "{request}")?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer)?;
         let figures: Result<Vec<f64>, _> = answer.split_whitespace().map(str::parse).collect();
         match figures {
-            Ok(figures) if figures.len() == samples => Ok(figures),
-            _ => Err(format!("its program answered `{}` to `{benchmark}`", answer.trim()).into()),
+            Ok(figures) if figures.len() == count && answer.ends_with('\n') => Ok(figures),
+            _ => Err(format!("its program answered `{}` to `{request}`", answer.trim()).into()),
         }
     }
 }

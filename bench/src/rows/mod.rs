@@ -17,6 +17,7 @@ mod region;
 mod runtime;
 mod schedule;
 mod store;
+mod task_bench;
 mod tasks;
 mod views;
 
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Row> {
         graph::rows(),
         schedule::rows(),
         tasks::rows(),
+        task_bench::rows(),
         runtime::rows(),
         kernels::rows(),
         views::rows(),

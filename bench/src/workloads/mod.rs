@@ -8,4 +8,5 @@ pub mod generation;
 pub mod memory;
 pub mod nodes;
 pub mod scaling;
+pub mod task_bench;
 pub mod topologies;
