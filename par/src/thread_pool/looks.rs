@@ -58,6 +58,7 @@ mod tests {
 
     #[test]
     fn a_worker_waits_longer_only_while_jobs_come_faster_than_it_runs_them() {
+        let _deadline = testing::deadline();
         let looks = LooksForJobs::default();
         assert!(looks.is_due(), "the first look comes at once");
         let pauses = iter::repeat_with(|| {
@@ -65,7 +66,6 @@ mod tests {
             looks.pause.get().as_micros()
         });
         assert_eq!(pauses.take(6).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 16]);
-        let _deadline = testing::deadline();
         while !looks.is_due() {}
         looks.note(false);
         assert!(looks.is_due(), "later looks do not wait");
