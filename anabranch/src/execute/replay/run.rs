@@ -163,7 +163,7 @@ where
             if turn < self.end.load(Relaxed) {
                 match (self.execute)(step.task, step.part, replay) {
                     Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(())) => self.stop((replay + 1) * self.plan.units, End::Met),
+                    Ok(ControlFlow::Break(())) => self.stop(turn - step.unit + self.plan.units, End::Met),
                     // It has run. Later ones do not.
                     Err(why) => self.stop(turn + 1, End::Failed { replay, task: step.task, why }),
                 }
@@ -214,9 +214,42 @@ where
     #[cold]
     fn stop(&self, turn: u64, why: End<E>) {
         let mut ended = self.ended.lock();
-        if ended.as_ref().is_none_or(|(first, _)| turn < *first) {
+        let comes_first = match (ended.as_ref(), &why) {
+            (None, _) => true,
+            // A cancellation gives way to a failure, as everywhere.
+            (Some((_, End::Over)), End::Failed { .. }) => true,
+            (Some((_, End::Failed { .. })), End::Over) => false,
+            (Some((first, _)), _) => turn < *first,
+        };
+        if comes_first {
             *ended = Some((turn, why));
-            self.end.fetch_min(turn, Relaxed);
         }
+        self.end.fetch_min(turn, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What has ended a run that these ask to end, in this order.
+    fn end(stops: impl IntoIterator<Item = (u64, End<&'static str>)>) -> (u64, Option<End<&'static str>>) {
+        let plan = Plan::new(&[], &[], 1);
+        let run = Run::new(&plan, 1, |_, _, _| Ok(ControlFlow::Continue(())), || false);
+        run.end.store(100, Relaxed);
+        stops.into_iter().for_each(|(turn, why)| run.stop(turn, why));
+        (run.end.load(Relaxed), run.into_end())
+    }
+
+    #[test]
+    fn the_first_turn_counts_and_a_failure_before_a_cancellation() {
+        let failed = |why| End::Failed { replay: 0, task: 0, why };
+        assert!(matches!(end([]), (100, None)));
+        let firsts = end([(9, failed("late")), (5, failed("early")), (7, failed("between"))]);
+        assert!(matches!(firsts, (5, Some(End::Failed { why: "early", .. }))));
+        assert!(matches!(end([(8, End::Met), (8, End::Over)]), (8, Some(End::Met))));
+        assert!(matches!(end([(8, End::Met), (5, failed("early"))]), (5, Some(End::Failed { .. }))));
+        assert!(matches!(end([(4, End::Over), (6, failed("late"))]), (4, Some(End::Failed { .. }))));
+        assert!(matches!(end([(6, failed("late")), (4, End::Over)]), (4, Some(End::Failed { .. }))));
     }
 }
