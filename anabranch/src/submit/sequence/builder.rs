@@ -137,7 +137,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         })
     }
 
-    /// Records the task after all others. The replay in which `condition` returns true is the last one.
+    /// Records the task without its place among the others. The replay in which `condition` returns true is the last one.
     pub(super) fn ends_when<F>(self, condition: F) -> Result<(), Error>
     where
         L: AccessList<0>,
@@ -147,7 +147,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
             Ok(if condition(replay, views) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         self.record_host(function, |recorder, declaration, labels, units| {
-            recorder.add_barrier(declaration, labels, units);
+            recorder.keep(declaration, labels, units);
             Ok(())
         })
     }

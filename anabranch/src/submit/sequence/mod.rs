@@ -172,7 +172,7 @@ impl Sequence {
         T: Element,
     {
         let core = self.running.core();
-        let recorder = RefCell::new(Recorder::after(Parts::clone(&self.parts)));
+        let recorder = RefCell::default();
         let name = format!("condition of {}", self.label.name());
         let task = NewTask::new(core, self.group.as_ref(), name, Location::caller());
         let (condition, met) = (Mutex::new(condition), Arc::new(OnceLock::new()));
@@ -187,19 +187,23 @@ impl Sequence {
                 is_met
             },
         )?;
-        let Recorder { mut tasks, parts } = recorder.into_inner();
+        let Recorder { mut tasks, parts: of } = recorder.into_inner();
+        let condition = tasks.pop().expect("it was recorded");
         let task = if most > 0 {
-            let whole = self.whole_until(buffer.inner.id, &parts);
-            self.submit(&whole, most, tasks.pop())?
+            let whole = self.whole_until(buffer.inner.id, &condition, &of);
+            self.submit(&whole, most, Some(condition))?
         } else {
             TaskHandle::new(SmallVec::new())
         };
         Ok(ReplayUntil::new(task, met))
     }
 
-    /// What these parts are together, which end with a condition on this buffer.
-    fn whole_until(&self, buffer: BufferId, parts: &Parts) -> Arc<Whole> {
-        let whole = || Arc::new(parts.whole(&self.label, self.effect, self.running.core().threads()));
+    /// What the tasks are together with a condition on this buffer, which is derived once. `of` has the label of the buffer.
+    fn whole_until(&self, buffer: BufferId, condition: &Recorded, of: &Parts) -> Arc<Whole> {
+        let whole = || {
+            let parts = self.parts.with_condition(condition, of);
+            Arc::new(parts.whole(&self.label, self.effect, self.running.core().threads()))
+        };
         Arc::clone(self.until.lock().entry(buffer).or_insert_with(whole))
     }
 

@@ -54,11 +54,6 @@ impl fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// A recorder that adds tasks to these.
-    pub(super) fn after(parts: Parts) -> Self {
-        Self { tasks: Vec::new(), parts }
-    }
-
     /// Adds a task with its units.
     pub(super) fn add<const K: usize>(
         &mut self,
@@ -98,19 +93,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Adds a host task that comes after all units, and before all units of the next replay.
-    pub(super) fn add_barrier(
-        &mut self,
-        declaration: &Declaration<'_, 0>,
-        labels: Vec<(Label, usize)>,
-        units: Box<dyn Units>,
-    ) {
-        self.parts.repeat.push_barrier(declaration.accesses.iter().cloned());
-        self.parts.units.push(PlannedUnit { task: self.parts.tasks, part: Part::Chunk(0), chunks: 1 });
-        self.keep(declaration, labels, units);
-    }
-
-    fn keep<const K: usize>(
+    /// Adds a task without units.
+    pub(super) fn keep<const K: usize>(
         &mut self,
         declaration: &Declaration<'_, K>,
         labels: Vec<(Label, usize)>,
@@ -135,6 +119,16 @@ impl Parts {
     /// Whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
         self.units.is_empty()
+    }
+
+    /// These parts and a condition, with its buffers. The condition comes after all units, and before all units of the next replay.
+    pub(super) fn with_condition(&self, condition: &Recorded, of: &Self) -> Self {
+        let mut parts = self.clone();
+        parts.repeat.push_barrier(condition.accesses.iter().cloned());
+        parts.units.push(PlannedUnit { task: parts.tasks, part: Part::Chunk(0), chunks: 1 });
+        parts.buffers.extend(of.buffers.iter().cloned());
+        parts.tasks += 1;
+        parts
     }
 
     /// What all units are together, on at most this many threads. `own` is an effect that each replay has.
