@@ -177,16 +177,26 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mapper: &impl RangeMapper<K, D>,
         mode: Mode,
     ) -> Result<Region<D>, Error> {
-        if !owner::is_owned_by(&inner.owner, self.core) {
-            return Err(Error::OtherRuntime { what: inner.label().to_string() });
-        }
-        let region = mapper.map(&self.whole, inner.extent);
-        let all = GridBox::full(inner.extent);
-        if !region.boxes().iter().all(|range| all.contains(range)) {
-            return Err(self.outside(inner, mapper, &self.whole, &region));
-        }
+        self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
+        let region = self.mapped(inner, mapper, &self.whole)?;
         self.accesses.push(Access { buffer: inner.id, region: region.cast(), mode });
         Ok(region)
+    }
+
+    /// The region of a chunk, which lies in the buffer.
+    #[inline]
+    fn mapped<const D: usize>(
+        &self,
+        inner: &BufferInner<D>,
+        mapper: &(impl RangeMapper<K, D> + ?Sized),
+        chunk: &Chunk<K>,
+    ) -> Result<Region<D>, Error> {
+        let region = mapper.map(chunk, inner.extent);
+        let all = GridBox::full(inner.extent);
+        if region.boxes().iter().all(|range| all.contains(range)) {
+            return Ok(region);
+        }
+        Err(self.outside(inner, &mapper.describe(), chunk, &region))
     }
 
     /// The error of a region that leaves its buffer.
@@ -194,7 +204,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
     fn outside<const D: usize>(
         &self,
         inner: &BufferInner<D>,
-        mapper: &dyn RangeMapper<K, D>,
+        mapper: &str,
         chunk: &Chunk<K>,
         region: &Region<D>,
     ) -> Error {
@@ -203,7 +213,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
             Mistake::OutsideBuffer {
                 extent: inner.extent.to_string(),
                 region: region.to_string(),
-                mapper: mapper.describe(),
+                mapper: mapper.into(),
                 chunk: chunk.range.to_string(),
             },
         )
@@ -218,15 +228,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mode: Mode,
     ) -> Result<Regions<D>, Error> {
         self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
-        let extent = inner.extent;
-        let all = GridBox::full(extent);
-        let map = |chunk: &Chunk<K>| {
-            let region = mapper.map(chunk, extent);
-            if region.boxes().iter().all(|range| all.contains(range)) {
-                return Ok(region);
-            }
-            Err(self.outside(inner, mapper, chunk, &region))
-        };
+        let map = |chunk: &Chunk<K>| self.mapped(inner, mapper, chunk);
         let whole = map(&self.whole)?;
         let several_nodes = self.core.several_nodes().is_some();
         let (region, regions) = if let [only] = self.chunks
