@@ -148,6 +148,7 @@ where
         Some((bound.label(), D))
     }
 
+    #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         // SAFETY: while the task runs, the graph lets no task write the region; the caller drops the guard before `bound`.
         unsafe { ReadView::new(bound, chunk) }
@@ -179,6 +180,7 @@ where
         Some((bound.label(), D))
     }
 
+    #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
         // overlaps it; the caller drops the guard before `bound`.
@@ -225,6 +227,7 @@ where
         Some((bound.label(), D))
     }
 
+    #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
         // overlaps it; the caller drops the guard before `bound`.

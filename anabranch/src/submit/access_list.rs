@@ -117,6 +117,7 @@ macro_rules! access_list {
                 labels.into_iter().flatten().collect()
             }
 
+            #[inline(always)]
             unsafe fn guards(bound: &Self::Bound, chunk: usize) -> Self::Guards<'_> {
                 // SAFETY: the caller promises what each access requires.
                 unsafe { ($($access::guard(&bound.$i, chunk),)*) }

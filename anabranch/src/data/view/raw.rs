@@ -25,13 +25,14 @@ pub(super) struct Raw<T, const D: usize> {
 impl<T: Element, const D: usize> Raw<T, D> {
     /// # Safety
     /// `bound` lives, and has its memory, as long as this value.
-    #[inline]
+    // A view is made for each call of a kernel, and should stay where it is made.
+    #[inline(always)]
     pub(super) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         let boxes = bound.regions[chunk].boxes();
         let largest = match boxes {
             [] => None,
             [only] => Some(only),
-            several => several.iter().max_by_key(|range| range.len()),
+            several => Some(largest_of(several)),
         };
         Self {
             start: bound.start(),
@@ -141,6 +142,11 @@ impl<T: Element, const D: usize> Raw<T, D> {
         }
         strides
     }
+}
+
+#[inline(never)]
+fn largest_of<const D: usize>(boxes: &[GridBox<D>]) -> &GridBox<D> {
+    boxes.iter().max_by_key(|range| range.len()).expect("there are several boxes")
 }
 
 /// The box of the region of this chunk that contains `point`.

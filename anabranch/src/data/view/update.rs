@@ -38,7 +38,7 @@ pub struct UpdateView<'v, T, const D: usize> {
 impl<T: Element, const D: usize> UpdateView<'_, T, D> {
     /// # Safety
     /// See [`WriteView::new`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
         Self { view: unsafe { WriteView::new(bound, chunk) } }

@@ -49,7 +49,7 @@ impl<T: Element, const D: usize> WriteView<'_, T, D> {
     /// # Safety
     /// As long as the view exists, `bound` lives and has its memory, and nothing else reads or writes a point of the region
     /// of this chunk. The region lies inside the buffer.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.
         Self { raw: unsafe { Raw::new(bound, chunk) }, _call: PhantomData }
