@@ -20,30 +20,29 @@ fn has_bar(pattern: Pattern) -> bool {
     !matches!(pattern, Pattern::Trivial | Pattern::NoComm)
 }
 
+fn row(
+    Graph { pattern, width }: Graph,
+    suffix: &str,
+    about: &'static str,
+    run: impl Fn(&Context) -> Result<Outcome, Failure> + 'static,
+) -> Row {
+    Row::lower(format!("taskbench/{}/{width}{suffix}", pattern.name()), "us", about, run)
+}
+
 fn replayed_row(graph: Graph) -> Row {
-    let Graph { pattern, width } = graph;
-    let row = Row::lower(
-        format!("taskbench/{}/{width}", pattern.name()),
-        "us",
-        "METG(50 %): the mean length of the shortest tasks with which half of the time is work; a recorded sequence, replayed",
-        move |context| replayed(context, graph),
-    );
-    match pattern {
-        Pattern::Stencil if width == 4 => row.bar(times(1.0, MPI)).better(0.35),
-        pattern if has_bar(pattern) => row.bar(times(1.0, MPI)).better(times(0.7, MPI)),
+    let about = "METG(50 %): the mean length of the shortest tasks with which half of the time is work; a recorded sequence, replayed";
+    let row = row(graph, "", about, move |context| replayed(context, graph));
+    match graph {
+        Graph { pattern: Pattern::Stencil, width: 4 } => row.bar(times(1.0, MPI)).better(0.35),
+        Graph { pattern, .. } if has_bar(pattern) => row.bar(times(1.0, MPI)).better(times(0.7, MPI)),
         _ => row,
     }
 }
 
 fn submitted_row(graph: Graph) -> Row {
-    let Graph { pattern, width } = graph;
-    let row = Row::lower(
-        format!("taskbench/{}/{width}/tasks", pattern.name()),
-        "us",
-        "the same with a host task for each task, submitted in each step",
-        move |context| submitted(context, graph),
-    );
-    if has_bar(pattern) { row.bar(2.0).better(1.0) } else { row }
+    let about = "the same with a host task for each task, submitted in each step";
+    let row = row(graph, "/tasks", about, move |context| submitted(context, graph));
+    if has_bar(graph.pattern) { row.bar(2.0).better(1.0) } else { row }
 }
 
 fn replayed(context: &Context, graph: Graph) -> Result<Outcome, Failure> {

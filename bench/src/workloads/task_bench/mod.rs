@@ -25,7 +25,7 @@ pub use team::Team;
 
 use crate::harness::{Context, Failure};
 
-/// The results of so many steps, at least, are kept before they are overwritten, so that a column may be ahead of another one.
+/// The results of at least this many steps are kept before they are overwritten, so that a column may be ahead of another one.
 const KEPT: usize = 8;
 /// How long a run takes at least, in nanoseconds, so that its begin and its end hardly count.
 const RUN_NS: f64 = 6e6;
