@@ -6,8 +6,8 @@
 //!
 //! A graph has steps and columns ([`pattern`]). A task waits for the results of some tasks of the step before, checks that they are
 //! exactly those, computes for a while and leaves its own result ([`work`]). A system is as good as its tasks may be short: its
-//! [METG](metg). The systems are a [replayed sequence](replayed), [tasks that are submitted](submitted) one by one, a [team](team) with a
-//! barrier after each step, and [programs in C++](peer) with MPI and OpenMP.
+//! METG ([`mod@metg`]). The systems are a replayed sequence ([`replayed`]), tasks that are submitted one by one ([`submitted`]), a
+//! team with a barrier after each step ([`team`]), and programs in C++ with MPI and OpenMP ([`peer`]).
 
 mod metg;
 mod pattern;
