@@ -3,14 +3,15 @@
 //! `cargo run --release -p anabranch --example wave_sim`
 //!
 //! A five-point stencil in space and a leapfrog in time need the field at two times. Each step overwrites the older field with
-//! the new one, point by point (`update`), and the program swaps the two handles. At regular intervals it captures a frame by a
-//! *fence*: the runtime takes the copy when that step is done, while the program goes on submitting.
+//! the new one, point by point (`update`). Two steps, of each field in turn, are recorded once and replayed. At regular intervals the program
+//! captures a frame by a *fence*: the runtime takes the copy when that step is done, while the program goes on submitting.
 
-use anabranch::{Fence, prelude::*};
+use anabranch::{Fence, SequenceBody, prelude::*};
 
 const N: usize = 128;
 const STEPS: usize = 600;
-const FRAMES: usize = 4;
+/// The number of steps between two frames, which is even.
+const INTERVAL: usize = 150;
 /// (c Δt / Δx)²: below 0.5, or the scheme is not stable.
 const COURANT: f64 = 0.25;
 
@@ -22,19 +23,20 @@ fn main() -> Result<(), Error> {
         let [dy, dx] = [y, x].map(|i| i as f64 - (N - 1) as f64 / 2.0);
         if edge { 0.0 } else { (-(dy * dy + dx * dx) / 40.0).exp() }
     });
-    let mut old = rt.buffer_from(&drop)?.named("old");
-    let mut now = rt.buffer_from(&drop)?.named("now");
+    let old = rt.buffer_from(&drop)?.named("old");
+    let now = rt.buffer_from(&drop)?.named("now");
     let energy = rt.buffer::<f64, 0>([]).named("energy");
 
     measure_energy(&rt, &old, &now, &energy)?;
     let first = rt.fence(&energy)?;
     let mut frames: Vec<(usize, Fence<Snapshot<f64, 2>>)> = Vec::new();
-    for step in 1..=STEPS {
-        advance(&rt, &now, &old)?;
-        std::mem::swap(&mut old, &mut now); // the updated buffer now has the newer field
-        if step % (STEPS / FRAMES) == 0 {
-            frames.push((step, rt.fence(&now)?));
-        }
+    let two_steps = rt.record("two steps", |body| {
+        advance(body, &now, &old)?;
+        advance(body, &old, &now) // after that, `now` has the newer field again
+    })?;
+    for step in (INTERVAL..=STEPS).step_by(INTERVAL) {
+        two_steps.replay(INTERVAL as u64 / 2)?;
+        frames.push((step, rt.fence(&now)?));
     }
     measure_energy(&rt, &old, &now, &energy)?;
 
@@ -56,8 +58,8 @@ fn main() -> Result<(), Error> {
 }
 
 /// One step in time: `old` becomes the field after `now`.
-fn advance(rt: &Runtime, now: &Buffer<f64, 2>, old: &Buffer<f64, 2>) -> Result<TaskHandle, Error> {
-    rt.task("wave step")
+fn advance(body: &SequenceBody, now: &Buffer<f64, 2>, old: &Buffer<f64, 2>) -> Result<(), Error> {
+    body.task("wave step")
         .over(GridBox::new([1, 1], [N - 1, N - 1])) // the edges never change
         .read(now, neighborhood([1, 1]).along_axes())
         .update(old, one_to_one())

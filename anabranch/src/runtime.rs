@@ -220,11 +220,12 @@ impl Runtime {
     /// ```
     ///
     /// A recorded task is a [kernel](crate::interface::SequenceTask::kernel), a [recorded kernel](crate::interface::SequenceTask::each) or a
-    /// [host task](crate::interface::SequenceTask::host), with any accesses to buffers, reductions and sequential effects. All of them run on the
-    /// threads of the host that run kernels. A host task of a sequence should not block.
+    /// [host task](crate::interface::SequenceTask::host), with any accesses to buffers, reductions and sequential effects. On the host of one node, all of them
+    /// run on the threads that run kernels, so a host task of a sequence should not block. With [several nodes](crate::guide::nodes) and on devices a replay
+    /// submits its tasks one by one, with the same results.
     ///
     /// # Errors
-    /// If `body` returns an error, or declares a task wrongly. With [several nodes](crate::guide::nodes) [`Error::OneNodeOnly`].
+    /// If `body` returns an error, or declares a task wrongly.
     #[track_caller]
     pub fn record(
         &self,

@@ -53,41 +53,59 @@ fn a_recorded_program_computes_the_same_results() {
     }
 }
 
+/// Five sweeps, by a sequence or by submitted tasks.
+fn sweeps(rt: &Runtime, replays: bool) -> Result<(Vec<f64>, u64), Error> {
+    let (u, v) = (rt.buffer::<f64, 1>([8]).named("u"), rt.buffer::<f64, 1>([8]).named("v"));
+    let count = rt.host_object(0_u64).named("count");
+    rt.task("begin").over([8]).write(&u, one_to_one()).kernel(|tile, (u,)| {
+        tile.points().for_each(|point| u.set(point, 1.0));
+    })?;
+    macro_rules! sweep {
+        ($by:expr, $host:expr) => {{
+            for (from, to) in [(&u, &v), (&v, &u)] {
+                let task = $by.task("step").over([8]).read(from, neighborhood([1])).write(to, one_to_one());
+                task.kernel(|tile, (from, to)| {
+                    tile.points().for_each(|point| to.set(point, from[point] + 1.0));
+                })?;
+            }
+            $by.task("count").once().effect(&count, sequential()).host($host)
+        }};
+    }
+    if replays {
+        let sequence = rt.record("sweep", |body| sweep!(body, |_, (count,)| *count += 1))?;
+        sequence.replay(5)?;
+    } else {
+        for _ in 0..5 {
+            sweep!(rt, |(count,)| *count += 1)?;
+        }
+    }
+    let (seen, count) = rt.fence((&u, &count))?.wait()?;
+    Ok((seen.into_vec(), count))
+}
+
 #[test]
 fn a_replay_is_a_task_in_recorded_graphs() {
     let _deadline = deadline();
-    for nodes in [1, 3] {
-        let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(nodes).build().unwrap();
-        let (u, v) = (rt.buffer::<f64, 1>([8]).named("u"), rt.buffer::<f64, 1>([8]).named("v"));
-        let count = rt.host_object(0_u64).named("count");
-        rt.task("begin")
-            .over([8])
-            .write(&u, one_to_one())
-            .kernel(|tile, (u,)| {
-                tile.points().for_each(|point| u.set(point, 1.0));
-            })
-            .unwrap();
-        let sequence = rt
-            .record("sweep", |body| {
-                for (from, to) in [(&u, &v), (&v, &u)] {
-                    body.task("step").over([8]).read(from, one_to_one()).write(to, one_to_one()).kernel(
-                        |tile, (from, to)| {
-                            tile.points().for_each(|point| to.set(point, from[point] + 1.0));
-                        },
-                    )?;
-                }
-                body.task("count").once().effect(&count, sequential()).host(|_, (count,)| *count += 1)
-            })
-            .unwrap();
-        sequence.replay(5).unwrap();
-        let (seen, count) = rt.fence((&u, &count)).unwrap().wait().unwrap();
-        assert_eq!((seen.as_slice(), count), (&[11.0; 8][..], 5));
+    let rt = Runtime::builder().threads(2).record_graphs(true).build().unwrap();
+    assert_eq!(sweeps(&rt, true).unwrap(), (vec![11.0; 8], 5));
+    let dot = rt.task_graph().unwrap().render(Format::Dot);
+    assert!(
+        dot.contains("sweep × 5") && dot.contains("object \\\"count\\\"") && !dot.contains("step"),
+        "{dot}"
+    );
+}
+
+#[test]
+fn a_dry_run_of_replays_has_the_commands_of_their_tasks() {
+    let _deadline = deadline();
+    let summaries = [true, false].map(|replays| {
+        let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(3).build().unwrap();
+        assert_eq!(sweeps(&rt, replays).unwrap(), (vec![11.0; 8], 5));
         let dot = rt.task_graph().unwrap().render(Format::Dot);
-        assert!(
-            dot.contains("sweep × 5") && dot.contains("object \\\"count\\\"") && !dot.contains("step"),
-            "{dot}"
-        );
-    }
+        assert_eq!(dot.contains("step in replay 4 of sweep"), replays, "{dot}");
+        rt.dry_run_summary().unwrap()
+    });
+    assert_eq!(summaries[0], summaries[1]);
 }
 
 #[test]

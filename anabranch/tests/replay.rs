@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch::{Cause, Runtime, Sequence, prelude::*};
+use anabranch::{Cause, ClusterObject, Runtime, Sequence, local_nodes, prelude::*};
 use common::{THREADS, runtime};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use std::{
@@ -410,7 +410,7 @@ impl State {
     }
 }
 
-fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &HostObject<u64>) -> Sequence {
+fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &ClusterObject<u64>) -> Sequence {
     let total = rt.buffer::<u64, 0>([]);
     let wrapping = || operator(0_u64, u64::wrapping_add);
     rt.record("random", |body| {
@@ -467,44 +467,90 @@ fn record(rt: &Runtime, works: &[Work], buffers: &[Buffer<u64, 1>], note: &HostO
     .unwrap()
 }
 
+/// The replay that has met the condition, the buffers, and on the first node the note.
+type Seen = (Option<u64>, Vec<Vec<u64>>, Option<u64>);
+
+/// A random sequence, how often it is replayed, and then until when.
+#[derive(Clone, Debug)]
+struct Program {
+    works: Vec<Work>,
+    replays: Vec<u64>,
+    most: u64,
+    divisor: u64,
+}
+
+fn programs() -> impl Strategy<Value = Program> {
+    let works = prop::collection::vec(work(), 1..8);
+    (works, prop::collection::vec(1..40_u64, 1..4), 0..20_u64, 1..12_u64)
+        .prop_map(|(works, replays, most, divisor)| Program { works, replays, most, divisor })
+}
+
+impl Program {
+    /// Runs it in a loop. Returns the replay that has met the condition, and what is left.
+    fn in_a_loop(&self) -> (Option<u64>, State) {
+        let mut state = State::new();
+        for &count in &self.replays {
+            for replay in 0..count {
+                self.works.iter().for_each(|work| state.run(work, replay));
+            }
+        }
+        let met = (0..self.most).find(|&replay| {
+            self.works.iter().for_each(|work| state.run(work, replay));
+            state.buffers[0][0].is_multiple_of(self.divisor)
+        });
+        (met.map(|replay| replay + 1), state)
+    }
+
+    /// The same by a sequence.
+    fn replayed(&self, rt: Runtime) -> Result<Seen, Error> {
+        let initial = State::new();
+        let buffers = initial.buffers.iter().map(|initial| rt.buffer_from(&initial[..]));
+        let buffers: Vec<_> = buffers.collect::<Result<_, _>>()?;
+        let note = rt.cluster_object(0, || 0)?;
+        let sequence = record(&rt, &self.works, &buffers, &note);
+        for &count in &self.replays {
+            sequence.replay(count)?;
+        }
+        let divisor = self.divisor;
+        let until = sequence.replay_until(self.most, &buffers[0], move |u| u[[0]].is_multiple_of(divisor))?;
+        let met = until.wait()?;
+        let seen = buffers.iter().map(|u| Ok(rt.fence(u)?.wait()?.into_vec()));
+        let seen = seen.collect::<Result<_, Error>>()?;
+        drop((until, sequence));
+        Ok((met, seen, rt.drain(note.capture())?))
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn random_sequences_have_the_results_of_a_loop(
-        works in prop::collection::vec(work(), 1..8),
-        replays in prop::collection::vec(1..40_u64, 1..4),
+        program in programs(),
         threads in prop_oneof![Just(1), Just(2), Just(3), Just(4), Just(8)],
         seed in prop_oneof![2 => Just(None), 1 => any::<u64>().prop_map(Some)],
-        (most, divisor) in (0..20_u64, 1..12_u64),
     ) {
         let _deadline = testing::deadline();
         let mut builder = Runtime::builder().threads(threads);
         if let Some(seed) = seed {
             builder = builder.seeded(seed);
         }
-        let rt = builder.build().unwrap();
-        let mut expected = State::new();
-        let buffers: Vec<_> = expected.buffers.iter().map(|initial| rt.buffer_from(&initial[..]).unwrap()).collect();
-        let note = rt.host_object(0);
-        let sequence = record(&rt, &works, &buffers, &note);
-        for &count in &replays {
-            sequence.replay(count).unwrap();
-            for replay in 0..count {
-                works.iter().for_each(|work| expected.run(work, replay));
-            }
+        let (met, State { buffers, note }) = program.in_a_loop();
+        prop_assert_eq!(program.replayed(builder.build().unwrap()).unwrap(), (met, buffers, Some(note)));
+    }
+
+    #[test]
+    fn random_sequences_have_the_results_of_a_loop_on_several_nodes(
+        program in programs(),
+        (nodes, threads) in (2..5_u16, 1..4_usize),
+    ) {
+        let _deadline = testing::deadline();
+        let (met, State { buffers, note }) = program.in_a_loop();
+        let local = local_nodes(nodes).threads(threads).delays(threads as u32, 7);
+        let by_nodes = program.clone();
+        for (node, result) in local.run(move |rt| by_nodes.replayed(rt)).into_iter().enumerate() {
+            let expected = (met, buffers.clone(), (node == 0).then_some(note));
+            prop_assert_eq!(result.unwrap(), expected, "node {} of {}", node, nodes);
         }
-        let until = sequence.replay_until(most, &buffers[0], move |u| u[[0]].is_multiple_of(divisor)).unwrap();
-        let met = (0..most).find(|&replay| {
-            works.iter().for_each(|work| expected.run(work, replay));
-            expected.buffers[0][0].is_multiple_of(divisor)
-        });
-        prop_assert_eq!(until.wait().unwrap(), met.map(|replay| replay + 1));
-        let seen = State {
-            buffers: buffers.iter().map(|u| rt.fence(u).unwrap().wait().unwrap().into_vec()).collect(),
-            note: rt.fence(&note).unwrap().wait().unwrap(),
-        };
-        prop_assert_eq!(seen, expected);
-        rt.wait().unwrap();
     }
 }

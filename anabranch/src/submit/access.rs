@@ -100,21 +100,21 @@ pub trait Access<const K: usize>: Sealed + 'static {
 pub trait KernelAccess: Sealed {}
 
 /// A declared [read](super::task::TaskBuilder::read).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Read<T, const D: usize, M> {
     pub(crate) buffer: Buffer<T, D>,
     pub(crate) mapper: M,
 }
 
 /// A declared [write](super::task::TaskBuilder::write).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Write<T, const D: usize, M> {
     pub(crate) buffer: Buffer<T, D>,
     pub(crate) mapper: M,
 }
 
 /// A declared [update](super::task::TaskBuilder::update).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Update<T, const D: usize, M> {
     pub(crate) buffer: Buffer<T, D>,
     pub(crate) mapper: M,

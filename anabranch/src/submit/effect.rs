@@ -26,6 +26,12 @@ pub struct Effect<T, O> {
     _order: PhantomData<O>,
 }
 
+impl<T, O> Clone for Effect<T, O> {
+    fn clone(&self) -> Self {
+        Self::on(self.object.clone())
+    }
+}
+
 impl<T, O> Effect<T, O> {
     pub(super) fn on(object: HostObject<T>) -> Self {
         Self { object, _order: PhantomData }

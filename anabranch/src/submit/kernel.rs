@@ -23,6 +23,7 @@ use crate::{
 };
 use anabranch_graph::command::{NodeId, Part, Work, default_leaves, pieces_of_node};
 use anabranch_grid::{Chunk, split_1d, split_2d};
+use anabranch_kernel::Recording;
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -166,8 +167,8 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     /// assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [2.0, 4.0, 6.0]);
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn on(mut self, device: &'rt Arc<dyn Device>) -> Self {
-        self.place = KernelPlace::Device(device);
+    pub fn on(mut self, device: &Arc<dyn Device>) -> Self {
+        self.place = KernelPlace::Device(Arc::clone(device));
         self
     }
 
@@ -223,38 +224,52 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     where
         L: RecordedAccessList<K> + KernelAccessList,
     {
+        let recording = self.recording(closure)?;
+        self.submit_recording(&recording)
+    }
+
+    /// Runs the closure of a recorded kernel, and cuts the index space as the recording requires.
+    pub(super) fn recording(
+        &mut self,
+        closure: impl for<'t> FnOnce(L::Symbols<'t>),
+    ) -> Result<Recording, Error>
+    where
+        L: RecordedAccessList<K>,
+    {
         let core = self.core;
         let recording = recorded::record(&self.label, &self.accesses, closure);
         let mut recording = recording.map_err(|error| core.refuse(error))?;
         if self.hints.precise && self.device().is_some() {
             recording = recording.precise();
         }
-        // On all nodes alike, whether they compute on devices or on the host.
-        self.cut_at_leaves().map_err(|error| core.refuse(error))?;
-        if L::REDUCES && core.several_nodes().is_some() {
-            recording = recording.ending_at_leaves();
+        if L::REDUCES {
+            // On all nodes alike, whether they compute on devices or on the host.
+            self.hints.cut_at_bands(leaves(&self.space)).map_err(|error| core.refuse(error))?;
+            if core.several_nodes().is_some() {
+                recording = recording.ending_at_leaves();
+            }
         }
-        if let Some(chosen) = self.program_on_device(&recording)? {
-            return self.launch_on(chosen, &RecordingOnDevice(&recording));
+        Ok(recording)
+    }
+
+    /// Submits a recorded kernel: see [`each`](Self::each).
+    pub(super) fn submit_recording(self, recording: &Recording) -> Result<TaskHandle, Error>
+    where
+        L: RecordedAccessList<K> + KernelAccessList,
+    {
+        if let Some(chosen) = self.program_on_device(recording)? {
+            return self.launch_on(chosen, &RecordingOnDevice(recording));
         }
-        let program = core.programs.of(&recording);
-        let function = recorded::function::<K, L>(program, &recording);
+        let core = self.core;
+        let program = core.programs.of(recording);
+        let function = recorded::function::<K, L>(program, recording);
         self.submit_kernel(function, |declaration, bound| {
-            let declared =
-                recorded::Declared::<K, L> { task: declaration.task, recording: &recording, bound };
+            let declared = recorded::Declared::<K, L> { task: declaration.task, recording, bound };
             let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
             whole.map_err(|error| core.refuse(error))?;
             // Perhaps only this node finds a mistake in its chunks. Then the others get the reason, with the end of the run.
             declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
         })
-    }
-
-    /// Cuts the index space of a recorded reduction at its leaves only.
-    pub(super) fn cut_at_leaves(&mut self) -> Result<(), Error>
-    where
-        L: AccessList<K>,
-    {
-        if L::REDUCES { self.hints.cut_at_bands(leaves(&self.space)) } else { Ok(()) }
     }
 
     /// Submits a kernel whose bound accesses pass a check.

@@ -31,12 +31,12 @@ use std::{slice, sync::Arc};
 pub(super) type Chosen = (Arc<dyn Device>, Result<DeviceProgram, DeviceError>);
 
 /// Where a kernel runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum KernelPlace<'rt> {
+#[derive(Clone, Debug)]
+pub(super) enum KernelPlace {
     /// On the device of the runtime if it has one and the kernel is recorded, otherwise on the host.
     Default,
     Host,
-    Device(&'rt Arc<dyn Device>),
+    Device(Arc<dyn Device>),
 }
 
 impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_, K, Over, L> {
@@ -86,7 +86,7 @@ impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for Recordin
 pub(super) type Extents = ([usize; 3], Vec<[[usize; 3]; 2]>);
 
 /// A device that a task runs on if it can, and whether it must.
-pub(super) type Possible<'rt> = (&'rt Arc<dyn Device>, bool);
+pub(super) type Possible<'a> = (&'a Arc<dyn Device>, bool);
 
 /// What a device runs for a task.
 pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
@@ -123,10 +123,10 @@ pub(super) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
     }
 }
 
-impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
+impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
     /// The device that the task runs on if it can, and whether it must; `None` for the host.
-    pub(super) fn device(&self) -> Option<Possible<'rt>> {
-        match (self.place, &self.core.device) {
+    pub(super) fn device(&self) -> Option<Possible<'_>> {
+        match (&self.place, &self.core.device) {
             (KernelPlace::Device(device), _) => Some((device, true)),
             (KernelPlace::Default, Some(device)) => Some((device, false)),
             _ => None,
@@ -275,7 +275,7 @@ fn body<const K: usize, L: AccessList<K>>(
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
     /// Checks that a task which is not a recorded kernel is not to run on a device.
     pub(super) fn check_is_on_host(&self) -> Result<(), Error> {
-        let KernelPlace::Device(device) = self.place else { return Ok(()) };
+        let KernelPlace::Device(device) = &self.place else { return Ok(()) };
         let (setting, value) = ("the device of a task", device.info().name.clone());
         Err(Error::Setting {
             setting,

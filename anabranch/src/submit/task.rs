@@ -26,7 +26,7 @@ use smallvec::smallvec;
 use std::{borrow::Cow, marker::PhantomData, panic::Location, slice, sync::Arc};
 
 /// A task that has only a name so far: see [`Runtime::task`](crate::Runtime::task).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "a task is submitted by `kernel`, `each` or `host`"]
 pub struct NewTask<'rt> {
     core: &'rt Arc<Core>,
@@ -91,8 +91,8 @@ pub struct TaskBuilder<'rt, const K: usize, S, L> {
     pub(super) space: GridBox<K>,
     pub(super) hints: Hints<K>,
     pub(super) accesses: L,
-    pub(super) place: KernelPlace<'rt>,
-    _kind: PhantomData<S>,
+    pub(super) place: KernelPlace,
+    pub(super) _kind: PhantomData<S>,
 }
 
 impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
@@ -221,14 +221,23 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`]. Nothing is submitted then.
-    pub fn host<F, R>(mut self, function: F) -> Result<TaskHandle, Error>
+    pub fn host<F, R>(self, function: F) -> Result<TaskHandle, Error>
     where
         L: AccessList<0>,
         F: for<'v> FnOnce(L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
+        self.submit_once(|views| function(views).into_result())
+    }
+
+    /// Submits the task with a function whose error is one of a host function already.
+    pub(super) fn submit_once<F>(mut self, function: F) -> Result<TaskHandle, Error>
+    where
+        L: AccessList<0>,
+        F: for<'v> FnOnce(L::Views<'v>) -> Result<(), HostError> + Send + 'static,
+    {
         self.hints.go_home().map_err(|error| self.core.refuse(error))?;
-        self.submit_host(Work::HostOnce, |_, views| function(views).into_result())
+        self.submit_host(Work::HostOnce, |_, views| function(views))
     }
 }
 

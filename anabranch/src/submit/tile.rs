@@ -16,8 +16,10 @@ impl<const K: usize> Tile<K> {
         Self { chunk, replay: 0 }
     }
 
-    pub(crate) fn in_replay(chunk: Chunk<K>, replay: u64) -> Self {
-        Self { chunk, replay }
+    /// The same tile in a replay of this number.
+    #[inline]
+    pub(crate) fn in_replay(self, replay: u64) -> Self {
+        Self { replay, ..self }
     }
 
     /// The number of the [replay](crate::Sequence::replay), from 0. It is 0 for a task that is not replayed.

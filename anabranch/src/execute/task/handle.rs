@@ -46,6 +46,11 @@ impl TaskHandle {
         Self { pieces, polled: None }
     }
 
+    /// The nodes of the pieces.
+    pub(crate) fn into_pieces(self) -> Pieces {
+        self.pieces
+    }
+
     /// The status of the task.
     pub fn status(&self) -> Status {
         status::of_pieces(&self.pieces)

@@ -41,7 +41,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::{fmt, mem, ops::Index, sync::Arc};
 
 /// A declared [reduction](super::task::TaskBuilder::reduce).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reduce<T, const D: usize, O> {
     pub(crate) buffer: Buffer<T, D>,
     pub(crate) operator: O,

@@ -2,17 +2,19 @@
 
 use super::{
     recorder::Recorder,
+    template::{Shared, Submit, Template},
     units::{HostUnit, KernelUnits, Units},
 };
 use crate::{
-    data::{buffer::Buffer, element::Element, host_object::HostObject},
+    data::{buffer::Buffer, element::Element},
+    device::Device,
     error::Error,
     label::Label,
     submit::{
-        access::{Read, Update, Write},
+        access::{Access, Read, Update, Write},
         access_list::{AccessList, Append, KernelAccessList},
         declaration::{Declaration, Piece},
-        effect::{Effect, Sequential},
+        effect::{HasEffects, Sequential},
         host_result::{HostError, HostResult},
         index_space::{IndexSpace, Once, Over},
         operator::Operator,
@@ -22,8 +24,9 @@ use crate::{
         tile::Tile,
     },
 };
+use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, RangeMapper};
-use std::{cell::RefCell, ops::ControlFlow, slice};
+use std::{cell::RefCell, ops::ControlFlow, slice, sync::Arc};
 
 /// A task of a [sequence](super::Sequence) that has only a name so far.
 #[derive(Debug)]
@@ -70,9 +73,9 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     where
         T: Element,
         M: RangeMapper<K, D> + 'static,
-        L: Append<Read<T, D, M>>,
+        L: Append<Read<T, D, Shared<M>>>,
     {
-        self.with(|task| task.read(buffer, mapper))
+        self.with(|task| task.read(buffer, Shared::new(mapper)))
     }
 
     /// Declares a write: see [`TaskBuilder::write`].
@@ -84,9 +87,9 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     where
         T: Element,
         M: RangeMapper<K, D> + 'static,
-        L: Append<Write<T, D, M>>,
+        L: Append<Write<T, D, Shared<M>>>,
     {
-        self.with(|task| task.write(buffer, mapper))
+        self.with(|task| task.write(buffer, Shared::new(mapper)))
     }
 
     /// Declares an update: see [`TaskBuilder::update`].
@@ -98,42 +101,54 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     where
         T: Element,
         M: RangeMapper<K, D> + 'static,
-        L: Append<Update<T, D, M>>,
+        L: Append<Update<T, D, Shared<M>>>,
     {
-        self.with(|task| task.update(buffer, mapper))
+        self.with(|task| task.update(buffer, Shared::new(mapper)))
     }
 }
 
 impl<'r, L> SequenceTask<'r, 0, Once, L> {
     /// Declares an effect on a host object, in the order of the tasks: see [`TaskBuilder::effect`]. A replay decides once in which order it executes
     /// its tasks, so it has no exclusive and no relaxed effects.
-    pub fn effect<T: Send + 'static>(
-        self,
-        object: &HostObject<T>,
-        order: Sequential,
-    ) -> SequenceTask<'r, 0, Once, L::Longer>
+    pub fn effect<E>(self, object: &E, order: Sequential) -> SequenceTask<'r, 0, Once, L::Longer>
     where
-        L: Append<Effect<T, Sequential>>,
+        E: HasEffects<Once, Sequential>,
+        E::Effect: Access<0>,
+        L: Append<E::Effect>,
     {
         self.with(|task| task.effect(object, order))
     }
 
+    /// Sets the node that executes the task: see [`TaskBuilder::on_node`](TaskBuilder::<0, Once, ()>::on_node).
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there is no such node.
+    pub fn on_node(self, node: u16) -> Result<Self, Error> {
+        let Self { task, recorder } = self;
+        Ok(Self { task: task.on_node(node)?, recorder })
+    }
+
     /// Records the task. In each replay `function` is called once, with the number of the replay, from 0, and the views. It may
-    /// return a `Result`. An error or a panic ends the replays. It runs on a thread that runs kernels, so it should not block.
+    /// return a `Result`. An error or a panic ends the replays. It may run on a thread that runs kernels, so it should not block.
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`].
     pub fn host<F, R>(self, function: F) -> Result<(), Error>
     where
-        L: AccessList<0>,
+        L: AccessList<0> + Clone + Send + Sync,
         F: for<'v> Fn(u64, L::Views<'v>) -> R + Send + Sync + 'static,
         R: HostResult,
     {
-        let function = move |replay, views: L::Views<'_>| {
+        let function = Arc::new(move |replay, views: L::Views<'_>| {
             function(replay, views).into_result().map(ControlFlow::Continue)
-        };
+        });
+        let (template, by_submission) = (Template::of(&self.task), Arc::clone(&function));
+        let submit: Submit = Box::new(move |replay| {
+            let (function, number) = (Arc::clone(&by_submission), replay.number);
+            template.begin(replay).submit_once(move |views| function(number, views).map(|_| ()))
+        });
         self.record_host(function, |recorder, declaration, labels, units| {
-            recorder.add(declaration, labels, units)
+            recorder.add(declaration, labels, units, submit)
         })
     }
 
@@ -146,7 +161,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         let function = move |replay, views: L::Views<'_>| {
             Ok(if condition(replay, views) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
-        self.record_host(function, |recorder, declaration, labels, units| {
+        self.record_host(Arc::new(function), |recorder, declaration, labels, units| {
             recorder.keep(declaration, labels, units);
             Ok(())
         })
@@ -154,7 +169,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
 
     fn record_host<F>(
         self,
-        function: F,
+        function: Arc<F>,
         add: impl FnOnce(
             &mut Recorder,
             &Declaration<'_, 0>,
@@ -171,9 +186,10 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         let whole = Chunk::whole(space);
         let mut declaration = Declaration::new(core, group, &label, whole, slice::from_ref(&whole));
         declaration.pieces = vec![Piece::new(0..1)];
-        let bound = accesses.declare(&mut declaration)?;
+        let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
         let labels = L::labels(&bound);
-        add(&mut recorder.borrow_mut(), &declaration, labels, Box::new(HostUnit::<L, _> { bound, function }))
+        let units = Box::new(HostUnit::<L, _> { bound, function });
+        add(&mut recorder.borrow_mut(), &declaration, labels, units).map_err(|error| core.refuse(error))
     }
 }
 
@@ -221,31 +237,67 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         self.with(TaskBuilder::flush_denormals)
     }
 
+    /// Lets a device round each product by itself: see [`TaskBuilder::precise`].
+    pub fn precise(self) -> Self {
+        self.with(TaskBuilder::precise)
+    }
+
+    /// Sets the device that runs the recorded kernel: see [`TaskBuilder::on`]. Then each replay submits the tasks of the sequence, as with several
+    /// nodes: see [`Sequence::replay`](super::Sequence::replay).
+    pub fn on(self, device: &Arc<dyn Device>) -> Self {
+        self.with(|task| task.on(device))
+    }
+
+    /// Lets the threads of the runtime run the recorded kernel, also if the runtime has a device: see [`TaskBuilder::on_host`].
+    pub fn on_host(self) -> Self {
+        self.with(TaskBuilder::on_host)
+    }
+
+    /// Sets the node that executes all of the index space: see [`TaskBuilder::on_node`](TaskBuilder::<1, Over, ()>::on_node).
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if there is no such node.
+    pub fn on_node(self, node: u16) -> Result<Self, Error> {
+        let Self { task, recorder } = self;
+        Ok(Self { task: task.on_node(node)?, recorder })
+    }
+
     /// Records the task as a kernel: see [`TaskBuilder::kernel`]. [`Tile::replay`] gives the number of the replay.
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`].
     pub fn kernel<F>(self, kernel: F) -> Result<(), Error>
     where
-        L: AccessList<K> + KernelAccessList,
+        L: AccessList<K> + KernelAccessList + Clone + Send + Sync,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
-        self.record(kernel, |_, _| Ok(()))
+        let kernel = Arc::new(kernel);
+        let (template, by_submission) = (Template::of(&self.task), Arc::clone(&kernel));
+        let submit: Submit = Box::new(move |replay| {
+            let (kernel, number) = (Arc::clone(&by_submission), replay.number);
+            template.begin(replay).kernel(move |tile, views| kernel(&tile.in_replay(number), views))
+        });
+        self.record(kernel, submit, |_, _| Ok(()))
     }
 
-    /// Records the task as a recorded kernel, which runs on the host: see [`TaskBuilder::each`].
+    /// Records the task as a recorded kernel: see [`TaskBuilder::each`].
     ///
     /// # Errors
     /// As [`TaskBuilder::each`].
     pub fn each(mut self, closure: impl for<'t> FnOnce(L::Symbols<'t>)) -> Result<(), Error>
     where
-        L: RecordedAccessList<K> + KernelAccessList,
+        L: RecordedAccessList<K> + KernelAccessList + Clone + Send + Sync,
     {
-        let recording = recorded::record(&self.task.label, &self.task.accesses, closure)?;
-        self.task.cut_at_leaves()?;
-        let program = self.task.core.programs.of(&recording);
-        let function = recorded::function::<K, L>(program, &recording);
-        self.record(function, |declaration, bound| {
+        let recording = self.task.recording(closure)?;
+        let core = self.task.core;
+        if core.several_nodes().is_none() && self.task.program_on_device(&recording)?.is_some() {
+            self.recorder.borrow_mut().is_on_device = true;
+        }
+        let function = Arc::new(recorded::function::<K, L>(core.programs.of(&recording), &recording));
+        let recording = Arc::new(recording);
+        let (template, by_submission) = (Template::of(&self.task), Arc::clone(&recording));
+        let submit: Submit = Box::new(move |replay| template.begin(replay).submit_recording(&by_submission));
+        self.record(function, submit, |declaration, bound| {
             let declared =
                 recorded::Declared::<K, L> { task: declaration.task, recording: &recording, bound };
             declared.check_whole(declaration.whole.range, &declaration.accesses)?;
@@ -255,7 +307,8 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
 
     fn record<F>(
         self,
-        function: F,
+        function: Arc<F>,
+        submit: Submit,
         check: impl FnOnce(&Declaration<'_, K>, &L::Bound) -> Result<(), Error>,
     ) -> Result<(), Error>
     where
@@ -263,19 +316,34 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
         let Self { mut task, recorder } = self;
-        let threads = task.core.threads();
+        let core = task.core;
         task.choose_leaves();
-        let chunks = task.split(threads);
-        let TaskBuilder { core, group, label, space, hints, accesses, .. } = task;
+        let chunks = task.split(core.threads());
+        let TaskBuilder { group, label, space, hints, accesses, .. } = task;
         let mut declaration = Declaration::new(core, group, &label, Chunk::whole(space), &chunks);
         declaration.pieces = (0..chunks.len()).map(|chunk| Piece::new(chunk..chunk + 1)).collect();
         declaration.has_leaves = hints.has_bands();
-        let bound = accesses.declare(&mut declaration)?;
-        check(&declaration, &bound)?;
+        hints.record(&mut declaration, Work::Kernel { space: space.cast() });
+        let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
+        check(&declaration, &bound).map_err(|error| core.refuse(error))?;
         let labels = L::labels(&bound);
         let flush_denormals = hints.flush_denormals;
         let units: Box<dyn Units> =
             Box::new(KernelUnits::<K, L, F> { bound, chunks: chunks.clone(), function, flush_denormals });
-        recorder.borrow_mut().add(&declaration, labels, units)
+        let added = recorder.borrow_mut().add(&declaration, labels, units, submit);
+        added.map_err(|error| core.refuse(error))
     }
 }
+
+macro_rules! tiles {
+    ($($rank:literal),*) => {$(
+        impl<L> SequenceTask<'_, $rank, Over, L> {
+            /// Splits along the first two dimensions: see [`TaskBuilder::tiles`].
+            pub fn tiles(self, rows: usize, cols: usize) -> Self {
+                self.with(|task| task.tiles(rows, cols))
+            }
+        }
+    )*};
+}
+
+tiles!(2, 3);

@@ -1,42 +1,30 @@
 //! Sequences: tasks that are recorded once and replayed.
 //!
 //! [`Runtime::record`](crate::Runtime::record) gives its closure a [`SequenceBody`], whose tasks are built as those of the runtime ([`builder`]).
-//! Each becomes [`units`] without its types, in the [`recorder`]. When the closure returns, the graph derives the order of the units, once. A
+//! Each becomes [`units`] without its types, in the [`recorder`], and a [`template`]. On the host of one node, the sequence is
+//! [`planned`]: when the closure returns, the graph derives the order of the units, once. A
 //! [`replay`](Sequence::replay) is one task with the accesses of all, whose body executes the units ([`replays`]): see
-//! [`replay`](crate::execute::replay).
+//! [`replay`](crate::execute::replay). With several nodes and on devices a replay is [`submitted`]: the templates become tasks.
 
 pub(crate) mod builder;
+mod planned;
 mod recorder;
 mod replays;
+mod submitted;
+pub(crate) mod template;
 mod units;
 
 pub use self::replays::ReplayUntil;
 
-use self::{
-    builder::NewSequenceTask,
-    recorder::{Parts, Recorder, Whole},
-    replays::{ReplayBody, Replays},
-    units::Recorded,
-};
-use super::{declaration::explain, task::NewTask};
+use self::{builder::NewSequenceTask, planned::Planned, recorder::Recorder, submitted::Submitted};
+use super::task::NewTask;
 use crate::{
-    data::{buffer::Buffer, element::Element, host_object::HostObject, view::ReadView},
+    data::{buffer::Buffer, element::Element, view::ReadView},
     error::Error,
-    execute::{Core, GroupHandle, Node, Place, Running, Submission, TaskHandle},
+    execute::{Core, GroupHandle, Running, TaskHandle},
     label::TaskLabel,
 };
-use anabranch_graph::{Access, BufferId, Effect, Order};
-use anabranch_grid::all;
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
-use smallvec::{SmallVec, smallvec};
-use std::{
-    borrow::Cow,
-    cell::RefCell,
-    fmt,
-    panic::Location,
-    sync::{Arc, OnceLock},
-};
+use std::{borrow::Cow, cell::RefCell, fmt, panic::Location, sync::Arc};
 
 /// What the closure of [`Runtime::record`](crate::Runtime::record) records tasks with.
 #[derive(Debug)]
@@ -60,22 +48,36 @@ impl<'r> SequenceBody<'r> {
 /// Clones are handles to the same sequence.
 #[derive(Clone)]
 pub struct Sequence {
+    owner: Owner,
+    how: How,
+}
+
+/// What a sequence belongs to.
+#[derive(Clone)]
+struct Owner {
     /// It keeps the runtime running, as a group does.
     running: Arc<Running>,
     group: Option<GroupHandle>,
     label: TaskLabel,
-    /// The recorded tasks. A replay has this effect on them, so two replays never run at once.
-    tasks: HostObject<Vec<Recorded>>,
-    effect: Effect,
-    parts: Arc<Parts>,
-    whole: Arc<Whole>,
-    /// The same with a condition on one of these buffers.
-    until: Arc<Mutex<FxHashMap<BufferId, Arc<Whole>>>>,
+}
+
+impl Owner {
+    /// Whether the group is cancelled.
+    fn is_cancelled(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.token().is_cancelled())
+    }
+}
+
+/// How a sequence is replayed.
+#[derive(Clone)]
+enum How {
+    Planned(Planned),
+    Submitted(Arc<Submitted>),
 }
 
 impl fmt::Debug for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sequence({})", self.label)
+        write!(f, "Sequence({})", self.owner.label)
     }
 }
 
@@ -88,26 +90,16 @@ impl Sequence {
         body: impl FnOnce(&SequenceBody<'_>) -> Result<(), E>,
     ) -> Result<Self, E> {
         let core = running.core();
-        if core.several_nodes().is_some() {
-            let what = format!("the replay of {label}");
-            return Err(core.refuse(Error::OneNodeOnly { what }).into());
-        }
         let recorder = RefCell::default();
         body(&SequenceBody { core, group, recorder: &recorder })?;
-        let Recorder { tasks, parts } = recorder.into_inner();
-        let (id, number) = core.create_object(None);
-        let effect = Effect { object: id, order: Order::Observe };
-        let whole = Arc::new(parts.whole(&label, effect, core.threads()));
-        Ok(Self {
-            running: Arc::clone(running),
-            group: group.cloned(),
-            label,
-            tasks: HostObject::new(id, number, tasks, core.owner()),
-            effect,
-            parts: Arc::new(parts),
-            whole,
-            until: Arc::default(),
-        })
+        let Recorder { tasks, parts, submits, is_on_device } = recorder.into_inner();
+        // A dry run tells what several nodes would do.
+        let how = if is_on_device || core.nodes() > 1 || core.several_nodes().is_some() {
+            How::Submitted(Arc::new(Submitted::new(submits)))
+        } else {
+            How::Planned(Planned::new(core, &label, tasks, parts))
+        };
+        Ok(Self { owner: Owner { running: Arc::clone(running), group: group.cloned(), label }, how })
     }
 
     /// Submits this number of replays, as one task. The handle is that of the task.
@@ -122,13 +114,21 @@ impl Sequence {
     ///
     /// With 0 replays nothing is submitted.
     ///
+    /// # On several nodes and on devices
+    /// With [several nodes](crate::guide::nodes), and if a device runs one of the tasks, this submits the tasks of all replays one by one. The results are
+    /// the same. It saves the recording of kernels, but each task costs a submission, and the call blocks while the
+    /// [limit of tasks in flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task has the number of the replay. A failure poisons what the
+    /// task writes and what is computed from that, as always; the tasks that do not need it run to the end. With several nodes, a cancelled group
+    /// skips the tasks, but the call still submits them.
+    ///
     /// # Errors
-    /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then.
+    /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then, except for tasks before the one that reads it, where
+    /// tasks are submitted one by one.
     pub fn replay(&self, replays: u64) -> Result<TaskHandle, Error> {
-        if replays == 0 || self.parts.is_empty() {
-            return Ok(TaskHandle::new(SmallVec::new()));
+        match &self.how {
+            How::Planned(planned) => planned.replay(&self.owner, replays),
+            How::Submitted(submitted) => submitted.replay(&self.owner, replays),
         }
-        self.submit(&self.whole, replays, None)
     }
 
     /// Submits replays, as one task, until `condition` holds for what `buffer` has after one of them, but not more than `most`. The returned
@@ -157,10 +157,11 @@ impl Sequence {
     /// replay runs beyond the one that met it. A panic in it is a failure of the task. Nobody has to wait between the replays, and the program goes
     /// on meanwhile. With 0 replays nothing is submitted.
     ///
-    /// The rest is as for [`replay`](Self::replay).
+    /// The rest is as for [`replay`](Self::replay). With several nodes and on devices this call waits for each replay before it submits the next one. Each
+    /// node calls its condition, and the replays end when those of all nodes hold or one has failed.
     ///
     /// # Errors
-    /// As [`replay`](Self::replay). If the buffer belongs to another runtime, or was never written.
+    /// As [`replay`](Self::replay). If the buffer belongs to another runtime, or was never written. [`Error::WaitInsideTask`] where the call waits.
     #[track_caller]
     pub fn replay_until<T, const D: usize>(
         &self,
@@ -171,72 +172,12 @@ impl Sequence {
     where
         T: Element,
     {
-        let core = self.running.core();
-        let recorder = RefCell::default();
-        let name = format!("condition of {}", self.label.name());
-        let task = NewTask::new(core, self.group.as_ref(), name, Location::caller());
-        let (condition, met) = (Mutex::new(condition), Arc::new(OnceLock::new()));
-        let by_task = Arc::clone(&met);
-        NewSequenceTask { task, recorder: &recorder }.once().read(buffer, all()).ends_when(
-            move |replay, (buffer,): (&ReadView<T, D>,)| {
-                let is_met = (condition.lock())(buffer);
-                if is_met {
-                    let first = by_task.set(replay + 1);
-                    debug_assert!(first.is_ok(), "no replay runs after that");
-                }
-                is_met
-            },
-        )?;
-        let Recorder { mut tasks, parts: of } = recorder.into_inner();
-        let condition = tasks.pop().expect("it was recorded");
-        let task = if most > 0 {
-            let whole = self.whole_until(buffer.inner.id, &condition, &of);
-            self.submit(&whole, most, Some(condition))?
-        } else {
-            TaskHandle::new(SmallVec::new())
-        };
-        Ok(ReplayUntil::new(task, met))
-    }
-
-    /// What the tasks are together with a condition on this buffer, which is derived once. `of` has the label of the buffer.
-    fn whole_until(&self, buffer: BufferId, condition: &Recorded, of: &Parts) -> Arc<Whole> {
-        let whole = || {
-            let parts = self.parts.with_condition(condition, of);
-            Arc::new(parts.whole(&self.label, self.effect, self.running.core().threads()))
-        };
-        Arc::clone(self.until.lock().entry(buffer).or_insert_with(whole))
-    }
-
-    /// Submits replays as one task. `last` is the condition, if there is one.
-    fn submit(&self, whole: &Arc<Whole>, replays: u64, last: Option<Recorded>) -> Result<TaskHandle, Error> {
-        let (core, label) = (self.running.core(), &self.label);
-        core.id().check_process("submit")?;
-        let record = core.needs_records().then(|| Arc::new(whole.task_record(replays)));
-        let accesses: SmallVec<[Access; 4]> =
-            whole.accesses.iter().map(|(access, ..)| access.clone()).collect();
-        let task = Submission {
-            label,
-            group: self.group.as_deref(),
-            accesses: &accesses,
-            effects: &whole.effects,
-            priority: 0,
-            place: Place::Compute,
-            observes: false,
-            record: record.as_ref(),
-            device: None,
-        };
-        let labels: Vec<_> = whole.accesses.iter().map(|(_, label, rank)| (label.clone(), *rank)).collect();
-        let accepted = core.accept(&task).map_err(|error| explain(label, *error, &labels))?;
-        let versions = accesses.iter().map(|access| access.buffer).zip(accepted.versions().iter().copied());
-        let replays = Replays {
-            tasks: self.tasks.clone(),
-            last,
-            whole: Arc::clone(whole),
-            versions: versions.collect(),
-            replays,
-            token: self.group.as_ref().map(|group| group.token().clone()),
-        };
-        let node = Node::new(|| accepted.head(), || ReplayBody::new(replays));
-        Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
+        let owner = &self.owner;
+        let name = format!("condition of {}", owner.label.name());
+        let task = NewTask::new(owner.running.core(), owner.group.as_ref(), name, Location::caller());
+        match &self.how {
+            How::Planned(planned) => planned.replay_until(owner, most, task, buffer, condition),
+            How::Submitted(submitted) => submitted.replay_until(owner, most, task, buffer, condition),
+        }
     }
 }

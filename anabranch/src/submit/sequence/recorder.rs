@@ -1,6 +1,9 @@
 //! The tasks of a sequence while they are recorded, and what they amount to together.
 
-use super::units::{Recorded, Units};
+use super::{
+    template::Submit,
+    units::{Recorded, Units},
+};
 use crate::{
     error::Error,
     execute::replay::{Part, Plan, PlannedUnit},
@@ -22,6 +25,10 @@ use std::fmt;
 pub(crate) struct Recorder {
     pub(super) tasks: Vec<Recorded>,
     pub(super) parts: Parts,
+    /// How a replay submits each task, if it does.
+    pub(super) submits: Vec<Submit>,
+    /// Whether a device runs one of the tasks.
+    pub(super) is_on_device: bool,
 }
 
 /// The units of recorded tasks, without their functions.
@@ -60,8 +67,10 @@ impl Recorder {
         declaration: &Declaration<'_, K>,
         labels: Vec<(Label, usize)>,
         units: Box<dyn Units>,
+        submit: Submit,
     ) -> Result<(), Error> {
         check(&declaration.accesses).map_err(|error| declaration.explain(error, &labels))?;
+        self.submits.push(submit);
         let (task, chunks) = (self.parts.tasks, declaration.pieces.len());
         let in_pieces = |access: &&Access| {
             declaration

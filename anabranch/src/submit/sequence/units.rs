@@ -13,6 +13,7 @@ use std::{
     convert::Infallible,
     ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 /// A recorded task with its bound accesses.
@@ -45,7 +46,7 @@ pub(super) struct Recorded {
 pub(super) struct KernelUnits<const K: usize, L: AccessList<K>, F> {
     pub(super) bound: L::Bound,
     pub(super) chunks: Chunks<K>,
-    pub(super) function: F,
+    pub(super) function: Arc<F>,
     pub(super) flush_denormals: bool,
 }
 
@@ -59,7 +60,7 @@ where
     }
 
     unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
-        let tile = Tile::in_replay(self.chunks[chunk], replay);
+        let tile = Tile::new(self.chunks[chunk]).in_replay(replay);
         let pattern = is_checked.then(Pattern::draw);
         let call = || {
             // SAFETY: the caller promises it.
@@ -90,7 +91,7 @@ fn with_mode<R>(flush: bool, call: impl FnOnce() -> R) -> R {
 /// A host task.
 pub(super) struct HostUnit<L: AccessList<0>, F> {
     pub(super) bound: L::Bound,
-    pub(super) function: F,
+    pub(super) function: Arc<F>,
 }
 
 impl<L, F> Units for HostUnit<L, F>

@@ -111,7 +111,7 @@ where
     ///
     /// # Errors
     /// If it is to run on a device and there are several nodes, with a number of groups for one.
-    fn device(&self) -> Result<Option<Possible<'rt>>, Error> {
+    fn device(&self) -> Result<Option<Possible<'_>>, Error> {
         let Self { task, shader } = self;
         match task.device() {
             Some((_, must)) if shader.has_fixed_groups() && task.core.several_nodes().is_some() => match must

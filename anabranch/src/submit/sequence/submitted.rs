@@ -1,0 +1,130 @@
+//! Sequences with several nodes and on devices: each replay submits the tasks.
+
+use super::{
+    Owner,
+    replays::ReplayUntil,
+    template::{Replay, Submit},
+};
+use crate::{
+    data::{buffer::Buffer, element::Element, view::ReadView},
+    error::Error,
+    execute::{Core, Node, TaskHandle},
+    submit::task::NewTask,
+};
+use anabranch_grid::all;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+/// A sequence whose tasks are submitted.
+pub(super) struct Submitted {
+    /// In the order of the sequence. Replays of two threads are submitted one after the other.
+    tasks: Mutex<Vec<Submit>>,
+}
+
+impl Submitted {
+    pub(super) fn new(tasks: Vec<Submit>) -> Self {
+        Self { tasks: Mutex::new(tasks) }
+    }
+
+    pub(super) fn replay(&self, owner: &Owner, replays: u64) -> Result<TaskHandle, Error> {
+        let tasks = self.tasks.lock();
+        let mut submitted = Tasks::default();
+        for number in 0..replays {
+            // The tasks of this replay tell the handle. With several nodes, all submit the same tasks.
+            let is_last = owner.is_cancelled() && owner.running.core().several_nodes().is_none();
+            submit(&tasks, owner, number, &mut submitted)?;
+            if is_last {
+                break;
+            }
+        }
+        Ok(submitted.into_handle())
+    }
+
+    /// `task` is the task of the condition.
+    pub(super) fn replay_until<T: Element, const D: usize>(
+        &self,
+        owner: &Owner,
+        most: u64,
+        task: NewTask<'_>,
+        buffer: &Buffer<T, D>,
+        condition: impl FnMut(&ReadView<T, D>) -> bool + Send + 'static,
+    ) -> Result<ReplayUntil, Error> {
+        let core = owner.running.core();
+        core.id().check_outside(CALL)?;
+        let tasks = self.tasks.lock();
+        let (condition, met) = (Arc::new(Mutex::new(condition)), Arc::new(OnceLock::new()));
+        let mut submitted = Tasks::default();
+        for number in 0..most {
+            submit(&tasks, owner, number, &mut submitted)?;
+            let (condition, holds) = (Arc::clone(&condition), Arc::new(AtomicBool::new(false)));
+            let by_task = Arc::clone(&holds);
+            let check = task.clone().collective().read(buffer, all()).host(move |_, (buffer,)| {
+                by_task.store((condition.lock())(buffer), Relaxed);
+            })?;
+            let failed = check.wait().is_err();
+            submitted.add(check);
+            if let ControlFlow::Break(holds) = decide(core, failed, holds.load(Relaxed))? {
+                if holds {
+                    let first = met.set(number + 1);
+                    debug_assert!(first.is_ok(), "no replay is submitted after that");
+                }
+                break;
+            }
+        }
+        Ok(ReplayUntil::new(submitted.into_handle(), met))
+    }
+}
+
+const CALL: &str = "Sequence::replay_until";
+
+/// Whether the replays end here, and whether the condition holds then: all nodes decide alike.
+fn decide(core: &Core, failed: bool, holds: bool) -> Result<ControlFlow<bool>, Error> {
+    let all = core.tell(CALL, Some(vec![u8::from(failed), u8::from(holds)]))?;
+    Ok(if all.iter().any(|said| said.note.first() == Some(&1)) {
+        ControlFlow::Break(false)
+    } else if all.iter().all(|said| said.note.get(1) == Some(&1)) {
+        ControlFlow::Break(true)
+    } else {
+        ControlFlow::Continue(())
+    })
+}
+
+/// Submits the tasks of a replay.
+fn submit(tasks: &[Submit], owner: &Owner, number: u64, submitted: &mut Tasks) -> Result<(), Error> {
+    let Owner { running, group, label } = owner;
+    let replay = Replay { core: running.core(), group: group.as_ref(), sequence: label, number };
+    tasks.iter().try_for_each(|submit| submit(&replay).map(|task| submitted.add(task)))
+}
+
+/// The submitted tasks, without most of those that have succeeded.
+#[derive(Default)]
+struct Tasks {
+    pieces: Vec<Node>,
+    /// How many there may be before they are looked through.
+    limit: usize,
+}
+
+impl Tasks {
+    fn add(&mut self, task: TaskHandle) {
+        self.pieces.extend(task.into_pieces());
+        if self.pieces.len() <= self.limit {
+            return;
+        }
+        // The handle has the last one, so that it knows its runtime.
+        let last = self.pieces.pop();
+        self.pieces.retain(|piece| !piece.is_done() || piece.is_poisoned());
+        self.pieces.extend(last);
+        self.limit = 64 + 2 * self.pieces.len();
+    }
+
+    fn into_handle(self) -> TaskHandle {
+        TaskHandle::new(SmallVec::from_vec(self.pieces))
+    }
+}

@@ -1,0 +1,278 @@
+//! Sequences on several nodes and on devices, where each replay submits the tasks.
+
+mod common;
+
+use anabranch::{Runtime, Sequence, device::Device, local_nodes, prelude::*};
+use common::{
+    devices::{device, same_on_devices, slow},
+    runtime, same_on,
+};
+use std::{sync::Arc, thread, time::Duration};
+use testing::deadline;
+
+const NODES: &[u16] = &[1, 2, 3, 4, 7];
+const THREADS: &[usize] = &[1, 2, 3];
+const LEN: usize = 37;
+
+/// Records a smoothing step from `u` to `v` and back with the largest value, which a host task of some node adds to `u`.
+fn record_steps(rt: &Runtime, u: &Buffer<f64, 1>, v: &Buffer<f64, 1>) -> Result<Sequence, Error> {
+    let most = rt.buffer::<f64, 0>([]);
+    let last = rt.nodes() - 1;
+    rt.record("steps", |body| {
+        for (from, to) in [(u, v), (v, u)] {
+            body.task("smooth")
+                .over([LEN])
+                .read(from, neighborhood([2]))
+                .write(to, one_to_one())
+                .chunks(5)
+                .kernel(|tile, (from, to)| {
+                for [i] in tile.points() {
+                    let (left, right) = (from[[i.saturating_sub(2)]], from[[(i + 2).min(LEN - 1)]]);
+                    to.set([i], 0.5 * from[[i]] + 0.3 * left - 0.2 * right + tile.replay() as f64);
+                }
+            })?;
+        }
+        let task = body.task("most").over([LEN]).read(u, one_to_one()).reduce(&most, max());
+        task.kernel(|tile, (u, most)| tile.points().for_each(|p| most.combine([], u[p])))?;
+        let corner = fixed(GridBox::new([3], [5]));
+        body.task("add").once().on_node(last)?.read(&most, all()).update(u, corner).host(
+            |replay, (most, u)| {
+                u[[4]] += most[[]] * replay as f64;
+            },
+        )
+    })
+}
+
+fn initial() -> Vec<f64> {
+    (0..LEN).map(|i| (i * i % 11) as f64 - 4.5).collect()
+}
+
+#[test]
+fn replays_have_the_bits_of_one_node() {
+    let _deadline = deadline();
+    same_on(NODES, THREADS, |rt| {
+        let (u, v) = (rt.buffer_from(&initial())?, rt.buffer([LEN]));
+        let steps = record_steps(&rt, &u, &v)?;
+        let mut seen = Vec::new();
+        for replays in [1, 0, 4, 11] {
+            let handle = steps.replay(replays)?;
+            rt.task("between").over([LEN]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                tile.points().for_each(|p| u[p] *= 0.75);
+            })?;
+            seen.push(rt.fence(&u)?.wait()?.as_slice().iter().map(|u| u.to_bits()).collect::<Vec<_>>());
+            handle.wait()?;
+            assert_eq!(handle.status(), Status::Done);
+        }
+        rt.wait()?;
+        Ok(seen)
+    });
+}
+
+#[test]
+fn a_condition_ends_the_replays_of_all_nodes() {
+    let _deadline = deadline();
+    same_on(NODES, THREADS, |rt| {
+        let u = rt.buffer_from(&[64.0_f64, 3.0, 5.0, 7.0, 9.0])?;
+        let halve = rt.record("halve", |body| {
+            body.task("halve").over([5]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                tile.points().for_each(|p| u[p] *= 0.5);
+            })
+        })?;
+        let below = |limit: f64| move |u: &ReadView<f64, 1>| u[[0]] < limit;
+        let met = halve.replay_until(100, &u, below(5.0))?.wait()?;
+        let unmet = halve.replay_until(3, &u, below(0.0))?.wait()?;
+        let none = halve.replay_until(0, &u, below(9.0))?;
+        assert_eq!((met, unmet, none.wait()?, none.task().status()), (Some(4), None, None, Status::Done));
+        // The condition of one node alone does not end the replays: all nodes decide alike.
+        let node = rt.node();
+        let mut calls = 0;
+        let parted = halve.replay_until(10, &u, move |_| {
+            calls += 1;
+            calls > node
+        })?;
+        let last = rt.nodes();
+        assert_eq!(parted.wait()?, Some(last.into()));
+        let left = f64::from(1 << (4 + 3 + last)) * rt.fence(&u)?.wait()?[[1]];
+        rt.wait()?;
+        Ok(left)
+    });
+}
+
+#[test]
+fn a_failure_names_its_task_and_replay() {
+    let _deadline = deadline();
+    for nodes in [2, 3] {
+        let results = local_nodes(nodes).threads(2).run(|rt| {
+            let (u, v) = (rt.buffer_from(&[1.0_f64; 12])?, rt.buffer_from(&[1.0_f64; 12])?);
+            let fails = rt.record("fragile", |body| {
+                body.task("breaks").over([12]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                    for [i] in tile.points() {
+                        assert!(i != 11 || tile.replay() != 3, "no luck");
+                        u[[i]] += 1.0;
+                    }
+                })?;
+                body.task("after").over([12]).read(&u, all()).update(&v, one_to_one()).kernel(
+                    |tile, (u, v)| {
+                        tile.points().for_each(|p| v[p] += u[[11]]);
+                    },
+                )
+            })?;
+            let handle = fails.replay(6)?;
+            // Only the last node has the element, and all nodes need it.
+            let error = rt.agree_result(handle.wait()).unwrap_err().to_string();
+            assert!(error.contains("breaks in replay 3 of fragile") && error.contains("no luck"), "{error}");
+            assert!(rt.fence(&v)?.wait().is_err());
+            assert!(rt.wait().is_err());
+            // What they wrote is poisoned, so the condition is not called.
+            let until = fails.replay_until(10, &v, |_| unreachable!())?;
+            assert!(until.wait().is_err());
+            assert!(rt.wait().is_err());
+            Ok(())
+        });
+        results.into_iter().for_each(|result| result.unwrap());
+    }
+}
+
+#[test]
+fn a_condition_that_panics_on_one_node_ends_the_replays_of_all() {
+    let _deadline = deadline();
+    let results = local_nodes(3).threads(2).run(|rt| {
+        let u = rt.buffer_from(&[1.0_f64; 6])?;
+        let add = rt.record("add", |body| {
+            body.task("add").over([6]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                tile.points().for_each(|p| u[p] += 1.0);
+            })
+        })?;
+        let node = rt.node();
+        let until = add.replay_until(10, &u, move |u| {
+            assert!(node != 1 || u[[0]] < 4.0, "not here");
+            false
+        })?;
+        let result = until.wait();
+        assert_eq!(result.is_err(), node == 1);
+        assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [4.0; 6]);
+        let _ = rt.wait();
+        Ok(())
+    });
+    results.into_iter().for_each(|result| result.unwrap());
+}
+
+#[test]
+fn wrong_sequences_are_refused_on_all_nodes() {
+    let _deadline = deadline();
+    for nodes in [1, 2, 3] {
+        let results = local_nodes(nodes).threads(2).run(|rt| {
+            let u = rt.buffer::<f64, 1>([4]).named("u");
+            let refused = rt.record("wrong", |body| {
+                body.task("beyond").over([5]).write(&u, one_to_one()).kernel(|_, _| ())
+            });
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("task \"beyond\"") && error.contains("buffer \"u\""), "{error}");
+            let refused = rt.record("wrong", |body| {
+                let task = body.task("in place").over([4]).read(&u, neighborhood([1]));
+                task.write(&u, one_to_one()).kernel(|_, _| ())
+            });
+            assert!(refused.unwrap_err().to_string().contains("task \"in place\""));
+            let reads = rt.record("reads", |body| {
+                body.task("reads").over([4]).update(&u, one_to_one()).kernel(|_, _| ())
+            })?;
+            let error = reads.replay(2).unwrap_err().to_string();
+            assert!(error.contains("buffer \"u\""), "{error}");
+            assert!(reads.replay_until(2, &u, |_| true).is_err());
+            rt.record("empty", |_| Ok(()))?.replay(5)?.wait()?;
+            rt.wait()
+        });
+        results.into_iter().for_each(|result| result.unwrap());
+    }
+}
+
+#[test]
+fn recorded_kernels_are_replayed_on_devices() {
+    let _deadline = deadline();
+    same_on_devices(|rt, places| {
+        let (u, v) = (rt.buffer_from(&initial())?, rt.buffer::<f64, 1>([LEN]));
+        let total = rt.buffer::<f64, 0>([]);
+        let steps = rt.record("steps", |body| {
+            for (at, (from, to)) in [(&u, &v), (&v, &u)].into_iter().enumerate() {
+                let task =
+                    body.task("smooth").over([LEN]).read(from, neighborhood([1])).write(to, one_to_one());
+                let task = match places.at(at) {
+                    Some(device) => task.on(device).precise(),
+                    None => task.on_host(),
+                };
+                task.each(|(from, to)| {
+                    to.set(from.here() * 0.5 + from.at_clamped([-1]) * 0.25 + from.at_clamped([1]) * 0.25)
+                })?;
+            }
+            body.task("host").over([LEN]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                tile.points().for_each(|p| u[p] += tile.replay() as f64);
+            })?;
+            let sum = body.task("sum").over([LEN]).read(&u, one_to_one()).reduce(&total, sum());
+            let sum = match places.at(1) {
+                Some(device) => sum.on(device),
+                None => sum.on_host(),
+            };
+            sum.each(|(u, total)| total.combine(u.here()))
+        })?;
+        steps.replay(5)?;
+        let met = steps.replay_until(20, &total, |total| total[[]] > 500.0)?.wait()?;
+        let (u, total) = rt.fence((&u, &total))?.wait()?;
+        rt.wait()?;
+        Ok((met, u.as_slice().iter().map(|u| u.to_bits()).collect::<Vec<_>>(), total[[]].to_bits()))
+    });
+}
+
+#[test]
+fn the_device_of_the_runtime_runs_recorded_kernels() {
+    let _deadline = deadline();
+    let simulated = slow(3);
+    let device: Arc<dyn Device> = device(&simulated);
+    let rt = Runtime::builder().threads(2).device(&device).build().unwrap();
+    let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+    let double = rt
+        .record("double", |body| {
+            body.task("double").over([8]).update(&u, one_to_one()).each(|(u,)| u.set(u.here() * 2.0))
+        })
+        .unwrap();
+    let launches = || simulated.counts().launches;
+    let before = launches();
+    double.replay(7).unwrap().wait().unwrap();
+    assert_eq!(launches() - before, 7);
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap().as_slice(), [128.0; 8]);
+    // Inside a task, a call that waits is an error, and nothing is submitted.
+    let (sequence, of_task) = (double.clone(), u.clone());
+    rt.task("inside")
+        .once()
+        .host(move |()| {
+            let refused = sequence.replay_until(1, &of_task, |_| true);
+            assert!(matches!(refused, Err(Error::WaitInsideTask { .. })));
+        })
+        .unwrap();
+    rt.wait().unwrap();
+    assert_eq!(launches() - before, 7);
+}
+
+#[test]
+fn a_cancelled_group_ends_replays_on_a_device() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = device(&slow(4));
+    let rt = runtime(2);
+    let u = rt.buffer_from(&[0.0_f32; 8]).unwrap();
+    let group = rt.group("some");
+    let add = group
+        .record("add", |body| {
+            body.task("add").over([8]).on(&device).update(&u, one_to_one()).each(|(u,)| u.set(u.here() + 1.0))
+        })
+        .unwrap();
+    let canceller = group.clone();
+    let thread = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        canceller.cancel();
+    });
+    // It submits until the group is cancelled.
+    let handle = add.replay(u64::MAX).unwrap();
+    thread.join().unwrap();
+    assert!(handle.wait().is_err());
+    assert_eq!(handle.status(), Status::Cancelled);
+    rt.wait().unwrap();
+}
