@@ -10,11 +10,12 @@
 //! cargo run --release -p bench -- 'region/*' gray-scott/1080x1920/2t --threads 2
 //! cargo run --release -p bench -- all --against ../before/target/release/bench
 //! cargo run --release -p bench -- array kernel metal --history history.jsonl
+//! cargo run --release -p bench -- plot figures.json --output plots
 //! ```
 //!
 //! A benchmark is a [`row::Row`]; all of them are in [`rows`]. The [`harness`] measures our side and the [`peers`] in
 //! turns, and the [`report`] prints the figures. [`workloads`] holds the work that several rows measure. The [`record`]
-//! keeps the figures that the documents of the repository show. The README explains how figures are taken.
+//! keeps the figures that the documents of the repository show, and [`plot`] draws those of a run. The README explains how figures are taken.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ mod history;
 mod machine;
 mod markdown;
 mod peers;
+mod plot;
 mod record;
 mod report;
 mod row;
@@ -32,7 +34,12 @@ mod rows;
 mod select;
 mod workloads;
 
-use std::{fs, path::PathBuf, process::ExitCode, thread::available_parallelism};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread::available_parallelism,
+};
 
 use clap::{Parser, builder::FalseyValueParser};
 
@@ -48,7 +55,7 @@ use workloads::{application, conflicts, generation, memory, nodes, scaling};
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Arguments {
-    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `table conflict-cap` (the effect of searching more candidates), `table nodes` (messages and generation time against the number of nodes), `table scaling` (a simulated step of the main program against the number of nodes), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
+    /// `list`, `all`, `documents` (write the recorded figures into the documents again), `plot FILE` (draw the figures of a file that `--json`, `--record` or `--history` has written), `table conflict-cap` (the effect of searching more candidates), `table nodes` (messages and generation time against the number of nodes), `table scaling` (a simulated step of the main program against the number of nodes), or benchmarks: a name, the beginning of names (`region`), or a pattern (`*/2t`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -67,6 +74,10 @@ struct Arguments {
     /// Appends the figures of our side to this file, and prints their ratios to the newest earlier run under the same circumstances
     #[arg(long, value_name = "FILE", conflicts_with = "against")]
     history: Option<PathBuf>,
+
+    /// The folder for the pictures of `plot FILE` [default: plots]
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
 
     /// Number of threads of the benchmarks whose names do not state it [default: 2, or 1 on a single processor]
     #[arg(short = 'j', long, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -108,24 +119,8 @@ fn main() -> ExitCode {
 /// Returns whether every benchmark could be measured. A bar that is not met is not a failure; the table reports it.
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let rows = rows::all();
-    if arguments.names == ["list"] {
-        print!("{}", list(&rows));
-        return Ok(true);
-    }
-    if arguments.names == ["table", "conflict-cap"] {
-        print!("{}", conflicts::cap_table(arguments.smoke));
-        return Ok(true);
-    }
-    if arguments.names == ["table", "nodes"] {
-        print!("{}", generation::nodes_table(arguments.smoke)?);
-        return Ok(true);
-    }
-    if arguments.names == ["table", "scaling"] {
-        print!("{}", scaling::scaling_table(arguments.smoke)?);
-        return Ok(true);
-    }
-    if arguments.names == ["documents"] {
-        Record::load()?.write(&rows)?;
+    if let Some(text) = run_command(arguments, &rows)? {
+        print!("{text}");
         return Ok(true);
     }
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
@@ -172,6 +167,30 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         print!("\n{}", history.append(Setting::here(&context), entries)?);
     }
     Ok(complete)
+}
+
+/// Runs the command that the names are, and returns what it prints, or `None` if the names are those of benchmarks.
+fn run_command(arguments: &Arguments, rows: &[Row]) -> Result<Option<String>, Failure> {
+    let names: Vec<&str> = arguments.names.iter().map(String::as_str).collect();
+    if arguments.output.is_some() && names[0] != "plot" {
+        return Err("`--output` is the folder of `plot FILE`, and of nothing else".into());
+    }
+    let text = match names[..] {
+        ["list"] => list(rows),
+        ["table", "conflict-cap"] => conflicts::cap_table(arguments.smoke),
+        ["table", "nodes"] => generation::nodes_table(arguments.smoke)?,
+        ["table", "scaling"] => scaling::scaling_table(arguments.smoke)?,
+        ["documents"] => {
+            Record::load()?.write(rows)?;
+            String::new()
+        }
+        ["plot", file] => {
+            plot::plot(Path::new(file), arguments.output.as_deref().unwrap_or(Path::new("plots")))?
+        }
+        ["plot", ..] => return Err("`plot` draws the figures of one file: `plot FILE`".into()),
+        _ => return Ok(None),
+    };
+    Ok(Some(text))
 }
 
 /// Measures the rows `chosen`, except those that cannot be measured.

@@ -57,7 +57,7 @@ impl Figures {
 }
 
 /// Six digits. The rest is noise.
-fn rounded(figure: f64) -> f64 {
+pub fn rounded(figure: f64) -> f64 {
     format!("{figure:.5e}").parse().expect("a number in scientific notation")
 }
 
