@@ -14,7 +14,8 @@ pub enum SyncLevel {
     /// failure any part of the file may be missing, also some time after the program ended.
     None,
     /// When [`Writer::finish`](crate::Writer::finish) returns `Ok`, everything is on the device. A power
-    /// failure before that may leave the count ahead of the frames.
+    /// failure before that may leave the count ahead of the frames. The device is synchronised in between, too, so that the end
+    /// has little to do.
     #[default]
     End,
     /// Each frame is on the device before it is counted (`fdatasync`, then the count, then

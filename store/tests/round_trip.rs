@@ -229,3 +229,28 @@ fn a_compressed_file_that_another_program_has_rewritten_is_readable_but_not_resu
     let error = options.resume::<f32>(3).unwrap_err().to_string();
     assert!(error.contains("chunks of another program"), "{error}");
 }
+
+/// The space of frames is reserved in steps, not at once.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_with_room_for_many_frames_occupies_little_more_than_the_written_ones() {
+    use std::os::unix::fs::MetadataExt;
+    let _deadline = testing::deadline();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.h5");
+    let mebibyte = 1 << 20;
+    let options = FileOptions::new(&path).frames(1000).frame_shape(&[mebibyte / 4]);
+    let mut writer = options.create::<f32>().unwrap();
+    for i in 0..3 {
+        writer.append(&vec![i as f32; mebibyte / 4], Stamp::default()).unwrap();
+    }
+    let metadata = path.metadata().unwrap();
+    assert!(metadata.len() > 1000 * mebibyte as u64);
+    let occupied = metadata.blocks() * 512 / mebibyte as u64;
+    assert!((3..100).contains(&occupied), "{occupied} MiB");
+    writer.finish().unwrap();
+    // The file that is replaced is freed by another thread, and the new one is whole.
+    let mut writer = options.force(true).create::<f32>().unwrap();
+    writer.append(&vec![7.0; mebibyte / 4], Stamp::default()).unwrap();
+    assert_eq!(writer.finish().unwrap().stored_frames, 1);
+}

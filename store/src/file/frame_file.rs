@@ -31,7 +31,8 @@ impl FrameFile {
         Ok(match &layout.frames_at {
             FramesAt::Contiguous(start) => {
                 let end = end_of(&*ledger.device)?;
-                Self::Contiguous(Contiguous { ledger, start: *start, frame_bytes: layout.frame_bytes, end })
+                let (start, frame_bytes) = (*start, layout.frame_bytes);
+                Self::Contiguous(Contiguous { ledger, start, frame_bytes, end, reserved: start })
             }
             FramesAt::Chunked(table) => Self::Compressed(Box::new(Compressed::new(ledger, table.clone())?)),
         })

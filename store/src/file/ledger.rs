@@ -69,6 +69,18 @@ impl Ledger {
         self.device.write_all_at(&stamp.time.to_ne_bytes(), at.time + 8 * index)
     }
 
+    /// Synchronises the device in the middle, if everything is to be there at the end.
+    pub(crate) fn sync_early(&self) -> io::Result<()> {
+        if self.sync == SyncLevel::End { self.device.sync() } else { Ok(()) }
+    }
+
+    /// Begins to write a part of the file to the physical device, if it is to be there at the end.
+    pub(crate) fn begin_sync(&self, offset: u64, len: u64) {
+        if self.sync == SyncLevel::End {
+            self.device.begin_sync(offset, len);
+        }
+    }
+
     /// With [`SyncLevel::Frame`], makes the writes before this call durable before those after it.
     pub(crate) fn barrier(&self) -> io::Result<()> {
         if self.sync == SyncLevel::Frame { self.device.sync() } else { Ok(()) }

@@ -17,7 +17,12 @@
 //! 2. Its step and time are written, if the file has stamps.
 //! 3. The count is advanced ([`ledger`]). Now the frame is *acknowledged*: readers see it.
 //!
-//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is synchronised before and after step 3.
+//! With [`SyncLevel::Frame`](crate::SyncLevel::Frame) the device is synchronised before and after step 3. With
+//! [`SyncLevel::End`](crate::SyncLevel::End) the system begins to write the frame to the device after step 1, and the device is synchronised every
+//! 64 MiB. Then it works while the program computes, and not after the last frame.
+//!
+//! Before step 1, the space of the next 64 MiB is reserved, where the file system can. Otherwise it would look for a place for each page when the
+//! page goes to the device.
 //!
 //! # A compressed frame ([`compressed`])
 //!

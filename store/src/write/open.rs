@@ -15,7 +15,7 @@ use crate::{
     options::{FileOptions, SyncLevel},
     write::writer::Writer,
 };
-use std::path::Path;
+use std::{fs::File, path::Path, thread};
 
 impl FileOptions {
     /// Creates the file. It appears under its name when it is laid out completely; until then it is beside
@@ -36,10 +36,16 @@ impl FileOptions {
         let lock = WriteLock::acquire_to("create", &self.path)?;
         self.check_path()?;
         let partial = Partial::create(&self.path)?;
-        self.check_space::<T>(self.frames, occupied_bytes(&self.path))?;
+        let reclaims = self.check_space::<T>(self.frames, occupied_bytes(&self.path))?;
         let layout = Layout::create::<T>(self, partial.temporary())?;
         let device = open_for_writing(system, partial.temporary())?;
+        // Windows does not replace a file that is open.
+        let frees_later = cfg!(unix) && self.force && !reclaims;
+        let replaced = frees_later.then(|| File::open(&self.path).ok()).flatten();
         partial.place(system, &*device, Placing { durable: self.is_durable(), replace: self.force })?;
+        if let Some(replaced) = replaced {
+            free_later(replaced);
+        }
         Ok(Writer::new(device, self, &layout, 0, 0)?.holding(lock))
     }
 
@@ -107,17 +113,24 @@ impl FileOptions {
         }
     }
 
-    /// An error if the file system lacks room for `frames` more frames. `reclaimed` bytes count as free.
-    fn check_space<T: Element>(&self, frames: u64, reclaimed: u64) -> Result<()> {
+    /// An error if the file system lacks room for `frames` more frames. `reclaimed` bytes count as free. Returns whether the frames need these, as
+    /// far as it is known.
+    fn check_space<T: Element>(&self, frames: u64, reclaimed: u64) -> Result<bool> {
         let rest = Self { frames, ..self.clone() };
         let needed = rest.required_bytes::<T>().unwrap_or(u64::MAX);
-        let Some(free) = available_bytes(&self.path)? else { return Ok(()) };
+        let Some(free) = available_bytes(&self.path)? else { return Ok(true) };
         let available = free.saturating_add(reclaimed);
         if self.compress.is_none() && needed > available {
             return Err(StoreError::NoSpace { needed, available, path: self.path.clone() });
         }
-        Ok(())
+        Ok(self.compress.is_some() || needed > free)
     }
+}
+
+/// Closes a file that was replaced. Its space is freed then, which takes a while for a large file: another thread does it.
+fn free_later(replaced: File) {
+    // Without another thread this one does it.
+    let _ = thread::Builder::new().name("anabranch-free".into()).spawn(move || drop(replaced));
 }
 
 fn open_for_writing(system: &dyn FileSystem, path: &Path) -> Result<Box<dyn Device>> {

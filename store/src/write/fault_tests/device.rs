@@ -24,6 +24,10 @@ pub(super) enum Op {
     /// The file got this length.
     Length(u64),
     Sync,
+    /// A part of this many bytes begins to go to the device.
+    BeginSync(u64),
+    /// Space of this many bytes is reserved.
+    Reserve(u64),
     Rename,
     SyncFolder,
 }
@@ -84,6 +88,16 @@ impl Device for Faulty {
     fn sync(&self) -> io::Result<()> {
         self.log.lock().push(Op::Sync);
         Ok(())
+    }
+
+    fn reserve(&self, offset: u64, len: u64) {
+        self.log.lock().push(Op::Reserve(len));
+        self.file.reserve(offset, len);
+    }
+
+    fn begin_sync(&self, offset: u64, len: u64) {
+        self.log.lock().push(Op::BeginSync(len));
+        self.file.begin_sync(offset, len);
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -1,10 +1,11 @@
 //! Devices that fail, are full, slow or stuck: errors are reported, and what is stored stays.
 
 use super::device::{FRAME, bench, frame, stamp};
-use crate::{StoreError, Writer};
+use crate::{StoreError, Writer, file::device::Device};
 use std::{
     fs::{self, File},
     io,
+    path::Path,
     process::Command,
     sync::mpsc::{Receiver, channel},
     time::{Duration, Instant},
@@ -281,6 +282,45 @@ fn the_error_of_a_real_full_device_is_passed_on() {
     let mut writer = Writer::<f32>::new(Box::new(full), &bench.options, &bench.layout, 0, 0).unwrap();
     let error = writer.append(&frame(0), stamp(0)).unwrap_err().to_string();
     assert!(error.contains("frame 0") && error.contains("No space left on device (os error 28)"), "{error}");
+}
+
+/// A file whose synchronisations fail.
+struct Unsafe(File);
+
+impl Device for Unsafe {
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        Device::write_all_at(&self.0, bytes, offset)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        Device::read_exact_at(&self.0, buffer, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(io::Error::other("the cable is loose"))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        Device::set_len(&self.0, len)
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.0.is_at(path)
+    }
+}
+
+#[test]
+fn a_synchronisation_that_fails_in_the_middle_is_the_error_of_the_next_frame() {
+    let _deadline = testing::deadline();
+    let (bench, writer) = bench(|o| o, |_| Ok(()));
+    drop(writer);
+    let file = File::options().read(true).write(true).open(&bench.options.path).unwrap();
+    let mut writer = Writer::<f32>::new(Box::new(Unsafe(file)), &bench.options, &bench.layout, 0, 0).unwrap();
+    let failed = (0..20).find_map(|i| Some((i, writer.append(&frame(i), stamp(i)).err()?)));
+    let (index, error) = failed.expect("there are several steps");
+    assert!(index > 0 && error.frame() == Some(index) && writer.stored_frames() == index, "{error}");
+    assert!(error.to_string().contains("the cable is loose"), "{error}");
+    assert_eq!(writer.finish().unwrap_err().frame(), Some(index));
 }
 
 #[test]

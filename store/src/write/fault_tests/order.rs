@@ -1,11 +1,12 @@
 //! The order of operations on the device, on which the promises about power failures rest.
 
-use super::device::{Bench, Log, Logged, Op, bench, frame, stamp};
+use super::device::{Bench, FRAME, Log, Logged, Op, bench, frame, stamp};
 use crate::{
     FileOptions, PartWriter, SyncLevel, Writer,
     checkpoint::{Checkpoint, save_on},
     file::{
         chunks::END_AT,
+        contiguous::STEP,
         layout::FramesAt,
         system::{FileSystem, System},
     },
@@ -194,6 +195,32 @@ fn without_synchronisation_only_the_end_is_synchronised() {
         writer.append(&frame(0), stamp(0)).unwrap();
         writer.finish().unwrap();
         assert_eq!(count(&bench.log, Op::Sync), syncs);
+        let begun = count(&bench.log, Op::BeginSync(FRAME as u64));
+        assert_eq!(begun, syncs, "with the end in view, the frame goes to the device at once");
+    }
+}
+
+#[test]
+fn space_is_reserved_in_steps_and_what_was_written_is_synchronised_before_the_next_step() {
+    let _deadline = testing::deadline();
+    for level in LEVELS {
+        let (bench, mut writer) = bench(|o| o.sync(level), |_| Ok(()));
+        let per_step = STEP.div_ceil(FRAME as u64);
+        let mut reserved = 0;
+        for i in 0..20 {
+            bench.log.lock().clear();
+            writer.append(&frame(i), stamp(i)).unwrap();
+            let log = taken(&bench.log);
+            let reserves =
+                log.iter().find_map(|op| if let Op::Reserve(len) = op { Some(*len) } else { None });
+            let is_new_step = (i + 1) * FRAME as u64 > reserved;
+            assert_eq!(reserves.is_some(), is_new_step, "{level:?}, frame {i}: {log:?}");
+            reserved += reserves.unwrap_or(0);
+            assert!(reserved <= 20 * FRAME as u64 + 4096, "{reserved} bytes are reserved");
+            let synchronised = log.first() == Some(&Op::Sync);
+            assert_eq!(synchronised, level == SyncLevel::End && is_new_step && i > 0, "{level:?}: {log:?}");
+        }
+        assert!(reserved >= 20 * FRAME as u64 && per_step < 10, "there are several steps");
     }
 }
 
