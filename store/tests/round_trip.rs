@@ -234,8 +234,7 @@ fn a_compressed_file_that_another_program_has_rewritten_is_readable_but_not_resu
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_with_room_for_many_frames_occupies_little_more_than_the_written_ones() {
-    use std::os::unix::fs::MetadataExt;
-    let _deadline = testing::deadline();
+    let _deadline = deadline();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.h5");
     let mebibyte = 1 << 20;
@@ -246,7 +245,7 @@ fn a_file_with_room_for_many_frames_occupies_little_more_than_the_written_ones()
     }
     let metadata = path.metadata().unwrap();
     assert!(metadata.len() > 1000 * mebibyte as u64);
-    let occupied = metadata.blocks() * 512 / mebibyte as u64;
+    let occupied = std::os::unix::fs::MetadataExt::blocks(&metadata) * 512 / mebibyte as u64;
     assert!((3..100).contains(&occupied), "{occupied} MiB");
     writer.finish().unwrap();
     // The file that is replaced is freed by another thread, and the new one is whole.
