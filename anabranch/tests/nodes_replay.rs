@@ -276,3 +276,79 @@ fn a_cancelled_group_ends_replays_on_a_device() {
     assert_eq!(handle.status(), Status::Cancelled);
     rt.wait().unwrap();
 }
+
+/// Records a task that adds 1 on a device.
+fn record_add(rt: &Runtime, u: &Buffer<f32, 1>, device: &Arc<dyn Device>) -> Sequence {
+    rt.record("add", |body| {
+        body.task("add").over([8]).on(device).update(u, one_to_one()).each(|(u,)| u.set(u.here() + 1.0))
+    })
+    .unwrap()
+}
+
+#[test]
+fn tasks_conditions_and_callbacks_may_replay_while_the_program_does() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = device(&slow(5));
+    let rt = runtime(2);
+    let u = rt.buffer_from(&[0.0_f32; 8]).unwrap();
+    let add = record_add(&rt, &u, &device);
+    // A condition.
+    let again = add.clone();
+    let until = add.replay_until(3, &u, move |_| {
+        again.replay(1).unwrap();
+        false
+    });
+    assert_eq!(until.unwrap().wait().unwrap(), None);
+    // A host task that the condition waits for.
+    let again = add.clone();
+    rt.task("replays").once().update(&u, all()).host(move |_| again.replay(1).map(drop)).unwrap();
+    assert_eq!(add.replay_until(2, &u, |_| true).unwrap().wait().unwrap(), Some(1));
+    // A callback, while two threads replay.
+    let again = add.clone();
+    add.replay(1).unwrap().on_done(move |_| drop(again.replay(1).unwrap()));
+    let other = add.clone();
+    let thread = thread::spawn(move || other.replay(50).unwrap().wait().unwrap());
+    add.replay(50).unwrap().wait().unwrap();
+    thread.join().unwrap();
+    rt.wait().unwrap();
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[0]], 3.0 + 3.0 + 1.0 + 1.0 + 1.0 + 1.0 + 100.0);
+}
+
+#[test]
+fn the_handle_has_the_first_failure_of_many_replays() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = device(&slow(6));
+    let rt = runtime(2);
+    let (u, v) = (rt.buffer_from(&[0.0_f32; 8]).unwrap(), rt.buffer_from(&[0_u64; 2]).unwrap());
+    let fails = rt
+        .record("fragile", |body| {
+            body.task("add")
+                .over([8])
+                .on(&device)
+                .update(&u, one_to_one())
+                .each(|(u,)| u.set(u.here() + 1.0))?;
+            body.task("count").once().update(&v, all()).host(|replay, (v,)| {
+                assert!(replay != 7, "no luck");
+                v[[0]] += 1;
+            })
+        })
+        .unwrap();
+    let handle = fails.replay(2000).unwrap();
+    let error = handle.wait().unwrap_err().to_string();
+    assert!(error.contains("count in replay 7 of fragile"), "{error}");
+    assert_eq!(handle.status(), Status::Failed);
+    assert!(rt.wait().is_err());
+    assert_eq!(rt.fence(&u).unwrap().wait().unwrap()[[3]], 2000.0, "the other task runs to the end");
+}
+
+#[test]
+fn only_recorded_kernels_run_on_devices() {
+    let _deadline = deadline();
+    let device: Arc<dyn Device> = device(&slow(7));
+    let rt = runtime(1);
+    let u = rt.buffer_from(&[0.0_f32; 8]).unwrap();
+    let refused = rt.record("wrong", |body| {
+        body.task("compiled").over([8]).on(&device).update(&u, one_to_one()).kernel(|_, _| ())
+    });
+    assert!(matches!(refused, Err(Error::Setting { .. })));
+}

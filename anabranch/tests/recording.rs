@@ -56,7 +56,7 @@ fn a_recorded_program_computes_the_same_results() {
 /// Five sweeps, by a sequence or by submitted tasks.
 fn sweeps(rt: &Runtime, replays: bool) -> Result<(Vec<f64>, u64), Error> {
     let (u, v) = (rt.buffer::<f64, 1>([8]).named("u"), rt.buffer::<f64, 1>([8]).named("v"));
-    let count = rt.host_object(0_u64).named("count");
+    let (count, sums) = (rt.host_object(0_u64).named("count"), rt.buffer::<f64, 1>([8]));
     rt.task("begin").over([8]).write(&u, one_to_one()).kernel(|tile, (u,)| {
         tile.points().for_each(|point| u.set(point, 1.0));
     })?;
@@ -68,6 +68,11 @@ fn sweeps(rt: &Runtime, replays: bool) -> Result<(Vec<f64>, u64), Error> {
                     tile.points().for_each(|point| to.set(point, from[point] + 1.0));
                 })?;
             }
+            // All nodes exchange their parts.
+            let task = $by.task("sums").over([8]).read(&u, all()).write(&sums, one_to_one());
+            task.kernel(|tile, (u, sums)| {
+                tile.points().for_each(|point| sums.set(point, (0..8).map(|i| u[[i]]).sum()));
+            })?;
             $by.task("count").once().effect(&count, sequential()).host($host)
         }};
     }
@@ -99,7 +104,7 @@ fn a_replay_is_a_task_in_recorded_graphs() {
 fn a_dry_run_of_replays_has_the_commands_of_their_tasks() {
     let _deadline = deadline();
     let summaries = [true, false].map(|replays| {
-        let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(3).build().unwrap();
+        let rt = Runtime::builder().threads(2).record_graphs(true).dry_run(6).build().unwrap();
         assert_eq!(sweeps(&rt, replays).unwrap(), (vec![11.0; 8], 5));
         let dot = rt.task_graph().unwrap().render(Format::Dot);
         assert_eq!(dot.contains("step in replay 4 of sweep"), replays, "{dot}");

@@ -125,7 +125,7 @@ impl Core {
         self.executor.compute().threads()
     }
 
-    /// The number of nodes: one, or the number of a dry run.
+    /// The number of nodes of the run, or of the dry run.
     pub(crate) fn nodes(&self) -> u16 {
         self.nodes
     }

@@ -62,7 +62,7 @@ impl RuntimeId {
 
     /// Whether the calling thread works inside a task of the runtime.
     #[inline]
-    pub(super) fn is_inside_task(self) -> bool {
+    pub(crate) fn is_inside_task(self) -> bool {
         self.mark.is_set()
     }
 

@@ -47,7 +47,7 @@ pub fn better(area: &Area, from: Point, to: Point) -> Result<(), Failure> {
     Ok(area.draw(&DashedPathElement::new([from, to], 4, 3, INK.stroke_width(1)))?)
 }
 
-/// Text that begins or ends at a point, and whose middle is at its height.
+/// Text that begins at a point, and whose middle is at its height.
 pub fn text(area: &Area, text: &str, at: Point, style: Writing) -> Result<(), Failure> {
     let font_style = if style.bold { FontStyle::Bold } else { FontStyle::Normal };
     let font = ("sans-serif", style.size).into_font().style(font_style);

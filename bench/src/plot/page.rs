@@ -19,7 +19,7 @@ pre { overflow-x: auto }
 
 const EXPLANATION: &str = "<p>A dot is the median of the samples, and a ring beside it the best sample: the minimum, or the maximum of a
 speed. A line across a row is its bar, which must be reached; a dashed one would be better. An axis is logarithmic where its figures differ by more
-than a factor of 20; figures of zero are at its left end.</p>
+than a factor of 20; figures of zero or less are at its left end.</p>
 ";
 
 /// The page with the pictures of `groups`.

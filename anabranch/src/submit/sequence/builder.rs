@@ -2,7 +2,7 @@
 
 use super::{
     recorder::Recorder,
-    template::{Shared, Submit, Template},
+    template::{Submit, Template},
     units::{HostUnit, KernelUnits, Units},
 };
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
         effect::{HasEffects, Sequential},
         host_result::{HostError, HostResult},
         index_space::{IndexSpace, Once, Over},
+        on_device::KernelPlace,
         operator::Operator,
         recorded::{self, access::RecordedAccessList},
         reduce::Reduce,
@@ -48,7 +49,8 @@ impl<'r> NewSequenceTask<'r> {
     }
 }
 
-/// A task of a [sequence](super::Sequence) whose accesses are being declared, as those of a [`TaskBuilder`].
+/// A task of a [sequence](super::Sequence) whose accesses are being declared, as those of a [`TaskBuilder`]. Mappers and operators are `Clone`, because
+/// each replay may need its own.
 #[derive(Debug)]
 #[must_use = "a task is recorded by `kernel`, `each` or `host`"]
 pub struct SequenceTask<'r, const K: usize, S, L> {
@@ -72,10 +74,10 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     ) -> SequenceTask<'r, K, S, L::Longer>
     where
         T: Element,
-        M: RangeMapper<K, D> + 'static,
-        L: Append<Read<T, D, Shared<M>>>,
+        M: RangeMapper<K, D> + Clone + 'static,
+        L: Append<Read<T, D, M>>,
     {
-        self.with(|task| task.read(buffer, Shared::new(mapper)))
+        self.with(|task| task.read(buffer, mapper))
     }
 
     /// Declares a write: see [`TaskBuilder::write`].
@@ -86,10 +88,10 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     ) -> SequenceTask<'r, K, S, L::Longer>
     where
         T: Element,
-        M: RangeMapper<K, D> + 'static,
-        L: Append<Write<T, D, Shared<M>>>,
+        M: RangeMapper<K, D> + Clone + 'static,
+        L: Append<Write<T, D, M>>,
     {
-        self.with(|task| task.write(buffer, Shared::new(mapper)))
+        self.with(|task| task.write(buffer, mapper))
     }
 
     /// Declares an update: see [`TaskBuilder::update`].
@@ -100,10 +102,10 @@ impl<'r, const K: usize, S, L> SequenceTask<'r, K, S, L> {
     ) -> SequenceTask<'r, K, S, L::Longer>
     where
         T: Element,
-        M: RangeMapper<K, D> + 'static,
-        L: Append<Update<T, D, Shared<M>>>,
+        M: RangeMapper<K, D> + Clone + 'static,
+        L: Append<Update<T, D, M>>,
     {
-        self.with(|task| task.update(buffer, Shared::new(mapper)))
+        self.with(|task| task.update(buffer, mapper))
     }
 }
 
@@ -129,11 +131,12 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
     }
 
     /// Records the task. In each replay `function` is called once, with the number of the replay, from 0, and the views. It may
-    /// return a `Result`. An error or a panic ends the replays. It may run on a thread that runs kernels, so it should not block.
+    /// return a `Result`. An error or a panic fails the task, and so the [replay](super::Sequence::replay). On the host of one node it runs on a
+    /// thread that runs kernels, so it should not block.
     ///
     /// # Errors
     /// If the declaration is wrong: see [`Error`].
-    pub fn host<F, R>(self, function: F) -> Result<(), Error>
+    pub fn host<F, R>(mut self, function: F) -> Result<(), Error>
     where
         L: AccessList<0> + Clone + Send + Sync,
         F: for<'v> Fn(u64, L::Views<'v>) -> R + Send + Sync + 'static,
@@ -142,6 +145,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         let function = Arc::new(move |replay, views: L::Views<'_>| {
             function(replay, views).into_result().map(ControlFlow::Continue)
         });
+        self.task.hints.go_home().map_err(|error| self.task.core.refuse(error))?;
         let (template, by_submission) = (Template::of(&self.task), Arc::clone(&function));
         let submit: Submit = Box::new(move |replay| {
             let (function, number) = (Arc::clone(&by_submission), replay.number);
@@ -222,7 +226,8 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         self.with(|task| task.reduce_into(buffer, operator))
     }
 
-    /// Splits the index space into at most this many chunks, by default one for each thread: see [`TaskBuilder::chunks`].
+    /// Splits the index space into at most this many chunks: see [`TaskBuilder::chunks`]. On the host of one node the default is one chunk for
+    /// each thread.
     pub fn chunks(self, chunks: usize) -> Self {
         self.with(|task| task.chunks(chunks))
     }
@@ -271,6 +276,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         L: AccessList<K> + KernelAccessList + Clone + Send + Sync,
         F: for<'v> Fn(&Tile<K>, L::Views<'v>) + Send + Sync + 'static,
     {
+        self.task.check_is_on_host()?;
         let kernel = Arc::new(kernel);
         let (template, by_submission) = (Template::of(&self.task), Arc::clone(&kernel));
         let submit: Submit = Box::new(move |replay| {
@@ -290,8 +296,11 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
     {
         let recording = self.task.recording(closure)?;
         let core = self.task.core;
-        if core.several_nodes().is_none() && self.task.program_on_device(&recording)?.is_some() {
-            self.recorder.borrow_mut().is_on_device = true;
+        if core.several_nodes().is_none() {
+            match self.task.program_on_device(&recording)? {
+                Some(_) => self.recorder.borrow_mut().is_submitted = true,
+                None => self.task.place = KernelPlace::Host,
+            }
         }
         let function = Arc::new(recorded::function::<K, L>(core.programs.of(&recording), &recording));
         let recording = Arc::new(recording);
@@ -300,8 +309,10 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         self.record(function, submit, |declaration, bound| {
             let declared =
                 recorded::Declared::<K, L> { task: declaration.task, recording: &recording, bound };
-            declared.check_whole(declaration.whole.range, &declaration.accesses)?;
-            declared.check_chunks(declaration.chunks)
+            let whole = declared.check_whole(declaration.whole.range, &declaration.accesses);
+            whole.map_err(|error| core.refuse(error))?;
+            // As in a submission, perhaps only this node finds a mistake in its chunks.
+            declared.check_chunks(declaration.chunks).map_err(|error| core.give_up(error))
         })
     }
 
@@ -325,7 +336,7 @@ impl<'r, const K: usize, L> SequenceTask<'r, K, Over, L> {
         declaration.has_leaves = hints.has_bands();
         hints.record(&mut declaration, Work::Kernel { space: space.cast() });
         let bound = accesses.declare(&mut declaration).map_err(|error| core.refuse(error))?;
-        check(&declaration, &bound).map_err(|error| core.refuse(error))?;
+        check(&declaration, &bound)?;
         let labels = L::labels(&bound);
         let flush_denormals = hints.flush_denormals;
         let units: Box<dyn Units> =

@@ -90,11 +90,12 @@ impl Sequence {
         body: impl FnOnce(&SequenceBody<'_>) -> Result<(), E>,
     ) -> Result<Self, E> {
         let core = running.core();
-        let recorder = RefCell::default();
-        body(&SequenceBody { core, group, recorder: &recorder })?;
-        let Recorder { tasks, parts, submits, is_on_device } = recorder.into_inner();
         // A dry run tells what several nodes would do.
-        let how = if is_on_device || core.nodes() > 1 || core.several_nodes().is_some() {
+        let is_submitted = core.nodes() > 1 || core.several_nodes().is_some();
+        let recorder = RefCell::new(Recorder { is_submitted, ..Recorder::default() });
+        body(&SequenceBody { core, group, recorder: &recorder })?;
+        let Recorder { tasks, parts, submits, is_submitted } = recorder.into_inner();
+        let how = if is_submitted {
             How::Submitted(Arc::new(Submitted::new(submits)))
         } else {
             How::Planned(Planned::new(core, &label, tasks, parts))
@@ -116,14 +117,14 @@ impl Sequence {
     ///
     /// # On several nodes and on devices
     /// With [several nodes](crate::guide::nodes), and if a device runs one of the tasks, this submits the tasks of all replays one by one. The results are
-    /// the same. It saves the recording of kernels, but each task costs a submission, and the call blocks while the
+    /// the same. That saves the recording of kernels, but each task costs a submission, and the call blocks while the
     /// [limit of tasks in flight](crate::Builder::max_in_flight) is reached. The handle is one for all tasks. The name of a task has the number of the replay. A failure poisons what the
     /// task writes and what is computed from that, as always; the tasks that do not need it run to the end. With several nodes, a cancelled group
     /// skips the tasks, but the call still submits them.
     ///
     /// # Errors
-    /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then, except for tasks before the one that reads it, where
-    /// tasks are submitted one by one.
+    /// If the sequence reads what was never written: see [`Error`]. Nothing is submitted then. Where tasks are submitted one by one, each of them may also be
+    /// refused for the reasons of a task, and those before it are submitted then.
     pub fn replay(&self, replays: u64) -> Result<TaskHandle, Error> {
         match &self.how {
             How::Planned(planned) => planned.replay(&self.owner, replays),
@@ -158,7 +159,8 @@ impl Sequence {
     /// on meanwhile. With 0 replays nothing is submitted.
     ///
     /// The rest is as for [`replay`](Self::replay). With several nodes and on devices this call waits for each replay before it submits the next one. Each
-    /// node calls its condition, and the replays end when those of all nodes hold or one has failed.
+    /// node calls its condition. The replays end when the conditions of all nodes hold, or when the condition fails on a node: it panics, or needs a failed
+    /// task. A failed task that the buffer does not need does not end them.
     ///
     /// # Errors
     /// As [`replay`](Self::replay). If the buffer belongs to another runtime, or was never written. [`Error::WaitInsideTask`] where the call waits.

@@ -27,8 +27,8 @@ pub(crate) struct Recorder {
     pub(super) parts: Parts,
     /// How a replay submits each task, if it does.
     pub(super) submits: Vec<Submit>,
-    /// Whether a device runs one of the tasks.
-    pub(super) is_on_device: bool,
+    /// Whether a replay submits the tasks. Then they need no units.
+    pub(super) is_submitted: bool,
 }
 
 /// The units of recorded tasks, without their functions.
@@ -71,6 +71,9 @@ impl Recorder {
     ) -> Result<(), Error> {
         check(&declaration.accesses).map_err(|error| declaration.explain(error, &labels))?;
         self.submits.push(submit);
+        if self.is_submitted {
+            return Ok(());
+        }
         let (task, chunks) = (self.parts.tasks, declaration.pieces.len());
         let in_pieces = |access: &&Access| {
             declaration

@@ -12,7 +12,7 @@ use crate::{
     submit::task::NewTask,
 };
 use anabranch_grid::all;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::{
     ops::ControlFlow,
@@ -24,22 +24,29 @@ use std::{
 
 /// A sequence whose tasks are submitted.
 pub(super) struct Submitted {
-    /// In the order of the sequence. Replays of two threads are submitted one after the other.
-    tasks: Mutex<Vec<Submit>>,
+    /// In the order of the sequence.
+    tasks: Vec<Submit>,
+    /// Held by a thread of the program that submits replays, so that those of two threads follow each other.
+    turn: Mutex<()>,
 }
 
 impl Submitted {
     pub(super) fn new(tasks: Vec<Submit>) -> Self {
-        Self { tasks: Mutex::new(tasks) }
+        Self { tasks, turn: Mutex::default() }
+    }
+
+    /// A task, a callback or a condition takes no turn: what has the turn may wait for it.
+    fn take_turn(&self, core: &Core) -> Option<MutexGuard<'_, ()>> {
+        (!core.id().is_inside_task()).then(|| self.turn.lock())
     }
 
     pub(super) fn replay(&self, owner: &Owner, replays: u64) -> Result<TaskHandle, Error> {
-        let tasks = self.tasks.lock();
+        let _turn = self.take_turn(owner.running.core());
         let mut submitted = Tasks::default();
         for number in 0..replays {
             // The tasks of this replay tell the handle. With several nodes, all submit the same tasks.
             let is_last = owner.is_cancelled() && owner.running.core().several_nodes().is_none();
-            submit(&tasks, owner, number, &mut submitted)?;
+            self.submit(owner, number, &mut submitted)?;
             if is_last {
                 break;
             }
@@ -58,11 +65,11 @@ impl Submitted {
     ) -> Result<ReplayUntil, Error> {
         let core = owner.running.core();
         core.id().check_outside(CALL)?;
-        let tasks = self.tasks.lock();
+        let _turn = self.take_turn(core);
         let (condition, met) = (Arc::new(Mutex::new(condition)), Arc::new(OnceLock::new()));
         let mut submitted = Tasks::default();
         for number in 0..most {
-            submit(&tasks, owner, number, &mut submitted)?;
+            self.submit(owner, number, &mut submitted)?;
             let (condition, holds) = (Arc::clone(&condition), Arc::new(AtomicBool::new(false)));
             let by_task = Arc::clone(&holds);
             let check = task.clone().collective().read(buffer, all()).host(move |_, (buffer,)| {
@@ -80,6 +87,13 @@ impl Submitted {
         }
         Ok(ReplayUntil::new(submitted.into_handle(), met))
     }
+
+    /// Submits the tasks of a replay.
+    fn submit(&self, owner: &Owner, number: u64, submitted: &mut Tasks) -> Result<(), Error> {
+        let Owner { running, group, label } = owner;
+        let replay = Replay { core: running.core(), group: group.as_ref(), sequence: label, number };
+        self.tasks.iter().try_for_each(|submit| submit(&replay).map(|task| submitted.add(task)))
+    }
 }
 
 const CALL: &str = "Sequence::replay_until";
@@ -96,14 +110,7 @@ fn decide(core: &Core, failed: bool, holds: bool) -> Result<ControlFlow<bool>, E
     })
 }
 
-/// Submits the tasks of a replay.
-fn submit(tasks: &[Submit], owner: &Owner, number: u64, submitted: &mut Tasks) -> Result<(), Error> {
-    let Owner { running, group, label } = owner;
-    let replay = Replay { core: running.core(), group: group.as_ref(), sequence: label, number };
-    tasks.iter().try_for_each(|submit| submit(&replay).map(|task| submitted.add(task)))
-}
-
-/// The submitted tasks, without most of those that have succeeded.
+/// The submitted tasks, without most of those that are done, except for the first that has failed.
 #[derive(Default)]
 struct Tasks {
     pieces: Vec<Node>,
@@ -117,9 +124,13 @@ impl Tasks {
         if self.pieces.len() <= self.limit {
             return;
         }
-        // The handle has the last one, so that it knows its runtime.
+        // The handle keeps the last one, so that it knows its runtime.
         let last = self.pieces.pop();
-        self.pieces.retain(|piece| !piece.is_done() || piece.is_poisoned());
+        let failed = |piece: &Node| piece.poison().map(|failure| (failure.age(), piece.clone()));
+        let failures = self.pieces.iter().filter(|piece| piece.is_done()).filter_map(failed);
+        let first = failures.min_by(|a, b| a.0.cmp(&b.0)).map(|(_, piece)| piece);
+        self.pieces.retain(|piece| !piece.is_done());
+        self.pieces.extend(first);
         self.pieces.extend(last);
         self.limit = 64 + 2 * self.pieces.len();
     }

@@ -6,7 +6,7 @@ use crate::{
     label::TaskLabel,
     submit::{hints::Hints, on_device::KernelPlace, task::TaskBuilder},
 };
-use anabranch_grid::{Chunk, Extent, GridBox, MapperValue, RangeMapper, Region};
+use anabranch_grid::GridBox;
 use std::{marker::PhantomData, sync::Arc};
 
 /// Submits a recorded task as a part of a replay.
@@ -51,35 +51,5 @@ impl<const K: usize, S, L: Clone> Template<K, S, L> {
             place: self.place.clone(),
             _kind: PhantomData,
         }
-    }
-}
-
-/// A mapper that several submissions of a task have.
-#[derive(Debug)]
-pub struct Shared<M>(Arc<M>);
-
-impl<M> Shared<M> {
-    pub(super) fn new(mapper: M) -> Self {
-        Self(Arc::new(mapper))
-    }
-}
-
-impl<M> Clone for Shared<M> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<M: RangeMapper<K, B>, const K: usize, const B: usize> RangeMapper<K, B> for Shared<M> {
-    fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B> {
-        self.0.map(chunk, buffer)
-    }
-
-    fn describe(&self) -> String {
-        self.0.describe()
-    }
-
-    fn as_value(&self) -> Option<&dyn MapperValue> {
-        self.0.as_value()
     }
 }
