@@ -26,11 +26,11 @@ const OUR_KERNEL: &str = "rayon with our kernel";
 pub fn rows() -> Vec<Row> {
     let speeds = [
         speed("1080x1920", [1080, 1920], 1).bar(0.45).better(0.29),
-        speed("1080x1920", [1080, 1920], 2).bar(0.28).better(0.17),
+        speed("1080x1920", [1080, 1920], 2).bar(0.17).better(0.13),
         speed("512x512", [512, 512], 1),
-        speed("512x512", [512, 512], 2).bar(0.25).better(0.15),
+        speed("512x512", [512, 512], 2).bar(0.16).better(0.12),
         speed("4096x4096", [4096, 4096], 1),
-        speed("4096x4096", [4096, 4096], 2).bar(0.35).better(0.20),
+        speed("4096x4096", [4096, 4096], 2).bar(0.22).better(0.17),
     ];
     let speeds = speeds.into_iter().map(|row| {
         row.bar(times(1.0 / 3.0, NDARRAY)).bar(times(1.0, OPENMP_AVX512)).bar(times(1.1, OUR_KERNEL))

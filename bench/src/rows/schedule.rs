@@ -36,7 +36,7 @@ pub fn rows() -> Vec<Row> {
             |context| tasks::measure(context, &[], Shape::Exclusive, Kind::Host),
         )
         .bar(600.0)
-        .better(300.0),
+        .better(250.0),
     ]
 }
 

@@ -14,10 +14,14 @@ pub fn rows() -> Vec<Row> {
     use {Kind::*, Shape::*};
     let row = |name, about, shape, kind| {
         let run = move |context: &Context| measure(context, &[TBB, OPENMP], shape, kind);
-        let (bar, better) = match shape {
-            Independent | Exclusive => (600.0, 300.0),
-            Chain => (300.0, 200.0),
-            Wavefront | WavefrontEffects => (500.0, 250.0),
+        let (bar, better) = match (shape, kind) {
+            (Independent, Host) => (250.0, 150.0),
+            (Independent, Kernel) => (300.0, 200.0),
+            (Chain, Host) => (200.0, 80.0),
+            (Chain, Kernel) => (250.0, 120.0),
+            (Wavefront | WavefrontEffects, Host) => (350.0, 150.0),
+            (Wavefront | WavefrontEffects, Kernel) => (400.0, 200.0),
+            (Exclusive, _) => (600.0, 250.0),
         };
         Row::lower(name, "ns", about, run).bar(bar).better(better)
     };
