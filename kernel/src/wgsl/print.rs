@@ -231,7 +231,12 @@ impl Printer<'_> {
             Unary::Sqrt => format!("sqrt(v{a})"),
             Unary::Floor => format!("floor(v{a})"),
             Unary::Ceil => format!("ceil(v{a})"),
+            Unary::Round if kind == Kind::F64 => round_f64(a),
             Unary::Round => format!("round(v{a})"),
+            // As `round`, some drivers have a `trunc` that loses the sign of a zero in double precision.
+            Unary::Trunc if kind == Kind::F64 => {
+                format!("select(ceil(v{a}), floor(v{a}), v{a} > f64(0))")
+            }
             Unary::Trunc => format!("trunc(v{a})"),
             Unary::Exp | Unary::Ln | Unary::Sin | Unary::Cos | Unary::Tan | Unary::Tanh => {
                 let function = match what {
@@ -338,4 +343,14 @@ fn compare(what: Compare, a: Id, b: Id) -> String {
         Compare::Or => format!("v{a} || v{b}"),
         Compare::Xor => format!("v{a} != v{b}"),
     }
+}
+
+/// Rounds in double precision by `floor`. Some drivers (lavapipe of Mesa 22 on processors without AVX-512) have a `round` that loses the sign of a
+/// zero and leaves large numbers as they are.
+fn round_f64(a: Id) -> String {
+    let (whole, part) = (format!("floor(v{a})"), format!("(v{a} - floor(v{a}))"));
+    let is_odd = format!("floor({whole} / f64(2)) * f64(2) != {whole}");
+    let up = format!("select(f64(0), f64(1), {part} > f64(0.5) || ({part} == f64(0.5) && {is_odd}))");
+    let is_small = format!("v{a} < f64(0) && v{a} >= f64(-0.5)");
+    format!("select(select({whole} + {up}, -f64(0), {is_small}), v{a}, v{a} == f64(0))")
 }
