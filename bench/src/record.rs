@@ -81,6 +81,11 @@ impl Record {
         let place = |entry: &Entry| rows.iter().position(|row| row.name == entry.name);
         self.rows.retain(|entry| place(entry).is_some());
         self.rows.sort_by_key(place);
+        for entry in &mut self.rows {
+            // A bar may have changed since the row was measured.
+            let row = place(entry).map(|row| &rows[row]);
+            row.into_iter().for_each(|row| entry.judge(row));
+        }
         let text = serde_json::to_string_pretty(&self).expect("finite figures can be written as JSON") + "\n";
         write(&root().join(RECORD), &text)?;
         for name in DOCUMENTS {

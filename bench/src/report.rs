@@ -89,27 +89,36 @@ pub struct Entry {
 impl Entry {
     /// Judges the outcome of `row`.
     pub fn new(row: &Row, outcome: Outcome) -> Self {
-        let medians: Vec<(String, f64)> =
-            outcome.peers.iter().map(|(name, samples)| (name.clone(), samples.median())).collect();
         let ours = outcome.ours.median();
-        let (bar, better) = (row.bar_for(&medians), row.better_for(&medians));
         let figures = |all: &[(String, Samples)]| {
             all.iter().map(|(name, samples)| Figures::new(name, samples)).collect()
         };
-        Self {
+        let mut entry = Self {
             name: row.name.clone(),
             unit: row.unit.into(),
             lower_is_better: row.direction == Direction::Lower,
             ours_median: rounded(ours),
             ours_min: rounded(outcome.ours.min()),
             ours_max: rounded(outcome.ours.max()),
-            bar: bar.map(rounded),
-            better: better.map(rounded),
-            met: bar.map(|bar| row.reaches(ours, bar)),
+            bar: None,
+            better: None,
+            met: None,
             peers: figures(&outcome.peers),
             quantities: figures(&outcome.quantities),
             left_out: outcome.left_out.iter().map(ToString::to_string).collect(),
-        }
+        };
+        entry.judge(row);
+        entry
+    }
+
+    /// Judges the figures by the present bars of `row`.
+    pub fn judge(&mut self, row: &Row) {
+        let medians: Vec<(String, f64)> =
+            self.peers.iter().map(|peer| (peer.name.clone(), peer.median)).collect();
+        let bar = row.bar_for(&medians);
+        self.bar = bar.map(rounded);
+        self.better = row.better_for(&medians).map(rounded);
+        self.met = bar.map(|bar| row.reaches(self.ours_median, bar));
     }
 
     /// Our median.
@@ -293,6 +302,15 @@ mod tests {
         assert_eq!(verdict(row().bar(times(1.0, "TBB"))), Verdict::NoBar);
         assert_eq!(verdict(Row::higher("a", "MB/s", "", never).bar(3.0)), Verdict::Missed);
         assert_eq!(verdict(Row::higher("a", "MB/s", "", never).bar(2.0)), Verdict::Met);
+    }
+
+    #[test]
+    fn a_measured_row_is_judged_again_by_other_bars() {
+        let row = || Row::lower("a", "ns", "", never);
+        let mut entry = entry(row().bar(2.0).better(1.0));
+        assert_eq!((entry.verdict(), entry.better()), (Verdict::Met, Some(1.0)));
+        entry.judge(&row().bar(times(0.1, "rayon")));
+        assert_eq!((entry.verdict(), entry.bar(), entry.better()), (Verdict::Missed, Some(1.0), None));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! [`replay`](crate::execute::replay). With several nodes and on devices a replay is [`submitted`]: the templates become tasks.
 
 pub(crate) mod builder;
+mod owner;
 mod planned;
 mod recorder;
 mod replays;
@@ -16,7 +17,9 @@ mod units;
 
 pub use self::replays::ReplayUntil;
 
-use self::{builder::NewSequenceTask, planned::Planned, recorder::Recorder, submitted::Submitted};
+use self::{
+    builder::NewSequenceTask, owner::Owner, planned::Planned, recorder::Recorder, submitted::Submitted,
+};
 use super::task::NewTask;
 use crate::{
     data::{buffer::Buffer, element::Element, view::ReadView},
@@ -50,22 +53,6 @@ impl<'r> SequenceBody<'r> {
 pub struct Sequence {
     owner: Owner,
     how: How,
-}
-
-/// What a sequence belongs to.
-#[derive(Clone)]
-struct Owner {
-    /// It keeps the runtime running, as a group does.
-    running: Arc<Running>,
-    group: Option<GroupHandle>,
-    label: TaskLabel,
-}
-
-impl Owner {
-    /// Whether the group is cancelled.
-    fn is_cancelled(&self) -> bool {
-        self.group.as_ref().is_some_and(|group| group.token().is_cancelled())
-    }
 }
 
 /// How a sequence is replayed.

@@ -1,8 +1,8 @@
 //! Sequences on the host of one node: their units are ordered once, and a replay is one task.
 
 use super::{
-    Owner,
     builder::NewSequenceTask,
+    owner::Owner,
     recorder::{Parts, Recorder, Whole},
     replays::{ReplayBody, ReplayUntil, Replays},
     units::Recorded,

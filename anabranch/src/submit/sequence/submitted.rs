@@ -1,7 +1,7 @@
 //! Sequences with several nodes and on devices: each replay submits the tasks.
 
 use super::{
-    Owner,
+    owner::Owner,
     replays::ReplayUntil,
     template::{Replay, Submit},
 };

@@ -285,9 +285,9 @@ fn the_error_of_a_real_full_device_is_passed_on() {
 }
 
 /// A file whose synchronisations fail.
-struct Unsafe(File);
+struct FailingSync(File);
 
-impl Device for Unsafe {
+impl Device for FailingSync {
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         Device::write_all_at(&self.0, bytes, offset)
     }
@@ -315,7 +315,8 @@ fn a_synchronisation_that_fails_in_the_middle_is_the_error_of_the_next_frame() {
     let (bench, writer) = bench(|o| o, |_| Ok(()));
     drop(writer);
     let file = File::options().read(true).write(true).open(&bench.options.path).unwrap();
-    let mut writer = Writer::<f32>::new(Box::new(Unsafe(file)), &bench.options, &bench.layout, 0, 0).unwrap();
+    let mut writer =
+        Writer::<f32>::new(Box::new(FailingSync(file)), &bench.options, &bench.layout, 0, 0).unwrap();
     let failed = (0..20).find_map(|i| Some((i, writer.append(&frame(i), stamp(i)).err()?)));
     let (index, error) = failed.expect("there are several steps");
     assert!(index > 0 && error.frame() == Some(index) && writer.stored_frames() == index, "{error}");
