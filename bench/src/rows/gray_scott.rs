@@ -72,16 +72,16 @@ fn speed(size: &str, shape: [usize; 2], threads: usize) -> Row {
     Row::lower(format!("gray-scott/{size}/{threads}t"), "ns", about, run)
 }
 
-fn options(pairs: &[(&str, u64)]) -> Vec<OsString> {
+pub(super) fn options(pairs: &[(&str, u64)]) -> Vec<OsString> {
     pairs.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]).collect()
 }
 
 /// The work of a contender: the same for all.
 #[derive(Clone, Copy)]
-struct Run {
-    shape: [usize; 2],
-    frames: usize,
-    threads: usize,
+pub(super) struct Run {
+    pub(super) shape: [usize; 2],
+    pub(super) frames: usize,
+    pub(super) threads: usize,
 }
 
 impl Run {
@@ -90,7 +90,7 @@ impl Run {
     }
 
     /// Nanoseconds per cell and step.
-    fn figure(&self, seconds: f64) -> Vec<f64> {
+    pub(super) fn figure(&self, seconds: f64) -> Vec<f64> {
         vec![seconds * 1e9 / (self.shape[0] * self.shape[1] * self.steps()) as f64]
     }
 
@@ -106,7 +106,8 @@ impl Run {
         Ok(self.figure(stats.seconds_total - stats.seconds_start_up))
     }
 
-    fn options(&self) -> Vec<OsString> {
+    /// The options of the program, which stores nothing.
+    pub(super) fn options(&self) -> Vec<OsString> {
         let [rows, cols] = self.shape.map(|side| side as u64);
         let (frames, threads) = (self.frames as u64, self.threads as u64);
         let steps = STEPS_PER_FRAME as u64;

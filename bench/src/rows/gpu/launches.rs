@@ -1,20 +1,18 @@
-//! GPUs: what the runtime costs beside bare wgpu, with the same driver. Where there is no GPU, the driver may be one that computes on the
-//! processor.
+//! What a small launch costs.
 
 use std::{
-    sync::Arc,
+    slice,
     time::{Duration, Instant},
 };
 
-use anabranch::{Runtime, device::Device, grid::one_to_one};
+use anabranch::{Runtime, grid::one_to_one};
 
+use super::{BARE, bare, open};
 use crate::{
     harness::{Contest, Context, Failure, LeftOut, Load, Outcome},
-    peers::bare_wgpu::BareWgpu,
+    peers::bare_wgpu::{BareWgpu, DOUBLE, Kernel},
     row::{Row, times},
 };
-
-const BARE: &str = "bare wgpu";
 
 /// The elements of the small kernel.
 const SMALL: usize = 64;
@@ -28,15 +26,13 @@ pub fn rows() -> Vec<Row> {
             launch_and_wait,
         )
         .bar(times(1.2, BARE))
-        .better(times(1.05, BARE))
-        .if_available(available),
+        .better(times(1.05, BARE)),
         Row::lower(
             "gpu/chain",
             "ns",
             "a launch of a chain of 1,000 on 64 elements, each of which comes after the one before: recording, submission, and waiting for the last",
             chain,
-        )
-        .if_available(available),
+        ),
         Row::lower(
             "gpu/longest-submission",
             "us",
@@ -44,21 +40,15 @@ pub fn rows() -> Vec<Row> {
             longest_submission,
         )
         .bar(50.0)
-        .better(10.0)
-        .if_available(available),
+        .better(10.0),
     ]
 }
 
-fn available() -> Result<(), String> {
-    open().map(drop).map_err(|failure| failure.to_string())
-}
-
-/// A GPU; or a driver that computes on the processor, where there is no GPU.
-fn open() -> Result<Arc<dyn Device>, Failure> {
-    let adapters = anabranch_gpu::adapters();
-    let first = anabranch_gpu::best(&adapters).unwrap_or(0);
-    let name = adapters.get(first).map(|adapter| adapter.info.name.as_str());
-    Ok(anabranch_gpu::open(name)?)
+/// The peer with the small kernel.
+fn bare_kernel(name: &str) -> Result<(BareWgpu, Kernel), LeftOut> {
+    let bare = bare(name)?;
+    let kernel = bare.kernel(DOUBLE, &[&bare.buffer(SMALL), &bare.buffer(SMALL)], [1, 1]);
+    Ok((bare, kernel))
 }
 
 fn launch_and_wait(context: &Context) -> Result<Outcome, Failure> {
@@ -68,8 +58,7 @@ fn launch_and_wait(context: &Context) -> Result<Outcome, Failure> {
     let runtime = Runtime::builder().threads(1).build()?;
     let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
     runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
-    let bare = BareWgpu::open(&device.info().name, SMALL);
-    let bare = bare.map_err(|why| LeftOut { peer: BARE.into(), why });
+    let bare = bare_kernel(&device.info().name);
     Contest::ours(|| {
         let times = load.try_time(|| {
             let task = runtime.task("double").over([SMALL]).on(&device).read(&u, one_to_one());
@@ -77,7 +66,9 @@ fn launch_and_wait(context: &Context) -> Result<Outcome, Failure> {
         });
         Ok(micros(times?))
     })
-    .peer_if(bare, BARE, |bare| Ok(micros(load.try_time(|| bare.launch_and_wait(1))?)))
+    .peer_if(bare, BARE, |(bare, kernel)| {
+        Ok(micros(load.try_time(|| bare.launch_and_wait(slice::from_ref(kernel), 1))?))
+    })
     .run(context, context.pick(10, 1))
 }
 
@@ -90,8 +81,7 @@ fn chain(context: &Context) -> Result<Outcome, Failure> {
     let runtime = Runtime::builder().threads(1).build()?;
     let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
     runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
-    let bare = BareWgpu::open(&device.info().name, SMALL);
-    let bare = bare.map_err(|why| LeftOut { peer: BARE.into(), why });
+    let bare = bare_kernel(&device.info().name);
     Contest::ours(|| {
         let times = load.try_time(|| {
             for _ in 0..launches {
@@ -102,7 +92,9 @@ fn chain(context: &Context) -> Result<Outcome, Failure> {
         });
         Ok(each(times?))
     })
-    .peer_if(bare, BARE, |bare| Ok(each(load.try_time(|| bare.launch_and_wait(launches))?)))
+    .peer_if(bare, BARE, |(bare, kernel)| {
+        Ok(each(load.try_time(|| bare.launch_and_wait(slice::from_ref(kernel), launches))?))
+    })
     .run(context, context.pick(10, 1))
 }
 
