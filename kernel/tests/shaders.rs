@@ -166,10 +166,10 @@ fn another_literal_is_another_block_of_the_same_shader() {
             block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
         words.collect::<Vec<_>>()
     });
-    // The first point, the counts, rows of 16 invocations, no fold, two extents, a shift, the literal, and padding.
-    let expected = [0, 0, 0, 1, 1, 10, 4, 0, 1, 1, 10, 1, 1, 10, 0, 0, 9, 2.0_f32.to_bits(), 0, 0];
+    // The first point, the counts, rows of 16 invocations, no fold, one turn, two extents, a shift, the literal, and padding.
+    let expected = [0, 0, 0, 1, 1, 10, 4, 0, 1, 1, 1, 10, 1, 1, 10, 0, 0, 9, 2.0_f32.to_bits(), 0];
     assert_eq!(words[0], expected);
-    assert_eq!(words[1][17], 3.0_f32.to_bits());
+    assert_eq!(words[1][18], 3.0_f32.to_bits());
 }
 
 #[test]
@@ -181,24 +181,29 @@ fn dispatches_cover_each_point_once() {
         ([[0; 3], [1, 1, 1]], 1),
         ([[0, 0, 5], [1, 1, 40 * groups + 3]], 3),
         ([[0, 2, 0], [1, 45, 3]], 2),
+        ([[0, 2, 0], [1, 3, 300]], 2),
+        ([[0, 2, 1], [1, 45, 300]], 2),
+        ([[0, 0, 3], [1, 1, (2 << 13) * groups + 5]], 200),
+        ([[0, 1, 0], [2, 9000, 129]], 3000),
         ([[1, 0, 7], [6, 9, 200]], 2),
     ] {
         let [min, max] = points;
         let mut seen = std::collections::HashMap::<[u32; 3], u32>::new();
-        let all =
-            shader.dispatches(points, &[[9, 99, 9999]; 2], &[Scalar::F32(1.0)], most).expect("it is small");
+        let all = shader.dispatches(points, &[max; 2], &[Scalar::F32(1.0)], most).expect("it is small");
         for dispatch in &all {
             assert!(dispatch.groups.iter().all(|&groups| groups > 0 && groups <= most), "{dispatch:?}");
             let at = |word: usize| {
                 u32::from_le_bytes(dispatch.block[4 * word..][..4].try_into().expect("four bytes"))
             };
-            let (width, fold) = (at(6), at(7));
+            let (width, fold, turns) = (at(6), at(7), at(8));
             let [x, y, z] = dispatch.groups;
             let ids = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])));
             // As the shader finds its point.
-            for ([x, y, z], lane) in ids.flat_map(|id| (0..GROUP).map(move |lane| (id, lane))) {
-                let column = ((x + z * fold) << width) | (lane & ((1 << width) - 1));
-                let row = (y << (6 - width)) | (lane >> width);
+            let lanes = ids.flat_map(|id| (0..GROUP).map(move |lane| (id, lane)));
+            for (([x, y, z], lane), turn) in lanes.flat_map(|at| (0..turns).map(move |turn| (at, turn))) {
+                let block = (x + z * fold) * turns + turn;
+                let column = (block << width) | (lane & ((1 << width) - 1));
+                let row = (y << (GROUP.trailing_zeros() - width)) | (lane >> width);
                 if column < at(5) && row < at(4) {
                     let plane = if fold > 0 { 0 } else { z };
                     *seen.entry([at(0) + plane, at(1) + row, at(2) + column]).or_default() += 1;

@@ -337,7 +337,8 @@ fn entry(source: &ShaderSource, text: &mut String) {
     let Some([z, y, x]) = source.group else {
         let arguments = coordinates(source.dimensions).collect::<Vec<_>>().join(", ");
         *text += &points::entry(main, "anabranch_launch");
-        let _ = writeln!(text, "    each({arguments});\n}}");
+        let _ = writeln!(text, "    each({arguments});");
+        *text += points::END;
         return;
     };
     let _ = write!(

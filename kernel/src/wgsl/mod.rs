@@ -40,7 +40,7 @@ use crate::{fold::Fold, number::Kind, operation::Load, recording::Recording};
 use block::Layout;
 
 /// The number of points of a group.
-pub const GROUP: u32 = 64;
+pub const GROUP: u32 = 256;
 
 /// The shader of a recording.
 #[derive(Clone, Debug)]

@@ -3,13 +3,16 @@
 use super::{GROUP, WgslError};
 
 /// The fields at the front of the block, all `u32`.
-pub(crate) const HEAD: [&str; 8] =
-    ["first_z", "first_y", "first_x", "planes", "rows", "columns", "width", "fold"];
+pub(crate) const HEAD: [&str; 9] =
+    ["first_z", "first_y", "first_x", "planes", "rows", "columns", "width", "fold", "turns"];
+
+/// The most columns of a group that has several rows: a line of a GPU's cache, twice.
+const COLUMNS: u32 = 64;
 
 /// A dispatch for a part of a box.
 pub(crate) struct Part {
     /// The values of the [`HEAD`].
-    pub(crate) head: [u32; 8],
+    pub(crate) head: [u32; 9],
     /// The number of groups in each dimension of the dispatch.
     pub(crate) groups: [u32; 3],
 }
@@ -25,15 +28,19 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, Wgs
         return Err(WgslError::TooManyPoints { end: max });
     }
     let columns = (max[2] - min[2]) as u64;
-    // Short rows: a group has several.
-    let width = columns.next_power_of_two().trailing_zeros().min(GROUP.trailing_zeros());
+    // A group has several rows if there are some: they are short, or kernels that read neighbours share what is above and below.
+    let most_columns = if max[1] - min[1] > 1 { COLUMNS } else { GROUP };
+    let width = columns.next_power_of_two().trailing_zeros().min(most_columns.trailing_zeros());
     let rows_of_group = u64::from(GROUP >> width);
-    let groups_x = columns.div_ceil(1 << width);
     let is_flat = max[0] - min[0] == 1;
+    let blocks = columns.div_ceil(1 << width);
+    let others = ((max[1] - min[1]) as u64).div_ceil(rows_of_group).saturating_mul((max[0] - min[0]) as u64);
+    let turns = turns(blocks, others);
+    let groups_x = blocks.div_ceil(turns);
     // A plane has no use for the third dimension of the dispatch, so long rows go on there.
     let fold = if is_flat && groups_x > u64::from(most) { most } else { 0 };
     let most_x = if fold > 0 { u64::from(most) * u64::from(most) } else { u64::from(most) };
-    let step = [u64::from(most), u64::from(most) * rows_of_group, most_x << width];
+    let step = [u64::from(most), u64::from(most) * rows_of_group, (most_x * turns) << width];
     let mut parts = Vec::new();
     for z in (min[0]..max[0]).step_by(step[0] as usize) {
         for y in (min[1]..max[1]).step_by(step[1] as usize) {
@@ -42,11 +49,11 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, Wgs
                 let count = [0, 1, 2].map(|dim| ((max[dim] - first[dim]) as u64).min(step[dim]));
                 let ([z, y, x], [planes, rows, columns]) =
                     (first.map(|at| at as u32), count.map(|count| count as u32));
-                let groups_x = count[2].div_ceil(1 << width);
+                let groups_x = count[2].div_ceil(turns << width);
                 let groups_z = if fold > 0 { groups_x.div_ceil(u64::from(fold)) } else { count[0] };
                 let groups = [groups_x.min(u64::from(most)), count[1].div_ceil(rows_of_group), groups_z];
                 parts.push(Part {
-                    head: [z, y, x, planes, rows, columns, width, fold],
+                    head: [z, y, x, planes, rows, columns, width, fold, turns as u32],
                     groups: groups.map(|groups| groups as u32),
                 });
             }
@@ -55,16 +62,34 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, Wgs
     Ok(parts)
 }
 
-/// The beginning of the entry point, which finds the point of an invocation: `z`, `y` and `x`. The variable `launch` has the [`HEAD`].
+/// The points that an invocation has, in a launch with `blocks` of columns in each of `others` rows of groups. With one point each, a GPU starts groups
+/// more slowly than they read and write.
+fn turns(blocks: u64, others: u64) -> u64 {
+    let groups = blocks.saturating_mul(others);
+    // The numbers of the columns behind the last one have 32 bits, too.
+    let is_small = blocks < 1 << 20;
+    [4, 2].into_iter().find(|&turns| is_small && blocks >= turns && groups >= turns * LEAST).unwrap_or(1)
+}
+
+/// The least groups of a launch whose invocations have several points: enough for each GPU.
+const LEAST: u64 = 1 << 13;
+
+/// The beginning of the entry point, which finds the points of an invocation: `z`, `y` and `x`. The variable `launch` has the [`HEAD`]. What is done for
+/// a point comes next, and then [`END`].
 pub(crate) fn entry(name: &str, launch: &str) -> String {
     let log_group = GROUP.trailing_zeros();
     format!(
         "
 @compute @workgroup_size({GROUP}, 1, 1)
 fn {name}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
-    let column = ((group.x + group.z * {launch}.fold) << {launch}.width) | (lane & ((1u << {launch}.width) - 1u));
     let row = (group.y << ({log_group}u - {launch}.width)) | (lane >> {launch}.width);
-    if column >= {launch}.columns || row >= {launch}.rows {{
+    if row >= {launch}.rows {{
+        return;
+    }}
+    for (var turn = 0u; turn < {launch}.turns; turn++) {{
+    let block = (group.x + group.z * {launch}.fold) * {launch}.turns + turn;
+    let column = (block << {launch}.width) | (lane & ((1u << {launch}.width) - 1u));
+    if column >= {launch}.columns {{
         return;
     }}
     let z = {launch}.first_z + select(group.z, 0u, {launch}.fold > 0u);
@@ -73,3 +98,6 @@ fn {name}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
 "
     )
 }
+
+/// The end of the entry point.
+pub(crate) const END: &str = "    }\n}\n";

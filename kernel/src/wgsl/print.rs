@@ -50,10 +50,9 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
     }
     text += &functions.text();
     text += &match around {
-        Some(Text { before, after }) => format!("{before}{main}{after}"),
-        None => points::entry("main", "launch") + &main,
+        Some(Text { before, after }) => format!("{before}{main}{after}}}\n"),
+        None => points::entry("main", "launch") + &main + points::END,
     };
-    text += "}\n";
     let kinds = || {
         let reduced = combines.iter().map(Combine::kind);
         let bound = bindings.iter().map(|binding| binding.kind).chain(reduced);

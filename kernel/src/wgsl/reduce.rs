@@ -353,7 +353,7 @@ impl Wgsl {
         }
         let groups_y = leaves.div_ceil(most);
         let groups_x = leaves.div_ceil(groups_y);
-        let head = [min, extent].into_iter().flatten().chain([0, groups_x]);
+        let head = [min, extent].into_iter().flatten().chain([0, groups_x, 1]);
         let mut block: Vec<u8> = head.flat_map(|word| (word as u32).to_le_bytes()).collect();
         block.extend_from_slice(&tail);
         Ok(vec![Dispatch { block, groups: [groups_x as u32, groups_y as u32, 1] }])

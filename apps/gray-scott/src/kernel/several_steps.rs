@@ -9,6 +9,7 @@
 use super::coefficients::Coefficients;
 use crate::model::{Edges, Params};
 use anabranch::device::Wgsl;
+use std::sync::OnceLock;
 
 /// The cells of a tile along each dimension.
 const TILE: usize = 32;
@@ -42,7 +43,7 @@ impl SeveralSteps {
             Edges::Periodic => 1,
             Edges::Clamped => 2,
         };
-        Wgsl::new(include_str!("several_steps.wgsl"))
+        Wgsl::new(text())
             .names(["u", "v", "next_u", "next_v"])
             .parameter("u_spread", u_spread)
             .parameter("u_loss", u_loss)
@@ -55,5 +56,44 @@ impl SeveralSteps {
             .parameter("steps", steps as u32)
             .parameter("marks", u32::from(marks))
             .tiles([16, 16], [TILE, TILE])
+    }
+}
+
+/// The text of the shader, with copies of what it repeats.
+fn text() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| repeated(include_str!("several_steps.wgsl")))
+}
+
+/// Replaces what is between lines `// repeat N` and `// end` by `N` copies, in which `#` is the number of the copy.
+fn repeated(text: &str) -> String {
+    let (mut result, mut copied, mut count) = (String::new(), String::new(), None);
+    for line in text.lines() {
+        match (line.trim_start().strip_prefix("// "), count) {
+            (Some("end"), Some(copies)) => {
+                (0..copies).for_each(|at: usize| result += &copied.replace('#', &at.to_string()));
+                (copied, count) = (String::new(), None);
+            }
+            (Some(comment), None) if comment.starts_with("repeat ") => {
+                count = comment["repeat ".len()..].parse().ok();
+            }
+            (_, Some(_)) => copied += &format!("{line}\n"),
+            (_, None) => result += &format!("{line}\n"),
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::deadline;
+
+    #[test]
+    fn lines_are_repeated() {
+        let _deadline = deadline();
+        let text = "// of `repeat N`\n  // repeat 2\nb #\n  // end\nc\n// repeat 1\nd # #\n// end\n// end\n";
+        assert_eq!(repeated(text), "// of `repeat N`\nb 0\nb 1\nc\nd 0 0\n// end\n");
+        assert!(!super::text().contains('#'));
     }
 }

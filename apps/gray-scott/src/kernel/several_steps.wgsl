@@ -1,52 +1,52 @@
 // Several steps in one launch. Each group has a tile of the grid and the cells around it in its own memory, and computes the cells around it
 // itself, fewer with each step: it waits for no other group.
+//
+// An invocation has a strip of cells below each other. From cell to cell it reads one row of neighbours and keeps the two rows above.
+//
+// The lines between `repeat N` and `end` stand for N copies of them, in which the sign for a number is 0, 1 and so on. In a loop, a device would keep
+// what belongs to each cell in its memory, and would wait for each element before it asks for the next one.
 
 const TILE = 32;
 const MOST = 4;
 const SIDE = TILE + 2 * MOST;
 const CELLS = SIDE * SIDE;
 const LANES = 256;
-// The cells of one invocation.
-const SHARE = (CELLS + LANES - 1) / LANES;
+// The strips of a column, the cells of each, and the invocations that have one.
+const STRIPS = LANES / SIDE;
+const STRIP = (SIDE + STRIPS - 1) / STRIPS;
+const BUSY = STRIPS * SIDE;
+// What is repeated 7 times has all cells of a strip, and all shares of the cells that an invocation reads.
+const_assert STRIP == 7 && (CELLS + LANES - 1) / LANES == 7 && TILE * TILE == 4 * LANES;
 
 const PERIODIC = 1u;
 const CLAMPED = 2u;
 
-var<workgroup> tile_u: array<f32, CELLS>;
-var<workgroup> tile_v: array<f32, CELLS>;
+// U and V of each cell.
+var<workgroup> cells: array<vec2f, CELLS>;
 
-// The sum over a cell of the tile and its neighbours, weighted 1 2 1 in both directions. No neighbour is taken beyond `low` and `high`.
-fn around_u(at: vec2i, low: vec2i, high: vec2i) -> f32 {
-    let up = clamp(at.y - 1, low.y, high.y) * SIDE;
-    let here = at.y * SIDE;
-    let down = clamp(at.y + 1, low.y, high.y) * SIDE;
-    let before = clamp(at.x - 1, low.x, high.x);
-    let behind = clamp(at.x + 1, low.x, high.x);
-    let left = 2.0 * tile_u[here + before] + (tile_u[up + before] + tile_u[down + before]);
-    let middle = 2.0 * tile_u[here + at.x] + (tile_u[up + at.x] + tile_u[down + at.x]);
-    let right = 2.0 * tile_u[here + behind] + (tile_u[up + behind] + tile_u[down + behind]);
-    return 2.0 * middle + (left + right);
+// The neighbours of a strip to the left, in it, and to the right.
+struct Row {
+    left: vec2f,
+    here: vec2f,
+    right: vec2f,
 }
 
-fn around_v(at: vec2i, low: vec2i, high: vec2i) -> f32 {
-    let up = clamp(at.y - 1, low.y, high.y) * SIDE;
-    let here = at.y * SIDE;
-    let down = clamp(at.y + 1, low.y, high.y) * SIDE;
-    let before = clamp(at.x - 1, low.x, high.x);
-    let behind = clamp(at.x + 1, low.x, high.x);
-    let left = 2.0 * tile_v[here + before] + (tile_v[up + before] + tile_v[down + before]);
-    let middle = 2.0 * tile_v[here + at.x] + (tile_v[up + at.x] + tile_v[down + at.x]);
-    let right = 2.0 * tile_v[here + behind] + (tile_v[up + behind] + tile_v[down + behind]);
-    return 2.0 * middle + (left + right);
+fn row_of(y: i32, columns: vec3i) -> Row {
+    let first = clamp(y, 0, SIDE - 1) * SIDE;
+    return Row(cells[first + columns.x], cells[first + columns.y], cells[first + columns.z]);
 }
 
-// U and V of a cell of the tile after a step.
-fn stepped(at: vec2i, low: vec2i, high: vec2i, marks: bool) -> vec2f {
-    let u = tile_u[at.y * SIDE + at.x];
-    let v = tile_v[at.y * SIDE + at.x];
+// U and V of the cell in the middle of three rows, after a step.
+fn stepped(above: Row, row: Row, below: Row, marks: bool) -> vec2f {
+    let left = 2.0 * row.left + (above.left + below.left);
+    let middle = 2.0 * row.here + (above.here + below.here);
+    let right = 2.0 * row.right + (above.right + below.right);
+    let around = 2.0 * middle + (left + right);
+    let u = row.here.x;
+    let v = row.here.y;
     let uv = dt() * u * v;
-    let change = u_spread() * around_u(at, low, high) + (feed() - u_loss() * u);
-    let kept = v_spread() * around_v(at, low, high) + v_keep() * v;
+    let change = u_spread() * around.x + (feed() - u_loss() * u);
+    let kept = v_spread() * around.y + v_keep() * v;
     let new_u = u + (change - uv * v);
     var new_v = uv * v + kept;
     if marks {
@@ -61,66 +61,100 @@ fn group(id: vec3u, local: vec3u, index: u32) {
     let tile = vec2i(first_point() + id.xy * u32(TILE));
     // The place of the first cell around the tile in the grid.
     let origin = tile - MOST;
+    let count = i32(steps());
+    // The outermost cells that fewer steps do not need.
+    let spare = MOST - count;
+    // The tile may reach beyond the points of this launch, whose last ones need no cells farther than the steps: on several nodes only those are here.
+    let needed = vec2i(end_point()) + count;
+    // repeat 7
+    var start_# = vec2f(0.0);
+    {
+        let cell = i32(index) + # * LANES;
+        let at = vec2i(cell % SIDE, cell / SIDE);
+        var place = origin + at;
+        if edges() == PERIODIC {
+            place = (place % size + size) % size;
+        }
+        let is_needed = all(at >= vec2i(spare)) && all(at < vec2i(SIDE - spare)) && all(origin + at < needed);
+        if is_needed && all(place >= vec2i(0)) && all(place < size) {
+            let row = u32(place.y);
+            let col = u32(place.x);
+            start_# = vec2f(u_get(row, col), v_get(row, col));
+        }
+    }
+    // end
+    // repeat 7
+    if i32(index) + # * LANES < CELLS {
+        cells[i32(index) + # * LANES] = start_#;
+    }
+    // end
+    workgroupBarrier();
+    let column = i32(index) % SIDE;
+    let first = i32(index) / SIDE * STRIP;
+    // The first and the last cells of the tile that are neighbours of others: with clamped edges those of the grid.
     var low = vec2i(0);
     var high = vec2i(SIDE - 1);
     if edges() == CLAMPED {
         low = max(low, -origin);
         high = min(high, size - 1 - origin);
     }
-    let count = i32(steps());
-    // The outermost cells that fewer steps do not need.
-    let spare = MOST - count;
-    // The tile may reach beyond the points of this launch, whose last ones need no cells farther than the steps: on several nodes only those are here.
-    let needed = vec2i(end_point()) + count;
-    for (var cell = i32(index); cell < CELLS; cell += LANES) {
-        let at = vec2i(cell % SIDE, cell / SIDE);
-        var place = origin + at;
-        if edges() == PERIODIC {
-            place = (place % size + size) % size;
+    let columns = vec3i(clamp(column - 1, low.x, high.x), column, clamp(column + 1, low.x, high.x));
+    // The rows of the strip that are cells of the grid. Others stay as they are, and are 0.
+    var inside = vec2i(0, SIDE);
+    if edges() != PERIODIC {
+        inside = vec2i(max(0, -origin.y), min(SIDE, size.y - origin.y));
+        if origin.x + column < 0 || origin.x + column >= size.x {
+            inside.y = 0;
         }
-        var start = vec2f(0.0);
-        let is_needed = all(at >= vec2i(spare)) && all(at < vec2i(SIDE - spare)) && all(origin + at < needed);
-        if is_needed && all(place >= vec2i(0)) && all(place < size) {
-            let row = u32(place.y);
-            let col = u32(place.x);
-            start = vec2f(u_get(row, col), v_get(row, col));
-        }
-        tile_u[cell] = start.x;
-        tile_v[cell] = start.y;
     }
-    workgroupBarrier();
+    if i32(index) >= BUSY {
+        inside.y = 0;
+    }
     for (var step = 1; step <= count; step++) {
-        let first = vec2i(spare + step);
-        let end = vec2i(SIDE) - first;
-        var after: array<vec2f, SHARE>;
-        for (var share = 0; share < SHARE; share++) {
-            let cell = i32(index) + share * LANES;
-            let at = vec2i(cell % SIDE, cell / SIDE);
-            let place = origin + at;
-            // Cells outside of the grid stay as they are, and are 0.
-            let is_cell = edges() == PERIODIC || (all(place >= vec2i(0)) && all(place < size));
-            after[share] = vec2f(0.0);
-            if is_cell && all(at >= first) && all(at < end) {
-                after[share] = stepped(at, low, high, marks() == 1u && step == count);
-            }
+        let edge = spare + step;
+        var rows = vec2i(max(inside.x, edge), min(inside.y, SIDE - edge));
+        if column < edge || column >= SIDE - edge {
+            rows.y = 0;
         }
+        let marked = marks() == 1u && step == count;
+        var above = row_of(first - 1, columns);
+        var row = row_of(first, columns);
+        // repeat 7
+        var after_# = vec2f(0.0);
+        {
+            let y = first + #;
+            var below = row_of(y + 1, columns);
+            if y == low.y {
+                above = row;
+            }
+            if y == high.y {
+                below = row;
+            }
+            if y >= rows.x && y < rows.y {
+                after_# = stepped(above, row, below, marked);
+            }
+            above = row;
+            row = below;
+        }
+        // end
         workgroupBarrier();
-        for (var share = 0; share < SHARE; share++) {
-            let cell = i32(index) + share * LANES;
-            if cell < CELLS {
-                tile_u[cell] = after[share].x;
-                tile_v[cell] = after[share].y;
-            }
+        // repeat 7
+        if i32(index) < BUSY && first + # < SIDE {
+            cells[(first + #) * SIDE + column] = after_#;
         }
+        // end
         workgroupBarrier();
     }
-    for (var cell = i32(index); cell < TILE * TILE; cell += LANES) {
+    // repeat 4
+    {
+        let cell = i32(index) + # * LANES;
         let inside = vec2i(cell % TILE, cell / TILE);
         let place = vec2u(tile + inside);
         if all(place < end_point()) {
             let at = (inside.y + MOST) * SIDE + inside.x + MOST;
-            next_u_set(place.y, place.x, tile_u[at]);
-            next_v_set(place.y, place.x, tile_v[at]);
+            next_u_set(place.y, place.x, cells[at].x);
+            next_v_set(place.y, place.x, cells[at].y);
         }
     }
+    // end
 }
