@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch::{
-    device::{Batch, Device, DeviceError, DeviceStep, Run, Simulated, Upload},
+    device::{Batch, Device, DeviceError, DeviceStep, Simulated, Upload},
     prelude::*,
 };
 use common::runtimes;
@@ -376,8 +376,8 @@ fn a_seeded_runtime_keeps_its_limit_of_tasks_in_flight() {
 /// Makes a device wait in its first batch until the test says so.
 fn hold(on: &Arc<dyn Device>) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
-    let fill = Box::new(move |_: &mut [u8]| _ = held.recv_timeout(Duration::from_secs(60)));
-    let (to, runs) = (on.allocate(4).unwrap(), vec![Run { offset: 0, bytes: 4 }]);
+    let fill = Box::new(move |_: &mut dyn FnMut(&[u8])| _ = held.recv_timeout(Duration::from_secs(60)));
+    let (to, runs) = (on.allocate(4).unwrap(), Vec::new());
     on.submit(Batch { steps: vec![DeviceStep::Upload(Upload { to, runs, fill })] });
     release
 }

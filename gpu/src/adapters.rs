@@ -1,6 +1,6 @@
 //! Which GPUs there are.
 
-use crate::ready;
+use crate::driver;
 use anabranch::device::{DeviceInfo, DeviceKind};
 
 /// A device that could be opened.
@@ -18,7 +18,7 @@ pub struct Adapter {
 
 /// The devices that there are, also those that compute on the processor.
 pub fn adapters() -> Vec<Adapter> {
-    find().iter().map(describe).collect()
+    driver::adapters().iter().map(describe).collect()
 }
 
 /// The index of the device that [`open`](crate::open) takes without a name: the first of discrete, integrated and other GPUs.
@@ -33,17 +33,6 @@ pub fn adapters() -> Vec<Adapter> {
 pub fn best(adapters: &[Adapter]) -> Option<usize> {
     let first = |wanted| adapters.iter().position(|adapter| adapter.info.kind == wanted);
     [DeviceKind::Discrete, DeviceKind::Integrated, DeviceKind::Other].into_iter().find_map(first)
-}
-
-/// The devices that there are, as wgpu has them.
-pub(crate) fn find() -> Vec<wgpu::Adapter> {
-    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
-        backends,
-        flags: wgpu::InstanceFlags::empty(),
-        ..wgpu::InstanceDescriptor::new_without_display_handle()
-    });
-    ready(instance.enumerate_adapters(backends)).unwrap_or_default()
 }
 
 /// What a device is.

@@ -1,16 +1,14 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
 use crate::{
+    copies::Landing,
     receive::next,
     shared::Shared,
     staging::Sort,
     status::{self, Statuses},
 };
-use anabranch::device::{DeviceError, DeviceMemory, Take};
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, mpsc::Receiver},
-};
+use anabranch::device::{DeviceError, DeviceMemory};
+use std::sync::{Arc, mpsc::Receiver};
 
 /// Batches that were submitted together.
 pub(crate) struct Submission {
@@ -39,39 +37,28 @@ impl Part {
     pub(crate) fn new(value: u64) -> Self {
         Self { value, result: Ok(()), downloads: Vec::new(), statuses: Vec::new(), keep: Vec::new() }
     }
-}
 
-/// A download on its way.
-pub(crate) struct Landing {
-    /// The buffer that the bytes come to; `None` if there are none.
-    pub(crate) staging: Option<wgpu::Buffer>,
-    pub(crate) bytes: u64,
-    pub(crate) take: Take,
-}
-
-impl Landing {
-    /// Asks for the bytes: they can be read when the submission is done.
-    pub(crate) fn map(&mut self) {
-        if let Some(staging) = &self.staging {
-            staging.slice(..self.bytes).map_async(wgpu::MapMode::Read, |_| ());
+    /// Hands the bytes of its downloads over, unless it has failed or they have got theirs.
+    fn land(&mut self, shared: &Arc<Shared>) {
+        if let (Ok(()), Some(lost)) = (&self.result, shared.timeline.is_lost()) {
+            self.result = Err(lost);
+        }
+        for landing in self.downloads.drain(..) {
+            if self.result.is_ok() {
+                let failed = |why| DeviceError::Failed { device: shared.info.name.clone(), why };
+                self.result = landing.land(shared).map_err(failed);
+            }
         }
     }
 
-    /// Hands the bytes over.
-    fn land(self, shared: &Arc<Shared>) -> Result<(), String> {
-        let Self { staging, bytes, take } = self;
-        let taken = match staging {
-            None => catch_unwind(AssertUnwindSafe(|| take(&[]))),
-            Some(buffer) => {
-                let view = buffer.slice(..bytes).get_mapped_range().map_err(|error| error.to_string())?;
-                let taken = catch_unwind(AssertUnwindSafe(|| take(&view)));
-                drop(view);
-                buffer.unmap();
-                shared.staging.give_back(Sort::Download, buffer);
-                taken
-            }
-        };
-        taken.map_err(|_| "the function that takes a download has panicked".to_string())
+    fn finish(self, shared: &Shared) {
+        let Self { value, result, keep, .. } = self;
+        // Before the timeline says that the batch is done: a program that sees that may count on the memory.
+        drop(keep);
+        if let Err(error) = result {
+            shared.timeline.fail(value, error);
+        }
+        shared.timeline.advance(value);
     }
 }
 
@@ -88,37 +75,31 @@ impl Submission {
 
 /// Waits for submissions until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
-    while let Some(Submission { index, parts, statuses, used }) = next(submissions) {
+    while let Some(Submission { index, mut parts, statuses, used }) = next(submissions) {
+        if let [part] = &mut *parts
+            && statuses.is_none()
+        {
+            // The host reads the pieces of a large download while the last ones are on their way.
+            part.land(shared);
+        }
         if let Some(index) = index {
             let wait = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
             if let Err(error) = shared.device.poll(wait) {
                 shared.timeline.lose(format!("waiting for a batch has failed: {error}"));
             }
         }
+        let has_uploads = used.iter().any(|(sort, _)| *sort == Sort::Upload);
         used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));
+        if has_uploads {
+            // The driver maps their buffers again when it is polled. An error would come out of the next wait, too.
+            let _ = shared.device.poll(wgpu::PollType::Poll);
+        }
         let statuses = statuses.map_or(Ok(Vec::new()), |statuses| statuses.end(shared));
-        for part in parts {
-            finish(shared, part, &statuses);
+        for mut part in parts {
+            let checked = status::check(shared, &statuses, &part.statuses);
+            part.result = part.result.and(checked);
+            part.land(shared);
+            part.finish(shared);
         }
     }
-}
-
-fn finish(shared: &Arc<Shared>, part: Part, all: &Result<Vec<u8>, String>) {
-    let Part { value, mut result, downloads, statuses, keep } = part;
-    if let Some(lost) = shared.timeline.is_lost() {
-        result = result.and(Err(lost));
-    }
-    result = result.and_then(|()| status::check(shared, all, &statuses));
-    for landing in downloads {
-        if result.is_ok() {
-            let failed = |why| DeviceError::Failed { device: shared.info.name.clone(), why };
-            result = landing.land(shared).map_err(failed);
-        }
-    }
-    // Before the timeline says that the batch is done: a program that sees that may count on the memory.
-    drop(keep);
-    if let Err(error) = result {
-        shared.timeline.fail(value, error);
-    }
-    shared.timeline.advance(value);
 }

@@ -1,11 +1,12 @@
 //! A GPU as a device of the runtime.
 
 use crate::{
-    complete, encode, ended,
+    complete,
+    driver::Driver,
+    encode,
     error::GpuError,
     memory::Budget,
     program::{GpuProgram, Needs},
-    ready,
     shared::Shared,
     validate::validate,
 };
@@ -18,7 +19,6 @@ use std::{
     mem,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
         mpsc::{self, Sender},
     },
     thread::{self, JoinHandle},
@@ -30,32 +30,25 @@ pub(crate) struct Gpu {
     /// Batches on their way to the device thread. The lock keeps them in the order of the timeline.
     batches: Mutex<Option<Sender<(u64, Batch)>>>,
     threads: Vec<JoinHandle<()>>,
-    is_closing: Arc<AtomicBool>,
 }
 
 impl Gpu {
-    pub(crate) fn open(adapter: &wgpu::Adapter, info: DeviceInfo) -> Result<Self, GpuError> {
-        ended::close();
+    /// Opens the adapter at this place.
+    pub(crate) fn open(at: usize, adapter: &wgpu::Adapter, info: DeviceInfo) -> Result<Self, GpuError> {
         let refused = |why: String| GpuError::Refused { device: info.name.clone(), why };
         let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64 | wgpu::Features::IMMEDIATES;
         let limits = adapter.limits();
         let has_immediates = adapter.features().contains(wgpu::Features::IMMEDIATES);
         let immediates = if has_immediates { limits.max_immediate_size as usize } else { 0 };
-        let opened = adapter.request_device(&wgpu::DeviceDescriptor {
-            label: Some("anabranch"),
-            required_features: adapter.features() & wanted,
-            required_limits: limits.clone(),
-            ..wgpu::DeviceDescriptor::default()
-        });
-        let (device, queue) = ready(opened)
+        let driver = Driver::open(at, adapter, wanted)
             .ok_or_else(|| refused("it does not answer".to_string()))?
             .map_err(|error| refused(error.to_string()))?;
         let shared = Arc::new(Shared {
             timeline: Timeline::new(&info.name),
             budget: Budget::new(info.name.clone(), info.memory),
             info: info.clone(),
-            device,
-            queue,
+            device: driver.device.clone(),
+            queue: driver.queue.clone(),
             staging: Arc::default(),
             immediates,
             alignment: limits
@@ -64,8 +57,7 @@ impl Gpu {
                 .max(16) as usize,
             limits,
         });
-        let is_closing = Arc::new(AtomicBool::new(false));
-        watch(&shared, &is_closing);
+        driver.tell(&shared);
         let (batches, to_encode) = mpsc::channel();
         let (encoded, to_complete) = mpsc::channel();
         let [for_device, for_completion] = [0, 1].map(|_| Arc::clone(&shared));
@@ -79,26 +71,8 @@ impl Gpu {
             start("gpu", Box::new(move || encode::run(&for_device, &to_encode, &encoded)))?,
             start("gpu completion", Box::new(move || complete::run(&for_completion, &to_complete)))?,
         ];
-        Ok(Self { shared, batches: Mutex::new(Some(batches)), threads, is_closing })
+        Ok(Self { shared, batches: Mutex::new(Some(batches)), threads })
     }
-}
-
-/// Loses the timeline when the driver loses the device, or reports an error that belongs to no batch.
-fn watch(shared: &Arc<Shared>, is_closing: &Arc<AtomicBool>) {
-    let (weak, closing) = (Arc::downgrade(shared), Arc::clone(is_closing));
-    shared.device.set_device_lost_callback(move |_, why| {
-        if let Some(shared) = weak.upgrade()
-            && !closing.load(Ordering::Relaxed)
-        {
-            shared.timeline.lose(why);
-        }
-    });
-    let weak = Arc::downgrade(shared);
-    shared.device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-        if let Some(shared) = weak.upgrade() {
-            shared.timeline.lose(error.to_string());
-        }
-    }));
 }
 
 impl Device for Gpu {
@@ -160,10 +134,8 @@ impl Drop for Gpu {
     /// the device is one of those that compute the batches.
     fn drop(&mut self) {
         *self.batches.lock() = None;
-        self.is_closing.store(true, Ordering::Relaxed);
         let (threads, here) = (mem::take(&mut self.threads), thread::current().id());
         if threads.iter().any(|thread| thread.thread().id() == here) {
-            ended::keep(Arc::clone(&self.shared), threads);
             return;
         }
         for thread in threads {
@@ -171,6 +143,7 @@ impl Drop for Gpu {
                 self.shared.timeline.lose("its thread has panicked");
             }
         }
-        ended::close();
+        // The driver frees what is dropped when it is polled.
+        let _ = self.shared.device.poll(wgpu::PollType::Poll);
     }
 }

@@ -1,7 +1,8 @@
 //! The device thread: batches become command buffers.
 
 use crate::{
-    complete::{Landing, Part, Submission},
+    complete::{Part, Submission},
+    copies,
     memory::{GpuMemory, known},
     prepare::{Prepared, PreparedLaunch, prepare},
     program::Scopes,
@@ -10,8 +11,9 @@ use crate::{
     staging::Sort,
     status::Statuses,
 };
-use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Run};
+use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Run, Upload};
 use std::{
+    mem,
     num::NonZeroU64,
     sync::{
         Arc,
@@ -24,15 +26,20 @@ const TOGETHER: usize = 64;
 
 /// Encodes and submits batches until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submissions: &Sender<Submission>) {
-    while let Some(first) = next(batches) {
+    let mut held = None;
+    while let Some(first) = held.take().or_else(|| next(batches)) {
         let mut together = vec![first];
         while together.len() < TOGETHER
-            && !together.last().is_some_and(|(_, batch)| has_download(batch))
+            && !together.last().is_some_and(|(_, batch)| has_download(batch) || is_large(batch))
             && let Ok(next) = batches.try_recv()
         {
+            if is_large(&next.1) {
+                held = Some(next);
+                break;
+            }
             together.push(next);
         }
-        let submission = submit(shared, together);
+        let submission = submit(shared, together, submissions);
         if submissions.send(submission).is_err() {
             return;
         }
@@ -44,21 +51,29 @@ fn has_download(batch: &Batch) -> bool {
     batch.steps.iter().any(|step| matches!(step, DeviceStep::Download(_)))
 }
 
-/// Submits batches together.
-fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>) -> Submission {
+/// Whether a batch copies in several pieces. Such a batch goes alone: its pieces are submitted before it ends.
+fn is_large(batch: &Batch) -> bool {
+    batch.steps.iter().any(|step| match step {
+        DeviceStep::Upload(Upload { runs, .. }) | DeviceStep::Download(Download { runs, .. }) => {
+            copies::is_large(runs)
+        }
+        _ => false,
+    })
+}
+
+/// Submits batches together. `submissions` gets what is submitted before that.
+fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>, submissions: &Sender<Submission>) -> Submission {
     let scopes = Scopes::push(&shared.device);
     let prepared = batches.into_iter().map(|(value, batch)| match shared.timeline.is_lost() {
         Some(error) => (value, Err(error)),
         None => (value, prepare(shared, batch)),
     });
     let prepared = prepared.collect::<Vec<_>>();
-    let mut encoding = Encoding::new(shared, &prepared);
+    let mut encoding = Encoding::new(shared, &prepared, submissions);
     for (value, steps) in prepared {
         let mut part = Part::new(value);
-        match steps {
-            Ok(steps) => steps.into_iter().for_each(|step| encoding.step(step, &mut part)),
-            Err(error) => part.result = Err(error),
-        }
+        part.result =
+            steps.and_then(|mut steps| steps.drain(..).try_for_each(|step| encoding.step(step, &mut part)));
         encoding.parts.push(part);
     }
     let mut submission = encoding.submit();
@@ -71,7 +86,8 @@ fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>) -> Submission {
 /// A command buffer in the making.
 pub(crate) struct Encoding<'a> {
     pub(crate) shared: &'a Arc<Shared>,
-    encoder: wgpu::CommandEncoder,
+    /// `None` after a submission, until the next command.
+    encoder: Option<wgpu::CommandEncoder>,
     /// The pass of launches that follow each other.
     pass: Option<wgpu::ComputePass<'static>>,
     parts: Vec<Part>,
@@ -83,10 +99,17 @@ pub(crate) struct Encoding<'a> {
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
     /// Whether there is anything to submit.
     has_commands: bool,
+    /// The blocks that are in their buffer.
+    written: usize,
+    submissions: &'a Sender<Submission>,
 }
 
 impl<'a> Encoding<'a> {
-    fn new(shared: &'a Arc<Shared>, prepared: &[(u64, Result<Vec<Prepared>, DeviceError>)]) -> Self {
+    fn new(
+        shared: &'a Arc<Shared>,
+        prepared: &[(u64, Result<Vec<Prepared>, DeviceError>)],
+        submissions: &'a Sender<Submission>,
+    ) -> Self {
         let steps = prepared.iter().filter_map(|(_, steps)| steps.as_ref().ok()).flatten();
         let (mut bytes, mut statuses) = (0, 0);
         for step in steps {
@@ -102,7 +125,7 @@ impl<'a> Encoding<'a> {
         let take = || shared.staging.take(&shared.device, Sort::Blocks, bytes as u64);
         Self {
             shared,
-            encoder,
+            encoder: Some(encoder),
             pass: None,
             parts: Vec::new(),
             blocks: Vec::with_capacity(bytes),
@@ -110,37 +133,25 @@ impl<'a> Encoding<'a> {
             statuses,
             used: Vec::new(),
             has_commands: false,
+            written: 0,
+            submissions,
         }
     }
 
-    fn step(&mut self, step: Prepared, part: &mut Part) {
+    fn step(&mut self, step: Prepared, part: &mut Part) -> Result<(), DeviceError> {
         match step {
-            Prepared::Upload { staging, to, runs } => {
-                if let (Some(staging), Some(buffer)) = (staging, self.buffer(&to)) {
-                    self.copies(&runs, |encoder, run, at| {
-                        encoder.copy_buffer_to_buffer(&staging, at, &buffer, run.offset, run.bytes);
-                    });
-                    self.used.push((Sort::Upload, staging));
-                }
-                part.keep.push(to);
+            Prepared::Upload(upload) => {
+                part.keep.push(upload.to.clone());
+                let failed = |why| DeviceError::Failed { device: self.shared.info.name.clone(), why };
+                self.upload(upload).map_err(failed)?;
             }
-            Prepared::Download { from, runs, take } => {
-                let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
-                let mut staging = None;
-                if bytes > 0
-                    && let Some(buffer) = self.buffer(&from)
-                {
-                    let to = self.shared.staging.take(&self.shared.device, Sort::Download, bytes);
-                    self.copies(&runs, |encoder, run, at| {
-                        encoder.copy_buffer_to_buffer(&buffer, run.offset, &to, at, run.bytes);
-                    });
-                    staging = Some(to);
-                }
-                part.downloads.push(Landing { staging, bytes, take });
-                part.keep.push(from);
+            Prepared::Download(download) => {
+                part.keep.push(download.from.clone());
+                part.downloads.push(self.download(download));
             }
             Prepared::Launch(launch) => self.launch(launch, part),
         }
+        Ok(())
     }
 
     /// The buffer of a memory, which [`prepare`] has found to be one of this device.
@@ -148,11 +159,12 @@ impl<'a> Encoding<'a> {
         known(memory).ok().map(|memory: &GpuMemory| memory.buffer(&self.shared.device).clone())
     }
 
-    fn copies(&mut self, runs: &[Run], copy: impl Fn(&mut wgpu::CommandEncoder, &Run, u64)) {
+    /// Encodes copies of runs. The last argument of `copy` counts their bytes.
+    pub(crate) fn copies(&mut self, runs: &[Run], copy: impl Fn(&mut wgpu::CommandEncoder, &Run, u64)) {
         self.pass = None;
         let mut at = 0;
         for run in runs.iter().filter(|run| run.bytes > 0) {
-            copy(&mut self.encoder, run, at);
+            copy(self.encoder(), run, at);
             at += run.bytes;
             self.has_commands = true;
         }
@@ -220,29 +232,57 @@ impl<'a> Encoding<'a> {
     /// The pass of launches.
     pub(crate) fn pass(&mut self) -> &mut wgpu::ComputePass<'static> {
         self.has_commands = true;
-        let encoder = &mut self.encoder;
-        self.pass.get_or_insert_with(|| {
-            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
-        })
+        if self.pass.is_none() {
+            let pass = self.encoder().begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.pass = Some(pass.forget_lifetime());
+        }
+        self.pass.as_mut().expect("it is there")
+    }
+
+    fn encoder(&mut self) -> &mut wgpu::CommandEncoder {
+        let new = || self.shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        self.encoder.get_or_insert_with(new)
+    }
+
+    /// Submits the commands so far, between two pieces of a large copy.
+    pub(crate) fn submit_so_far(&mut self) -> wgpu::SubmissionIndex {
+        let index = self.submit_commands();
+        self.has_commands = false;
+        let used = mem::take(&mut self.used);
+        let so_far = Submission { index: Some(index.clone()), parts: Vec::new(), statuses: None, used };
+        // Without the completion thread, the device is lost, and the last part of the submission says so.
+        let _ = self.submissions.send(so_far);
+        index
     }
 
     /// Hands the commands to the driver, which may block until an earlier kernel ends.
-    fn submit(mut self) -> Submission {
+    fn submit_commands(&mut self) -> wgpu::SubmissionIndex {
         self.pass = None;
         let queue = &self.shared.queue;
-        if let Some(buffer) = self.block_buffer.take() {
-            queue.write_buffer(&buffer, 0, &self.blocks);
-            self.used.push((Sort::Blocks, buffer));
+        if let Some(buffer) = &self.block_buffer
+            && let new = &self.blocks[self.written..]
+            && !new.is_empty()
+        {
+            queue.write_buffer(buffer, self.written as u64, new);
+            self.written = self.blocks.len();
         }
-        if let Some(statuses) = &self.statuses {
-            statuses.copy(&mut self.encoder);
+        queue.submit(self.encoder.take().map(wgpu::CommandEncoder::finish))
+    }
+
+    /// Submits what is left.
+    fn submit(mut self) -> Submission {
+        self.pass = None;
+        if let Some(statuses) = self.statuses.take() {
+            statuses.copy(self.encoder());
+            self.statuses = Some(statuses);
         }
         // Upload buffers of a submission without commands would never be mapped again, but then there are none.
-        let index = self.has_commands.then(|| queue.submit([self.encoder.finish()]));
+        let index = self.has_commands.then(|| self.submit_commands());
         for landing in self.parts.iter_mut().flat_map(|part| &mut part.downloads) {
-            landing.map();
+            index.iter().for_each(|index| landing.map(index));
         }
         self.statuses.iter().for_each(Statuses::map);
+        self.used.extend(self.block_buffer.map(|buffer| (Sort::Blocks, buffer)));
         Submission { index, parts: self.parts, statuses: self.statuses, used: self.used }
     }
 }

@@ -1,9 +1,9 @@
 //! Opening a device.
 
 use crate::{
-    adapters::{best, describe, find},
+    adapters::{best, describe},
     device::Gpu,
-    diagnosis,
+    diagnosis, driver,
     error::GpuError,
 };
 use anabranch::device::Device;
@@ -39,7 +39,7 @@ pub fn open(name: Option<&str>) -> Result<Arc<dyn Device>, GpuError> {
 /// # Errors
 /// See [`open`].
 pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Device>, GpuError> {
-    let all = find();
+    let all = driver::adapters();
     let described = all.iter().map(describe).collect::<Vec<_>>();
     let chosen = match name {
         Some(name) => {
@@ -52,7 +52,7 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
         (Some(at), _) => {
             let mut info = described[at].info.clone();
             info.memory = settings.memory;
-            Ok(Arc::new(Gpu::open(&all[at], info)?))
+            Ok(Arc::new(Gpu::open(at, &all[at], info)?))
         }
         (None, Some(name)) if !all.is_empty() => {
             let there =

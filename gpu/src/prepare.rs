@@ -1,20 +1,18 @@
-//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong.
+//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong. What its functions give and take is found later.
 
 use crate::{
     memory::{self, known},
     program::{Compiled, GpuProgram},
     reduce::{self, PreparedReduction},
     shared::Shared,
-    staging::Sort,
 };
-use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Launch, Run, Take, Upload};
+use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Launch, Run, Upload};
 use anabranch_kernel::wgsl::{BlockPlace, Dispatch};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A step that can be encoded.
 pub(crate) enum Prepared {
-    Upload { staging: Option<wgpu::Buffer>, to: DeviceMemory, runs: Vec<Run> },
-    Download { from: DeviceMemory, runs: Vec<Run>, take: Take },
+    Upload(Upload),
+    Download(Download),
     Launch(PreparedLaunch),
 }
 
@@ -38,30 +36,19 @@ impl PreparedLaunch {
     }
 }
 
-/// Checks the steps, fills the buffers of uploads, and compiles the programs of launches.
+/// Checks the steps, and compiles the programs of launches.
 pub(crate) fn prepare(shared: &Shared, batch: Batch) -> Result<Vec<Prepared>, DeviceError> {
     let failed = |why: String| DeviceError::Failed { device: shared.info.name.clone(), why };
-    // What a closure fills comes last: a step that is wrong spares them the work.
-    let launches = batch.steps.into_iter().map(|step| match step {
-        DeviceStep::Launch(launch) => prepare_launch(shared, launch).map(Step::Launch),
-        DeviceStep::Upload(step) => check(&step.to, &step.runs).map(|()| Step::Upload(step)).map_err(failed),
+    let prepared = batch.steps.into_iter().map(|step| match step {
+        DeviceStep::Launch(launch) => prepare_launch(shared, launch).map(Prepared::Launch),
+        DeviceStep::Upload(step) => {
+            check(&step.to, &step.runs).map(|()| Prepared::Upload(step)).map_err(failed)
+        }
         DeviceStep::Download(step) => {
-            check(&step.from, &step.runs).map(|()| Step::Download(step)).map_err(failed)
+            check(&step.from, &step.runs).map(|()| Prepared::Download(step)).map_err(failed)
         }
     });
-    let steps = launches.collect::<Result<Vec<_>, _>>()?;
-    let prepared = steps.into_iter().map(|step| match step {
-        Step::Launch(launch) => Ok(Prepared::Launch(launch)),
-        Step::Download(Download { from, runs, take }) => Ok(Prepared::Download { from, runs, take }),
-        Step::Upload(upload) => fill(shared, upload).map_err(failed),
-    });
     prepared.collect()
-}
-
-enum Step {
-    Upload(Upload),
-    Download(Download),
-    Launch(PreparedLaunch),
 }
 
 fn check(memory: &DeviceMemory, runs: &[Run]) -> Result<(), String> {
@@ -76,24 +63,6 @@ fn check(memory: &DeviceMemory, runs: &[Run]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn fill(shared: &Shared, Upload { to, runs, fill }: Upload) -> Result<Prepared, String> {
-    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
-    // Mapped memory of wgpu can only be written, and a closure gets memory that it could read.
-    let mut filled = vec![0; bytes as usize];
-    if catch_unwind(AssertUnwindSafe(|| fill(&mut filled))).is_err() {
-        return Err("the function that fills an upload has panicked".to_string());
-    }
-    if bytes == 0 {
-        return Ok(Prepared::Upload { staging: None, to, runs });
-    }
-    let buffer = shared.staging.take(&shared.device, Sort::Upload, bytes);
-    let mut mapped = buffer.slice(..bytes).get_mapped_range_mut().map_err(|error| error.to_string())?;
-    mapped.copy_from_slice(&filled);
-    drop(mapped);
-    buffer.unmap();
-    Ok(Prepared::Upload { staging: Some(buffer), to, runs })
 }
 
 fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, DeviceError> {

@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The bytes that are kept of each sort.
-const KEPT: u64 = 64 << 20;
+/// The bytes that are kept of each sort. A driver takes longer to make such a buffer than a device to copy it.
+const KEPT: u64 = 256 << 20;
 
 /// What a buffer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::{
     },
     time::Instant,
 };
-use support::{download, gpu, gpu_with, upload};
+use support::{download, got, gpu, gpu_with, upload};
 use testing::deadline;
 
 fn increment() -> Recording {
@@ -45,11 +45,11 @@ fn new_memory_is_zero_and_copies_have_their_runs() {
     let Some(gpu) = gpu() else { return };
     let memory = gpu.allocate(40).expect("it is small");
     let runs = [(4, 8), (16, 0), (24, 4)].map(|(offset, bytes)| Run { offset, bytes }).to_vec();
-    let fill = Box::new(|to: &mut [u8]| to.copy_from_slice(&bytes(&[1, 2, 3])));
+    let fill = Box::new(|put: &mut dyn FnMut(&[u8])| put(&bytes(&[1, 2, 3])));
     let (all, whole) = download(&memory);
     let part = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&part);
-    let take = Box::new(move |bytes: &[u8]| *to.lock() = words(bytes));
+    let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| *to.lock() = words(&got(get, 12)));
     let runs_back = [(24, 8), (4, 4)].map(|(offset, bytes)| Run { offset, bytes }).to_vec();
     let steps = vec![
         DeviceStep::Upload(Upload { to: memory.clone(), runs, fill }),
@@ -80,7 +80,7 @@ fn many_batches_are_done_in_their_order() {
             groups: [0; 3],
         };
         let to = Arc::clone(&seen);
-        let take = Box::new(move |bytes: &[u8]| to.lock().push(words(bytes)[99]));
+        let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| to.lock().push(words(&got(get, 400))[99]));
         let runs = vec![Run { offset: 0, bytes: 400 }];
         let back = DeviceStep::Download(Download { from: memory.clone(), runs, take });
         gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch), back] });
@@ -128,16 +128,10 @@ fn a_batch_with_a_wrong_step_fails_alone_and_does_nothing() {
         parameters: increment().parameters().to_vec(),
         groups: [0; 3],
     };
-    let panics = DeviceStep::Upload(Upload {
-        to: memory.clone(),
-        runs: support::whole(&memory),
-        fill: Box::new(|_| panic!("on purpose")),
-    });
     let wrong = [
         (outside(8, 12), "12 bytes from 8 on are no run"),
         (outside(2, 4), "multiples of 4"),
         (DeviceStep::Launch(small), "operand 0 has 20 bytes, and its memory has 16"),
-        (panics, "has panicked"),
     ];
     for (step, expected) in wrong {
         let (back, taken) = download(&memory);
@@ -147,6 +141,97 @@ fn a_batch_with_a_wrong_step_fails_alone_and_does_nothing() {
         assert!(error.contains(expected), "{error}");
         gpu.timeline().wait(next, || ()).expect("the next batch is right");
         assert_eq!(taken.lock().as_ref().expect("it is done"), &[0; 16]);
+    }
+}
+
+/// The batch may have done some steps.
+#[test]
+fn a_batch_whose_function_is_wrong_fails_alone() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let memory = gpu.allocate(16).expect("it is small");
+    type Fill = fn(&mut dyn FnMut(&[u8]));
+    let fills: [(Fill, &str); 4] = [
+        (|_| panic!("on purpose"), "has panicked"),
+        (|_| (), "an upload lacks 16 bytes"),
+        (|put| put(&[1; 12]), "an upload lacks 4 bytes"),
+        (|put| (0..2).for_each(|_| put(&[1; 10])), "an upload has 4 bytes too many"),
+    ];
+    type Take = fn(&mut dyn FnMut(&mut [u8]));
+    let takes: [(Take, &str); 2] = [
+        (|_| panic!("on purpose"), "has panicked"),
+        (|get| get(&mut [0; 17]), "a download has 1 bytes too few"),
+    ];
+    let (runs, of) = (support::whole(&memory), &memory);
+    let uploads = fills.map(|(fill, expected)| {
+        let (to, runs) = (of.clone(), runs.clone());
+        (DeviceStep::Upload(Upload { to, runs, fill: Box::new(fill) }), expected)
+    });
+    let downloads = takes.map(|(take, expected)| {
+        let (from, runs) = (of.clone(), runs.clone());
+        (DeviceStep::Download(Download { from, runs, take: Box::new(take) }), expected)
+    });
+    for (step, expected) in uploads.into_iter().chain(downloads) {
+        let failing = gpu.submit(Batch { steps: vec![step] });
+        let (back, taken) = download(&memory);
+        let next = gpu.submit(Batch { steps: vec![upload(&memory, vec![9; 16]), back] });
+        let error = gpu.timeline().wait(failing, || ()).expect_err("a step is wrong").to_string();
+        assert!(error.contains(expected), "{error}");
+        gpu.timeline().wait(next, || ()).expect("the next batch is right");
+        assert_eq!(taken.lock().as_ref().expect("it is done"), &[9; 16]);
+    }
+}
+
+/// Such copies go in pieces of 4 MiB.
+#[test]
+fn large_copies_are_done_in_their_order() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let words_of = 3 << 20;
+    let memory = gpu.allocate(4 * words_of).expect("it is small");
+    let program = gpu.compile(Source::Recording(&increment())).expect("the device has it");
+    let launch = || {
+        let extent = [1, 1, words_of as usize];
+        let operand = Operand { memory: memory.clone(), extent, declared: Vec::new() };
+        DeviceStep::Launch(Launch {
+            program: program.clone(),
+            points: [[0; 3], extent],
+            operands: vec![operand],
+            parameters: increment().parameters().to_vec(),
+            groups: [0; 3],
+        })
+    };
+    // The places of two runs, the second of which comes first.
+    let half = 2 * words_of;
+    let runs = || [(half, half), (0, half)].map(|(offset, bytes)| Run { offset, bytes }).to_vec();
+    let (seen, rounds) = (Arc::new(Mutex::new(Vec::new())), 4);
+    for round in 0..rounds {
+        let fill = Box::new(move |put: &mut dyn FnMut(&[u8])| {
+            // Slices that do not end where pieces do.
+            let all = bytes(&(0..words_of as u32).map(|at| at + round).collect::<Vec<_>>());
+            all.chunks(1_000_003).for_each(put);
+        });
+        let to = Arc::clone(&seen);
+        let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| {
+            let parts = [1, 5_000_000, 4 * words_of as usize - 5_000_001].map(|bytes| got(get, bytes));
+            to.lock().push(words(&parts.concat()));
+        });
+        let up = DeviceStep::Upload(Upload { to: memory.clone(), runs: runs(), fill });
+        let back = DeviceStep::Download(Download { from: memory.clone(), runs: runs(), take });
+        if round % 2 == 0 {
+            gpu.submit(Batch { steps: vec![up, launch(), back, launch()] });
+        } else {
+            [up, launch(), back].into_iter().for_each(|step| {
+                gpu.submit(Batch { steps: vec![step] });
+            });
+        }
+    }
+    gpu.wait().expect("the batches are right");
+    let seen = seen.lock();
+    assert_eq!(seen.len(), rounds as usize);
+    for (round, seen) in (0..).zip(seen.iter()) {
+        let wrong = (0_u32..).zip(seen).find(|&(at, &seen)| seen != at + round + 1);
+        assert!(seen.len() == words_of as usize && wrong.is_none(), "{wrong:?} in round {round}");
     }
 }
 
@@ -173,7 +258,7 @@ fn a_device_that_is_dropped_does_what_it_got() {
     let done = Arc::new(AtomicU32::new(0));
     for _ in 0..50 {
         let to = Arc::clone(&done);
-        let take = Box::new(move |_: &[u8]| {
+        let take = Box::new(move |_: &mut dyn FnMut(&mut [u8])| {
             to.fetch_add(1, Ordering::Relaxed);
         });
         let back = Download { from: memory.clone(), runs: support::whole(&memory), take };
@@ -191,7 +276,7 @@ fn the_last_handle_may_be_dropped_by_a_batch() {
     let (send, dropped) = std::sync::mpsc::channel();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let held = Arc::clone(&gpu);
-    let take = Box::new(move |_: &[u8]| {
+    let take = Box::new(move |_: &mut dyn FnMut(&mut [u8])| {
         let _ = wait.recv();
         drop(held);
         send.send(()).expect("the test waits");

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "the compiler does not know what a transfer does with memory")]
 
 use crate::Layout;
-use std::ptr;
+use std::{ptr, slice};
 
 /// Memory that transfers read.
 ///
@@ -72,19 +72,16 @@ impl Memory {
         self.start.wrapping_add(offset.wrapping_sub(self.first))
     }
 
-    /// Copies the bytes of the layout, in the order of its rows.
+    /// Gives the bytes of the layout to a function, row after row.
     ///
     /// # Panics
-    /// If the window does not have them, or if there are too few or too many.
-    pub fn copy_to(&self, layout: &Layout, mut bytes: &mut [u8]) {
+    /// If the window does not have them.
+    pub fn read(&self, layout: &Layout, mut take: impl FnMut(&[u8])) {
         assert!(self.holds(layout), "{layout:?} is outside of the memory");
-        assert_eq!(layout.bytes(), bytes.len(), "a copy is as long as its layout");
-        for (offset, len) in layout.rows() {
-            let (row, rest) = bytes.split_at_mut(len);
-            bytes = rest;
+        for (offset, bytes) in layout.rows() {
             // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that it is initialised and not
-            // written meanwhile, so it does not overlap the bytes either, which are borrowed uniquely.
-            unsafe { ptr::copy_nonoverlapping(self.byte(offset), row.as_mut_ptr(), len) };
+            // written meanwhile.
+            take(unsafe { slice::from_raw_parts(self.byte(offset), bytes) });
         }
     }
 
@@ -93,14 +90,8 @@ impl Memory {
     /// # Panics
     /// If the window does not have them.
     pub(crate) fn append_to(&self, layout: &Layout, message: &mut Vec<u8>) {
-        assert!(self.holds(layout), "{layout:?} is outside of the memory");
         message.reserve(layout.bytes());
-        for (offset, bytes) in layout.rows() {
-            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that it is initialised and not
-            // written meanwhile.
-            let row = unsafe { std::slice::from_raw_parts(self.byte(offset), bytes) };
-            message.extend_from_slice(row);
-        }
+        self.read(layout, |row| message.extend_from_slice(row));
     }
 }
 
@@ -145,11 +136,27 @@ impl MemoryMut {
         self.start.wrapping_add(offset.wrapping_sub(self.first))
     }
 
+    /// Gives the bytes of the layout to a function that sets them, row after row.
+    ///
+    /// # Panics
+    /// If the window does not have them.
+    ///
+    /// # Safety
+    /// The bytes are initialised: the function could read them.
+    pub unsafe fn write(&self, layout: &Layout, mut set: impl FnMut(&mut [u8])) {
+        assert!(self.holds(layout), "{layout:?} is outside of the memory");
+        for (offset, bytes) in layout.rows() {
+            // SAFETY: the row lies in the window, as asserted. The caller of `new` promised that no thread touches it, and our caller that
+            // it is initialised.
+            set(unsafe { slice::from_raw_parts_mut(self.byte(offset), bytes) });
+        }
+    }
+
     /// Writes the bytes of the layout, in the order of its rows.
     ///
     /// # Panics
     /// If the window does not have them, or if there are too few or too many.
-    pub fn fill(&self, layout: &Layout, mut bytes: &[u8]) {
+    pub(crate) fn fill(&self, layout: &Layout, mut bytes: &[u8]) {
         assert!(self.holds(layout), "{layout:?} is outside of the memory");
         assert_eq!(layout.bytes(), bytes.len(), "a message is as long as its layouts");
         for (offset, len) in layout.rows() {
@@ -207,12 +214,14 @@ mod tests {
         let mut message = vec![9];
         from.append_to(&columns, &mut message);
         assert_eq!(message, [9, 8, 9, 14, 15]);
-        let mut copied = [0; 4];
-        from.copy_to(&columns, &mut copied);
-        assert_eq!(copied, message[1..]);
+        let mut rows = Vec::new();
+        from.read(&columns, |row| rows.push(row.to_vec()));
+        assert_eq!(rows, [[8, 9], [14, 15]]);
         to.fill(&columns, &message[1..]);
+        // SAFETY: the array is initialised.
+        unsafe { to.write(&columns, |row| row[1] += 1) };
         to.copy(&from, &Layout::contiguous(20, 4));
         assert_eq!(target.iter().filter(|&&byte| byte > 0).count(), 8);
-        assert_eq!((target[8], target[15], target[23]), (8, 15, 23));
+        assert_eq!((target[8], target[9], target[15], target[23]), (8, 10, 16, 23));
     }
 }

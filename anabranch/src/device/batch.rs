@@ -31,11 +31,11 @@ pub struct Run {
     pub bytes: u64,
 }
 
-/// Fills a slice with new bytes.
-pub type Fill = Box<dyn FnOnce(&mut [u8]) + Send>;
+/// Gives new bytes: calls the function with slices of any lengths, which come one after the other.
+pub type Fill = Box<dyn FnOnce(&mut dyn FnMut(&[u8])) + Send>;
 
-/// Gets bytes.
-pub type Take = Box<dyn FnOnce(&[u8]) + Send>;
+/// Takes bytes: calls the function with slices of any lengths, and it fills them one after the other.
+pub type Take = Box<dyn FnOnce(&mut dyn FnMut(&mut [u8])) + Send>;
 
 /// A copy to the memory of a device.
 pub struct Upload {
@@ -43,8 +43,8 @@ pub struct Upload {
     pub to: DeviceMemory,
     /// The bytes that the step sets.
     pub runs: Vec<Run>,
-    /// Fills a slice with the new bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline
-    /// says that the batch is done; or drops it before that, if the batch fails.
+    /// Gives the new bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says that the
+    /// batch is done; or drops it before that, if the batch fails. A batch fails if it gives too few bytes or too many.
     pub fill: Fill,
 }
 
@@ -54,8 +54,8 @@ pub struct Download {
     pub from: DeviceMemory,
     /// The bytes that the step takes.
     pub runs: Vec<Run>,
-    /// Gets the bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says that the
-    /// batch is done; or drops it before that, if the batch fails.
+    /// Takes the bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says that the
+    /// batch is done; or drops it before that, if the batch fails. A batch fails if it takes more bytes than there are.
     pub take: Take,
 }
 

@@ -85,7 +85,10 @@ fn waiting_cpu(context: &Context) -> Result<Outcome, Failure> {
     let memory = device.allocate(4)?;
     Contest::ours(|| {
         let begin = clock::seconds(ClockId::ProcessCPUTime);
-        let fill = Box::new(move |_: &mut [u8]| thread::sleep(wait));
+        let fill = Box::new(move |put: &mut dyn FnMut(&[u8])| {
+            thread::sleep(wait);
+            put(&[0; 4]);
+        });
         let upload = Upload { to: memory.clone(), runs: vec![Run { offset: 0, bytes: 4 }], fill };
         device.submit(Batch { steps: vec![DeviceStep::Upload(upload)] });
         let task = runtime.task("last").over([64]).on(&device).write(&u, one_to_one());

@@ -160,15 +160,23 @@ pub fn whole(memory: &DeviceMemory) -> Vec<Run> {
 }
 
 pub fn upload(to: &DeviceMemory, bytes: Vec<u8>) -> DeviceStep {
-    let fill = Box::new(move |to: &mut [u8]| to.copy_from_slice(&bytes));
+    let fill = Box::new(move |put: &mut dyn FnMut(&[u8])| put(&bytes));
     DeviceStep::Upload(Upload { to: to.clone(), runs: whole(to), fill })
+}
+
+/// The next bytes of a download.
+pub fn got(get: &mut dyn FnMut(&mut [u8]), bytes: usize) -> Vec<u8> {
+    let mut got = vec![0; bytes];
+    get(&mut got);
+    got
 }
 
 /// A download, and where its bytes come to.
 pub fn download(from: &DeviceMemory) -> (DeviceStep, Arc<Mutex<Option<Vec<u8>>>>) {
     let taken = Arc::new(Mutex::new(None));
     let to = Arc::clone(&taken);
-    let take = Box::new(move |bytes: &[u8]| *to.lock() = Some(bytes.to_vec()));
+    let len = from.bytes() as usize;
+    let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| *to.lock() = Some(got(get, len)));
     (DeviceStep::Download(Download { from: from.clone(), runs: whole(from), take }), taken)
 }
 

@@ -37,12 +37,16 @@ use std::{
 ///         DeviceStep::Upload(Upload {
 ///             to: memory.clone(),
 ///             runs: vec![Run { offset: 4, bytes: 8 }],
-///             fill: Box::new(|bytes| bytes.fill(7)),
+///             fill: Box::new(|put| put(&[7; 8])),
 ///         }),
 ///         DeviceStep::Download(Download {
 ///             from: memory,
 ///             runs: vec![Run { offset: 0, bytes: 16 }],
-///             take: Box::new(move |bytes| to.send(bytes.to_vec()).unwrap()),
+///             take: Box::new(move |get| {
+///                 let mut bytes = [1; 16];
+///                 get(&mut bytes);
+///                 to.send(bytes).unwrap();
+///             }),
 ///         }),
 ///     ],
 /// });

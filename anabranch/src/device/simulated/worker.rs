@@ -171,11 +171,12 @@ impl Worker<'_> {
         let ledger = &self.shared.ledger;
         let block = Block::of(&to, ledger)?;
         let (ranges, total) = block.ranges(&runs)?;
-        // Words, so that the bytes begin as the memory does.
-        let mut staging = vec![0_u64; total.div_ceil(8)];
-        let new = &mut bytemuck::cast_slice_mut(&mut staging)[..total];
+        let mut new = Vec::with_capacity(total);
         // The function may call the device: no lock is held.
-        fill(new);
+        fill(&mut |bytes| new.extend_from_slice(bytes));
+        if new.len() != total {
+            return Err(format!("a copy of {total} bytes was given {}", new.len()));
+        }
         let mut words = block.words();
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
         let mut done = 0;
@@ -196,19 +197,23 @@ impl Worker<'_> {
         let ledger = &self.shared.ledger;
         let block = Block::of(&from, ledger)?;
         let (ranges, total) = block.ranges(&runs)?;
-        let mut staging = vec![0_u64; total.div_ceil(8)];
-        let staged: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut staging)[..total];
+        let mut staged = Vec::with_capacity(total);
         {
             let words = block.words();
             let bytes: &[u8] = bytemuck::cast_slice(&words);
-            let mut done = 0;
-            for range in ranges {
-                let end = done + range.len();
-                staged[done..end].copy_from_slice(&bytes[range]);
-                done = end;
-            }
+            ranges.into_iter().for_each(|range| staged.extend_from_slice(&bytes[range]));
         }
-        take(staged);
+        let (mut rest, mut asked) = (&staged[..], 0);
+        take(&mut |bytes| {
+            asked += bytes.len();
+            if let Some((these, others)) = rest.split_at_checked(bytes.len()) {
+                bytes.copy_from_slice(these);
+                rest = others;
+            }
+        });
+        if asked > total {
+            return Err(format!("{asked} bytes were taken of a copy of {total}"));
+        }
         ledger.count(|counts| {
             counts.downloads += 1;
             counts.bytes_down += total as u64;

@@ -169,8 +169,8 @@ impl Body for CopyBody {
                 // (The device of such a download is current in these parts until another memory is written, and the task that writes waits
                 // for the end of the download.)
                 let from = unsafe { Memory::new(start, bytes) };
-                let fill = Box::new(move |bytes: &mut [u8]| {
-                    fill(&layouts, &from, bytes);
+                let fill = Box::new(move |put: &mut dyn FnMut(&[u8])| {
+                    layouts.iter().for_each(|layout| from.read(layout, &mut *put));
                     of_step.has_copied.store(true, Relaxed);
                 });
                 DeviceStep::Upload(Upload { to: memory, runs, fill })
@@ -182,8 +182,11 @@ impl Body for CopyBody {
                 // the device of this copy, which calls their functions before that of this one. If the writer fails after this copy has
                 // begun, what the copy writes is not current, and no task reads it.
                 let to = unsafe { MemoryMut::new(start, bytes) };
-                let take = Box::new(move |bytes: &[u8]| {
-                    take(&layouts, &to, bytes);
+                let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| {
+                    for layout in &layouts {
+                        // SAFETY: the memory of a buffer begins with zeros.
+                        unsafe { to.write(layout, &mut *get) };
+                    }
                     of_step.has_copied.store(true, Relaxed);
                 });
                 DeviceStep::Download(Download { from: memory, runs, take })
@@ -204,23 +207,5 @@ impl Body for CopyBody {
         if well {
             end.into_iter().for_each(End::well);
         }
-    }
-}
-
-/// Copies the bytes of the layouts, one after the other.
-fn fill(layouts: &[Layout], from: &Memory, mut bytes: &mut [u8]) {
-    for layout in layouts {
-        let (these, rest) = bytes.split_at_mut(layout.bytes());
-        from.copy_to(layout, these);
-        bytes = rest;
-    }
-}
-
-/// Writes the bytes of the layouts, which come one after the other.
-fn take(layouts: &[Layout], to: &MemoryMut, mut bytes: &[u8]) {
-    for layout in layouts {
-        let (these, rest) = bytes.split_at(layout.bytes());
-        to.fill(layout, these);
-        bytes = rest;
     }
 }
