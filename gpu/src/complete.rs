@@ -90,8 +90,8 @@ pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
         }
         let has_uploads = used.iter().any(|(sort, _)| *sort == Sort::Upload);
         used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));
-        if has_uploads {
-            // The driver maps their buffers again when it is polled. An error would come out of the next wait, too.
+        if has_uploads && shared.timeline.is_lost().is_none() {
+            // The driver maps their buffers again when it is polled. An error comes out of the next wait, too.
             let _ = shared.device.poll(wgpu::PollType::Poll);
         }
         let statuses = statuses.map_or(Ok(Vec::new()), |statuses| statuses.end(shared));

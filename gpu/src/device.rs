@@ -2,7 +2,7 @@
 
 use crate::{
     complete,
-    driver::Driver,
+    driver::{self, Driver},
     encode,
     error::GpuError,
     memory::Budget,
@@ -34,13 +34,14 @@ pub(crate) struct Gpu {
 
 impl Gpu {
     /// Opens the adapter at this place.
-    pub(crate) fn open(at: usize, adapter: &wgpu::Adapter, info: DeviceInfo) -> Result<Self, GpuError> {
+    pub(crate) fn open(at: usize, info: DeviceInfo) -> Result<Self, GpuError> {
+        let adapter = &driver::adapters()[at];
         let refused = |why: String| GpuError::Refused { device: info.name.clone(), why };
         let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64 | wgpu::Features::IMMEDIATES;
         let limits = adapter.limits();
         let has_immediates = adapter.features().contains(wgpu::Features::IMMEDIATES);
         let immediates = if has_immediates { limits.max_immediate_size as usize } else { 0 };
-        let driver = Driver::open(at, adapter, wanted)
+        let driver = Driver::open(at, wanted)
             .ok_or_else(|| refused("it does not answer".to_string()))?
             .map_err(|error| refused(error.to_string()))?;
         let shared = Arc::new(Shared {
@@ -143,7 +144,5 @@ impl Drop for Gpu {
                 self.shared.timeline.lose("its thread has panicked");
             }
         }
-        // The driver frees what is dropped when it is polled.
-        let _ = self.shared.device.poll(wgpu::PollType::Poll);
     }
 }

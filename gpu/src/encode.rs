@@ -156,7 +156,9 @@ impl<'a> Encoding<'a> {
 
     /// The buffer of a memory, which [`prepare`] has found to be one of this device.
     pub(crate) fn buffer(&self, memory: &DeviceMemory) -> Option<wgpu::Buffer> {
-        known(memory).ok().map(|memory: &GpuMemory| memory.buffer(&self.shared.device).clone())
+        known(memory, &self.shared.budget)
+            .ok()
+            .map(|memory: &GpuMemory| memory.buffer(&self.shared.device).clone())
     }
 
     /// Encodes copies of runs. The last argument of `copy` counts their bytes.

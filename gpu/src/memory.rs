@@ -62,14 +62,15 @@ impl GpuMemory {
     }
 }
 
-/// The memory, as this device knows it.
-pub(crate) fn known(memory: &DeviceMemory) -> Result<&GpuMemory, String> {
-    memory.inner().ok_or_else(|| "a step uses memory of another device".to_string())
+/// The memory, as the device with this budget knows it.
+pub(crate) fn known<'m>(memory: &'m DeviceMemory, budget: &Arc<Budget>) -> Result<&'m GpuMemory, String> {
+    let known = memory.inner::<GpuMemory>().filter(|known| Arc::ptr_eq(&known.budget, budget));
+    known.ok_or_else(|| "a step uses memory of another device".to_string())
 }
 
 /// Whether two memories of this device are the same.
 pub(crate) fn is_same(a: &DeviceMemory, b: &DeviceMemory) -> bool {
-    known(a).map(ptr::from_ref).ok() == known(b).map(ptr::from_ref).ok()
+    a.inner::<GpuMemory>().map(ptr::from_ref) == b.inner::<GpuMemory>().map(ptr::from_ref)
 }
 
 impl Drop for GpuMemory {

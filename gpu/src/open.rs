@@ -52,7 +52,7 @@ pub fn open_with(name: Option<&str>, settings: Settings) -> Result<Arc<dyn Devic
         (Some(at), _) => {
             let mut info = described[at].info.clone();
             info.memory = settings.memory;
-            Ok(Arc::new(Gpu::open(at, &all[at], info)?))
+            Ok(Arc::new(Gpu::open(at, info)?))
         }
         (None, Some(name)) if !all.is_empty() => {
             let there =

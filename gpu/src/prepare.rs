@@ -42,17 +42,17 @@ pub(crate) fn prepare(shared: &Shared, batch: Batch) -> Result<Vec<Prepared>, De
     let prepared = batch.steps.into_iter().map(|step| match step {
         DeviceStep::Launch(launch) => prepare_launch(shared, launch).map(Prepared::Launch),
         DeviceStep::Upload(step) => {
-            check(&step.to, &step.runs).map(|()| Prepared::Upload(step)).map_err(failed)
+            check(shared, &step.to, &step.runs).map(|()| Prepared::Upload(step)).map_err(failed)
         }
         DeviceStep::Download(step) => {
-            check(&step.from, &step.runs).map(|()| Prepared::Download(step)).map_err(failed)
+            check(shared, &step.from, &step.runs).map(|()| Prepared::Download(step)).map_err(failed)
         }
     });
     prepared.collect()
 }
 
-fn check(memory: &DeviceMemory, runs: &[Run]) -> Result<(), String> {
-    let bytes = known(memory)?.bytes();
+fn check(shared: &Shared, memory: &DeviceMemory, runs: &[Run]) -> Result<(), String> {
+    let bytes = known(memory, &shared.budget)?.bytes();
     for run in runs {
         let is_inside = run.offset.checked_add(run.bytes).is_some_and(|end| end <= bytes);
         if !is_inside || run.offset % 4 != 0 || run.bytes % 4 != 0 {
@@ -84,7 +84,7 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
     let mut operands = Vec::with_capacity(bindings.len());
     for binding in &bindings {
         let operand = &launch.operands[binding.operand];
-        let memory = known(&operand.memory).map_err(failed)?;
+        let memory = known(&operand.memory, &shared.budget).map_err(failed)?;
         let elements = operand.extent.iter();
         let needed = elements.fold(binding.bytes, |bytes, &size| bytes.saturating_mul(size as u64));
         if needed > memory.bytes() {
@@ -108,7 +108,9 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
     let has_immediates = of_launch.block_place() == BlockPlace::Immediate;
     let has_status = of_launch.has_status();
     let reductions = match program.combines(&shared.device).map_err(failed)? {
-        Some((shader, combines)) => reduce::prepare(shader, combines, &launch).map_err(failed)?,
+        Some((shader, combines)) => {
+            reduce::prepare(shader, combines, &launch, &shared.budget).map_err(failed)?
+        }
         None => Vec::new(),
     };
     Ok(PreparedLaunch { compiled, dispatches, has_immediates, has_status, operands, reductions })

@@ -4,7 +4,7 @@ use crate::ready;
 use anabranch::device::{Launch, Shader};
 use anabranch_kernel::{
     shader::{Printed, ShaderLaunch},
-    wgsl::{BlockPlace, Combine, Dispatch, Wgsl},
+    wgsl::{BlockPlace, Combine, Dispatch, GROUP, Wgsl},
 };
 use std::sync::OnceLock;
 
@@ -301,8 +301,10 @@ impl Needs<'_> {
         if buffers > most as usize {
             return Err(format!("it has {buffers} operands, and the device takes {most}"));
         }
-        let GpuProgram::Shader { code, .. } = program else { return Ok(()) };
-        let [x, y, z] = code.text.group();
+        let [x, y, z] = match program {
+            GpuProgram::Recording { .. } => [GROUP, 1, 1],
+            GpuProgram::Shader { code, .. } => code.text.group(),
+        };
         let limits = self.limits;
         let most = [
             limits.max_compute_workgroup_size_x,

@@ -2,7 +2,7 @@
 //! until there is one. That goes to the memory of the operand. If the recording ends at leaves, the buffer is the memory of the operand.
 
 use crate::{
-    memory::{is_same, known},
+    memory::{Budget, is_same, known},
     program::Compiled,
 };
 use anabranch::device::{DeviceMemory, Launch};
@@ -10,6 +10,7 @@ use anabranch_kernel::{
     Kind,
     wgsl::{Combine, Wgsl},
 };
+use std::sync::Arc;
 
 /// The bytes of a number.
 pub(crate) fn width(kind: Kind) -> u64 {
@@ -32,12 +33,13 @@ pub(crate) fn prepare(
     shader: &Wgsl,
     compiled: &[Compiled],
     launch: &Launch,
+    budget: &Arc<Budget>,
 ) -> Result<Vec<PreparedReduction>, String> {
     let leaves = shader.leaves(launch.points) as u64;
     let reduction = |(at, of): (usize, &Combine)| {
         let (operand, width) = (of.operand(), width(of.kind()));
         let result = launch.operands[operand].memory.clone();
-        let (has, combine) = (known(&result)?.bytes(), compiled.get(at).cloned());
+        let (has, combine) = (known(&result, budget)?.bytes(), compiled.get(at).cloned());
         let mut others = launch.operands.iter().enumerate().filter(|(other, _)| *other != operand);
         if combine.is_none() && others.any(|(_, other)| is_same(&other.memory, &result)) {
             return Err(format!(

@@ -289,6 +289,41 @@ fn the_last_handle_may_be_dropped_by_a_batch() {
 }
 
 #[test]
+fn memory_of_another_handle_is_refused_and_both_handles_work() {
+    let _deadline = deadline();
+    let (Some(one), Some(other)) = (gpu(), gpu()) else { return };
+    let (mine, theirs) = (one.allocate(4).expect("it is small"), other.allocate(4).expect("it is small"));
+    let failing = one.submit(Batch { steps: vec![upload(&theirs, vec![1; 4])] });
+    let error = one.timeline().wait(failing, || ()).expect_err("it is of another handle").to_string();
+    assert!(error.contains("memory of another device"), "{error}");
+    for (gpu, memory) in [(&one, &mine), (&other, &theirs)] {
+        let (back, taken) = download(memory);
+        gpu.submit(Batch { steps: vec![upload(memory, vec![2; 4]), back] });
+        gpu.wait().expect("the batch is right");
+        assert_eq!(taken.lock().as_deref(), Some(&[2; 4][..]));
+    }
+}
+
+#[test]
+fn devices_are_opened_used_and_dropped_by_several_threads() {
+    let _deadline = deadline();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for round in 0..10 {
+                    let Some(gpu) = gpu() else { return };
+                    let memory = gpu.allocate(4).expect("it is small");
+                    let (back, taken) = download(&memory);
+                    gpu.submit(Batch { steps: vec![upload(&memory, vec![round; 4]), back] });
+                    gpu.wait().expect("the batch is right");
+                    assert_eq!(taken.lock().as_deref(), Some(&[round; 4][..]));
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn a_device_that_is_not_there_is_named() {
     let _deadline = deadline();
     let error = anabranch_gpu::open(Some("abacus")).expect_err("there is none");

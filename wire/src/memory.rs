@@ -142,7 +142,7 @@ impl MemoryMut {
     /// If the window does not have them.
     ///
     /// # Safety
-    /// The bytes are initialised: the function could read them.
+    /// The bytes are initialised: the function could read them. It reaches them through its slices only.
     pub unsafe fn write(&self, layout: &Layout, mut set: impl FnMut(&mut [u8])) {
         assert!(self.holds(layout), "{layout:?} is outside of the memory");
         for (offset, bytes) in layout.rows() {

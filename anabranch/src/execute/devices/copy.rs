@@ -184,7 +184,7 @@ impl Body for CopyBody {
                 let to = unsafe { MemoryMut::new(start, bytes) };
                 let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| {
                     for layout in &layouts {
-                        // SAFETY: the memory of a buffer begins with zeros.
+                        // SAFETY: the memory of a buffer begins with zeros. The device has no other way to it.
                         unsafe { to.write(layout, &mut *get) };
                     }
                     of_step.has_copied.store(true, Relaxed);
