@@ -51,7 +51,7 @@ fn speed(name: &'static str, shape: [usize; 2]) -> Row {
     let about = "wall time of the program per cell and step, from the first step to the last, nothing stored";
     Row::lower(name, "ps", about, move |context| {
         let device = open()?;
-        let shape = shape.map(|side| side / context.pick(1, 8));
+        let shape = shape.map(|side| side / context.pick(1, 16));
         let updates = sized(context, &*device, 400_000_000_000, 300_000_000, 1);
         let frames = updates.div_ceil(STEPS_PER_FRAME * shape[0] * shape[1]);
         let run = Run { shape, frames, threads: context.threads };
@@ -73,7 +73,8 @@ fn on(device: &Arc<dyn Device>) -> Vec<OsString> {
 fn storing(context: &Context) -> Result<Outcome, Failure> {
     let device = open()?;
     let count = if device.info().kind == DeviceKind::Software { 20 } else { 400 };
-    let frames = Frames { count: context.pick(count, 2), shape: [1080, 1920] };
+    let shape = [1080, 1920].map(|side| side / context.pick(1, 16));
+    let frames = Frames { count: context.pick(count, 2), shape };
     let [rows, cols] = frames.shape.map(|side| side as u64);
     let threads = context.threads as u64;
     let run = options(&[("-r", rows), ("-c", cols), ("-n", frames.count), ("-e", 32), ("-j", threads)]);
