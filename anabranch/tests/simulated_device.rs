@@ -1,112 +1,23 @@
-//! The device for tests, used through the trait: copies, launches, delays, refusals, failures, loss and its end.
+//! The device for tests, used through the trait: copies, launches, delays, refusals and failures.
 
-use anabranch::{
-    bytemuck,
-    device::{
-        Batch, Device, DeviceError, DeviceKind, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch,
-        Operand, Run, Simulated, Source, Upload,
-    },
-    recorded::Recording,
+mod common;
+
+use anabranch::device::{
+    Device, DeviceError, DeviceKind, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run,
+    Simulated, Source, Upload,
 };
 use anabranch_kernel::{Number, Scalar, Tape};
+use common::steps::{all, download, failed, incremented, launch, scaled, submit, upload, values};
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-        mpsc::{self, Receiver},
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use testing::deadline;
-
-fn upload<T: bytemuck::Pod + Send>(to: &DeviceMemory, offset: u64, values: &[T]) -> DeviceStep {
-    let values = values.to_vec();
-    let bytes = size_of_val(&*values) as u64;
-    DeviceStep::Upload(Upload {
-        to: to.clone(),
-        runs: vec![Run { offset, bytes }],
-        fill: Box::new(move |put| put(bytemuck::cast_slice(&values))),
-    })
-}
-
-/// A download of some runs, and where its values arrive.
-fn download<T: bytemuck::Pod + Send>(from: &DeviceMemory, runs: &[Run]) -> (DeviceStep, Receiver<Vec<T>>) {
-    let (to, values) = mpsc::channel();
-    let count = runs.iter().map(|run| run.bytes as usize).sum::<usize>() / size_of::<T>();
-    let step = DeviceStep::Download(Download {
-        from: from.clone(),
-        runs: runs.to_vec(),
-        take: Box::new(move |get| {
-            let mut values = vec![T::zeroed(); count];
-            get(bytemuck::cast_slice_mut(&mut values));
-            to.send(values).unwrap();
-        }),
-    });
-    (step, values)
-}
-
-fn all(memory: &DeviceMemory) -> [Run; 1] {
-    [Run { offset: 0, bytes: memory.bytes() }]
-}
-
-/// All values of a memory, when the device has done what it got before.
-fn values<T: bytemuck::Pod + Send>(device: &impl Device, memory: &DeviceMemory) -> Vec<T> {
-    let (step, values) = download(memory, &all(memory));
-    let value = submit(device, [step]);
-    device.timeline().wait(value, || ()).unwrap();
-    values.try_recv().unwrap()
-}
-
-fn submit(device: &impl Device, steps: impl IntoIterator<Item = DeviceStep>) -> u64 {
-    device.submit(Batch { steps: steps.into_iter().collect() })
-}
-
-fn launch(
-    program: &DeviceProgram,
-    recording: &Recording,
-    extent: [usize; 3],
-    operands: &[&DeviceMemory],
-) -> DeviceStep {
-    let operands = operands
-        .iter()
-        .map(|&memory| Operand { memory: memory.clone(), extent, declared: Vec::new() })
-        .collect();
-    DeviceStep::Launch(Launch {
-        program: program.clone(),
-        points: [[0; 3], extent],
-        operands,
-        parameters: recording.parameters().to_vec(),
-        groups: [0; 3],
-    })
-}
-
-/// Each element times a factor, plus the element before it; zero stands before the first.
-fn scaled(factor: f32) -> Recording {
-    let tape = Tape::new(1);
-    let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
-    v.set(factor * u.here() + u.at_or([-1], 0.0));
-    tape.finish().unwrap()
-}
-
-/// Adds one to each element.
-fn incremented() -> Recording {
-    let tape = Tape::new(1);
-    let u = tape.input_output::<u32, 1>();
-    u.set(u.here() + 1);
-    tape.finish().unwrap()
-}
-
-fn failed(result: Result<(), DeviceError>) -> String {
-    match result {
-        Err(DeviceError::Failed { why, .. }) => why,
-        other => panic!("it should have failed: {other:?}"),
-    }
-}
-
-fn is_lost<T>(result: Result<T, DeviceError>) -> bool {
-    matches!(result, Err(DeviceError::Lost { .. }))
-}
 
 #[test]
 fn a_batch_uploads_launches_and_downloads() {
@@ -385,6 +296,32 @@ fn a_function_that_panics_fails_its_batch_and_not_the_device() {
 }
 
 #[test]
+fn functions_that_give_or_take_other_bytes_fail_their_batch() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let memory = device.allocate(8).unwrap();
+    let runs = || all(&memory).to_vec();
+    let up = |given: usize| {
+        let fill = Box::new(move |put: &mut dyn FnMut(&[u8])| (0..given).for_each(|_| put(&[1; 4])));
+        DeviceStep::Upload(Upload { to: memory.clone(), runs: runs(), fill })
+    };
+    let down = |taken: usize| {
+        let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| (0..taken).for_each(|_| get(&mut [0; 4])));
+        DeviceStep::Download(Download { from: memory.clone(), runs: runs(), take })
+    };
+    let result = |step| {
+        let value = submit(&device, [step]);
+        device.timeline().wait(value, || ())
+    };
+    assert_eq!(failed(result(up(1))), "a copy of 8 bytes was given 4");
+    assert_eq!(failed(result(up(3))), "a copy of 8 bytes was given 12");
+    assert_eq!(failed(result(down(3))), "12 bytes were taken of a copy of 8");
+    assert_eq!(values::<u32>(&device, &memory), [0, 0]);
+    assert_eq!((result(up(2)), result(down(2)), result(down(1))), (Ok(()), Ok(()), Ok(())));
+    assert_eq!(values::<u32>(&device, &memory), [0x0101_0101; 2]);
+}
+
+#[test]
 fn what_belongs_to_another_device_fails_a_batch() {
     let _deadline = deadline();
     let (device, other) = (Simulated::new(), Simulated::new());
@@ -446,133 +383,6 @@ fn a_wrong_step_fails_its_batch() {
     let outside = launch([1, 3, 1], 1, [[0; 3], [1, 1, 2]]);
     assert!(outside.contains("outside an operand"), "{outside}");
     assert_eq!(device.counts().launches, 0);
-}
-
-#[test]
-fn a_lost_device_fails_what_it_has_and_refuses_what_comes() {
-    let _deadline = deadline();
-    let device = Simulated::builder().lose_after(2).build();
-    let memory = device.allocate(4).unwrap();
-    let (step, taken) = download::<u32>(&memory, &all(&memory));
-    // The second batch takes until the next ones are there with their callbacks.
-    let (go, gate) = mpsc::channel::<()>();
-    let runs = all(&memory).to_vec();
-    let slow = Box::new(move |_: &mut dyn FnMut(&mut [u8])| gate.recv().unwrap());
-    submit(&device, [upload(&memory, 0, &[5_u32])]);
-    let slow = DeviceStep::Download(Download { from: memory.clone(), runs, take: slow });
-    let second = submit(&device, [step, slow]);
-
-    let (results, from) = mpsc::channel();
-    for _ in 0..3 {
-        let (step, taken) = download::<u32>(&memory, &all(&memory));
-        let value = submit(&device, [step]);
-        let results = results.clone();
-        device.timeline().on_complete(value, move |result| {
-            // The functions of a batch that fails are gone when it is done.
-            let is_gone = matches!(taken.try_recv(), Err(mpsc::TryRecvError::Disconnected));
-            results.send((value, is_lost(result), is_gone)).unwrap();
-        });
-    }
-    go.send(()).unwrap();
-    assert_eq!(device.timeline().wait(second, || ()), Ok(()));
-    assert_eq!(taken.try_recv().unwrap(), [5]);
-    for value in 3..=5 {
-        assert!(is_lost(device.timeline().wait(value, || ())));
-    }
-    drop(results);
-    let mut calls: Vec<_> = from.iter().collect();
-    calls.sort();
-    assert_eq!(calls, [(3, true, true), (4, true, true), (5, true, true)]);
-    assert!(device.timeline().is_lost().is_some() && device.is_idle());
-    assert!(is_lost(device.allocate(4)));
-    assert!(is_lost(device.compile(Source::Recording(&incremented()))));
-    assert_eq!(device.timeline().wait(second, || ()), Ok(()));
-}
-
-#[test]
-fn a_callback_submits_the_next_batch() {
-    let _deadline = deadline();
-    let device = Arc::new(Simulated::new());
-    let memory = device.allocate(4).unwrap();
-    let (end, ended) = mpsc::channel();
-
-    /// Submits one batch after the other, each when the one before is done.
-    fn chain(device: &Arc<Simulated>, memory: DeviceMemory, left: u32, end: mpsc::Sender<()>) {
-        let value = submit(&**device, [upload(&memory, 0, &[left])]);
-        let next = Arc::clone(device);
-        device.timeline().on_complete(value, move |result| {
-            result.unwrap();
-            match left {
-                0 => end.send(()).unwrap(),
-                _ => chain(&next, memory, left - 1, end),
-            }
-        });
-    }
-    chain(&device, memory, 100, end);
-    ended.recv().unwrap();
-    assert_eq!(device.counts().uploads, 101);
-}
-
-#[test]
-fn a_device_that_is_dropped_does_what_it_has_without_delays() {
-    let _deadline = deadline();
-    let device = Simulated::builder().delays(1, Duration::from_secs(1000)).build();
-    let memory = device.allocate(4).unwrap();
-    let calls = Arc::new(AtomicUsize::new(0));
-    for i in 0..10 {
-        let value = submit(&device, [upload(&memory, 0, &[i])]);
-        let calls = Arc::clone(&calls);
-        device.timeline().on_complete(value, move |result| {
-            assert_eq!(result, Ok(()));
-            calls.fetch_add(1, SeqCst);
-        });
-    }
-    let begin = Instant::now();
-    drop(device);
-    assert!(begin.elapsed() < Duration::from_secs(100));
-    assert_eq!(calls.load(SeqCst), 10);
-}
-
-#[test]
-fn a_lost_device_can_be_dropped() {
-    let _deadline = deadline();
-    let device = Simulated::builder().lose_after(0).build();
-    for _ in 0..10 {
-        submit(&device, []);
-    }
-    drop(device);
-}
-
-#[test]
-fn a_callback_may_have_the_last_handle() {
-    let _deadline = deadline();
-    let device = Arc::new(Simulated::new());
-    let memory = device.allocate(4).unwrap();
-    let (go, gate) = mpsc::channel::<()>();
-    let (end, ended) = mpsc::channel();
-    let slow = DeviceStep::Upload(Upload {
-        to: memory.clone(),
-        runs: Vec::new(),
-        fill: Box::new(move |_| gate.recv().unwrap()),
-    });
-    let value = submit(&*device, [slow]);
-    let last = Arc::clone(&device);
-    device.timeline().on_complete(value, move |_| {
-        assert!(Arc::into_inner(last).is_some(), "it is dropped here");
-        end.send(()).unwrap();
-    });
-    drop(device);
-    go.send(()).unwrap();
-    ended.recv().unwrap();
-}
-
-#[test]
-fn memory_may_outlive_its_device() {
-    let _deadline = deadline();
-    let device = Simulated::new();
-    let memory = device.allocate(4).unwrap();
-    drop(device);
-    assert_eq!(memory.bytes(), 4);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub struct Adapter {
     pub operands: u32,
 }
 
-/// The devices that there are, also those that compute on the processor.
+/// The devices that there were at the first call in this process, also those that compute on the processor.
 pub fn adapters() -> Vec<Adapter> {
     driver::adapters().iter().map(describe).collect()
 }

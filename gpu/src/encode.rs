@@ -73,7 +73,7 @@ fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>, submissions: &Sender
     for (value, steps) in prepared {
         let mut part = Part::new(value);
         part.result =
-            steps.and_then(|mut steps| steps.drain(..).try_for_each(|step| encoding.step(step, &mut part)));
+            steps.and_then(|steps| steps.into_iter().try_for_each(|step| encoding.step(step, &mut part)));
         encoding.parts.push(part);
     }
     let mut submission = encoding.submit();

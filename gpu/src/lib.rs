@@ -9,8 +9,14 @@
 //!
 //! Both threads spin for a moment before they block, so that launches which follow each other quickly need not wake them.
 //!
-//! A step that is wrong fails its batch, of which nothing is done then. What only the driver finds fails all batches that were
-//! submitted together.
+//! Copies of more than 4 MiB go in pieces. Each is submitted as soon as it is encoded, so that the device copies one while the host writes the next, or
+//! reads the one before.
+//!
+//! A step that is wrong fails its batch, of which nothing is done then. A function of a copy that panics, or gives too few bytes, fails its batch when the
+//! steps before may be done. What only the driver finds fails all batches that were submitted together.
+//!
+//! All handles of one device share a device of the driver, which stays open until the process ends. If it is lost, all of them are, and the next
+//! handle gets a new one.
 
 #![forbid(unsafe_code)]
 

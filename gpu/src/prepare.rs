@@ -1,4 +1,4 @@
-//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong. What its functions give and take is found later.
+//! The steps of a batch, checked: nothing of a batch is done if one of its steps is wrong. What the functions of its copies do is seen later.
 
 use crate::{
     memory::{self, known},

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses some of the helpers")]
 
 pub mod devices;
+pub mod steps;
 
 use anabranch::{local_nodes, prelude::*};
 use parking_lot::{Condvar, Mutex};

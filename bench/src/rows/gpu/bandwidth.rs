@@ -1,6 +1,6 @@
 //! How fast kernels, sums, scans and copies move bytes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch::{
     Runtime,
@@ -210,6 +210,12 @@ impl Pieces {
     }
 }
 
+/// The speeds of three copies of these bytes.
+fn three(mut sample: impl FnMut() -> Result<Duration, Failure>, bytes: usize) -> Result<Vec<f64>, Failure> {
+    let nanos = (0..3).map(|_| Ok(sample()?.as_secs_f64() * 1e9)).collect::<Result<Vec<_>, Failure>>()?;
+    Ok(speeds(nanos, bytes))
+}
+
 fn to_device(context: &Context) -> Result<Outcome, Failure> {
     let device = open()?;
     let elements = sized(context, &*device, 1 << 26, 1 << 24, 1 << 10);
@@ -218,24 +224,24 @@ fn to_device(context: &Context) -> Result<Outcome, Failure> {
     let peer = Pieces::new(&device.info().name, elements, BareWgpu::to_upload);
     let source = vec![1.0; elements];
     Contest::ours(|| {
-        let sample = |_| {
+        let sample = || {
             let fill = runtime.task("fill").over([elements]).on_host().write(&large, one_to_one());
             fill.each(|(large,)| large.set(large.index(0).convert::<f32>()))?.wait()?;
             let begin = Instant::now();
             let task = runtime.task("take").over([1]).on(&device).read(&large, all());
             task.write(&one, one_to_one()).each(|(large, one)| one.set(large.at_or([0], 0.0)))?.wait()?;
-            Ok(begin.elapsed().as_secs_f64() * 1e9)
+            Ok(begin.elapsed())
         };
-        Ok(speeds((0..3).map(sample).collect::<Result<Vec<_>, Failure>>()?, 4 * elements))
+        three(sample, 4 * elements)
     })
     .peer_if(peer, BARE, |Pieces { bare, on_device, by }| {
-        let sample = |_| {
+        let sample = || {
             bare.map(by)?;
             let begin = Instant::now();
             bare.upload(&source, by, on_device)?;
-            Ok(begin.elapsed().as_secs_f64() * 1e9)
+            Ok(begin.elapsed())
         };
-        Ok(speeds((0..3).map(sample).collect::<Result<Vec<_>, Failure>>()?, 4 * elements))
+        three(sample, 4 * elements)
     })
     .run(context, context.pick(5, 1))
 }
@@ -248,23 +254,23 @@ fn to_host(context: &Context) -> Result<Outcome, Failure> {
     let peer = Pieces::new(&device.info().name, elements, BareWgpu::to_download);
     let mut target = vec![1.0; elements];
     Contest::ours(|| {
-        let sample = |_| {
+        let sample = || {
             let fill = runtime.task("fill").over([elements]).on(&device).write(&large, one_to_one());
             fill.each(|(large,)| large.set(large.index(0).convert::<f32>()))?.wait()?;
             let begin = Instant::now();
             let task = runtime.task("take").over([1]).on_host().read(&large, all());
             task.write(&one, one_to_one()).each(|(large, one)| one.set(large.at_or([0], 0.0)))?.wait()?;
-            Ok(begin.elapsed().as_secs_f64() * 1e9)
+            Ok(begin.elapsed())
         };
-        Ok(speeds((0..3).map(sample).collect::<Result<Vec<_>, Failure>>()?, 4 * elements))
+        three(sample, 4 * elements)
     })
     .peer_if(peer, BARE, |Pieces { bare, on_device, by }| {
-        let sample = |_| {
+        let sample = || {
             let begin = Instant::now();
             bare.download(on_device, by, &mut target)?;
-            Ok(begin.elapsed().as_secs_f64() * 1e9)
+            Ok(begin.elapsed())
         };
-        Ok(speeds((0..3).map(sample).collect::<Result<Vec<_>, Failure>>()?, 4 * elements))
+        three(sample, 4 * elements)
     })
     .run(context, context.pick(5, 1))
 }

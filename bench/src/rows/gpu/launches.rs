@@ -2,10 +2,11 @@
 
 use std::{
     slice,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use anabranch::{Runtime, grid::one_to_one};
+use anabranch::{Buffer, Runtime, device::Device, grid::one_to_one};
 
 use super::{BARE, bare, open};
 use crate::{
@@ -44,6 +45,14 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
+/// A runtime, and the buffers of the small kernel.
+fn small(device: &Arc<dyn Device>) -> Result<(Runtime, Buffer<f32, 1>, Buffer<f32, 1>), Failure> {
+    let runtime = Runtime::builder().threads(1).build()?;
+    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
+    runtime.task("start").over([SMALL]).on(device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
+    Ok((runtime, u, v))
+}
+
 /// The peer with the small kernel.
 fn bare_kernel(name: &str) -> Result<(BareWgpu, Kernel), LeftOut> {
     let bare = bare(name)?;
@@ -55,9 +64,7 @@ fn launch_and_wait(context: &Context) -> Result<Outcome, Failure> {
     let device = open()?;
     let load = Load::back_to_back(context.pick(200, 2), context.pick(10, 1));
     let micros = |nanos: Vec<f64>| nanos.into_iter().map(|nanos| nanos / 1e3).collect();
-    let runtime = Runtime::builder().threads(1).build()?;
-    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
-    runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
+    let (runtime, u, v) = small(&device)?;
     let bare = bare_kernel(&device.info().name);
     Contest::ours(|| {
         let times = load.try_time(|| {
@@ -78,9 +85,7 @@ fn chain(context: &Context) -> Result<Outcome, Failure> {
     let (launches, load) =
         (context.pick(1000, 2), Load::back_to_back(context.pick(20, 2), context.pick(1, 1)));
     let each = |nanos: Vec<f64>| nanos.into_iter().map(|nanos| nanos / launches as f64).collect();
-    let runtime = Runtime::builder().threads(1).build()?;
-    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
-    runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
+    let (runtime, u, v) = small(&device)?;
     let bare = bare_kernel(&device.info().name);
     Contest::ours(|| {
         let times = load.try_time(|| {
@@ -101,10 +106,8 @@ fn chain(context: &Context) -> Result<Outcome, Failure> {
 fn longest_submission(context: &Context) -> Result<Outcome, Failure> {
     let device = open()?;
     let (samples, calls, size) = (context.pick(10, 1), context.pick(50, 2), context.pick(1 << 20, 64));
-    let runtime = Runtime::builder().threads(1).build()?;
-    let [u, v] = [(); 2].map(|()| runtime.buffer::<f32, 1>([SMALL]));
+    let (runtime, u, v) = small(&device)?;
     let long = runtime.buffer::<f32, 1>([size]);
-    runtime.task("start").over([SMALL]).on(&device).write(&u, one_to_one()).each(|(u,)| u.set(1.0))?;
     runtime.task("start").over([size]).on(&device).write(&long, one_to_one()).each(|(u,)| u.set(1.0))?;
     Contest::ours(|| {
         let sample = |_| {
