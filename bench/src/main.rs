@@ -151,6 +151,8 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         );
     }
     let complete = entries.len() == chosen.len();
+    let of_the_record = entries.iter().filter(|(_, row)| row.is_recorded_here());
+    let of_the_record: Vec<_> = of_the_record.map(|(entry, _)| entry.clone()).collect();
     let entries: Vec<_> = entries.into_iter().map(|(entry, _)| entry).collect();
     if !arguments.markdown {
         print!("{}", report::table(&entries));
@@ -160,7 +162,7 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
             .map_err(|error| format!("cannot write the figures to {}: {error}", path.display()))?;
     }
     if let Some(mut record) = record {
-        record.add(&entries);
+        record.add(&of_the_record);
         record.write(&rows)?;
     }
     if let Some(history) = history {

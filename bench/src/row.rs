@@ -68,6 +68,7 @@ pub struct Row {
     bars: Vec<Limit>,
     betters: Vec<Limit>,
     available: fn() -> Result<(), String>,
+    recorded: Option<fn() -> bool>,
     run: Measure,
 }
 
@@ -87,6 +88,7 @@ impl Row {
             bars: Vec::new(),
             betters: Vec::new(),
             available: || Ok(()),
+            recorded: None,
             run: Box::new(run),
         }
     }
@@ -124,6 +126,22 @@ impl Row {
     /// What is missing.
     pub fn check_available(&self) -> Result<(), String> {
         (self.available)()
+    }
+
+    /// Sets the function that says whether a figure of this machine belongs into the record. Without such a function, all do.
+    pub fn record_if(self, recorded: fn() -> bool) -> Self {
+        Self { recorded: Some(recorded), ..self }
+    }
+
+    /// Whether a figure of this machine belongs into the record.
+    pub fn is_recorded_here(&self) -> bool {
+        self.recorded.is_none_or(|recorded| recorded())
+    }
+
+    /// Whether every record has the row, wherever it was taken.
+    #[cfg(test)]
+    pub fn is_always_recorded(&self) -> bool {
+        self.recorded.is_none()
     }
 
     /// Measures the row.

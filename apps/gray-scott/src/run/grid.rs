@@ -262,7 +262,7 @@ impl<'rt> Grid<'rt> {
         let around = around(self.edges, [steps, 0]);
         let (stepper, accounts) = (self.stepper, self.accounts.clone());
         let advance = move |tile: &Tile<2>, fields: Fields<'_>, findings: Option<&Findings>| {
-            let _computing = accounts.computing(tile.range().len() as u64 * steps as u64);
+            let computing = accounts.computing(tile.range().len() as u64 * steps as u64);
             let Fields { u, v, next_u, next_v } = fields;
             tile.scratch(|scope| {
                 let scratch = scope.slice(stepper.scratch_len(steps));
@@ -272,6 +272,7 @@ impl<'rt> Grid<'rt> {
                 stepper.advance(tile.rows(), steps, input, &mut output, scratch);
                 output.check();
             });
+            computing.done();
         };
         let task = self
             .rt

@@ -105,7 +105,7 @@ mod tests {
         accounts.begin();
         let computing = accounts.computing(10_000);
         now.store(10, Ordering::Relaxed);
-        drop(computing);
+        computing.done();
         accounts
     }
 

@@ -73,7 +73,7 @@ type Clock = dyn Fn() -> Duration + Send + Sync;
 ///
 /// let accounts = Accounts::default();
 /// accounts.begin();
-/// drop(accounts.computing(64));
+/// accounts.computing(64).done();
 /// drop(accounts.storing(Stored::Frames));
 /// let times = accounts.times();
 /// assert_eq!(times.total() - times.start_up - times.other, times.computing() + times.only_storing);
@@ -127,7 +127,7 @@ impl Accounts {
         self.change(|state| state.on_several_nodes = true);
     }
 
-    /// Counts the time as computing until the guard is dropped, and then `updates` cells as advanced by one
+    /// Counts the time as computing until the guard is dropped. [`Computing::done`] also counts `updates` cells as advanced by one
     /// step. Guards of several threads may overlap.
     pub fn computing(&self, updates: u64) -> Computing {
         let mut state = self.0.state.lock();
@@ -136,7 +136,7 @@ impl Accounts {
         }
         state.computing += 1;
         drop(state);
-        Computing { accounts: self.clone(), updates }
+        Computing { accounts: self.clone(), updates, is_done: false }
     }
 
     /// Counts the time as storing until the guard is dropped. Guards may overlap.
@@ -209,15 +209,17 @@ impl fmt::Debug for Accounts {
 
 /// Counts time as computing until it is dropped.
 #[derive(Debug)]
+#[must_use = "the time ends when the guard is dropped"]
 pub struct Computing {
     accounts: Accounts,
     updates: u64,
+    is_done: bool,
 }
 
 impl Computing {
-    /// Ends without the updates, which were not computed.
-    pub fn fail(mut self) {
-        self.updates = 0;
+    /// Ends, and counts the updates. A guard that is dropped instead, because the work failed or never began, counts none.
+    pub fn done(mut self) {
+        self.is_done = true;
     }
 }
 
@@ -229,7 +231,9 @@ impl Drop for Computing {
             state.settle(clock());
         }
         state.computing -= 1;
-        state.updates += self.updates;
+        if self.is_done {
+            state.updates += self.updates;
+        }
     }
 }
 
@@ -276,9 +280,9 @@ mod tests {
         let (first, second) = (accounts.computing(1), accounts.computing(2));
         at(7);
         let storing = accounts.storing(Stored::Frames);
-        drop(first);
+        first.done();
         at(12);
-        drop(second);
+        second.done();
         at(18);
         drop(storing);
         at(25);
@@ -296,7 +300,7 @@ mod tests {
         let (accounts, now) = accounts();
         accounts.begin();
         for _ in 0..10 {
-            drop(accounts.computing(1));
+            accounts.computing(1).done();
             let _storing = accounts.storing(Stored::Frames);
             now.fetch_add(3, Ordering::Relaxed);
         }
@@ -317,6 +321,16 @@ mod tests {
         let times = accounts.times();
         assert_eq!(parts(times), [2, 4, 0, 0, 0]);
         assert_eq!((times.waiting_for_nodes.as_secs(), times.total().as_secs()), (3 + 5, 14));
+    }
+
+    #[test]
+    fn work_that_fails_takes_time_and_counts_no_updates() {
+        let (accounts, now) = accounts();
+        accounts.begin();
+        let failed = accounts.computing(5);
+        now.store(3, Ordering::Relaxed);
+        drop(failed);
+        assert_eq!((accounts.times().computing().as_secs(), accounts.updates()), (3, 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! GPUs: what the runtime costs beside bare wgpu, with the same driver, and how fast its kernels, arrays and copies are.
 //!
-//! Where there is no GPU, the driver may be one that computes on the processor. Then sizes are smaller, and figures of memory are those of the
-//! processor's.
+//! Where there is no GPU, the driver may be one that computes on the processor. Then sizes are smaller, and the record gets no figures of memory and
+//! arithmetic, which would be those of the processor.
 
 mod bandwidth;
 mod gray_scott;
@@ -20,12 +20,16 @@ use crate::{
 const BARE: &str = "bare wgpu";
 
 pub fn rows() -> Vec<Row> {
-    let rows = launches::rows().into_iter().chain(bandwidth::rows()).chain(gray_scott::rows());
-    rows.map(|row| row.if_available(available)).collect()
+    let of_gpus = bandwidth::rows().into_iter().chain(gray_scott::rows()).map(|row| row.record_if(has_gpu));
+    launches::rows().into_iter().chain(of_gpus).map(|row| row.if_available(available)).collect()
 }
 
 fn available() -> Result<(), String> {
     open().map(drop).map_err(|failure| failure.to_string())
+}
+
+fn has_gpu() -> bool {
+    open().is_ok_and(|device| device.info().kind != DeviceKind::Software)
 }
 
 /// A GPU; or a driver that computes on the processor, where there is no GPU.
