@@ -101,7 +101,7 @@ mod task;
 mod task_graph;
 
 pub use residence::{MemoryCopy, MemoryId, Residence};
-pub use schedule::{ConflictScheduler, TaskState};
+pub use schedule::{ConflictScheduler, Contender, TaskState};
 pub use task::{
     Access, BufferId, Dependency, Effect, GraphError, Horizon, Kind, Mode, ObjectId, Order, Origin,
     Submitted, TaskId,

@@ -3,10 +3,10 @@
 mod optimum;
 
 use anabranch_graph::schedule::{CANDIDATES, PATIENCE};
-use anabranch_graph::{ConflictScheduler, Effect, ObjectId, Order, TaskId, TaskState};
+use anabranch_graph::{ConflictScheduler, Contender, Effect, ObjectId, Order, TaskId, TaskState};
 use optimum::optimum;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A small deterministic generator of random numbers.
 struct Random(u64);
@@ -46,6 +46,8 @@ struct Known {
 #[derive(Default)]
 struct Model {
     tasks: BTreeMap<TaskId, Known>,
+    /// Those of all tasks, also of tasks that have finished.
+    contenders: BTreeMap<TaskId, Contender>,
     scheduler: ConflictScheduler,
     calls: usize,
     last: u64,
@@ -56,9 +58,19 @@ impl Model {
     fn insert(&mut self, priority: i32, effects: Vec<Effect>, partners: Vec<TaskId>) -> TaskId {
         self.last += 1;
         let id = TaskId(self.last);
-        self.scheduler.insert_with(id, priority, &effects, &partners);
+        let contender = self.scheduler.insert_with(id, priority, &effects, &self.contenders(&partners));
+        assert_eq!(contender.task(), id);
+        self.contenders.insert(id, contender);
         self.tasks.insert(id, Known { effects, partners, state: TaskState::Submitted, due: usize::MAX });
         id
+    }
+
+    fn contenders(&self, tasks: &[TaskId]) -> Vec<Contender> {
+        tasks.iter().map(|id| self.contenders[id]).collect()
+    }
+
+    fn state(&self, task: TaskId) -> Option<TaskState> {
+        self.scheduler.state(self.contenders[&task])
     }
 
     fn conflict(&self, a: TaskId, b: TaskId) -> bool {
@@ -86,7 +98,8 @@ impl Model {
 
     fn update(&mut self, finished: &[TaskId], eligible: &[TaskId]) -> Vec<TaskId> {
         let mut start = Vec::new();
-        self.scheduler.update(finished, eligible, &mut start);
+        self.scheduler.update(&self.contenders(finished), &self.contenders(eligible), &mut start);
+        let start: Vec<TaskId> = start.into_iter().map(Contender::task).collect();
         self.calls += 1;
         finished.iter().for_each(|id| drop(self.tasks.remove(id)));
         for id in eligible {
@@ -119,7 +132,7 @@ impl Model {
             );
         }
         for id in self.waiting() {
-            let state = self.scheduler.state(id).expect("a task that waits");
+            let state = self.state(id).expect("a task that waits");
             let task = self.tasks.get_mut(&id).unwrap();
             if state == (TaskState::Waiting { due: true }) && task.due == usize::MAX {
                 task.due = self.calls;
@@ -127,8 +140,10 @@ impl Model {
             task.state = state;
         }
         for (&id, task) in &self.tasks {
-            assert_eq!(self.scheduler.state(id), Some(task.state), "{id}");
+            assert_eq!(self.state(id), Some(task.state), "{id}");
         }
+        let slots: BTreeSet<usize> = self.tasks.keys().map(|id| self.contenders[id].slot()).collect();
+        assert_eq!(slots.len(), self.tasks.len(), "each unfinished task has a slot of its own");
         let waiting = self.waiting();
         for &id in &waiting {
             let before = |&other: &TaskId| {
@@ -174,7 +189,8 @@ fn program(seed: u64, steps: usize, objects: usize, explicit: usize) -> Vec<Task
                     order: orders[random.below(5)],
                 })
                 .collect();
-            let known: Vec<_> = model.tasks.keys().copied().collect();
+            // Some have finished, and their slots belong to other tasks.
+            let known: Vec<_> = model.contenders.keys().copied().rev().take(2 * alive).collect();
             let partners =
                 if random.chance(explicit) { pick(&mut random, &known, known.len()) } else { vec![] };
             model.insert([0, 0, 0, 1, -1][random.below(5)], effects, partners);
@@ -259,9 +275,24 @@ fn a_withdrawn_task_blocks_no_other_task() {
 }
 
 #[test]
-#[should_panic(expected = "T7 is eligible but not known")]
-fn an_unknown_task_is_named() {
-    ConflictScheduler::new().eligible(TaskId(7), &mut Vec::new());
+#[should_panic(expected = "T7 has finished twice")]
+fn a_task_that_finishes_twice_is_named() {
+    let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::new());
+    let task = scheduler.insert(TaskId(7), 0, &[exclusive(1)]);
+    scheduler.eligible(task, &mut start);
+    scheduler.finished(task, &mut start);
+    // Another task has its slot now.
+    scheduler.insert(TaskId(8), 0, &[exclusive(1)]);
+    scheduler.finished(task, &mut start);
+}
+
+#[test]
+#[should_panic(expected = "T7 became eligible twice")]
+fn a_task_that_becomes_eligible_twice_is_named() {
+    let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::new());
+    let task = scheduler.insert(TaskId(7), 0, &[exclusive(1)]);
+    scheduler.eligible(task, &mut start);
+    scheduler.eligible(task, &mut start);
 }
 
 /// Runs an endless stream of tasks against one victim. `stream` gives the effects and the priority of the n-th task. There are
@@ -340,11 +371,15 @@ fn few_tasks_start_before_a_due_task() {
 
 #[test]
 fn the_memory_of_a_stream_is_bounded_by_its_unfinished_tasks() {
-    let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::new());
+    let (mut scheduler, mut start, mut known) = (ConflictScheduler::new(), Vec::new(), Vec::new());
     for n in 1..=100_000 {
         // New objects all the time, and one old one.
-        scheduler.insert_with(TaskId(n), 0, &[exclusive(n), exclusive(0)], &[TaskId(n.saturating_sub(3))]);
-        scheduler.eligible(TaskId(n), &mut start);
+        let effects = [exclusive(n), exclusive(0)];
+        let partner = known.len().checked_sub(3).map(|before| known[before]);
+        let task = scheduler.insert_with(TaskId(n), 0, &effects, partner.as_slice());
+        known.push(task);
+        assert!(task.slot() < 11);
+        scheduler.eligible(task, &mut start);
         if n > 10 {
             let next = start.remove(0);
             scheduler.finished(next, &mut start);

@@ -2,20 +2,20 @@
 //! start when. No thread waits for a conflict.
 
 use super::task::{node::Node, properties::Contention};
-use anabranch_graph::{ConflictScheduler, TaskId};
+use anabranch_graph::{ConflictScheduler, Contender};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The scheduler of conflicts, and the nodes of its tasks.
+/// The scheduler of conflicts, and the nodes of tasks that wait in it.
 #[derive(Default)]
 pub(super) struct Conflicts(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     scheduler: ConflictScheduler,
-    nodes: FxHashMap<TaskId, Node>,
-    start: Vec<TaskId>,
+    /// By slot.
+    nodes: Vec<Option<Node>>,
+    start: Vec<Contender>,
 }
 
 /// Tasks that can start.
@@ -24,19 +24,26 @@ type Start = SmallVec<[Node; 2]>;
 impl Conflicts {
     /// Inserts a task whose dependencies are done.
     pub(super) fn eligible(&self, node: &Node) -> Start {
+        let Some(Contention { effects, priority, contender }) = node.contention.as_deref() else {
+            return Start::from_iter([node.clone()]);
+        };
         let mut state = self.0.lock();
-        if let Some(Contention { effects, priority }) = node.contention.as_deref() {
-            state.scheduler.insert(node.id, *priority, effects);
+        let inserted = state.scheduler.insert(node.id, *priority, effects);
+        contender.get_or_init(|| inserted);
+        if state.nodes.len() <= inserted.slot() {
+            state.nodes.resize(inserted.slot() + 1, None);
         }
-        state.nodes.insert(node.id, node.clone());
-        state.update(|scheduler, start| scheduler.eligible(node.id, start))
+        state.nodes[inserted.slot()] = Some(node.clone());
+        state.update(|scheduler, start| scheduler.eligible(inserted, start))
     }
 
     /// Removes a task that has run or was skipped.
     pub(super) fn finished(&self, node: &Node) -> Start {
-        let mut state = self.0.lock();
-        state.nodes.remove(&node.id);
-        state.update(|scheduler, start| scheduler.finished(node.id, start))
+        let contention = node.contention.as_deref();
+        let Some(&contender) = contention.and_then(|contention| contention.contender.get()) else {
+            return Start::new();
+        };
+        self.0.lock().update(|scheduler, start| scheduler.finished(contender, start))
     }
 
     /// The number of tasks that only running tasks in conflict keep from starting.
@@ -46,9 +53,9 @@ impl Conflicts {
 }
 
 impl State {
-    fn update(&mut self, change: impl FnOnce(&mut ConflictScheduler, &mut Vec<TaskId>)) -> Start {
+    fn update(&mut self, change: impl FnOnce(&mut ConflictScheduler, &mut Vec<Contender>)) -> Start {
         let Self { scheduler, nodes, start } = self;
         change(scheduler, start);
-        start.drain(..).map(|task| nodes[&task].clone()).collect()
+        start.drain(..).filter_map(|task| nodes[task.slot()].take()).collect()
     }
 }

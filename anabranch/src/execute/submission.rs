@@ -20,7 +20,7 @@ use crate::{
 use anabranch_graph::{Access, Dependency, Effect, GraphError, TaskId};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A task as the program declared it, without the types of its accesses and of its function.
 pub(crate) struct Submission<'a> {
@@ -46,7 +46,10 @@ impl Submission<'_> {
     #[inline]
     fn contention(&self) -> Option<Box<Contention>> {
         let contends = self.effects.iter().any(|effect| !effect.order.is_in_order());
-        contends.then(|| Box::new(Contention { effects: self.effects.into(), priority: self.priority }))
+        contends.then(|| {
+            let (effects, priority) = (self.effects.into(), self.priority);
+            Box::new(Contention { effects, priority, contender: OnceLock::new() })
+        })
     }
 
     /// The head of the node of this task.

@@ -9,14 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anabranch_graph::{ConflictScheduler, Effect, ObjectId, Order, TaskId};
+use anabranch_graph::{ConflictScheduler, Contender, Effect, ObjectId, Order, TaskId};
 
 // The exact size of the largest set, by branch and bound; the scheduler's own tests use it too.
 #[path = "../../../graph/tests/optimum/mod.rs"]
 mod optimum;
 
 /// Conflicts between tasks: for each task, its partners among the earlier ones.
-pub struct Conflicts(Vec<Vec<TaskId>>);
+pub struct Conflicts(Vec<Vec<usize>>);
 
 impl Conflicts {
     /// Samples `conflicts` different pairs of `tasks` tasks.
@@ -32,8 +32,8 @@ impl Conflicts {
         let mut left = conflicts;
         while left > 0 {
             let (a, b) = (below(tasks), below(tasks));
-            if a < b && !graph[b].contains(&TaskId(a as u64)) {
-                graph[b].push(TaskId(a as u64));
+            if a < b && !graph[b].contains(&a) {
+                graph[b].push(a);
                 left -= 1;
             }
         }
@@ -42,25 +42,23 @@ impl Conflicts {
 
     /// Every pair of `tasks` tasks.
     pub fn complete(tasks: usize) -> Self {
-        Self((0..tasks as u64).map(|n| (0..n).map(TaskId).collect()).collect())
+        Self((0..tasks).map(|n| (0..n).collect()).collect())
     }
 
-    fn ids(&self) -> Vec<TaskId> {
-        (0..self.0.len() as u64).map(TaskId).collect()
-    }
-
-    fn insert(&self, scheduler: &mut ConflictScheduler) {
+    fn insert(&self, scheduler: &mut ConflictScheduler) -> Vec<Contender> {
+        let mut tasks = Vec::with_capacity(self.0.len());
         for (task, partners) in self.0.iter().enumerate() {
-            scheduler.insert_with(TaskId(task as u64), 0, &[], partners);
+            let partners: Vec<Contender> = partners.iter().map(|&partner| tasks[partner]).collect();
+            tasks.push(scheduler.insert_with(TaskId(task as u64), 0, &[], &partners));
         }
+        tasks
     }
 
     /// Runs a pass. Returns the size of the set that it started and its duration.
     pub fn pass(&self, scheduler: &mut ConflictScheduler) -> (usize, Duration) {
-        let (ids, mut start) = (self.ids(), Vec::with_capacity(self.0.len()));
-        self.insert(scheduler);
+        let (tasks, mut start) = (self.insert(scheduler), Vec::with_capacity(self.0.len()));
         let begin = Instant::now();
-        scheduler.update(&[], &ids, &mut start);
+        scheduler.update(&[], &tasks, &mut start);
         let (size, time) = (start.len(), begin.elapsed());
         // Finish all tasks, so that the scheduler is empty again.
         while let Some(task) = start.pop() {
@@ -73,38 +71,37 @@ impl Conflicts {
     fn largest(&self) -> Option<usize> {
         let mut rows = vec![0; self.0.len()];
         for (task, partner) in self.0.iter().enumerate().flat_map(|(t, ps)| ps.iter().map(move |p| (t, p))) {
-            rows[task] |= 1 << partner.0;
-            rows[partner.0 as usize] |= 1 << task;
+            rows[task] |= 1 << partner;
+            rows[*partner] |= 1 << task;
         }
         (self.0.len() <= 64).then(|| optimum::optimum(&rows))
     }
 }
 
 /// Inserts mutually exclusive tasks by `insert`, makes them eligible one by one, and finishes each as soon as it starts.
-pub fn one_by_one(tasks: usize, insert: impl FnOnce(&mut ConflictScheduler)) {
-    let (mut scheduler, mut start) = (ConflictScheduler::new(), Vec::with_capacity(tasks));
-    insert(&mut scheduler);
-    (0..tasks as u64).for_each(|n| scheduler.eligible(TaskId(n), &mut start));
+pub fn one_by_one(insert: impl FnOnce(&mut ConflictScheduler) -> Vec<Contender>) {
+    let mut scheduler = ConflictScheduler::new();
+    let tasks = insert(&mut scheduler);
+    let mut start = Vec::with_capacity(tasks.len());
+    tasks.iter().for_each(|&task| scheduler.eligible(task, &mut start));
     let mut next = 0;
     while let Some(&task) = start.get(next) {
         assert_eq!(start.len(), next + 1, "one task runs at a time");
         scheduler.finished(task, &mut start);
         next += 1;
     }
-    assert_eq!(next, tasks, "every task has started");
+    assert_eq!(next, tasks.len(), "every task has started");
 }
 
 /// Runs tasks that each have an exclusive effect on the same object.
 pub fn by_object(tasks: usize) {
     let effect = Effect { object: ObjectId(1), order: Order::Exclusive };
-    one_by_one(tasks, |scheduler| {
-        (0..tasks as u64).for_each(|n| scheduler.insert(TaskId(n), 0, &[effect]));
-    });
+    one_by_one(|scheduler| (0..tasks as u64).map(|n| scheduler.insert(TaskId(n), 0, &[effect])).collect());
 }
 
 /// Runs tasks whose conflicts are declared pair by pair.
 pub fn by_pairs(conflicts: &Conflicts) {
-    one_by_one(conflicts.0.len(), |scheduler| conflicts.insert(scheduler));
+    one_by_one(|scheduler| conflicts.insert(scheduler));
 }
 
 const CAPS: [usize; 5] = [1, 10, 100, 1_000, 10_000];

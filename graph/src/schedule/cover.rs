@@ -5,8 +5,10 @@
 //! uses exclusively, and others *relaxed*. So there are at most as many objects as tasks, and no more uses than conflicts
 //! and stars together.
 
-use super::{objects::ObjectUse, tasks::Tasks};
-use crate::task::TaskId;
+use super::{
+    objects::ObjectUse,
+    tasks::{Contender, Tasks},
+};
 
 /// The number of a partner's objects that are considered as cliques to join, so that the time to insert is linear in the
 /// number of partners.
@@ -57,7 +59,7 @@ impl Cover {
     }
 
     /// Gives the task in `slot` conflicts with those of `partners` that have not finished.
-    pub(super) fn cover(&mut self, tasks: &mut Tasks, slot: usize, partners: &[TaskId]) {
+    pub(super) fn cover(&mut self, tasks: &mut Tasks, slot: usize, partners: &[Contender]) {
         self.insertions += 1;
         let mut found = std::mem::take(&mut self.partners);
         for partner in partners.iter().filter_map(|&id| tasks.slot(id)) {

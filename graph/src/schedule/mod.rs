@@ -24,12 +24,11 @@
 //!
 //! let [log, stats] = [ObjectId(1), ObjectId(2)];
 //! let exclusive = |object| Effect { object, order: Order::Exclusive };
-//! let [both, first, second] = [TaskId(1), TaskId(2), TaskId(3)];
 //!
 //! let mut scheduler = ConflictScheduler::new();
-//! scheduler.insert(both, 0, &[exclusive(log), exclusive(stats)]);
-//! scheduler.insert(first, 0, &[exclusive(log)]);
-//! scheduler.insert(second, 0, &[exclusive(stats)]);
+//! let both = scheduler.insert(TaskId(1), 0, &[exclusive(log), exclusive(stats)]);
+//! let first = scheduler.insert(TaskId(2), 0, &[exclusive(log)]);
+//! let second = scheduler.insert(TaskId(3), 0, &[exclusive(stats)]);
 //!
 //! let mut start = Vec::new();
 //! scheduler.update(&[], &[both, first, second], &mut start);
@@ -65,4 +64,4 @@ mod search;
 mod tasks;
 
 pub use scheduler::{CANDIDATES, ConflictScheduler, PATIENCE, WINDOW};
-pub use tasks::TaskState;
+pub use tasks::{Contender, TaskState};

@@ -1,6 +1,6 @@
 //! Objects: a task occupies its objects while it runs, and a task that is blocked waits in the queue of one of its objects.
 
-use super::queue::NONE;
+use super::queue::Queue;
 use crate::task::ObjectId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -54,7 +54,7 @@ pub(super) struct Object {
     pub(super) joined: bool,
 }
 
-/// The counts and queues of an object.
+/// The counts of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     /// The running tasks that use it, see [`OCCUPIED`].
@@ -63,11 +63,9 @@ pub(super) struct Usage {
     pub(super) users: u32,
     /// Those of them that use it exclusively.
     pub(super) exclusive_users: u32,
-    /// The queues of tasks that the object blocks: relaxed, exclusive.
-    queues: [u32; 2],
 }
 
-const UNUSED: Usage = Usage { occupied: 0, users: 0, exclusive_users: 0, queues: [NONE; 2] };
+const UNUSED: Usage = Usage { occupied: 0, users: 0, exclusive_users: 0 };
 
 /// All objects with a user.
 #[derive(Debug, Default)]
@@ -75,6 +73,8 @@ pub(super) struct Objects {
     all: Vec<Object>,
     /// Apart from `all`, because a search needs nothing else.
     usage: Vec<Usage>,
+    /// The queues of the tasks that an object blocks: relaxed, exclusive.
+    queues: Vec<[Queue; 2]>,
     /// The latest round in which a task that has started became eligible: relaxed, exclusive.
     latest: Vec<[u64; 2]>,
     names: FxHashMap<ObjectId, u32>,
@@ -127,6 +127,7 @@ impl Objects {
             None => {
                 self.all.push(empty);
                 self.usage.push(UNUSED);
+                self.queues.push([Queue::EMPTY; 2]);
                 self.latest.push([0; 2]);
                 self.all.len() - 1
             }
@@ -138,13 +139,13 @@ impl Objects {
     }
 
     /// The queue of the tasks that the object blocks, and that would use it like `used`.
-    pub(super) fn queue(&mut self, used: ObjectUse) -> &mut u32 {
-        &mut self.usage[used.object()].queues[usize::from(used.exclusive())]
+    pub(super) fn queue(&mut self, used: ObjectUse) -> &mut Queue {
+        &mut self.queues[used.object()][usize::from(used.exclusive())]
     }
 
     /// Whether a task waits for the object.
     pub(super) fn is_waited_for(&self, object: usize) -> bool {
-        self.usage[object].queues != [NONE; 2]
+        self.queues[object].iter().any(|queue| !queue.is_empty())
     }
 
     /// An upper bound on the number of unfinished tasks that a task with these uses is in conflict with.

@@ -1,9 +1,10 @@
-//! Queues of waiting tasks: pairing heaps whose nodes are the tasks' own slots, so that a task can be in one queue at a time
-//! and no queue ever allocates.
+//! Queues of waiting tasks. Their nodes are the tasks' own slots, so that a task can be in one queue at a time and no queue ever
+//! allocates.
 //!
-//! A queue is its root slot, or [`NONE`] if it is empty. Adding costs one comparison, taking the first costs an amortised
-//! logarithm, and a task may leave from anywhere. Pairing heaps are described in M. Fredman, R. Sedgewick, D. Sleator,
-//! R. Tarjan, "The Pairing Heap: A New Form of Self-Adjusting Heap", 1986.
+//! Most tasks come in the order in which they leave. These form a list: adding, taking the first and leaving take constant time. Tasks
+//! that come before the last one of the list form a pairing heap: adding costs one comparison, taking the first costs an amortised
+//! logarithm. The first of a queue is that of the list or that of the heap. Pairing heaps are described in M. Fredman, R. Sedgewick,
+//! D. Sleator, R. Tarjan, "The Pairing Heap: A New Form of Self-Adjusting Heap", 1986.
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -26,13 +27,35 @@ pub(super) struct Key {
     pub(super) age: u64,
 }
 
-/// A node of a heap. `previous` is the sibling before, or the parent of a first child.
+/// A node of a list or of a heap. In a heap, `previous` is the sibling before, or the parent of a first child.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: Key,
+    /// The first child in a heap; [`LISTED`] in a list.
     child: u32,
     next: u32,
     previous: u32,
+}
+
+/// Marks a node of a list, in place of a child.
+const LISTED: u32 = NONE - 1;
+
+/// A queue. All parts are slots, or [`NONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queue {
+    /// The ends of the list.
+    first: u32,
+    last: u32,
+    /// The root of the heap.
+    root: u32,
+}
+
+impl Queue {
+    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE, root: NONE };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == NONE && self.root == NONE
+    }
 }
 
 /// The nodes of all queues, by slot.
@@ -42,35 +65,53 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Adds `slot`, which is in no queue, to the queue `root`.
-    pub(super) fn push(&mut self, root: &mut u32, slot: u32, key: Key) {
-        let fresh = Node { key, child: NONE, next: NONE, previous: NONE };
+    /// Adds `slot`, which is in no queue.
+    pub(super) fn push(&mut self, queue: &mut Queue, slot: u32, key: Key) {
+        let is_last = queue.last == NONE || self.key(queue.last) <= key;
+        let child = if is_last { LISTED } else { NONE };
+        let fresh = Node { key, child, next: NONE, previous: NONE };
         if self.nodes.len() <= slot as usize {
             self.nodes.resize(slot as usize + 1, fresh);
         }
         self.nodes[slot as usize] = fresh;
-        *root = self.merge(*root, slot);
+        if is_last { self.append(queue, slot) } else { queue.root = self.merge(queue.root, slot) }
     }
 
-    /// The key of a slot that is in a queue.
-    pub(super) fn key(&self, slot: u32) -> Key {
+    fn append(&mut self, queue: &mut Queue, slot: u32) {
+        let last = std::mem::replace(&mut queue.last, slot);
+        self.nodes[slot as usize].previous = last;
+        match last {
+            NONE => queue.first = slot,
+            last => self.nodes[last as usize].next = slot,
+        }
+    }
+
+    fn key(&self, slot: u32) -> Key {
         self.nodes[slot as usize].key
     }
 
-    /// Takes the first slot out of the queue `root`, which is not empty.
-    pub(super) fn pop(&mut self, root: &mut u32) -> u32 {
-        let first = *root;
-        *root = self.merge_all(self.nodes[first as usize].child);
-        first
+    /// The first slot of the queue and its key.
+    pub(super) fn first(&self, queue: &Queue) -> Option<(Key, u32)> {
+        let Queue { first, root, .. } = *queue;
+        if first == NONE && root == NONE {
+            return None;
+        }
+        let is_listed = root == NONE || first != NONE && self.key(first) <= self.key(root);
+        let slot = if is_listed { first } else { root };
+        Some((self.key(slot), slot))
     }
 
-    /// Takes `slot` out of its queue, `root`.
-    pub(super) fn remove(&mut self, root: &mut u32, slot: u32) {
-        if slot == *root {
-            self.pop(root);
+    /// Takes `slot` out of its queue.
+    pub(super) fn remove(&mut self, queue: &mut Queue, slot: u32) {
+        let Node { child, next, previous, .. } = self.nodes[slot as usize];
+        if child == LISTED {
+            return self.unlink(queue, next, previous);
+        }
+        let rest = self.merge_all(child);
+        if slot == queue.root {
+            queue.root = rest;
             return;
         }
-        let Node { child, next, previous, .. } = self.nodes[slot as usize];
         let before = &mut self.nodes[previous as usize];
         if before.child == slot {
             before.child = next;
@@ -80,11 +121,22 @@ impl Queues {
         if next != NONE {
             self.nodes[next as usize].previous = previous;
         }
-        let rest = self.merge_all(child);
-        *root = self.merge(*root, rest);
+        queue.root = self.merge(queue.root, rest);
     }
 
-    /// Makes one queue of two. Takes two roots and returns one.
+    /// Takes the node between these two out of the list.
+    fn unlink(&mut self, queue: &mut Queue, next: u32, previous: u32) {
+        match previous {
+            NONE => queue.first = next,
+            previous => self.nodes[previous as usize].next = next,
+        }
+        match next {
+            NONE => queue.last = previous,
+            next => self.nodes[next as usize].previous = previous,
+        }
+    }
+
+    /// Makes one heap of two. Takes two roots and returns one.
     fn merge(&mut self, a: u32, b: u32) -> u32 {
         if a == NONE || b == NONE {
             return if a == NONE { b } else { a };
@@ -99,7 +151,7 @@ impl Queues {
         parent
     }
 
-    /// Makes one queue of a list of siblings: in pairs from the left, then all from the right. The logarithm comes from that
+    /// Makes one heap of a list of siblings: in pairs from the left, then all from the right. The logarithm comes from that
     /// order.
     fn merge_all(&mut self, mut first: u32) -> u32 {
         let mut pairs = NONE;
@@ -137,28 +189,31 @@ mod tests {
     proptest! {
         #[test]
         fn a_queue_is_a_sorted_map(steps in proptest::collection::vec((0..3u8, 0..40u32, 0..6u64), 1..300)) {
-            let (mut queues, mut root, mut model) = (Queues::default(), NONE, BTreeMap::new());
+            let (mut queues, mut queue, mut model) = (Queues::default(), Queue::EMPTY, BTreeMap::new());
             for (what, slot, level) in steps {
                 let held = model.iter().find(|&(_, &s)| s == slot).map(|(&key, _)| key);
                 match (what, held) {
                     (0 | 1, None) => {
                         let key = Key { level, age: u64::from(slot) };
-                        queues.push(&mut root, slot, key);
+                        queues.push(&mut queue, slot, key);
                         model.insert(key, slot);
                     }
                     (1, Some(key)) => {
-                        queues.remove(&mut root, slot);
+                        queues.remove(&mut queue, slot);
                         model.remove(&key);
                     }
-                    (2, _) if root != NONE => {
-                        prop_assert_eq!(Some(queues.pop(&mut root)), model.pop_first().map(|(_, s)| s));
+                    (2, _) => {
+                        let first = queues.first(&queue);
+                        prop_assert_eq!(first, model.pop_first());
+                        first.into_iter().for_each(|(_, slot)| queues.remove(&mut queue, slot));
                     }
                     _ => {}
                 }
-                prop_assert_eq!(root == NONE, model.is_empty());
+                prop_assert_eq!(queue.is_empty(), model.is_empty());
             }
-            while root != NONE {
-                prop_assert_eq!(Some(queues.pop(&mut root)), model.pop_first().map(|(_, s)| s));
+            while let Some((key, slot)) = queues.first(&queue) {
+                queues.remove(&mut queue, slot);
+                prop_assert_eq!(Some((key, slot)), model.pop_first());
             }
             prop_assert!(model.is_empty());
         }

@@ -3,9 +3,9 @@
 use super::{
     cover::Cover,
     objects::ObjectUse,
-    queue::{Key, NONE},
+    queue::Key,
     search::Search,
-    tasks::{TaskState, Tasks},
+    tasks::{Contender, TaskState, Tasks},
 };
 use crate::task::{Effect, TaskId};
 
@@ -79,46 +79,55 @@ impl ConflictScheduler {
         self.tasks.waiting
     }
 
-    /// The state of a task; `None` if it was not inserted, or has finished.
-    pub fn state(&self, task: TaskId) -> Option<TaskState> {
+    /// The state of a task; `None` if it has finished.
+    pub fn state(&self, task: Contender) -> Option<TaskState> {
         self.tasks.slot(task).map(|slot| self.tasks[slot as usize].state)
     }
 
     /// Adds a task with its effects. Two tasks are in conflict if they have an effect on a common object and at least one of
     /// the effects is exclusive. Sequential effects are dependencies, and ignored here.
     ///
-    /// # Panics
-    /// If the task was inserted before and has not finished.
-    pub fn insert(&mut self, task: TaskId, priority: i32, effects: &[Effect]) {
-        self.insert_with(task, priority, effects, &[]);
-    }
-
-    /// Adds a task that is also in conflict with the tasks in `conflicts`. Tasks that are not (or no longer) known are
-    /// ignored: they have finished.
+    /// Among equals, the task with the smallest id goes first. No two tasks that have not finished may have the same id.
     ///
     /// # Panics
-    /// If the task was inserted before and has not finished.
-    pub fn insert_with(&mut self, task: TaskId, priority: i32, effects: &[Effect], conflicts: &[TaskId]) {
-        let slot = self.tasks.insert(task, priority, effects);
+    /// If the id is `u64::MAX`.
+    pub fn insert(&mut self, task: TaskId, priority: i32, effects: &[Effect]) -> Contender {
+        self.insert_with(task, priority, effects, &[])
+    }
+
+    /// Adds a task that is also in conflict with the tasks in `conflicts`. Tasks that have finished are ignored.
+    ///
+    /// # Panics
+    /// If the id is `u64::MAX`.
+    pub fn insert_with(
+        &mut self,
+        task: TaskId,
+        priority: i32,
+        effects: &[Effect],
+        conflicts: &[Contender],
+    ) -> Contender {
+        let contender = self.tasks.insert(task, priority, effects);
+        let slot = contender.slot();
         self.cover.insert(slot, self.tasks[slot].uses.len());
         if !conflicts.is_empty() {
             self.cover.cover(&mut self.tasks, slot, conflicts);
         }
+        contender
     }
 
     /// Reports that all dependencies of `task` are done. Appends the tasks to start now: this task, or none.
     ///
     /// # Panics
-    /// If the task was not inserted, or is eligible already.
-    pub fn eligible(&mut self, task: TaskId, start: &mut Vec<TaskId>) {
+    /// If the task is eligible already, or has finished.
+    pub fn eligible(&mut self, task: Contender, start: &mut Vec<Contender>) {
         self.update(&[], &[task], start);
     }
 
     /// Reports that `task` has run. Appends the tasks to start now. A task that was not started yet is withdrawn.
     ///
     /// # Panics
-    /// If the task was not inserted, or has finished already.
-    pub fn finished(&mut self, task: TaskId, start: &mut Vec<TaskId>) {
+    /// If the task has finished already.
+    pub fn finished(&mut self, task: Contender, start: &mut Vec<Contender>) {
         self.update(&[task], &[], start);
     }
 
@@ -126,7 +135,7 @@ impl ConflictScheduler {
     ///
     /// # Panics
     /// As [`finished`](Self::finished) and [`eligible`](Self::eligible).
-    pub fn update(&mut self, finished: &[TaskId], eligible: &[TaskId], start: &mut Vec<TaskId>) {
+    pub fn update(&mut self, finished: &[Contender], eligible: &[Contender], start: &mut Vec<Contender>) {
         for &task in finished {
             self.tasks.remove(task, &mut self.released);
         }
@@ -139,7 +148,7 @@ impl ConflictScheduler {
     }
 
     /// Starts tasks level by level, until every released object is occupied or no task waits for it.
-    fn start_open_tasks(&mut self, start: &mut Vec<TaskId>) {
+    fn start_open_tasks(&mut self, start: &mut Vec<Contender>) {
         if !self.fresh.is_sorted() {
             self.fresh.sort_unstable();
         }
@@ -172,9 +181,7 @@ impl ConflictScheduler {
             let mut open = false;
             for exclusive in [false, true] {
                 let used = ObjectUse::new(object as usize, exclusive);
-                let root = *objects.queue(used);
-                if root != NONE {
-                    let level = queues.key(root).level;
+                if let Some((Key { level, .. }, _)) = queues.first(objects.queue(used)) {
                     if !objects.blocks(used, level) {
                         open = true;
                         first = Some(first.map_or(level, |other: u64| other.min(level)));
@@ -200,14 +207,11 @@ impl ConflictScheduler {
         let end = self.open.len().saturating_add(most);
         loop {
             let Tasks { objects, queues, .. } = &mut self.tasks;
-            if self.open.len() >= end || *objects.queue(used) == NONE {
+            let Some((key, slot)) = queues.first(objects.queue(used)) else { return };
+            if self.open.len() >= end || key.level != level || objects.blocks(used, level) {
                 return;
             }
-            let key = queues.key(*objects.queue(used));
-            if key.level != level || objects.blocks(used, level) {
-                return;
-            }
-            let slot = queues.pop(objects.queue(used));
+            queues.remove(objects.queue(used), slot);
             // Later tasks of the queue are in conflict with the same tasks as this one, and more: they can wait.
             if self.open_or_wait(key, slot) && used.exclusive() && self.only_conflict(slot, used.object()) {
                 return;

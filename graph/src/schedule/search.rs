@@ -4,9 +4,8 @@ use super::{
     cover::Cover,
     largest::{BLOCK, largest},
     queue::Key,
-    tasks::Tasks,
+    tasks::{Contender, Tasks},
 };
-use crate::task::TaskId;
 
 /// The tasks of a block that use an object, as bits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,8 +41,11 @@ impl Search {
         tasks: &mut Tasks,
         cover: &Cover,
         open: &mut Vec<(Key, u32)>,
-        start: &mut Vec<TaskId>,
+        start: &mut Vec<Contender>,
     ) {
+        if open.is_empty() {
+            return;
+        }
         if let [(_, slot)] = open[..] {
             tasks.start(slot, start);
         } else if open.len() <= BLOCK {
@@ -93,7 +95,7 @@ impl Search {
     }
 
     /// Starts the largest conflict-free set of the block that is found; the rest waits.
-    fn choose_in_block(&mut self, tasks: &mut Tasks, start: &mut Vec<TaskId>) {
+    fn choose_in_block(&mut self, tasks: &mut Tasks, start: &mut Vec<Contender>) {
         let mut rows = [0; BLOCK];
         let rows = &mut rows[..self.block.len()];
         self.find_conflicts(tasks, rows);

@@ -5,9 +5,8 @@ use super::{
     queue::{Key, Queues, level},
 };
 use crate::task::{Effect, ObjectId, Order, TaskId};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::{collections::hash_map::Entry, mem::take};
+use std::mem::take;
 
 /// The state of a task of the [`ConflictScheduler`](super::ConflictScheduler).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,30 @@ pub enum TaskState {
     /// It was started and has not finished.
     Running,
 }
+
+/// A task of the [`ConflictScheduler`](super::ConflictScheduler), from its insertion to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Contender {
+    slot: u32,
+    task: TaskId,
+}
+
+impl Contender {
+    /// The task.
+    #[inline]
+    pub fn task(self) -> TaskId {
+        self.task
+    }
+
+    /// A number that no other unfinished task has: less than the largest number of tasks that were unfinished at the same time so far.
+    #[inline]
+    pub fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
+/// The id of a slot without a task.
+const VACANT: TaskId = TaskId(u64::MAX);
 
 /// A task. It takes one cache line, because a search with many tasks spends most of its time fetching them.
 #[derive(Debug)]
@@ -43,7 +66,6 @@ const _: () = assert!(size_of::<Task>() == 64);
 /// All tasks that have not finished, by slot, with their objects and queues.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    slots: FxHashMap<TaskId, u32>,
     all: Vec<Task>,
     free: Vec<u32>,
     pub(super) objects: Objects,
@@ -69,7 +91,7 @@ impl Tasks {
     /// The number of tasks that have not finished.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.slots.len()
+        self.all.len() - self.free.len()
     }
 
     /// The number of slots, used or not.
@@ -78,20 +100,24 @@ impl Tasks {
         self.all.len()
     }
 
+    /// The slot of a task that has not finished.
     #[inline]
-    pub(super) fn slot(&self, task: TaskId) -> Option<u32> {
-        self.slots.get(&task).copied()
+    pub(super) fn slot(&self, contender: Contender) -> Option<u32> {
+        let Contender { slot, task } = contender;
+        self.all.get(slot as usize).is_some_and(|found| found.id == task).then_some(slot)
     }
 
-    /// Adds a task with its declared effects. Returns its slot.
+    /// The contender in a slot.
     #[inline]
-    pub(super) fn insert(&mut self, task: TaskId, priority: i32, effects: &[Effect]) -> usize {
-        let Entry::Vacant(entry) = self.slots.entry(task) else {
-            panic!("{task} was inserted twice; give every task an id of its own");
-        };
-        let slot = self.free.pop().unwrap_or(self.all.len() as u32);
-        entry.insert(slot);
-        let slot = slot as usize;
+    fn contender(&self, slot: u32) -> Contender {
+        Contender { slot, task: self.all[slot as usize].id }
+    }
+
+    /// Adds a task with its declared effects.
+    #[inline]
+    pub(super) fn insert(&mut self, task: TaskId, priority: i32, effects: &[Effect]) -> Contender {
+        assert_ne!(task, VACANT, "the largest number is no id of a task");
+        let slot = self.free.pop().unwrap_or(self.all.len() as u32) as usize;
         if slot == self.all.len() {
             self.all.push(Task {
                 id: task,
@@ -105,7 +131,7 @@ impl Tasks {
         let new = &mut self.all[slot];
         (new.id, new.state, new.level) = (task, TaskState::Submitted, level(priority));
         self.add_effects(slot, effects);
-        slot
+        self.contender(slot as u32)
     }
 
     /// Gives a task its declared effects: one for each object, the stricter if there are several.
@@ -138,9 +164,9 @@ impl Tasks {
 
     /// Makes a submitted task eligible. Returns its slot and its key.
     #[inline]
-    pub(super) fn make_eligible(&mut self, task: TaskId, round: u64) -> (Key, u32) {
-        let slot = self.slots.get(&task);
-        let slot = *slot.unwrap_or_else(|| panic!("{task} is eligible but not known; insert it first"));
+    pub(super) fn make_eligible(&mut self, contender: Contender, round: u64) -> (Key, u32) {
+        let (task, slot) = (contender.task, self.slot(contender));
+        let slot = slot.unwrap_or_else(|| panic!("{task} is eligible, but it has finished"));
         let found = &mut self.all[slot as usize];
         assert_eq!(found.state, TaskState::Submitted, "{task} became eligible twice; tell it once");
         (found.state, found.round) = (TaskState::Waiting { due: false }, round);
@@ -160,7 +186,7 @@ impl Tasks {
 
     /// Starts a task that no object blocks.
     #[inline]
-    pub(super) fn start(&mut self, slot: u32, start: &mut Vec<TaskId>) {
+    pub(super) fn start(&mut self, slot: u32, start: &mut Vec<Contender>) {
         let task = &mut self.all[slot as usize];
         let due = task.state == TaskState::Waiting { due: true };
         for &used in &task.uses {
@@ -173,14 +199,14 @@ impl Tasks {
         self.objects.running += 1;
         self.waiting -= 1;
         task.state = TaskState::Running;
-        start.push(task.id);
+        start.push(self.contender(slot));
     }
 
     /// Removes a task, and adds the objects that it freed and that other tasks wait for to `released`.
     #[inline]
-    pub(super) fn remove(&mut self, task: TaskId, released: &mut Vec<u32>) {
-        let slot = self.slots.remove(&task);
-        let slot = slot.unwrap_or_else(|| panic!("{task} has finished but is not known; insert it first"));
+    pub(super) fn remove(&mut self, contender: Contender, released: &mut Vec<u32>) {
+        let slot = self.slot(contender);
+        let slot = slot.unwrap_or_else(|| panic!("{} has finished twice", contender.task));
         let task = &mut self.all[slot as usize];
         let due = task.state == TaskState::Waiting { due: true };
         match task.state {
@@ -206,6 +232,7 @@ impl Tasks {
             self.objects.remove_user(used);
         }
         task.uses.clear();
+        task.id = VACANT;
         self.free.push(slot);
     }
 
@@ -219,8 +246,8 @@ impl Tasks {
         for &used in &task.uses {
             self.objects.add_due(used, self.rank);
         }
-        let root = self.objects.queue(task.waits_for);
-        self.queues.remove(root, slot as u32);
-        self.queues.push(root, slot as u32, Key { level: self.rank, age: task.id.0 });
+        let queue = self.objects.queue(task.waits_for);
+        self.queues.remove(queue, slot as u32);
+        self.queues.push(queue, slot as u32, Key { level: self.rank, age: task.id.0 });
     }
 }

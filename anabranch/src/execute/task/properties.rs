@@ -6,9 +6,9 @@ use crate::{
     execute::groups::group::Group,
     label::TaskLabel,
 };
-use anabranch_graph::Effect;
+use anabranch_graph::{Contender, Effect};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What the submitter says about a task, beside its body.
 pub(crate) struct Properties {
@@ -25,6 +25,8 @@ pub(crate) struct Contention {
     pub(crate) effects: SmallVec<[Effect; 2]>,
     /// The priority among tasks that may conflict.
     pub(crate) priority: i32,
+    /// Its place in the scheduler, once its dependencies are done.
+    pub(crate) contender: OnceLock<Contender>,
 }
 
 /// What a task needs of a task that it depends on.
