@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch::{Cause, ClusterObject, Runtime, Sequence, local_nodes, prelude::*};
+use anabranch::{Cause, ClusterObject, Runtime, Sequence, SequenceBody, local_nodes, prelude::*};
 use common::{THREADS, runtime};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use std::{
@@ -294,6 +294,79 @@ fn a_cancelled_group_ends_its_replays() {
         group.cancel();
         assert!(task.wait().is_err());
         assert_eq!(task.status(), Status::Cancelled);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn replays_that_are_cancelled_after_they_have_begun_leave_no_object_that_counts_as_good() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let group = rt.group("solver");
+        let (count, begun) = (rt.host_object(0_u64), Arc::new(AtomicU64::new(0)));
+        let sees = Arc::clone(&begun);
+        let sequence = group
+            .record("endless", |body| {
+                body.task("count").once().effect(&count, sequential()).host(move |_, (count,)| {
+                    *count += 1;
+                    sees.fetch_add(1, Relaxed);
+                })
+            })
+            .unwrap();
+        let task = sequence.replay(u64::MAX).unwrap();
+        while begun.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        group.cancel();
+        let error = task.wait().unwrap_err();
+        assert_eq!(task.status(), Status::Cancelled);
+        let Error::Failed(failures) = &error else { panic!("{error}") };
+        assert!(matches!(failures.iter().next().unwrap().cause, Cause::ReplaysCancelled), "{error}");
+        let after = rt.task("after").once().effect(&count, sequential()).host(|_| ()).unwrap();
+        let error = after.wait().unwrap_err().to_string();
+        assert!(error.contains("task \"endless\"") && error.contains("cancelled in its replays"), "{error}");
+        assert_eq!(after.status(), Status::Skipped);
+        // As the program wished.
+        rt.wait().unwrap();
+        // What was cancelled before it began has touched nothing.
+        let (later, fresh) = (rt.group("later"), rt.host_object(7_u64));
+        let record = |body: &SequenceBody<'_>| {
+            body.task("count").once().effect(&fresh, sequential()).host(|_, (fresh,)| *fresh += 1)
+        };
+        let sequence = later.record("never", record).unwrap();
+        later.cancel();
+        assert!(sequence.replay(3).unwrap().wait().is_err());
+        assert_eq!(rt.fence(&fresh).unwrap().wait().unwrap(), 7);
+    }
+}
+
+#[test]
+fn a_sequence_may_access_nothing_of_a_buffer() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let nothing = rt.buffer_from(&[] as &[u64]).unwrap();
+        let counts = rt.buffer_from(&[1_u64, 2]).unwrap().with_versions(3);
+        let sequence = rt
+            .record("count", |body| {
+                let task = body.task("add").over([2]).read(&nothing, all()).update(&counts, one_to_one());
+                task.kernel(|tile, (nothing, counts)| {
+                    assert!(nothing.region().is_empty());
+                    tile.points().for_each(|point| counts[point] += 1);
+                })
+            })
+            .unwrap();
+        for added in 1..4 {
+            sequence.replay(5).unwrap();
+            assert_eq!(rt.fence(&counts).unwrap().wait().unwrap().as_slice(), [1 + 5 * added, 2 + 5 * added]);
+            // Writes to another version than the replays.
+            let write = rt.task("again").over([2]).write(&counts, one_to_one());
+            let again = move |i: usize| 1 + i as u64 + 5 * added;
+            write
+                .kernel(move |tile, (counts,)| tile.points().for_each(|[i]| counts.set([i], again(i))))
+                .unwrap();
+        }
         rt.wait().unwrap();
     }
 }

@@ -128,7 +128,7 @@ impl Repeat {
     }
 
     /// What all repetitions together access, as one task: of each buffer what they read first, what they read and change, and what they
-    /// overwrite, as far as there is such a part.
+    /// overwrite, as far as there is such a part. They read nothing of a buffer that has none of these parts.
     pub fn accesses(&self) -> Vec<Access> {
         let mut all: Vec<(BufferId, Region<3>, Region<3>)> = Vec::new();
         for unit in &self.units {
@@ -154,9 +154,13 @@ impl Repeat {
                 (Mode::Update, needed.intersection(&written)),
                 (Mode::Write, written.difference(&needed)),
             ];
-            parts.map(|(mode, region)| Access { buffer, region, mode })
+            let is_empty = parts.iter().all(|(_, region)| region.is_empty());
+            let parts = parts
+                .into_iter()
+                .filter(move |(mode, region)| !region.is_empty() || is_empty && *mode == Mode::Read);
+            parts.map(move |(mode, region)| Access { buffer, region, mode })
         });
-        parts.filter(|access| !access.region.is_empty()).collect()
+        parts.collect()
     }
 
     /// The effects of all units, one on each host object.

@@ -145,7 +145,7 @@ impl Failure {
     /// With several nodes, all of them have the same answer.
     pub(crate) fn age(self: &Arc<Self>) -> impl Ord + use<> {
         let root = self.root();
-        (matches!(root.cause, Cause::Cancelled), root.id, root.node, self.id, self.node)
+        (root.cause.is_cancellation(), root.id, root.node, self.id, self.node)
     }
 
     /// The chain of failures, from this one to the root.
@@ -259,6 +259,10 @@ pub enum Cause {
     /// The task was cancelled before it began.
     #[error("it was cancelled")]
     Cancelled,
+    /// The [group](crate::TaskGroup) of a [sequence](crate::Sequence) was cancelled after its replays had begun. Nothing is known about what they have
+    /// left in the buffers that they write and in their host objects.
+    #[error("it was cancelled in its replays")]
+    ReplaysCancelled,
     /// The run on several nodes has ended.
     #[error("{0}")]
     Nodes(#[source] Arc<NodeError>),
@@ -338,7 +342,12 @@ impl Cause {
     /// program asked for, nor skipped ones, which follow from another failure, nor those that the end of a run on several nodes has
     /// ended, which every call returns.
     pub(crate) fn is_reported(&self) -> bool {
-        !matches!(self, Self::Skipped { .. } | Self::Cancelled | Self::Nodes(_))
+        !self.is_cancellation() && !matches!(self, Self::Skipped { .. } | Self::Nodes(_))
+    }
+
+    /// Whether the task itself was cancelled, before it began or later.
+    pub(crate) fn is_cancellation(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::ReplaysCancelled)
     }
 
     /// The cause of a task that panicked with this payload, in this chunk for a kernel.

@@ -125,6 +125,7 @@ mod kind {
     pub(super) const SKIPPED: u8 = 6;
     pub(super) const CANCELLED: u8 = 7;
     pub(super) const IN_REPLAY: u8 = 8;
+    pub(super) const REPLAYS_CANCELLED: u8 = 9;
 }
 
 fn write_cause(cause: &Cause, bytes: &mut Vec<u8>) {
@@ -162,6 +163,7 @@ fn write_cause(cause: &Cause, bytes: &mut Vec<u8>) {
             write_failure(needs, bytes);
         }
         Cause::Cancelled => bytes.push(kind::CANCELLED),
+        Cause::ReplaysCancelled => bytes.push(kind::REPLAYS_CANCELLED),
         Cause::InReplay { task, replay, cause } => {
             bytes.push(kind::IN_REPLAY);
             bytes.extend(replay.to_le_bytes());
@@ -247,6 +249,7 @@ fn read_cause(bytes: &mut &[u8], locations: &Locations) -> Option<Cause> {
             Cause::Skipped { needs, root, links }
         }
         kind::CANCELLED => Cause::Cancelled,
+        kind::REPLAYS_CANCELLED => Cause::ReplaysCancelled,
         kind::IN_REPLAY => {
             let replay = u64::from_le_bytes(read_array(bytes)?);
             let task = read_label(bytes, locations)?;
@@ -319,6 +322,7 @@ mod tests {
             Cause::Error(Arc::new(Told { message: text("cannot save"), source: None })),
             Cause::Error(Arc::new(source)),
             Cause::Cancelled,
+            Cause::ReplaysCancelled,
             Cause::InReplay {
                 task: label("smooth"),
                 replay: 17,

@@ -41,8 +41,8 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
-    /// Whether the failure of the one task is a reason to skip the other. A cancelled task has not touched its host objects,
-    /// as the program wished: they are good.
+    /// Whether the failure of the one task is a reason to skip the other. A task that was cancelled before it began has not touched its host
+    /// objects, as the program wished: they are good.
     pub(crate) fn is_broken_by(self, failure: &Arc<Failure>) -> bool {
         match self {
             Self::End => false,

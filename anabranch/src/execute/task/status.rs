@@ -65,7 +65,7 @@ fn last_status(pieces: &[Node]) -> Status {
 fn of_failure(failure: &Failure) -> Status {
     match &failure.cause {
         Cause::Skipped { .. } => Status::Skipped,
-        Cause::Cancelled => Status::Cancelled,
+        cause if cause.is_cancellation() => Status::Cancelled,
         _ => Status::Failed,
     }
 }

@@ -89,10 +89,12 @@ impl Body for ReplayBody {
         let tasks = tasks.as_mut().expect("nobody takes it out");
         for task in tasks.iter_mut().chain(&mut last) {
             let version = |access: &Access| {
-                versions.iter().find(|(buffer, _)| *buffer == access.buffer).map(|(_, version)| *version)
+                let mut versions = versions.iter();
+                let found = versions.find(|(buffer, _)| *buffer == access.buffer);
+                found.expect("the sequence accesses the buffers of its tasks").1
             };
             task.units
-                .attach(&mut task.accesses.iter().filter_map(version))
+                .attach(&mut task.accesses.iter().map(version))
                 .map_err(|error| Cause::from(Box::new(error)))?;
         }
         let tasks: SmallVec<[&Recorded; 8]> = tasks.iter().chain(&last).collect();
@@ -113,7 +115,7 @@ impl Body for ReplayBody {
         }
         match run.into_end() {
             None | Some(End::Met) => Ok(()),
-            Some(End::Over) => Err(Cause::Cancelled),
+            Some(End::Over) => Err(Cause::ReplaysCancelled),
             Some(End::Failed { replay, task, why }) => {
                 Err(Cause::InReplay { task: tasks[task].label.clone(), replay, cause: Box::new(why) })
             }

@@ -10,6 +10,8 @@ const CHAIN: u32 = 16;
 pub(super) enum NotDone {
     Failed,
     Cancelled,
+    /// Its replays had begun.
+    ReplaysCancelled,
     Skipped {
         needs: usize,
         links: u32,
@@ -66,7 +68,17 @@ impl Causes {
 
     /// Whether the root of the step's chain is a cancellation.
     pub(super) fn is_cancelled(&self, step: usize) -> bool {
+        matches!(self.0[self.root(step)], Some(NotDone::Cancelled | NotDone::ReplaysCancelled))
+    }
+
+    /// Whether the step leaves its objects as they are: the root of its chain was cancelled before it began.
+    pub(super) fn leaves_objects(&self, step: usize) -> bool {
         matches!(self.0[self.root(step)], Some(NotDone::Cancelled))
+    }
+
+    /// Whether the replays of the step were cancelled after they had begun.
+    pub(super) fn has_begun(&self, step: usize) -> bool {
+        matches!(self.0[step], Some(NotDone::ReplaysCancelled))
     }
 
     /// Whether the step succeeded.

@@ -87,7 +87,7 @@ impl Model<'_> {
             return may_fail.then_some(NotDone::OnDevice);
         }
         let slots: Vec<_> =
-            task.reads.iter().chain(task.update.then_some(&task.writes)).map(|r| r.0).collect();
+            task.reads.iter().chain(task.writes.iter().filter(|_| task.update)).map(|r| r.0).collect();
         if is_chain_of_copies(rest, &slots, task.device) {
             return Some(NotDone::Copy { links: rest.len() as u32 });
         }

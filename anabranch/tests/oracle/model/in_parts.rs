@@ -34,7 +34,7 @@ impl Model<'_> {
     /// What a task declares that reads all of a buffer, and writes or updates another one, of which each part has its share.
     fn in_parts<'t>(&self, from: usize, to: usize, update: bool, shares: &Shares) -> Task<'t> {
         let whole = |slot: usize| (slot, Region::from(self.buffers[slot].shape.whole()));
-        let (reads, writes) = (vec![whole(from)], whole(to));
+        let (reads, writes) = (vec![whole(from)], vec![whole(to)]);
         let part = |&(node, range): &(usize, GridBox<1>)| {
             let writes = shares.target(range, self.buffers[to].cells.len()).cast();
             let read = reads.iter().cloned().chain(update.then(|| (to, writes.clone())));

@@ -13,6 +13,7 @@ mod groups;
 mod in_parts;
 mod nodes;
 mod observation;
+mod replays;
 mod tasks;
 
 #[allow(unused_imports, reason = "the fuzz target runs programs on the host")]
@@ -29,8 +30,8 @@ use self::{
     nodes::Bound,
 };
 use crate::program::{
-    CLUSTER_OBJECTS, CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Step, Weights, When,
-    wrong_element,
+    CLUSTER_OBJECTS, CaptureSet, Compute, Fail, Host, OBJECTS, Order, Program, RANKS, Replays, Step, Weights,
+    When, wrong_element,
 };
 use anabranch::{
     Status,
@@ -63,7 +64,8 @@ struct Task<'p> {
     /// The nodes whose objects it touches.
     nodes: Vec<usize>,
     reads: Vec<(usize, Region<3>)>,
-    writes: (usize, Region<3>),
+    writes: Vec<(usize, Region<3>)>,
+    /// Whether it reads what it writes.
     update: bool,
     effects: &'p [(usize, Order)],
     /// Its effects on objects of the whole cluster.
@@ -173,6 +175,7 @@ impl<'p> Model<'p> {
             Step::Reduce(reduction) => self.reduce(i, reduction),
             Step::Host(host) => self.host(i, host),
             Step::Parts(parts) => self.parts(i, parts),
+            Step::Replays(replays) => self.replays(i, replays),
             Step::OnCluster(task) => self.on_cluster(i, task),
             Step::Nest { children, .. } => self.nest(i, *children),
             Step::InnerWait { .. } => self.inner_wait(i),
@@ -234,7 +237,7 @@ impl<'p> Model<'p> {
         }
         let mut needs = self.needs(&task.reads);
         if task.update {
-            needs.extend(self.needs(std::slice::from_ref(&task.writes)));
+            needs.extend(self.needs(&task.writes));
         }
         for &(object, order) in task.effects {
             let objects = task.nodes.iter().map(|node| &self.objects[*node][object]);
@@ -255,7 +258,7 @@ impl<'p> Model<'p> {
         let status = match not_done {
             None => return done(),
             Some(NotDone::Failed | NotDone::OnDevice) => Status::Failed,
-            Some(NotDone::Cancelled) => Status::Cancelled,
+            Some(NotDone::Cancelled | NotDone::ReplaysCancelled) => Status::Cancelled,
             Some(NotDone::Skipped { .. } | NotDone::Copy { .. }) => Status::Skipped,
         };
         Observation::Task(status, self.chain(i))
@@ -263,16 +266,16 @@ impl<'p> Model<'p> {
 
     /// Marks what the task writes and touches as good, or as poisoned by this step.
     fn finish(&mut self, i: usize, task: &Task, poison: Option<usize>) {
-        let (to, region) = &task.writes;
-        let points: Vec<usize> =
-            region.boxes().iter().flat_map(|r| r.points()).map(|p| self.buffers[*to].at(p.0)).collect();
-        for at in points {
-            let cell = &mut self.buffers[*to].cells[at];
-            (cell.written, cell.poison) = (true, poison);
+        for (to, region) in &task.writes {
+            for point in region.boxes().iter().flat_map(|range| range.points()) {
+                let at = self.buffers[*to].at(point.0);
+                let cell = &mut self.buffers[*to].cells[at];
+                (cell.written, cell.poison) = (true, poison);
+            }
         }
         self.lose(i, task);
-        // A cancelled task leaves its objects as they are.
-        let poison = poison.filter(|&step| !self.causes.is_cancelled(step));
+        // A task that was cancelled before it began leaves its objects as they are.
+        let poison = poison.filter(|&step| !self.causes.leaves_objects(step));
         for &node in &task.nodes {
             let poison = poison.filter(|_| !self.has_done(i, node));
             let has_failed = self.has_status(i, node, Status::Failed);
@@ -302,15 +305,16 @@ impl<'p> Model<'p> {
 
     /// Checks the declaration of a task.
     fn check(&self, task: &Task) -> Result<(), Refusal> {
-        let writes = std::slice::from_ref(&task.writes);
-        for (slot, region) in task.reads.iter().chain(writes) {
-            let whole = self.buffers[*slot].shape.whole();
-            if !region.boxes().iter().all(|range| whole.contains(range)) {
-                return Err(Refusal::Outside);
-            }
+        if task.reads.iter().chain(&task.writes).any(|(slot, region)| self.is_outside(*slot, region)) {
+            return Err(Refusal::Outside);
         }
-        let read = task.reads.iter().chain(writes.iter().filter(|_| task.update));
+        let read = task.reads.iter().chain(task.writes.iter().filter(|_| task.update));
         self.written(read)
+    }
+
+    fn is_outside(&self, slot: usize, region: &Region<3>) -> bool {
+        let whole = self.buffers[slot].shape.whole();
+        !region.boxes().iter().all(|range| whole.contains(range))
     }
 
     fn written<'a>(&self, read: impl IntoIterator<Item = &'a (usize, Region<3>)>) -> Result<(), Refusal> {
@@ -339,7 +343,8 @@ impl<'p> Model<'p> {
         let Cancellations { may, must } = &self.cancellations[0];
         let was_cancelled = matches!(self.seen[i].what, Observation::Task(Status::Cancelled, _));
         if must[i] || was_cancelled && may[i] {
-            return Some(NotDone::Cancelled);
+            let has_begun = !must[i] && self.seen_chain(i) == [in_replays(i)];
+            return Some(if has_begun { NotDone::ReplaysCancelled } else { NotDone::Cancelled });
         }
         task.fails.then_some(NotDone::Failed)
     }
@@ -471,6 +476,11 @@ fn described(program: &Program, causes: &Causes, step: usize) -> String {
     let (fail, slot, rank, target) = match &program.steps[step] {
         Step::Compute(Compute { fail, to, target, .. }) => (*fail, *to, RANKS[*to], *target),
         Step::Host(host @ Host { fail, to, .. }) => (*fail, *to, RANKS[*to], host.target()),
+        Step::Replays(_) if causes.has_begun(step) => return in_replays(step),
+        Step::Replays(replays) if causes.has_failed(step) => {
+            let (place, replay) = replays.failure().expect("it fails by itself");
+            return format!("{} in replay {replay}, {}", name(step), Replays::name(place));
+        }
         _ => return name(step),
     };
     let element = wrong_element(&target).filter(|_| causes.has_failed(step));
@@ -480,6 +490,10 @@ fn described(program: &Program, causes: &Causes, step: usize) -> String {
         (Some(Fail::ReadFirst), Some(element)) => format!("{} read {element} of slot {slot}", name(step)),
         _ => name(step),
     }
+}
+
+fn in_replays(step: usize) -> String {
+    format!("{} in its replays", name(step))
 }
 
 /// How a message writes an element of a buffer of this rank.

@@ -140,12 +140,11 @@ impl Model<'_> {
 
     /// Marks what the parts of a task were to write as lost, or as there. On one node the task is the part.
     pub(super) fn lose(&mut self, i: usize, task: &Task) {
-        let (to, region) = &task.writes;
-        let all = &self.all;
-        if all.is_empty() {
+        if self.all.is_empty() {
             let lost = !self.causes.is_done(i);
-            return self.buffers[*to].set_lost(region, lost);
+            return task.writes.iter().for_each(|(to, region)| self.buffers[*to].set_lost(region, lost));
         }
+        let [(to, region)] = &task.writes[..] else { return };
         let lost: Vec<_> = task.parts.iter().flat_map(|part| self.lost_writes(i, part)).collect();
         // No node does anything for an empty index space, so an update leaves what is there.
         if !(task.update && task.parts.is_empty()) {

@@ -53,7 +53,7 @@ impl Model<'_> {
             parts: chunks.map(part).collect(),
             nodes: vec![0],
             reads: vec![(from, read(space))],
-            writes: (to, Region::from(target)),
+            writes: vec![(to, Region::from(target))],
             update,
             effects: &[],
             on_cluster: vec![],
@@ -66,6 +66,15 @@ impl Model<'_> {
         if matches!(result, Observation::Refused(_)) {
             return result;
         }
+        self.apply(i, step);
+        result
+    }
+
+    /// Computes what a kernel writes. The seed tells its values from those of other kernels.
+    pub(super) fn apply(&mut self, seed: usize, step: &Compute) {
+        let Compute { from, read_pattern, to, target, write_pattern, update, .. } = *step;
+        let (source, goal) = (self.buffers[from].shape, self.buffers[to].shape);
+        let space = write_pattern.index_space(goal.rank, &target);
         for p in target.points() {
             let at = self.buffers[to].at(p.0);
             if self.buffers[to].cells[at].lost {
@@ -73,12 +82,11 @@ impl Model<'_> {
             }
             let before = if update { self.buffers[to].cells[at].value } else { 0 };
             let q = write_pattern.index_space(goal.rank, &GridBox::new(p, p.0.map(|i| i + 1)));
-            let region = read(q);
+            let region = mapped(&read_pattern, goal.rank, q, space, source);
             let source = &self.buffers[from];
-            let value = computed(i, p.0, before, &region, |p| source.cells[source.at(p)].value);
+            let value = computed(seed, p.0, before, &region, |p| source.cells[source.at(p)].value);
             self.buffers[to].cells[at].value = value;
         }
-        result
     }
 
     pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
@@ -95,7 +103,7 @@ impl Model<'_> {
             parts: self.parts_of_reduction(step, &chunks, node),
             nodes: vec![0],
             reads: vec![(from, Region::from(space))],
-            writes: (to, Region::from(self.buffers[to].shape.whole())),
+            writes: vec![(to, Region::from(self.buffers[to].shape.whole()))],
             update: include,
             effects: &[],
             on_cluster: vec![],
@@ -173,7 +181,7 @@ impl Model<'_> {
             parts: vec![Part { node, reads: read.collect(), writes: writes.clone(), pieces: vec![] }],
             nodes: vec![node],
             reads,
-            writes: (to, writes),
+            writes: vec![(to, writes)],
             update,
             effects,
             on_cluster: vec![],
@@ -198,7 +206,7 @@ impl Model<'_> {
             parts: vec![],
             nodes: vec![0],
             reads: vec![],
-            writes: (0, Region::empty()),
+            writes: vec![],
             update: false,
             effects: &[(NEST, Order::Sequential)],
             on_cluster: vec![],
@@ -222,7 +230,7 @@ impl Model<'_> {
             parts: vec![],
             nodes: vec![0],
             reads: vec![],
-            writes: (0, Region::empty()),
+            writes: vec![],
             update: false,
             effects: &[],
             on_cluster: vec![],
@@ -236,6 +244,12 @@ impl Model<'_> {
 /// The first point of an index space, as a box; nothing if it is empty.
 fn first_point(space: &GridBox<3>) -> GridBox<3> {
     if space.is_empty() { *space } else { GridBox::new(space.min(), space.min().0.map(|i| i + 1)) }
+}
+
+/// What a kernel reads of its source.
+pub(super) fn read_by(step: &Compute, source: Shape, rank: usize) -> Region<3> {
+    let space = step.write_pattern.index_space(rank, &step.target);
+    mapped(&step.read_pattern, rank, space, space, source)
 }
 
 /// The region of a buffer that a kernel, with an index space of `rank` dimensions, reads for a part of its index space.

@@ -2,7 +2,8 @@
 
 use super::{
     CLUSTER_OBJECTS, Call, CaptureSet, Compute, Construct, Fail, GROUPS, Host, OBJECTS, OnCluster, Op, Order,
-    Parts, RANKS, ReadPattern, Reduction, Runs, Shape, Split, Step, Subset, WaitFor, When, WritePattern,
+    Parts, RANKS, ReadPattern, Reduction, Replays, Runs, Shape, Split, Step, Subset, WaitFor, When,
+    WritePattern,
 };
 use anabranch::grid::GridBox;
 
@@ -135,7 +136,7 @@ impl Choices<'_> {
 
     /// The steps of the record.
     pub(super) fn steps(&mut self, shapes: &mut [Shape]) -> Vec<Step> {
-        match self.below(52) {
+        match self.below(54) {
             0..14 => vec![Step::Compute(self.compute(shapes))],
             14..17 => vec![Step::Reduce(self.reduction(shapes))],
             17..24 => vec![Step::Host(self.host(shapes))],
@@ -144,7 +145,8 @@ impl Choices<'_> {
             42 | 43 => vec![Step::Weights(self.below(256) as u8)],
             44..48 => vec![Step::OnCluster(self.on_cluster())],
             48 => vec![Step::ReplaceCluster(self.below(CLUSTER_OBJECTS), self.below(16) as u16)],
-            50.. => self.repeats(shapes),
+            50 | 51 => self.repeats(shapes),
+            52.. => self.replays(shapes),
             kind => vec![self.other(kind, shapes)],
         }
     }
@@ -342,6 +344,51 @@ impl Choices<'_> {
             weights.into_iter().chain(body.clone())
         };
         (0..rounds).flat_map(round).collect()
+    }
+
+    /// A sequence of kernels from one buffer to another and back.
+    fn replays(&mut self, shapes: &[Shape]) -> Vec<Step> {
+        let (a, b) = self.two_different(4);
+        // The slots of buffers with one or two dimensions.
+        let slots = [1 + a, 1 + b];
+        let count = 1 + self.below(4);
+        let replays = self.one_of(&[1, 2, 3, 5, 17, 40]);
+        let fails = self.rare(6).then(|| self.below(256));
+        let mut body: Vec<_> =
+            (0..count).map(|at| self.replayed(slots[at % 2], slots[(at + 1) % 2], shapes)).collect();
+        body.retain(|kernel| !kernel.target.is_empty());
+        if body.is_empty() {
+            return Vec::new();
+        }
+        // In the last case of each kernel, the replay does not come.
+        let fails = fails.map(|bits| (bits % body.len(), (bits / 8) as u64 % (replays + 1)));
+        let effects = self.flag().then(|| (self.below(OBJECTS), Order::Sequential));
+        vec![Step::Replays(Replays { body, replays, fails, effects: effects.into_iter().collect() })]
+    }
+
+    fn replayed(&mut self, from: usize, to: usize, shapes: &[Shape]) -> Compute {
+        let patterns = [
+            ReadPattern::Near(1),
+            ReadPattern::Same,
+            ReadPattern::All,
+            ReadPattern::Box(1),
+            ReadPattern::Cross(2),
+            ReadPattern::Torus(1),
+            ReadPattern::Reversed,
+        ];
+        Compute {
+            from,
+            read_pattern: self.one_of(&patterns),
+            to,
+            target: self.part(&shapes[to]),
+            write_pattern: self.one_of(&[WritePattern::Same, WritePattern::Same, WritePattern::Reversed]),
+            built_in: false,
+            update: self.flag(),
+            split: self.split(),
+            node: None,
+            fail: None,
+            place: 0,
+        }
     }
 
     fn inner_wait(&mut self) -> Step {

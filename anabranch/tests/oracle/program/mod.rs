@@ -275,6 +275,34 @@ impl Host {
     }
 }
 
+/// A sequence of kernels between buffers of one and two dimensions, which is recorded and then replayed.
+#[derive(Clone, Debug)]
+pub struct Replays {
+    pub body: Vec<Compute>,
+    pub replays: u64,
+    /// The place of a kernel in the body, and the replay in which it fails.
+    pub fails: Option<(usize, u64)>,
+    /// The effect of a host task at the end of the body, if there is one. It is sequential.
+    pub effects: Vec<(usize, Order)>,
+}
+
+impl Replays {
+    /// The failure that ends the replays.
+    pub fn failure(&self) -> Option<(usize, u64)> {
+        self.fails.filter(|(_, replay)| *replay < self.replays)
+    }
+
+    /// The seed of the values of the task of the body at this place, in a replay.
+    pub fn seed(step: usize, place: usize, replay: u64) -> usize {
+        step ^ (place + 1) << 16 ^ (replay as usize) << 24
+    }
+
+    /// The name of a task of the body.
+    pub fn name(place: usize) -> String {
+        format!("task {place}")
+    }
+}
+
 /// A host task with a part for each node. It reads a one-dimensional buffer and writes another one, whose elements are divided
 /// over the index space, and touches this node's part of an object.
 #[derive(Clone, Copy, Debug)]
@@ -399,6 +427,7 @@ pub enum Step {
     Reduce(Reduction),
     Host(Host),
     Parts(Parts),
+    Replays(Replays),
     OnCluster(OnCluster),
     /// A host task that submits tasks, itself or in a callback at its end.
     Nest {

@@ -40,10 +40,11 @@ fn with_devices(mut step: Step, devices: usize) -> Step {
     step
 }
 
-/// With several nodes, tasks do not submit or wait.
+/// With several nodes, tasks do not submit or wait, and nothing is replayed.
 fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
     match &mut step {
-        Step::Nest { .. } | Step::InnerWait { .. } => return None,
+        // There a replay is no single task.
+        Step::Nest { .. } | Step::InnerWait { .. } | Step::Replays(_) => return None,
         Step::Cancel(..) | Step::CancelTask { .. } if !nodes.cancels => return None,
         Step::Host(host) if nodes.fails => host.callback_panics = false,
         _ if nodes.fails => {}

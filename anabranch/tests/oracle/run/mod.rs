@@ -4,6 +4,7 @@ mod buffers;
 mod inner;
 mod on_cluster;
 pub mod on_device;
+mod replays;
 mod results;
 mod scope;
 mod state;
@@ -164,6 +165,7 @@ impl<'p> Run<'p> {
             | Step::Reduce(_)
             | Step::Host(_)
             | Step::Parts(_)
+            | Step::Replays(_)
             | Step::OnCluster(_)
             | Step::Nest { .. } => {
                 let task = self.submit(i, step);
@@ -298,6 +300,7 @@ impl<'p> Run<'p> {
                 };
                 tasks::parts(scope, i, [from, to], &self.objects, step, &self.witness)
             }
+            Step::Replays(ref step) => replays::submit(scope, i, &self.buffers, &self.objects, step),
             Step::OnCluster(step) => {
                 let (AnyBuffer::R1(from), AnyBuffer::R1(to)) =
                     (&self.buffers[step.from], &self.buffers[step.to])

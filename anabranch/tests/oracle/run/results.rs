@@ -95,6 +95,8 @@ fn described(failure: &Failure) -> String {
             format!("{name} read {}", of_slot(elements, buffer))
         }
         Cause::Callback { .. } => format!("{name}: callback"),
+        Cause::ReplaysCancelled => format!("{name} in its replays"),
+        Cause::InReplay { task, replay, .. } => format!("{name} in replay {replay}, {}", task.name()),
         _ => name.replace("buffer ", "").replace('"', ""),
     }
 }

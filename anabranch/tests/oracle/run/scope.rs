@@ -6,7 +6,7 @@ use crate::{
     program::{WaitFor, When},
 };
 use anabranch::{
-    Barrier, Error, Fence, Status,
+    Barrier, Error, Fence, Sequence, SequenceBody, Status,
     interface::{Captures, Copies, Fenceable, NewTask},
     prelude::*,
 };
@@ -22,6 +22,17 @@ impl<'r> Scope<'r> {
         match self.group {
             None => self.rt.task(name),
             Some(group) => group.task(name),
+        }
+    }
+
+    pub fn record(
+        self,
+        name: String,
+        body: impl FnOnce(&SequenceBody<'_>) -> Result<(), Error>,
+    ) -> Result<Sequence, Error> {
+        match self.group {
+            None => self.rt.record(name, body),
+            Some(group) => group.record(name, body),
         }
     }
 
