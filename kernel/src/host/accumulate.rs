@@ -5,8 +5,8 @@
 use super::{
     argument::{Argument, Loaded, number},
     arithmetic::Arithmetic,
+    banks::{Banks, IN_BANK},
     instructions::Token,
-    memory::{Banks, IN_BANK},
     operands::Operands,
 };
 use crate::{

@@ -6,8 +6,8 @@
 
 use super::{
     argument::{Argument, Loaded, number},
+    banks::{Bank, IN_BANK},
     lanes::Lanes,
-    memory::{Bank, IN_BANK},
 };
 use crate::{
     number::Scalar,

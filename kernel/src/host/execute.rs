@@ -4,12 +4,12 @@ use super::{
     argument::{Argument, Elements, Loaded, number},
     arithmetic::{Arithmetic, ConvertTo, combine, compare},
     assembled::Assembled,
+    banks::{Banks, IN_BANK},
     chain::Chains,
     instructions::Token,
     lanes::Lanes,
     load::Place,
     loops::{map, select},
-    memory::{Banks, IN_BANK},
     operands::Operands,
 };
 use crate::{

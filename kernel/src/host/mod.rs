@@ -10,6 +10,7 @@ mod accumulate;
 mod argument;
 mod arithmetic;
 mod assembled;
+mod banks;
 mod chain;
 mod execute;
 mod instructions;

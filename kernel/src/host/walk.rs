@@ -4,10 +4,11 @@ use super::{
     accumulate::Values,
     argument::{Elements, Loaded, number},
     arithmetic::Arithmetic,
+    banks::{Banks, IN_BANK, block_len},
     execute::Execute,
     instructions::{Instructions, Token},
     load::Place,
-    memory::{Banks, IN_BANK, Memory, block_len},
+    memory::Memory,
     operands::Operands,
 };
 use crate::{

@@ -5,7 +5,7 @@
 //! brackets and blocks; what it does not limit is limited here.
 
 use super::{
-    ShaderError,
+    error::ShaderError,
     scan::{self, Token},
 };
 

@@ -1,20 +1,18 @@
 //! What a launch gives a shader, and what the shader says about it.
 
 use super::{
-    Printed, ShaderError,
-    print::{Field, GROUP_HEAD},
+    error::ShaderError,
+    print::{Field, GROUP_HEAD, Printed, STATUS},
 };
 use crate::{
     number::Scalar,
     wgsl::{
         BlockPlace, Dispatch, WgslError,
-        block::{push, width},
+        block::push,
+        layout::width,
         points::{HEAD, parts},
     },
 };
-
-/// The words of the status: whether there was an access outside, the operand, and the index.
-pub(super) const STATUS: usize = 5;
 
 /// The most groups of one launch: the sum of a number below it and of one that a dispatch adds wraps not around.
 const MOST_GROUPS: u64 = 1 << 31;

@@ -1,8 +1,10 @@
 //! The checks of a text: which names it declares and uses.
 
 use super::{
-    Operand, ShaderError, ShaderSource, builtin, depth,
+    builtin, depth,
+    error::ShaderError,
     scan::{self, Token, scan},
+    source::{Operand, ShaderSource},
 };
 
 /// What the names of the generated part begin with that are not for the text.

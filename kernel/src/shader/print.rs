@@ -1,15 +1,22 @@
 //! The generated part of a shader: the block of a launch, the buffers, the functions for the text, and the entry point.
 
-use super::{Operand, ShaderSource, coordinates, launch::STATUS, names, scan::scan};
+use super::{
+    names,
+    scan::scan,
+    source::{Operand, ShaderSource, coordinates},
+};
 use crate::{
     number::Kind,
     wgsl::{
         Binding, BlockPlace,
-        block::{UNIFORM, width},
+        layout::{UNIFORM, width},
         name, points,
     },
 };
 use std::fmt::Write as _;
+
+/// The words of the status: whether there was an access outside, the operand, and the index.
+pub(super) const STATUS: usize = 5;
 
 /// A shader with its generated part.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The words of a text: as much of the syntax of WGSL as the checks of names need.
 
-use super::ShaderError;
+use super::error::ShaderError;
 
 /// A word or sign of a text, and the line that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

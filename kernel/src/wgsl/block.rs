@@ -1,55 +1,24 @@
 //! The block: what differs between launches of one shader.
 
 use super::{
-    Binding, Wgsl, WgslError, name,
+    error::WgslError,
+    layout::width,
     points::{HEAD, Part, parts},
+    text::{Binding, Wgsl},
 };
 use crate::{
-    number::{Kind, Scalar},
+    number::Scalar,
     operation::{Along, Edge, Load},
     recording::AccessAlong,
 };
-use std::fmt::Write as _;
 
 /// A part of a launch: a dispatch of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The bytes of the block: see [`BlockPlace`].
+    /// The bytes of the block: see [`BlockPlace`](super::BlockPlace).
     pub block: Vec<u8>,
     /// The number of groups in each dimension of the dispatch.
     pub groups: [u32; 3],
-}
-
-/// Where a shader has its block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockPlace {
-    /// In the command itself: WGSL calls this immediate data.
-    Immediate,
-    /// In a uniform buffer, which is binding 0.
-    Uniform,
-    /// In a storage buffer that is read, which is binding 0: the block has more than 16 KiB.
-    Storage,
-}
-
-/// The largest block that is a uniform buffer: every device takes as much.
-pub(crate) const UNIFORM: usize = 16 << 10;
-
-/// The fields of the block.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
-    /// The operands whose extents the shader wants.
-    pub(super) extents: Vec<usize>,
-    /// The periodic loads, by their numbers: the shader wants their offsets modulo the extent.
-    pub(super) shifts: Vec<(usize, Load)>,
-    /// The literals that the shader wants. Those of 8 bytes are behind the others.
-    pub(super) parameters: Vec<(u32, Kind)>,
-    pub(super) bytes: usize,
-    /// The most bytes of immediate data.
-    immediates: usize,
-}
-
-pub(crate) fn width(kind: Kind) -> usize {
-    if matches!(kind, Kind::F64 | Kind::I64 | Kind::U64) { 8 } else { 4 }
 }
 
 /// Adds the bytes of a number.
@@ -61,61 +30,6 @@ pub(crate) fn push(bytes: &mut Vec<u8>, value: Scalar) {
         Scalar::U32(value) => bytes.extend_from_slice(&value.to_le_bytes()),
         Scalar::I64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
         Scalar::U64(value) => bytes.extend_from_slice(&value.to_le_bytes()),
-    }
-}
-
-impl Layout {
-    pub(super) fn new(
-        extents: Vec<usize>,
-        shifts: Vec<(usize, Load)>,
-        mut parameters: Vec<(u32, Kind)>,
-        immediates: usize,
-    ) -> Self {
-        parameters.sort_by_key(|&(number, kind)| (width(kind), number));
-        let words = HEAD.len() + 3 * (extents.len() + shifts.len());
-        let mut bytes = 4 * words;
-        for &(_, kind) in &parameters {
-            bytes = bytes.next_multiple_of(width(kind)) + width(kind);
-        }
-        Self { extents, shifts, parameters, bytes: bytes.next_multiple_of(16), immediates }
-    }
-
-    pub(super) fn place(&self) -> BlockPlace {
-        // Not every device that has immediate data has numbers of 8 bytes there.
-        let is_narrow = self.parameters.iter().all(|&(_, kind)| width(kind) == 4);
-        if is_narrow && self.bytes <= self.immediates {
-            BlockPlace::Immediate
-        } else if self.bytes <= UNIFORM {
-            BlockPlace::Uniform
-        } else {
-            BlockPlace::Storage
-        }
-    }
-
-    /// The declaration of the block.
-    pub(super) fn declare(&self) -> String {
-        let mut text = String::from("struct Launch {\n");
-        for field in HEAD {
-            let _ = writeln!(text, "    {field}: u32,");
-        }
-        let of = |names: &[usize], what: &str| {
-            let fields = names
-                .iter()
-                .flat_map(|name| ["z", "y", "x"].map(|dim| format!("    {what}{name}_{dim}: u32,\n")));
-            fields.collect::<String>()
-        };
-        text += &of(&self.extents, "extent");
-        text += &of(&self.shifts.iter().map(|&(number, _)| number).collect::<Vec<_>>(), "shift");
-        for &(number, kind) in &self.parameters {
-            let _ = writeln!(text, "    literal{number}: {},", name(kind));
-        }
-        let variable = match self.place() {
-            BlockPlace::Immediate => "var<immediate>",
-            BlockPlace::Uniform => "@group(0) @binding(0) var<uniform>",
-            BlockPlace::Storage => "@group(0) @binding(0) var<storage, read>",
-        };
-        let _ = writeln!(text, "}}\n\n{variable} launch: Launch;");
-        text
     }
 }
 

@@ -1,6 +1,6 @@
 //! The functions that a shader needs beside those of WGSL.
 
-use super::name;
+use super::names::name;
 use crate::number::Kind;
 
 /// The functions of a shader, in an order in which each one comes after those that it calls.

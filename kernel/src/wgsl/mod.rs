@@ -27,100 +27,26 @@
 //! WGSL has no functions of this sort for `f64`: [`WgslError::Unsupported`] names them.
 
 pub(crate) mod block;
+mod combine;
 mod coordinates;
+mod error;
 mod functions;
+pub(crate) mod layout;
+mod names;
 pub(crate) mod points;
 mod print;
 mod reduce;
+mod text;
 
-pub use block::{BlockPlace, Dispatch};
-pub use reduce::{COMBINED, Combine};
+pub use block::Dispatch;
+pub use combine::{COMBINED, Combine};
+pub use error::WgslError;
+pub use layout::BlockPlace;
+pub(crate) use names::name;
+pub use points::GROUP;
+pub use text::{Binding, Wgsl};
 
-use crate::{fold::Fold, number::Kind, operation::Load, recording::Recording};
-use block::Layout;
-
-/// The number of points of a group.
-pub const GROUP: u32 = 256;
-
-/// The shader of a recording.
-#[derive(Clone, Debug)]
-pub struct Wgsl {
-    text: String,
-    bindings: Vec<Binding>,
-    layout: Layout,
-    loads: Vec<Load>,
-    folds: Vec<Fold>,
-    needs_f64: bool,
-    needs_i64: bool,
-    dimensions: usize,
-    combines: Vec<Combine>,
-    ends_at_leaves: bool,
-}
-
-/// An operand that the shader uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Binding {
-    /// The number of the operand in the recording, from 0.
-    pub operand: usize,
-    /// The type of its elements.
-    pub kind: Kind,
-    /// Whether the shader writes it: it is bound as read and write, otherwise as read.
-    pub is_written: bool,
-}
-
-/// Why a recording has no shader, or why a shader cannot be launched.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WgslError {
-    /// WGSL has no such operation.
-    #[error("WGSL has no `{operation}` for {kind}")]
-    Unsupported {
-        /// The operation.
-        operation: String,
-        /// The type of its result.
-        kind: Kind,
-    },
-    /// A buffer has more elements than indices of 32 bits reach.
-    #[error("operand {operand} has the extent {extent:?}: a shader reaches 4294967295 elements")]
-    TooManyElements {
-        /// The number of the operand, from 0.
-        operand: usize,
-        /// The extent of its buffer.
-        extent: [usize; 3],
-    },
-    /// The points have coordinates of 2³² or more.
-    #[error("a shader has no points up to {end:?}: each coordinate must be below 4294967296")]
-    TooManyPoints {
-        /// The point behind the last one.
-        end: [usize; 3],
-    },
-    /// A point leads out of a buffer that the kernel sets, or takes elements of without an edge.
-    #[error("the points from {from:?} to {end:?} lead out of operand {operand}, whose extent is {extent:?}")]
-    Outside {
-        /// The number of the operand, from 0.
-        operand: usize,
-        /// The extent of its buffer.
-        extent: [usize; 3],
-        /// The first element that is needed.
-        from: [isize; 3],
-        /// The element behind the last one that is needed.
-        end: [isize; 3],
-    },
-    /// A buffer has no elements, and the edge of a load takes the nearest one, or the one on the other side.
-    #[error("operand {operand} is empty, and has no element at its edge")]
-    Empty {
-        /// The number of the operand, from 0.
-        operand: usize,
-    },
-    /// The operands or literals are not those of the recording.
-    #[error("the shader has {expected}, and the launch has {found}")]
-    Mismatch {
-        /// What the recording has.
-        expected: String,
-        /// What the launch has.
-        found: String,
-    },
-}
+use crate::recording::Recording;
 
 impl Wgsl {
     /// The shader of a recording.
@@ -138,49 +64,5 @@ impl Wgsl {
     /// See [`new`](Self::new).
     pub fn with_immediates(recording: &Recording, bytes: usize) -> Result<Self, WgslError> {
         print::print(recording, bytes)
-    }
-
-    /// The shader. Its entry point is `main`, in groups of [`GROUP`] × 1 × 1.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The operands that the shader uses. All are storage buffers of group 0. The first one is binding 1, and so on; binding 0 is the
-    /// [block](Dispatch::block), unless it is immediate data.
-    pub fn bindings(&self) -> &[Binding] {
-        &self.bindings
-    }
-
-    /// Where the shader has its block.
-    pub fn block_place(&self) -> BlockPlace {
-        self.layout.place()
-    }
-
-    /// The bytes of a block, a multiple of 16.
-    pub fn block_bytes(&self) -> usize {
-        self.layout.bytes
-    }
-
-    /// Whether the shader computes with 64-bit floating-point numbers.
-    pub fn needs_f64(&self) -> bool {
-        self.needs_f64
-    }
-
-    /// Whether the shader computes with 64-bit integers. The remainder of `f64` needs them too.
-    pub fn needs_i64(&self) -> bool {
-        self.needs_i64
-    }
-}
-
-/// The name of a type.
-pub(crate) fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Bool => "bool",
-        Kind::F32 => "f32",
-        Kind::F64 => "f64",
-        Kind::I32 => "i32",
-        Kind::U32 => "u32",
-        Kind::I64 => "i64",
-        Kind::U64 => "u64",
     }
 }

@@ -1,6 +1,9 @@
 //! Which point each invocation of a shader has, and the dispatches that have all points of a box.
 
-use super::{GROUP, WgslError};
+use super::error::WgslError;
+
+/// The number of points of a group.
+pub const GROUP: u32 = 256;
 
 /// The fields at the front of the block, all `u32`.
 pub(crate) const HEAD: [&str; 9] =

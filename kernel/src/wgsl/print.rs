@@ -1,12 +1,15 @@
 //! The text of a shader.
 
 use super::{
-    Binding, Wgsl, WgslError,
-    block::Layout,
+    combine::Combine,
     coordinates::{self, coordinate},
+    error::WgslError,
     functions::Functions,
-    name, points,
-    reduce::{self, Combine, Text},
+    layout::Layout,
+    names::name,
+    points,
+    reduce::{self, Text},
+    text::{Binding, Wgsl},
 };
 use crate::{
     fold::Fold,

@@ -6,7 +6,14 @@
 //! A compiler that sees a sum of products could make one operation of a product and a sum, and round once. So a value goes through an operation
 //! on its bits that changes nothing, which the compiler cannot know.
 
-use super::{Binding, Dispatch, Wgsl, WgslError, functions::Functions, name};
+use super::{
+    block::Dispatch,
+    combine::{COMBINED, Combine},
+    error::WgslError,
+    functions::Functions,
+    names::name,
+    text::{Binding, Wgsl},
+};
 use crate::{
     leaves::{LANES, LEAF, Leaves},
     number::{Kind, Scalar},
@@ -16,40 +23,11 @@ use crate::{
 };
 use std::fmt::Write as _;
 
-/// The most results that a group of a shader of [`Combine`] combines into one.
-pub const COMBINED: u32 = 2048;
-
-/// The invocations of such a group.
+/// The invocations of a group that combines results.
 const COMBINING: u32 = 256;
 
 /// The most points of a launch, so that the number of each one and the sums of two such numbers have 32 bits.
 const MOST_POINTS: usize = (u32::MAX - (1 << 20)) as usize;
-
-/// How the results of the leaves of one reduction are combined.
-#[derive(Clone, Debug)]
-pub struct Combine {
-    operand: usize,
-    kind: Kind,
-    text: String,
-}
-
-impl Combine {
-    /// The number of the operand in the recording, from 0. Its first element is the result.
-    pub fn operand(&self) -> usize {
-        self.operand
-    }
-
-    /// The type of the results.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The shader. Its entry point is `main`. It reads the values of binding 0 of group 0, exactly those that this binding has. Group `n` of the
-    /// dispatch combines up to [`COMBINED`] values from value `COMBINED · n` on, into element `n` of binding 1.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-}
 
 /// The parts of the text of a shader with reductions.
 pub(super) struct Text {
