@@ -151,8 +151,11 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         );
     }
     let complete = entries.len() == chosen.len();
-    let of_the_record = entries.iter().filter(|(_, row)| row.is_recorded_here());
-    let of_the_record: Vec<_> = of_the_record.map(|(entry, _)| entry.clone()).collect();
+    if let Some(mut record) = record {
+        let of_the_record = entries.iter().filter(|(_, row)| row.is_recorded_here());
+        record.add(of_the_record.map(|(entry, _)| entry.clone()));
+        record.write(&rows)?;
+    }
     let entries: Vec<_> = entries.into_iter().map(|(entry, _)| entry).collect();
     if !arguments.markdown {
         print!("{}", report::table(&entries));
@@ -160,10 +163,6 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
     if let Some(path) = &arguments.json {
         fs::write(path, report::json(&entries))
             .map_err(|error| format!("cannot write the figures to {}: {error}", path.display()))?;
-    }
-    if let Some(mut record) = record {
-        record.add(&of_the_record);
-        record.write(&rows)?;
     }
     if let Some(history) = history {
         print!("\n{}", history.append(Setting::here(&context), entries)?);

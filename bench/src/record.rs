@@ -68,8 +68,8 @@ impl Record {
     }
 
     /// Adds figures.
-    pub fn add(&mut self, entries: &[Entry]) {
-        self.rows.extend_from_slice(entries);
+    pub fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.rows.extend(entries);
     }
 
     /// Writes the record and all documents. Both have the rows in the order of `rows`; figures of rows that are not among
