@@ -244,7 +244,8 @@ impl TaskGroup {
     ///
     /// A task with a [communicator](crate::Communicator) counts as begun when this node has told the others that it is ready.
     ///
-    /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are. No wait reports it. Fences and
+    /// A cancelled task poisons the buffers that it was to write and leaves host objects as they are; only [replays](crate::Sequence::replay) that have
+    /// begun end early, and poison them, too. No wait reports a cancellation. Fences and
     /// barriers are not cancelled, because the program looks through them at the results that are left.
     ///
     /// ```

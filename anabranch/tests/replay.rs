@@ -342,6 +342,48 @@ fn replays_that_are_cancelled_after_they_have_begun_leave_no_object_that_counts_
 }
 
 #[test]
+fn a_task_that_needs_cancelled_replays_and_an_older_cancelled_task_leaves_the_object_of_the_replays_poisoned()
+{
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let group = rt.group("solver");
+        let (b, count, begun) =
+            (rt.buffer::<u64, 1>([1]), rt.host_object(0_u64), Arc::new(AtomicU64::new(0)));
+        // This task waits until the group is cancelled, so that the next one cannot begin.
+        let sees = Arc::clone(&begun);
+        let gate = rt.task("gate").once().blocking().write(&b, all());
+        let waits = move |(b,): (&mut WriteView<'_, u64, 1>,)| {
+            b.fill(0);
+            while sees.load(Relaxed) < 2 {
+                thread::yield_now();
+            }
+        };
+        gate.host(waits).unwrap();
+        let older = group.task("older").once().update(&b, all()).host(|_| ()).unwrap();
+        let sees = Arc::clone(&begun);
+        let sequence = group.record("endless", |body| {
+            body.task("count").once().effect(&count, sequential()).host(move |_, (count,)| {
+                *count += 1;
+                _ = sees.compare_exchange(0, 1, Relaxed, Relaxed);
+            })
+        });
+        let replays = sequence.unwrap().replay(u64::MAX).unwrap();
+        while begun.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        group.cancel();
+        begun.store(2, Relaxed);
+        assert!(replays.wait().is_err() && older.wait().is_err());
+        let needs_both = rt.task("needs both").once().read(&b, all()).effect(&count, sequential());
+        assert!(needs_both.host(|_| ()).unwrap().wait().is_err());
+        let error = rt.fence(&count).unwrap().wait().unwrap_err().to_string();
+        assert!(error.contains("cancelled in its replays"), "{error}");
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_sequence_may_access_nothing_of_a_buffer() {
     let _deadline = testing::deadline();
     for threads in THREADS {

@@ -140,12 +140,18 @@ impl Failure {
     }
 
     /// The order in which failures count if a task needs the results of several failed tasks: the one with the oldest root, and of
-    /// those with one root the oldest. A cancellation gives way to a failure, which concerns more of the later tasks.
+    /// those with one root the oldest. A cancellation gives way to a failure, which concerns more of the later tasks, and one before the task began
+    /// to one after that.
     ///
     /// With several nodes, all of them have the same answer.
     pub(crate) fn age(self: &Arc<Self>) -> impl Ord + use<> {
         let root = self.root();
-        (root.cause.is_cancellation(), root.id, root.node, self.id, self.node)
+        let class = match root.cause {
+            Cause::Cancelled => 2,
+            Cause::ReplaysCancelled => 1,
+            _ => 0,
+        };
+        (class, root.id, root.node, self.id, self.node)
     }
 
     /// The chain of failures, from this one to the root.
@@ -259,8 +265,8 @@ pub enum Cause {
     /// The task was cancelled before it began.
     #[error("it was cancelled")]
     Cancelled,
-    /// The [group](crate::TaskGroup) of a [sequence](crate::Sequence) was cancelled after its replays had begun. Nothing is known about what they have
-    /// left in the buffers that they write and in their host objects.
+    /// The [group](crate::TaskGroup) of a [sequence](crate::Sequence) was cancelled after its replays had begun, on the host of one node. Nothing is known
+    /// about what they have left in the buffers that they write and in their host objects.
     #[error("it was cancelled in its replays")]
     ReplaysCancelled,
     /// The run on several nodes has ended.

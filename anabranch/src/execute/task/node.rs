@@ -47,6 +47,7 @@
 //! | field | read by | written by |
 //! |---|---|---|
 //! | `id`, `label`, `place`, `queue`, `runtime`, `marks`, `group`, `contention`, `observes`, `part` | all threads | the submitter, before the node is shared |
+//! | the place in the scheduler, in `contention` | the claiming thread | once, by the thread that makes the task ready, under the lock of the scheduler |
 //! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
 //! | `links.successors`, callbacks | the claiming thread, in step 6 | submitters and other threads until `DONE`, under the lock |
 //! | latches | the claiming thread, in step 6 or 9 | waiting threads until `CLOSED`, under the lock |
@@ -57,14 +58,15 @@
 //! A *poison* is the failure because of which a task has not written its results: its own, or that of a task whose results
 //! it needs. It is handed on along dependencies according to what the successor [needs](Needs): along true dependencies on a
 //! buffer, and along the serial dependencies of a host object. If a task is poisoned for several reasons, the failure with the
-//! oldest root counts, in whatever order they happen; a cancellation gives way to a failure.
+//! oldest root counts, in whatever order they happen; a cancellation gives way to a failure, and one before a task began to one after that.
 //!
 //! With several nodes, dependencies hand nothing on. Each node knows which regions are poisoned instead (`nodes::poison`).
 //!
 //! # Cancellation
 //! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of the task has come. A
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
-//! so they stay good, and later tasks on them run. A cancellation is not reported.
+//! so they stay good, and later tasks on them run. Replays look at the token between two of them, too: if they have begun, their host objects are
+//! poisoned. A cancellation is not reported.
 //!
 //! A task that begins on all nodes or on none is *committed* on a node when that node tells the others that it is ready
 //! ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready, it is *permitted* ([`Head::permit`]), and runs also

@@ -34,7 +34,7 @@ pub enum Status {
     Failed,
     /// It was skipped, because it needs results of a failed or cancelled task.
     Skipped,
-    /// It was cancelled before it began.
+    /// It was cancelled before it began; or it was [replays](crate::Sequence::replay), which end early.
     Cancelled,
 }
 

@@ -98,8 +98,8 @@ impl Sequence {
     /// again and again.
     ///
     /// If a task fails, the replays end, and the handle and the next synchronisation report the first failure, with the task and the number of the
-    /// replay: the same in every schedule. What the sequence writes is poisoned then. A cancelled [group](crate::TaskGroup) ends its replays, too: if they have begun,
-    /// what the sequence writes and its host objects are poisoned ([`Cause::ReplaysCancelled`](crate::Cause::ReplaysCancelled)).
+    /// replay: the same in every schedule. What the sequence writes is poisoned then. A cancelled [group](crate::TaskGroup) ends its replays, too. If they
+    /// have begun, that poisons what the sequence writes and its host objects ([`Cause::ReplaysCancelled`](crate::Cause::ReplaysCancelled)).
     ///
     /// With 0 replays nothing is submitted.
     ///

@@ -97,6 +97,10 @@ impl Body for ReplayBody {
                 .attach(&mut task.accesses.iter().map(version))
                 .map_err(|error| Cause::from(Box::new(error)))?;
         }
+        let is_over = || token.as_ref().is_some_and(CancellationToken::is_cancelled);
+        if is_over() {
+            return Err(Cause::Cancelled);
+        }
         let tasks: SmallVec<[&Recorded; 8]> = tasks.iter().chain(&last).collect();
         let is_checked = compute.is_checked();
         // SAFETY: memory is attached. The plan keeps the order that the graph has derived from the accesses, in which a unit
@@ -107,7 +111,6 @@ impl Body for ReplayBody {
                 Part::End => tasks[task].units.end().map(ControlFlow::Continue),
             }
         };
-        let is_over = || token.as_ref().is_some_and(CancellationToken::is_cancelled);
         let run = Run::new(&whole.plan, replays, execute, is_over);
         match compute.draw() {
             Some(draw) => run.take_drawn_turns(draw),

@@ -54,9 +54,10 @@ impl Causes {
         needs.iter().copied().min_by_key(|&step| self.age(step))
     }
 
-    /// The order in which causes take precedence: failures before cancellations, then the oldest root, then the oldest step.
-    fn age(&self, step: usize) -> (bool, usize, usize) {
-        (self.is_cancelled(step), self.root(step), step)
+    /// The order in which causes take precedence: failures, then cancellations after a step had begun, then others; then the oldest root, then
+    /// the oldest step.
+    fn age(&self, step: usize) -> (bool, bool, usize, usize) {
+        (self.is_cancelled(step), self.leaves_objects(step), self.root(step), step)
     }
 
     fn root(&self, mut step: usize) -> usize {

@@ -354,6 +354,7 @@ impl Choices<'_> {
         let count = 1 + self.below(4);
         let replays = self.one_of(&[1, 2, 3, 5, 17, 40]);
         let fails = self.rare(6).then(|| self.below(256));
+        let effects = self.flag().then(|| (self.below(OBJECTS), Order::Sequential));
         let mut body: Vec<_> =
             (0..count).map(|at| self.replayed(slots[at % 2], slots[(at + 1) % 2], shapes)).collect();
         body.retain(|kernel| !kernel.target.is_empty());
@@ -362,7 +363,6 @@ impl Choices<'_> {
         }
         // In the last case of each kernel, the replay does not come.
         let fails = fails.map(|bits| (bits % body.len(), (bits / 8) as u64 % (replays + 1)));
-        let effects = self.flag().then(|| (self.below(OBJECTS), Order::Sequential));
         vec![Step::Replays(Replays { body, replays, fails, effects: effects.into_iter().collect() })]
     }
 
