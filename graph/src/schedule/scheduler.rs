@@ -181,11 +181,11 @@ impl ConflictScheduler {
             let mut open = false;
             for exclusive in [false, true] {
                 let used = ObjectUse::new(object as usize, exclusive);
-                if let Some((Key { level, .. }, _)) = queues.first(objects.queue(used)) {
-                    if !objects.blocks(used, level) {
-                        open = true;
-                        first = Some(first.map_or(level, |other: u64| other.min(level)));
-                    }
+                if let Some((Key { level, .. }, _)) = queues.first(objects.queue(used))
+                    && !objects.blocks(used, level)
+                {
+                    open = true;
+                    first = Some(first.map_or(level, |other: u64| other.min(level)));
                 }
             }
             open
