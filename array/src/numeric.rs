@@ -1,6 +1,6 @@
 //! The numbers that arrays have.
 
-use crate::random::Draw;
+use crate::random::draw::Draw;
 use anabranch::{interface::ShaderElement, recorded::Number};
 use std::cmp::Ordering;
 

@@ -21,12 +21,12 @@ struct State {
 /// Tasks that can start.
 type Start = SmallVec<[Node; 2]>;
 
+const CONTENDS: &str = "the task may be in conflict with others";
+
 impl Conflicts {
     /// Inserts a task whose dependencies are done.
     pub(super) fn eligible(&self, node: &Node) -> Start {
-        let Some(Contention { effects, priority, contender }) = node.contention.as_deref() else {
-            return Start::from_iter([node.clone()]);
-        };
+        let Contention { effects, priority, contender } = node.contention.as_deref().expect(CONTENDS);
         let mut state = self.0.lock();
         let inserted = state.scheduler.insert(node.id, *priority, effects);
         contender.get_or_init(|| inserted);
@@ -39,10 +39,8 @@ impl Conflicts {
 
     /// Removes a task that has run or was skipped.
     pub(super) fn finished(&self, node: &Node) -> Start {
-        let contention = node.contention.as_deref();
-        let Some(&contender) = contention.and_then(|contention| contention.contender.get()) else {
-            return Start::new();
-        };
+        let contender = node.contention.as_deref().expect(CONTENDS).contender.get();
+        let contender = *contender.expect("a task runs or is skipped after it was eligible");
         self.0.lock().update(|scheduler, start| scheduler.finished(contender, start))
     }
 
@@ -56,6 +54,7 @@ impl State {
     fn update(&mut self, change: impl FnOnce(&mut ConflictScheduler, &mut Vec<Contender>)) -> Start {
         let Self { scheduler, nodes, start } = self;
         change(scheduler, start);
-        start.drain(..).filter_map(|task| nodes[task.slot()].take()).collect()
+        let node = |task: Contender| nodes[task.slot()].take().expect("a task starts once");
+        start.drain(..).map(node).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Random numbers, which follow from a seed and the place of the element alone.
 
-mod draw;
+pub(crate) mod draw;
 mod philox;
 
 pub use draw::{Draw, Normal};

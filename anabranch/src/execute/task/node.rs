@@ -65,8 +65,7 @@
 //! # Cancellation
 //! A handle cancels its task by a bit of the state. The token of its [group](Group) is read when the turn of the task has come. A
 //! cancelled task poisons the buffers that it was to write. It has not touched its host objects, as the program wished,
-//! so they stay good, and later tasks on them run. Replays look at the token between two of them, too: if they have begun, their host objects are
-//! poisoned. A cancellation is not reported.
+//! so they stay good, and later tasks on them run. Replays that have begun end early, and poison them. A cancellation is not reported.
 //!
 //! A task that begins on all nodes or on none is *committed* on a node when that node tells the others that it is ready
 //! ([`Head::commit`]). From then on a cancellation comes too late. When all nodes are ready, it is *permitted* ([`Head::permit`]), and runs also

@@ -1,0 +1,191 @@
+//! Failures and cancellations of sequences that are replayed.
+
+mod common;
+
+use anabranch::{Cause, SequenceBody, prelude::*};
+use common::{THREADS, runtime};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+#[test]
+fn the_first_failure_ends_the_replays_and_is_the_same_in_every_schedule() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        for _ in 0..20 {
+            let rt = runtime(threads);
+            let (u, v) = (rt.buffer_from(&[0.0; 8]).unwrap(), rt.buffer_from(&[0.0; 8]).unwrap());
+            let runs = Arc::new(AtomicU64::new(0));
+            let count = Arc::clone(&runs);
+            let sequence = rt
+                .record("fails", |body| {
+                    // Nothing connects the two tasks, so one may run far ahead of the other.
+                    body.task("first").over([8]).update(&u, one_to_one()).chunks(4).kernel(
+                        move |tile, _| {
+                            count.fetch_add(1, Relaxed);
+                            assert!(!(tile.replay() == 7 && tile.along(0).start == 4), "no luck");
+                        },
+                    )?;
+                    body.task("second").over([8]).update(&v, one_to_one()).chunks(4).kernel(|tile, _| {
+                        assert!(tile.replay() < 8, "also no luck");
+                    })
+                })
+                .unwrap();
+            let task = sequence.replay(1000).unwrap();
+            let error = task.wait().unwrap_err().to_string();
+            assert!(
+                error.contains("task \"fails\"") && error.contains("in replay 7, task \"first\""),
+                "{error}"
+            );
+            assert!(error.contains("no luck") && error.contains("[4..6]"), "{error}");
+            assert!(runs.load(Relaxed) < 1000 * 4, "the replays end");
+            let Err(Error::Failed(failures)) = rt.wait() else { panic!("the failure is reported") };
+            let causes: Vec<_> = failures.iter().map(|failure| failure.cause.clone()).collect();
+            assert!(matches!(&causes[..], [Cause::InReplay { replay: 7, .. }]), "{causes:?}");
+            // What it writes is poisoned, and a complete overwrite heals it.
+            assert!(rt.fence(&v).unwrap().wait().is_err());
+            for buffer in [&u, &v] {
+                rt.task("heal")
+                    .over([8])
+                    .write(buffer, one_to_one())
+                    .kernel(|tile, (u,)| {
+                        tile.points().for_each(|point| u.set(point, 0.0));
+                    })
+                    .unwrap();
+            }
+            sequence.replay(7).unwrap().wait().unwrap();
+            rt.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_error_of_a_host_task_is_a_failure() {
+    let _deadline = testing::deadline();
+    let rt = runtime(2);
+    let object = rt.host_object(0);
+    let sequence = rt
+        .record("counts", |body| {
+            body.task("count").once().effect(&object, sequential()).host(|replay, (count,)| {
+                *count += 1;
+                if replay == 3 { Err("it is enough") } else { Ok(()) }
+            })
+        })
+        .unwrap();
+    let error = sequence.replay(10).unwrap().wait().unwrap_err().to_string();
+    assert!(error.contains("in replay 3, task \"count\"") && error.ends_with("it is enough"), "{error}");
+    assert!(rt.wait().is_err());
+}
+
+#[test]
+fn a_cancelled_group_ends_its_replays() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let group = rt.group("solver");
+        let u = rt.buffer_from(&[0_u64; 4]).unwrap();
+        let sequence = group
+            .record("endless", |body| {
+                body.task("count").over([4]).update(&u, one_to_one()).kernel(|tile, (u,)| {
+                    tile.points().for_each(|point| u[point] += 1);
+                })
+            })
+            .unwrap();
+        let task = sequence.replay(u64::MAX).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        group.cancel();
+        assert!(task.wait().is_err());
+        assert_eq!(task.status(), Status::Cancelled);
+        rt.wait().unwrap();
+    }
+}
+
+#[test]
+fn replays_that_are_cancelled_after_they_have_begun_leave_no_object_that_counts_as_good() {
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let group = rt.group("solver");
+        let (count, begun) = (rt.host_object(0_u64), Arc::new(AtomicU64::new(0)));
+        let sees = Arc::clone(&begun);
+        let sequence = group
+            .record("endless", |body| {
+                body.task("count").once().effect(&count, sequential()).host(move |_, (count,)| {
+                    *count += 1;
+                    sees.fetch_add(1, Relaxed);
+                })
+            })
+            .unwrap();
+        let task = sequence.replay(u64::MAX).unwrap();
+        while begun.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        group.cancel();
+        let error = task.wait().unwrap_err();
+        assert_eq!(task.status(), Status::Cancelled);
+        let Error::Failed(failures) = &error else { panic!("{error}") };
+        assert!(matches!(failures.iter().next().unwrap().cause, Cause::ReplaysCancelled), "{error}");
+        let after = rt.task("after").once().effect(&count, sequential()).host(|_| ()).unwrap();
+        let error = after.wait().unwrap_err().to_string();
+        assert!(error.contains("task \"endless\"") && error.contains("cancelled in its replays"), "{error}");
+        assert_eq!(after.status(), Status::Skipped);
+        // As the program wished.
+        rt.wait().unwrap();
+        // What was cancelled before it began has touched nothing.
+        let (later, fresh) = (rt.group("later"), rt.host_object(7_u64));
+        let record = |body: &SequenceBody<'_>| {
+            body.task("count").once().effect(&fresh, sequential()).host(|_, (fresh,)| *fresh += 1)
+        };
+        let sequence = later.record("never", record).unwrap();
+        later.cancel();
+        assert!(sequence.replay(3).unwrap().wait().is_err());
+        assert_eq!(rt.fence(&fresh).unwrap().wait().unwrap(), 7);
+    }
+}
+
+#[test]
+fn a_task_that_needs_cancelled_replays_and_an_older_cancelled_task_leaves_the_object_of_the_replays_poisoned()
+{
+    let _deadline = testing::deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let group = rt.group("solver");
+        let (b, count, begun) =
+            (rt.buffer::<u64, 1>([1]), rt.host_object(0_u64), Arc::new(AtomicU64::new(0)));
+        // This task waits until the group is cancelled, so that the next one cannot begin.
+        let sees = Arc::clone(&begun);
+        let gate = rt.task("gate").once().blocking().write(&b, all());
+        let waits = move |(b,): (&mut WriteView<'_, u64, 1>,)| {
+            b.fill(0);
+            while sees.load(Relaxed) < 2 {
+                thread::yield_now();
+            }
+        };
+        gate.host(waits).unwrap();
+        let older = group.task("older").once().update(&b, all()).host(|_| ()).unwrap();
+        let sees = Arc::clone(&begun);
+        let sequence = group.record("endless", |body| {
+            body.task("count").once().effect(&count, sequential()).host(move |_, (count,)| {
+                *count += 1;
+                _ = sees.compare_exchange(0, 1, Relaxed, Relaxed);
+            })
+        });
+        let replays = sequence.unwrap().replay(u64::MAX).unwrap();
+        while begun.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        group.cancel();
+        begun.store(2, Relaxed);
+        assert!(replays.wait().is_err() && older.wait().is_err());
+        let needs_both = rt.task("needs both").once().read(&b, all()).effect(&count, sequential());
+        assert!(needs_both.host(|_| ()).unwrap().wait().is_err());
+        let error = rt.fence(&count).unwrap().wait().unwrap_err().to_string();
+        assert!(error.contains("cancelled in its replays"), "{error}");
+        rt.wait().unwrap();
+    }
+}
