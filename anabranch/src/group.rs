@@ -8,6 +8,7 @@ use crate::{
     runtime::{self, Idle, Runtime},
     submit::{
         barrier::Barrier,
+        batch::NewTasks,
         capture::{Captures, Copies, Fenceable},
         fence::{self, Fence},
         sequence::{Sequence, SequenceBody},
@@ -132,6 +133,12 @@ impl TaskGroup {
     #[track_caller]
     pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewTask<'_> {
         NewTask::new(self.handle.core(), Some(&self.handle), name, Location::caller())
+    }
+
+    /// Begins a batch of tasks of this group: see [`Runtime::tasks`].
+    #[track_caller]
+    pub fn tasks(&self, name: impl Into<Cow<'static, str>>) -> NewTasks<'_> {
+        NewTasks::new(self.handle.core(), Some(&self.handle), name, Location::caller())
     }
 
     /// Copies buffers, parts of buffers and host objects after all tasks submitted so far: see [`Runtime::fence`]. The fence is a

@@ -33,7 +33,7 @@
 //!
 //! | part of the interface | types and traits |
 //! |---|---|
-//! | building a task | [`NewTask`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Collective`] |
+//! | building a task | [`NewTask`], [`NewTasks`], [`TaskBuilder`], [`IndexSpace`], and its kind: [`Over`], [`Once`], [`Each`], [`Collective`] |
 //! | building a task of a sequence | [`NewSequenceTask`], [`SequenceTask`] |
 //! | accesses to buffers | [`Read`], [`Write`], [`Update`], [`Reduce`], which implement [`Access`] and [`KernelAccess`]; bound: [`BoundBuffer`], [`BoundReduction`] |
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
@@ -55,11 +55,12 @@ pub use crate::{
     submit::{
         access::{Access, KernelAccess, Read, Update, Write},
         access_list::{AccessList, Append, KernelAccessList},
+        batch::NewTasks,
         capture::{Capture, CaptureMode, Captures, Copies, Fenceable, Moves},
         declaration::Declaration,
         effect::{Communicates, Effect, Exclusive, HasEffects, PartEffect, Relaxed, Sequential},
         host_result::HostResult,
-        index_space::{Collective, IndexSpace, Once, Over},
+        index_space::{Collective, Each, IndexSpace, Once, Over},
         operator::{And, Custom, Max, Min, Or, Product, Sum},
         recorded::{
             access::{RecordedAccess, RecordedAccessList},

@@ -20,6 +20,7 @@ use crate::{
     settings::Settings,
     submit::{
         barrier::Barrier,
+        batch::NewTasks,
         capture::{Captures, Copies, Fenceable, Moves},
         fence::{self, Fence},
         sequence::{Sequence, SequenceBody},
@@ -191,6 +192,23 @@ impl Runtime {
     #[track_caller]
     pub fn task(&self, name: impl Into<Cow<'static, str>>) -> NewTask<'_> {
         NewTask::new(&self.core, None, name, Location::caller())
+    }
+
+    /// Begins a batch: many host tasks of one kind, which are declared and submitted at once. That costs a fraction of submitting them one by one.
+    /// The name is for messages and printed graphs.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::new()?;
+    /// let squares = rt.buffer::<usize, 1>([10]);
+    /// rt.tasks("square").each(0..10).write(&squares, one_to_one()).host(|[i], (squares,)| squares.set([i], i * i))?;
+    /// assert_eq!(rt.fence(&squares)?.wait()?[[9]], 81);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn tasks(&self, name: impl Into<Cow<'static, str>>) -> NewTasks<'_> {
+        NewTasks::new(&self.core, None, name, Location::caller())
     }
 
     /// Records tasks once, to [replay](Sequence::replay) them again and again. What an iterative program does in each step is declared, checked and

@@ -65,6 +65,8 @@ struct Step {
     radius: usize,
     periodic: bool,
     pieces: usize,
+    /// Whether it is a batch instead: a host task for each point.
+    batch: bool,
     chunks: Option<usize>,
     granularity: usize,
     /// Whether a fence follows.
@@ -75,10 +77,10 @@ const BUFFERS: usize = 3;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let buffers = (0..BUFFERS, 0..BUFFERS, 0_usize..5, any::<bool>());
-    let split = (1_usize..9, proptest::option::of(1_usize..12), 1_usize..4, any::<bool>());
-    let step = (buffers, split).prop_map(|((from, to, radius, periodic), split)| {
-        let (pieces, chunks, granularity, fence) = split;
-        Step { from, to, radius, periodic, pieces, chunks, granularity, fence }
+    let split = (1_usize..9, proptest::option::of(1_usize..12), 1_usize..4);
+    let step = (buffers, split, any::<bool>(), any::<bool>()).prop_map(|(buffers, split, batch, fence)| {
+        let ((from, to, radius, periodic), (pieces, chunks, granularity)) = (buffers, split);
+        Step { from, to, radius, periodic, pieces, batch, chunks, granularity, fence }
     });
     proptest::collection::vec(step, 1..24)
 }
@@ -108,6 +110,22 @@ fn sequential_program(steps: &[Step]) -> Vec<Vec<u64>> {
     fences
 }
 
+/// Submits a step as a host task for each point.
+fn submit_batch(rt: &Runtime, buffers: &[Buffer<u64, 1>; BUFFERS], step: &Step) -> Result<(), Error> {
+    let (from, to, step) = (&buffers[step.from], &buffers[step.to], step.clone());
+    let tasks = rt.tasks("point").each([ROWS]);
+    if step.from == step.to {
+        tasks.update(to, one_to_one()).host(|[i], (to,)| to[[i]] = to[[i]].wrapping_mul(3))?;
+        return Ok(());
+    }
+    let near = neighborhood([step.radius]);
+    let near = if step.periodic { near.periodic() } else { near };
+    tasks.read(from, near).write(to, one_to_one()).host(move |[i], (from, to)| {
+        to.set([i], around(i, &step).fold(1, |all: u64, j| all.wrapping_mul(31).wrapping_add(from[[j]])));
+    })?;
+    Ok(())
+}
+
 fn run_program(rt: &Runtime, steps: &[Step], versions: usize) -> Result<Vec<Vec<u64>>, Error> {
     let start = |b: u64| {
         let values: Vec<u64> = (0..ROWS as u64).map(|i| i * 7 + b).collect();
@@ -116,6 +134,11 @@ fn run_program(rt: &Runtime, steps: &[Step], versions: usize) -> Result<Vec<Vec<
     let buffers: [Buffer<u64, 1>; BUFFERS] = [start(0)?, start(1)?, start(2)?];
     let mut fences = Vec::new();
     for step in steps {
+        if step.batch {
+            submit_batch(rt, &buffers, step)?;
+            fences.extend(step.fence.then(|| rt.fence(&buffers[step.to])).transpose()?);
+            continue;
+        }
         let task = rt.task("step").over([ROWS]).pieces(step.pieces).granularity(step.granularity);
         let task = step.chunks.into_iter().fold(task, TaskBuilder::chunks);
         let (from, to, step) = (&buffers[step.from], &buffers[step.to], step.clone());

@@ -1,6 +1,6 @@
 //! A task in pieces: each piece has the dependencies of its own regions, and the task as a whole is checked and renames as one.
 
-use anabranch_graph::{Access, BufferId, GraphError, Kind, Submitted, TaskGraph, TaskId};
+use anabranch_graph::{Access, BufferId, Effect, GraphError, Kind, Order, Submitted, TaskGraph, TaskId};
 use anabranch_grid::{Extent, GridBox};
 
 const ROWS: usize = 40;
@@ -31,7 +31,7 @@ fn submit(
 ) -> Result<Vec<(TaskId, Vec<TaskId>)>, GraphError> {
     let mut all = Vec::new();
     let mut submitted = Submitted::default();
-    graph.submit_pieces(whole, pieces, &|_| false, &mut submitted, |piece| {
+    graph.submit_pieces(whole, &[], pieces, &|_| false, &mut submitted, |piece| {
         all.push((piece.id, piece.dependencies.iter().map(|dependency| dependency.on).collect()));
     })?;
     Ok(all)
@@ -71,7 +71,7 @@ fn pieces_that_overwrite_a_buffer_go_to_one_version() {
     let waits_for = |piece: &Submitted| {
         assert!(piece.dependencies.iter().all(|dependency| dependency.on != reader.id), "{piece:?}");
     };
-    graph.submit_pieces(&whole, &pieces, &|_| false, &mut submitted, waits_for).unwrap();
+    graph.submit_pieces(&whole, &[], &pieces, &|_| false, &mut submitted, waits_for).unwrap();
     assert_eq!(submitted.versions[1], 1);
     let again = graph.submit(&[Access::read(v, rows(0, ROWS))], &[], &|_| false).unwrap();
     assert_eq!(again.versions[0], 1);
@@ -87,12 +87,41 @@ fn a_piece_is_not_done_while_its_task_is_submitted() {
     let pieces: Vec<_> = (0..10).map(|piece| of(4 * piece, 4 * piece + 4)).collect();
     let mut readers = Vec::new();
     graph
-        .submit_pieces(&of(0, ROWS), &pieces, &|_| true, &mut Submitted::default(), |piece| {
+        .submit_pieces(&of(0, ROWS), &[], &pieces, &|_| true, &mut Submitted::default(), |piece| {
             readers.push(piece.id)
         })
         .unwrap();
     let writer = graph.submit(&[Access::write(u, rows(0, ROWS))], &[], &|_| false).unwrap();
     assert_eq!(writer.dependencies.iter().map(|dependency| dependency.on).collect::<Vec<_>>(), readers);
+}
+
+/// Each piece has the effect, in the order of the pieces.
+#[test]
+fn sequential_effects_order_the_pieces() {
+    let mut graph = TaskGraph::new();
+    let [u, v] = buffers(&mut graph, true);
+    let object = graph.create_object();
+    let (whole, pieces) = stencil(u, v);
+    let effects = |order| [Effect { object, order }];
+    let mut submit = |order| {
+        let mut all = Vec::new();
+        let each = |piece: &Submitted| {
+            all.push((
+                piece.id,
+                piece.dependencies.iter().map(|dependency| dependency.on).collect::<Vec<_>>(),
+            ));
+        };
+        graph
+            .submit_pieces(&whole, &effects(order), &pieces, &|_| true, &mut Submitted::default(), each)
+            .unwrap();
+        all
+    };
+    let exclusive = submit(Order::Exclusive);
+    assert!(exclusive.iter().all(|(_, dependencies)| *dependencies == [TaskId::EPOCH]), "{exclusive:?}");
+    let sequential = submit(Order::Sequential);
+    for pair in sequential.windows(2) {
+        assert_eq!(pair[1].1, [pair[0].0]);
+    }
 }
 
 #[test]

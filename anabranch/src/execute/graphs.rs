@@ -115,20 +115,21 @@ impl Graphs {
         Ok(())
     }
 
-    /// Adds a kernel in pieces, with the answer for each piece to `each`. The recorded graphs get it as one task. See
+    /// Adds a task in pieces, with the answer for each piece to `each`. The recorded graphs get it as one task. See
     /// [`submit`](Self::submit).
     pub(super) fn submit_pieces(
         &mut self,
         label: &TaskLabel,
         accesses: &[Access],
+        effects: &[Effect],
         pieces: &[impl AsRef<[Access]>],
         record: Option<&Arc<TaskRecord>>,
         is_done: &dyn Fn(TaskId) -> bool,
         each: impl FnMut(&Submitted),
     ) -> Result<(), GraphError> {
-        self.live.submit_pieces(accesses, pieces, is_done, &mut self.submitted, each)?;
+        self.live.submit_pieces(accesses, effects, pieces, is_done, &mut self.submitted, each)?;
         if let Some(record) = record {
-            self.record(label, accesses, &[], record);
+            self.record(label, accesses, effects, record);
         }
         Ok(())
     }

@@ -136,7 +136,7 @@ impl Accepted<'_> {
     }
 }
 
-/// A kernel in pieces that the graph has accepted and that has no nodes yet. See [`Accepted`].
+/// A task in pieces that the graph has accepted and that has no nodes yet. See [`Accepted`].
 pub(crate) struct AcceptedPieces<'a> {
     core: &'a Arc<Core>,
     task: &'a Submission<'a>,
@@ -239,11 +239,11 @@ impl Core {
         Ok(Accepted { core: self, task, state, prepared, forgotten })
     }
 
-    /// Begins the submission of a kernel in pieces: derives the dependencies of each piece. `task` has the accesses of the whole
-    /// kernel. The caller attaches memory, makes the nodes and [inserts](AcceptedPieces::insert) them.
+    /// Begins the submission of a task in pieces: derives the dependencies of each piece. `task` has the accesses of the whole
+    /// task, and the effects of each piece. The caller attaches memory, makes the nodes and [inserts](AcceptedPieces::insert) them.
     ///
     /// # Errors
-    /// If the graph refuses the kernel. Nothing is submitted then.
+    /// If the graph refuses the task. Nothing is submitted then.
     pub(crate) fn accept_pieces<'a>(
         self: &'a Arc<Self>,
         task: &'a Submission<'a>,
@@ -262,10 +262,17 @@ impl Core {
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
         let mut all = Vec::with_capacity(pieces.len());
-        let refused =
-            graphs.submit_pieces(task.label, task.accesses, pieces, task.record, &is_done, |piece| {
+        let refused = graphs.submit_pieces(
+            task.label,
+            task.accesses,
+            task.effects,
+            pieces,
+            task.record,
+            &is_done,
+            |piece| {
                 all.push((piece.id, piece.dependencies.clone()));
-            });
+            },
+        );
         if let Err(error) = refused {
             drop(state);
             self.start_copies(prepared);

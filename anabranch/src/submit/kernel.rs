@@ -333,7 +333,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         let bound = self.accesses.declare(&mut declaration).map_err(|error| self.core.refuse(error))?;
         check(&declaration, &bound)?;
         let flush_denormals = self.hints.flush_denormals;
-        let nodes = launch_pieces::<K, L, _, _>(&mut declaration, bound, |bound| {
+        let nodes = launch_pieces::<K, L, _, _>(&mut declaration, bound, Place::Compute, |bound| {
             let bound = bound.map_err(|error| Box::new(Cause::from(error)));
             let kernel = Arc::new(Kernel::<K, L, F> {
                 bound,

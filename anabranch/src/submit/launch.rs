@@ -51,7 +51,7 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
     Ok(accepted.insert(node))
 }
 
-/// Submits a kernel in pieces with these bound accesses. `bodies` makes, from the accesses with their memory attached or from the error
+/// Submits a task in pieces with these bound accesses: a kernel, or a batch of host tasks. `bodies` makes, from the accesses with their memory attached or from the error
 /// of an access that gets no memory, the function that makes the body of the piece with these chunks. Returns the nodes of the
 /// pieces.
 ///
@@ -60,16 +60,17 @@ pub(super) fn launch<const K: usize, L: AccessList<K>, B: Body>(
 pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(Range<usize>) -> B>(
     declaration: &mut Declaration<'_, K>,
     mut bound: L::Bound,
+    place: Place,
     bodies: impl FnOnce(Result<L::Bound, Box<Error>>) -> M,
 ) -> Result<SmallVec<[Node; 1]>, Error> {
     declaration.core.id().check_process("submit")?;
     if declaration.core.several_nodes().is_some() {
         let chunks: Vec<_> = declaration.pieces.iter().map(|piece| piece.chunks.clone()).collect();
         let bodies = |bound, _| chunks.into_iter().map(bodies(Ok(bound)));
-        return launch_on_nodes::<K, L, B, _>(declaration, bound, Place::Compute, false, None, bodies);
+        return launch_on_nodes::<K, L, B, _>(declaration, bound, place, false, None, bodies);
     }
     let record = declaration.record.take().map(Arc::from);
-    let task = submission(declaration, Place::Compute, false, record.as_ref());
+    let task = submission(declaration, place, false, record.as_ref());
     // As in `launch`, and a body that no piece has.
     let (_refused, _unused);
     let accepted = declaration.core.accept_pieces(&task, &declaration.pieces);

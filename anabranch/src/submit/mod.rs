@@ -6,6 +6,7 @@
 pub(crate) mod access;
 pub(crate) mod access_list;
 pub(crate) mod barrier;
+pub(crate) mod batch;
 mod body;
 pub(crate) mod capture;
 pub(crate) mod declaration;

@@ -62,7 +62,7 @@ impl<'rt> NewTask<'rt> {
         self.begin(GridBox::full([nodes.into()]))
     }
 
-    fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
+    pub(super) fn begin<const K: usize, S>(self, space: GridBox<K>) -> TaskBuilder<'rt, K, S, ()> {
         TaskBuilder {
             core: self.core,
             group: self.group,
@@ -76,7 +76,7 @@ impl<'rt> NewTask<'rt> {
     }
 }
 
-/// A task whose accesses are being declared: `L` so far. `S` is the kind of the task: [`Over`], [`Once`] or [`Collective`].
+/// A task whose accesses are being declared: `L` so far. `S` is the kind of the task: [`Over`], [`Once`], [`Each`](super::index_space::Each) or [`Collective`].
 ///
 /// Accesses reach the kernel or host function as a tuple of views, in the order of their declaration:
 /// `&`[`ReadView`](crate::ReadView) for a read, `&mut` [`WriteView`](crate::WriteView) for a write, `&mut`
@@ -289,11 +289,7 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
         F: for<'v> FnOnce(&Tile<K>, L::Views<'v>) -> R + Send + 'static,
         R: HostResult,
     {
-        if L::REDUCES {
-            let (value, range) =
-                ("a host task with a reduction".into(), "`kernel`: its chunks are the leaves of the tree");
-            return Err(Error::Setting { setting: "the task", value, range });
-        }
+        self.check_has_no_reduction()?;
         let work = Work::HostChunks { space: self.space.cast() };
         self.submit_host(work, |tile, views| function(tile, views).into_result())
     }
@@ -302,7 +298,7 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
     /// With several nodes: the chunks of this one.
     #[inline]
-    fn part(&self, work: impl FnOnce() -> Work) -> Option<Chunks<K>> {
+    pub(super) fn part(&self, work: impl FnOnce() -> Work) -> Option<Chunks<K>> {
         self.core.several_nodes().map(|nodes| self.part_on_nodes(nodes, &work()))
     }
 
@@ -311,6 +307,16 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         let part = nodes.part(work, &self.hints.for_nodes(self.core.nodes()), false);
         let chunk = |range: GridBox<3>| Chunk { range: range.cast(), global: self.space };
         part.chunk.into_iter().map(chunk).collect()
+    }
+
+    /// Checks that a host task has no reduction.
+    pub(super) fn check_has_no_reduction(&self) -> Result<(), Error> {
+        if !L::REDUCES {
+            return Ok(());
+        }
+        let (value, range) =
+            ("a host task with a reduction".into(), "`kernel`: its chunks are the leaves of the tree");
+        Err(Error::Setting { setting: "the task", value, range })
     }
 
     fn submit_host<F>(mut self, work: Work, function: F) -> Result<TaskHandle, Error>

@@ -57,8 +57,10 @@ fn replayed(context: &Context, graph: Graph) -> Result<Outcome, Failure> {
 
 fn submitted(context: &Context, graph: Graph) -> Result<Outcome, Failure> {
     let mut tasks = Submitted::new(graph, context.threads, Kind::HostTasks)?;
+    let mut batches = Submitted::new(graph, context.threads, Kind::Batches)?;
     let mut steps = Submitted::new(graph, context.threads, Kind::Steps)?;
     Contest::ours(|| metg(context, graph, &mut tasks))
+        .peer("a batch per step", || metg(context, graph, &mut batches))
         .peer("a kernel per step", || metg(context, graph, &mut steps))
         .peer_if(Peer::openmp(graph, context.threads), OPENMP, |peer| metg(context, graph, peer))
         .run(context, context.pick(5, 1))

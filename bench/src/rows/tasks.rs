@@ -32,6 +32,14 @@ pub fn rows() -> Vec<Row> {
             Independent,
             Host,
         ),
+        Row::lower(
+            "runtime/independent-batches",
+            "ns",
+            "per empty host task of 100,000, submitted in batches of 316",
+            |context| in_batches(context, Independent),
+        )
+        .bar(250.0)
+        .better(150.0),
         row("runtime/independent-kernels", "the same with kernels of one chunk", Independent, Kernel),
         row(
             "runtime/chain",
@@ -39,6 +47,14 @@ pub fn rows() -> Vec<Row> {
             Chain,
             Host,
         ),
+        Row::lower(
+            "runtime/chain-batches",
+            "ns",
+            "per host task; a sequential effect orders each after the one before; submitted in batches of 316",
+            |context| in_batches(context, Chain),
+        )
+        .bar(200.0)
+        .better(80.0),
         row("runtime/chain-kernels", "per kernel; an update of one element orders them", Chain, Kernel),
         row(
             "runtime/wavefront",
@@ -87,32 +103,51 @@ pub fn rows() -> Vec<Row> {
 
 /// Measures the nanoseconds per task, beside these peers with tasks of the same shape.
 pub fn measure(context: &Context, peers: &[Source], shape: Shape, kind: Kind) -> Result<Outcome, Failure> {
-    let count = context.pick(SIDE * SIDE, 10 * SIDE);
-    let (threads, load) = (context.threads, Load::back_to_back(context.pick(3, 1), 1));
+    let count = tasks_of(context);
+    let load = Load::back_to_back(context.pick(3, 1), 1);
+    let tasks = EmptyTasks::new(context.threads)?;
+    contest(context, peers, shape, load, || tasks.run(shape, kind, count))
+}
+
+/// Measures the nanoseconds per task of batches, beside TBB and OpenMP with tasks of the same shape.
+fn in_batches(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
+    let count = tasks_of(context);
+    let load = Load::back_to_back(context.pick(3, 1), 1);
+    let tasks = EmptyTasks::new(context.threads)?;
+    contest(context, &[TBB, OPENMP], shape, load, || tasks.run_batches(shape, count))
+}
+
+/// Measures the nanoseconds per task of replays, beside TBB with a graph of the same shape.
+fn replayed(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
+    let load = Load::back_to_back(context.pick(10, 1), 1);
+    let tasks = EmptyTasks::new(context.threads)?;
+    let (sequence, length) = tasks.record(shape, || ())?;
+    let replays = (tasks_of(context) / length) as u64;
+    contest(context, &[TBB], shape, load, || sequence.replay(replays)?.wait())
+}
+
+/// How many tasks a run has.
+fn tasks_of(context: &Context) -> usize {
+    context.pick(SIDE * SIDE, 10 * SIDE)
+}
+
+/// Compares the nanoseconds per task of runs with those of peers, with tasks of the same shape.
+fn contest(
+    context: &Context,
+    peers: &[Source],
+    shape: Shape,
+    load: Load,
+    mut run: impl FnMut() -> Result<(), anabranch::Error>,
+) -> Result<Outcome, Failure> {
+    let (count, threads) = (tasks_of(context), context.threads);
     let per_task = |times: Vec<f64>| times.into_iter().map(|ns| ns / count as f64).collect();
-    let tasks = EmptyTasks::new(threads)?;
-    let mut contest = Contest::ours(|| Ok(per_task(load.try_time(|| tasks.run(shape, kind, count))?)));
+    let mut contest = Contest::ours(|| Ok(per_task(load.try_time(&mut run)?)));
     for peer in peers {
         contest = contest.peer_if(peer.start(), peer.name, |program: &mut Program| {
             Ok(per_task(program.time(shape.name(), count, threads, load)?))
         });
     }
     contest.run(context, context.pick(10, 1))
-}
-
-/// Measures the nanoseconds per task of replays, beside TBB with a graph of the same shape.
-fn replayed(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
-    let count = context.pick(SIDE * SIDE, 10 * SIDE);
-    let (threads, load) = (context.threads, Load::back_to_back(context.pick(10, 1), 1));
-    let per_task = |times: Vec<f64>| times.into_iter().map(|ns| ns / count as f64).collect();
-    let tasks = EmptyTasks::new(threads)?;
-    let (sequence, length) = tasks.record(shape, || ())?;
-    let replays = (count / length) as u64;
-    Contest::ours(|| Ok(per_task(load.try_time(|| sequence.replay(replays)?.wait())?)))
-        .peer_if(TBB.start(), TBB.name, |program: &mut Program| {
-            Ok(per_task(program.time(shape.name(), count, threads, load)?))
-        })
-        .run(context, context.pick(10, 1))
 }
 
 fn memory_million(context: &Context) -> Result<Outcome, Failure> {

@@ -72,6 +72,33 @@ impl EmptyTasks {
         self.runtime.wait()
     }
 
+    /// Submits `tasks` host tasks, in batches of [`SIDE`], and waits for them.
+    ///
+    /// # Errors
+    /// If the runtime refuses a batch.
+    pub fn run_batches(&self, shape: Shape, tasks: usize) -> Result<(), Error> {
+        (0..tasks / SIDE).try_for_each(|_| self.submit_batch(shape, || ()))?;
+        self.runtime.wait()
+    }
+
+    /// Submits a batch of [`SIDE`] host tasks, which call `act` and do nothing else.
+    ///
+    /// # Errors
+    /// If the runtime refuses it.
+    ///
+    /// # Panics
+    /// If the shape needs tasks of several batches in turns.
+    pub fn submit_batch(&self, shape: Shape, act: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
+        let tasks = self.runtime.tasks("nothing").each([SIDE]);
+        match shape {
+            Shape::Independent => tasks.host(move |_, ()| act()),
+            Shape::Chain => tasks.effect(&self.object, sequential()).host(move |_, _| act()),
+            Shape::Exclusive => tasks.effect(&self.object, exclusive()).host(move |_, _| act()),
+            other => panic!("{other:?} is no batch"),
+        }
+        .map(|_| ())
+    }
+
     /// Records kernels that call `act` and do nothing else: of a chain one, of a wavefront a row. Returns the sequence and its length. Its replays, one after
     /// the other, are the tasks of the shape.
     ///
@@ -175,6 +202,24 @@ mod tests {
                 tasks.run(shape, kind, 1).unwrap();
                 assert_eq!(count.load(Ordering::Relaxed), 3 * SIDE, "{kind:?}, {shape:?}");
             }
+        }
+    }
+
+    #[test]
+    fn every_task_of_a_batch_runs() {
+        let _deadline = testing::deadline();
+        let tasks = EmptyTasks::new(2).unwrap();
+        for shape in [Shape::Independent, Shape::Chain, Shape::Exclusive] {
+            let count = Arc::new(AtomicUsize::new(0));
+            for _ in 0..3 {
+                let count = Arc::clone(&count);
+                let act = move || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                };
+                tasks.submit_batch(shape, act).unwrap();
+            }
+            tasks.run_batches(shape, SIDE).unwrap();
+            assert_eq!(count.load(Ordering::Relaxed), 3 * SIDE, "{shape:?}");
         }
     }
 

@@ -223,8 +223,8 @@ impl TaskGraph {
     }
 
     /// Adds the pieces of a task, each of which is a task of its own for later ones. `accesses` are those of the whole task, and
-    /// `pieces` those of each piece: the same accesses in the same order, with parts of their regions. Calls `each` with the answer
-    /// for each piece. A piece depends on no other piece of its task.
+    /// `pieces` those of each piece: the same accesses in the same order, with parts of their regions. Each piece has all `effects`. Calls
+    /// `each` with the answer for each piece. A piece depends on no other piece of its task because of a buffer; sequential effects order the pieces.
     ///
     /// The versions in the last answer are those that all pieces use: a complete overwrite of a buffer counts as one, as if the
     /// task had no pieces.
@@ -233,10 +233,11 @@ impl TaskGraph {
     /// See [`GraphError`]; the graph is then as before, and `each` was not called.
     ///
     /// # Panics
-    /// If a buffer is not (or no longer) part of the graph, or a piece accesses more than the task.
+    /// If a buffer or object is not (or no longer) part of the graph, or a piece accesses more than the task.
     pub fn submit_pieces(
         &mut self,
         accesses: &[Access],
+        effects: &[Effect],
         pieces: &[impl AsRef<[Access]>],
         done: Done<'_>,
         submitted: &mut Submitted,
@@ -253,7 +254,7 @@ impl TaskGraph {
             }
         }
         for piece in pieces {
-            let accepted = self.submit_into(piece.as_ref(), &[], done, submitted);
+            let accepted = self.submit_into(piece.as_ref(), effects, done, submitted);
             accepted.unwrap_or_else(|error| panic!("a piece accesses more than its task: {error}"));
             each(submitted);
         }

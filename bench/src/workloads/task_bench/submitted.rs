@@ -2,7 +2,11 @@
 
 use std::time::Instant;
 
-use anabranch::{Runtime, grid::Chunk, prelude::*};
+use anabranch::{
+    Runtime,
+    grid::{Chunk, RangeMapper},
+    prelude::*,
+};
 use anabranch_par::ThreadPool;
 
 use super::{
@@ -12,12 +16,14 @@ use super::{
 };
 use crate::harness::Failure;
 
-/// What is submitted.
+/// What is submitted in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A host task for each task.
     HostTasks,
-    /// A kernel for each step, with a chunk for each column.
+    /// A batch of host tasks, one for each task.
+    Batches,
+    /// A kernel, with a chunk for each column.
     Steps,
 }
 
@@ -79,12 +85,19 @@ impl Submitted {
                 })?;
                 Ok(())
             }),
+            Kind::Batches => {
+                let (run, columns) = (self.run.clone(), self.columns[phase].clone());
+                let task = self.runtime.tasks("task").each([width]);
+                let task = task.read(from, self.needed(phase)).write(to, one_to_one());
+                task.host(move |[column], (from, to)| {
+                    let get = |column| from[[column]][0];
+                    to.set([column], line(run.task(step, column, &columns[column], get)));
+                })?;
+                Ok(())
+            }
             Kind::Steps => {
-                let (run, columns, regions) =
-                    (self.run.clone(), self.columns[phase].clone(), self.regions[phase].clone());
-                let read = mapper(move |chunk: &Chunk<1>, _| {
-                    chunk.range.points().map(|Point([column])| regions[column].clone()).collect::<Region<1>>()
-                });
+                let (run, columns) = (self.run.clone(), self.columns[phase].clone());
+                let read = self.needed(phase);
                 let task = self.runtime.task("step").over([width]).chunks(width);
                 task.read(from, read).write(to, one_to_one()).kernel(move |tile, (from, to)| {
                     for [column] in tile.points() {
@@ -97,6 +110,15 @@ impl Submitted {
                 Ok(())
             }
         }
+    }
+
+    /// What the tasks of a phase read.
+    fn needed(&self, phase: usize) -> impl RangeMapper<1, 1> + use<> {
+        let regions = self.regions[phase].clone();
+        mapper(move |chunk: &Chunk<1>, _| match chunk.range.len() {
+            1 => regions[chunk.range.min()[0]].clone(),
+            _ => chunk.range.points().map(|Point([column])| regions[column].clone()).collect::<Region<1>>(),
+        })
     }
 }
 
