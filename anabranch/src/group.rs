@@ -7,12 +7,13 @@ use crate::{
     label::TaskLabel,
     runtime::{self, Idle, Runtime},
     submit::{
-        barrier::Barrier,
-        batch::NewTasks,
-        capture::{Captures, Copies, Fenceable},
-        fence::{self, Fence},
+        capture::{
+            Captures, Copies, Fenceable,
+            barrier::Barrier,
+            fence::{self, Fence},
+        },
         sequence::{Sequence, SequenceBody},
-        task::NewTask,
+        task::{NewTask, batch::NewTasks},
     },
 };
 use anabranch_grid::Extent;

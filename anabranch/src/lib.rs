@@ -132,13 +132,14 @@ pub use self::{
     processors::default_threads,
     runtime::{Idle, Runtime},
     submit::{
-        barrier::Barrier,
-        effect::{exclusive, relaxed, sequential},
-        fence::Fence,
-        operator::{Operator, and, max, min, operator, or, product, sum},
-        reduce::Reduction,
+        access::{
+            effect::{exclusive, relaxed, sequential},
+            operator::{Operator, and, max, min, operator, or, product, sum},
+            reduce::Reduction,
+        },
+        capture::{barrier::Barrier, fence::Fence},
         sequence::{ReplayUntil, Sequence, SequenceBody},
-        tile::Tile,
+        task::tile::Tile,
     },
 };
 pub use anabranch_graph as graph;

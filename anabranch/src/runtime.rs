@@ -19,12 +19,13 @@ use crate::{
     observe::Recorder,
     settings::Settings,
     submit::{
-        barrier::Barrier,
-        batch::NewTasks,
-        capture::{Captures, Copies, Fenceable, Moves},
-        fence::{self, Fence},
+        capture::{
+            Captures, Copies, Fenceable, Moves,
+            barrier::Barrier,
+            fence::{self, Fence},
+        },
         sequence::{Sequence, SequenceBody},
-        task::NewTask,
+        task::{NewTask, batch::NewTasks},
     },
 };
 use anabranch_grid::Extent;

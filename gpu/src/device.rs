@@ -1,14 +1,11 @@
 //! A GPU as a device of the runtime.
 
 use crate::{
-    complete,
-    driver::{self, Driver},
-    encode,
+    adapters::driver::{self, Driver},
     error::GpuError,
     memory::Budget,
-    program::{GpuProgram, Needs},
-    shared::Shared,
-    validate::validate,
+    program::{GpuProgram, Needs, validate::validate},
+    threads::{complete, encode, shared::Shared},
 };
 use anabranch::device::{
     Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline,

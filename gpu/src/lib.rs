@@ -21,31 +21,19 @@
 #![forbid(unsafe_code)]
 
 mod adapters;
-mod by_name;
-mod combine;
-mod complete;
-mod copies;
 mod device;
-mod diagnosis;
-mod driver;
-mod encode;
 mod error;
 mod memory;
-mod open;
-mod prepare;
 mod program;
-mod receive;
-mod reduce;
-mod shared;
-mod staging;
-mod status;
-mod validate;
+mod threads;
 
-pub use adapters::{Adapter, adapters, best};
-pub use by_name::{by_name, from_env};
-pub use diagnosis::why_no_gpu;
+pub use adapters::{
+    Adapter, adapters, best,
+    by_name::{by_name, from_env},
+    diagnosis::why_no_gpu,
+    open::{Settings, open, open_with},
+};
 pub use error::GpuError;
-pub use open::{Settings, open, open_with};
 
 /// The result of a future of wgpu. Outside of browsers they are ready at once.
 fn ready<T>(future: impl Future<Output = T>) -> Option<T> {

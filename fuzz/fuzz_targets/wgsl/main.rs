@@ -3,7 +3,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "the target has no device")]
-#[path = "../../../gpu/src/validate.rs"]
+#[path = "../../../gpu/src/program/validate.rs"]
 mod validate;
 
 mod reach;

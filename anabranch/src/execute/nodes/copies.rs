@@ -5,14 +5,13 @@
 //! part on a device gets its own reads copied to the device. What a step receives from other nodes is current on the host.
 //!
 //! # Failures
-//! - What is [poisoned](super::poison) is not copied. The step that reads it finds that out as on a node without devices.
+//! - What is [poisoned](super::failures::poison) is not copied. The step that reads it finds that out as on a node without devices.
 //! - If a copy to the host fails, its region is poisoned: only the device has had the values. A push sends the failure in their place.
 //! - If a copy to a device fails, the part of the task that needs it is skipped, and poisons what it was to write. The host still has the values, and the next
 //!   part that needs them copies them again.
 
 use super::{
-    common::Common,
-    step::Step,
+    steps::{Step, common::Common},
     submission::{Made, Planned},
 };
 use crate::{

@@ -1,10 +1,11 @@
 //! The plan of a program on several nodes: what this node does, and what is known of the others.
 
-use super::{super::core::Core, common::Common, partials::Reductions};
+use super::steps::{common::Common, partials::Reductions};
 use crate::{
     cluster::Cluster,
     data::partials::Shares,
     error::{Error, NodeError},
+    execute::core::Core,
 };
 use anabranch_graph::{
     BufferId, ObjectId,

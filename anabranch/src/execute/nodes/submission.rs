@@ -1,7 +1,24 @@
 //! Submitting a task on several nodes: from its declaration to the nodes of its commands.
 
 use super::{
-    super::{
+    plan::{SET_WEIGHTS, Turn},
+    steps::{
+        Nothing, Step,
+        common::Common,
+        exchange::{Exchange, TakePart},
+        gate::Gate,
+        partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
+        transfer::{Arrival, AwaitPush, Departure, Push},
+        turn::{AwaitTurn, PassTurn, Turn as ObjectTurn},
+    },
+};
+use crate::{
+    data::{
+        cluster_object::Kept,
+        stored::{Shared, Stored, Touch, Version},
+    },
+    error::Error,
+    execute::{
         core::{Core, State},
         devices::{Predecessor, Predecessors, Slot},
         groups::group::Group,
@@ -14,21 +31,6 @@ use super::{
             properties::{Needs, Properties},
         },
     },
-    common::Common,
-    exchange::{Exchange, TakePart},
-    gate::Gate,
-    partials::{Await, Gather, Reduce, Reduction, Reductions, Resolution, Send},
-    plan::{SET_WEIGHTS, Turn},
-    step::{Nothing, Step},
-    transfer::{Arrival, AwaitPush, Departure, Push},
-    turn::{AwaitTurn, PassTurn, Turn as ObjectTurn},
-};
-use crate::{
-    data::{
-        cluster_object::Kept,
-        stored::{Shared, Stored, Touch, Version},
-    },
-    error::Error,
     label::TaskLabel,
 };
 use anabranch_graph::{

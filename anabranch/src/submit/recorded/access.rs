@@ -3,10 +3,7 @@
 use crate::{
     data::{element::Element, stored::Stored},
     execute::devices::Buffers,
-    submit::{
-        access::{Access, Read, Update, Write},
-        access_list::AccessList,
-    },
+    submit::access::{Access, Read, Update, Write, list::AccessList},
 };
 use anabranch_grid::{RangeMapper, Region};
 use anabranch_kernel::{Input, InputOutput, Number, Operands, Output, Slice, SliceMut, Tape};

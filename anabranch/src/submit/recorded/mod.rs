@@ -9,7 +9,7 @@ mod reach;
 pub(crate) mod reduce;
 
 use self::access::{RecordedAccessList, ViewsOf, padded};
-use super::tile::Tile;
+use super::task::tile::Tile;
 use crate::{
     error::{DeclarationError, Error},
     label::TaskLabel,

@@ -3,7 +3,7 @@
 use super::access::RecordedAccess;
 use crate::{
     data::{element::Element, stored::Stored},
-    submit::{
+    submit::access::{
         operator::{And, Max, Min, Operator, Or, Product, Sum},
         reduce::Reduce,
         sealed::Sealed,

@@ -11,18 +11,22 @@ use crate::{
     error::Error,
     label::Label,
     submit::{
-        access::{Access, Read, Update, Write},
-        access_list::{AccessList, Append, KernelAccessList},
-        declaration::{Declaration, Piece},
-        effect::{HasEffects, Sequential},
-        host_result::{HostError, HostResult},
-        index_space::{IndexSpace, Once, Over},
-        on_device::KernelPlace,
-        operator::Operator,
+        access::{
+            Access, Read, Update, Write,
+            effect::{HasEffects, Sequential},
+            list::{AccessList, Append, KernelAccessList},
+            operator::Operator,
+            reduce::Reduce,
+        },
+        launch::declaration::{Declaration, Piece},
         recorded::{self, access::RecordedAccessList},
-        reduce::Reduce,
-        task::{NewTask, TaskBuilder},
-        tile::Tile,
+        task::{
+            NewTask, TaskBuilder,
+            host_result::{HostError, HostResult},
+            index_space::{IndexSpace, Once, Over},
+            on_device::KernelPlace,
+            tile::Tile,
+        },
     },
 };
 use anabranch_graph::command::Work;

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     execute::{Core, Node, Place, Submission, TaskHandle},
     label::TaskLabel,
-    submit::{declaration::explain, task::NewTask},
+    submit::{launch::declaration::explain, task::NewTask},
 };
 use anabranch_graph::{Access, BufferId, Effect, Order};
 use anabranch_grid::all;

@@ -9,7 +9,7 @@ use crate::{
     execute::replay::{Part, Plan, PlannedUnit},
     label::{Label, TaskLabel},
     observe::TaskRecord,
-    submit::declaration::Declaration,
+    submit::launch::declaration::Declaration,
 };
 use anabranch_graph::{
     Access, BufferId, Effect, Mode, ObjectId,

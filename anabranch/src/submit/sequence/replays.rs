@@ -8,7 +8,7 @@ use crate::{
         Body, Compute, TaskHandle,
         replay::{End, Part, Run},
     },
-    submit::body::ONCE,
+    submit::launch::body::ONCE,
 };
 use anabranch_graph::{Access, BufferId};
 use anabranch_par::CancellationToken;

@@ -4,7 +4,7 @@ use crate::{
     error::Error,
     execute::{Core, GroupHandle, TaskHandle},
     label::TaskLabel,
-    submit::{hints::Hints, on_device::KernelPlace, task::TaskBuilder},
+    submit::task::{TaskBuilder, hints::Hints, on_device::KernelPlace},
 };
 use anabranch_grid::GridBox;
 use std::{marker::PhantomData, sync::Arc};

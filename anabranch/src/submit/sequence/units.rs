@@ -1,11 +1,14 @@
 //! A recorded task without its types: what a replay calls for each of its units.
 
-use super::super::{access_list::AccessList, body, tile::Tile};
-use crate::submit::{body::Chunks, host_result::HostError};
 use crate::{
     data::pattern::Pattern,
     error::{Cause, Error},
     label::TaskLabel,
+    submit::{
+        access::list::AccessList,
+        launch::body::{self, Chunks},
+        task::{host_result::HostError, tile::Tile},
+    },
 };
 use anabranch_graph::Access;
 use anabranch_par::flush_denormals;

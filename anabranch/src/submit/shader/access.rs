@@ -4,11 +4,9 @@ use crate::{
     data::{element::Element, stored::Stored},
     execute::devices::Buffers,
     submit::{
-        access::{Access, Read, Update, Write},
-        access_list::AccessList,
-        on_device::Extents,
+        access::{Access, Read, Update, Write, list::AccessList, sealed::Sealed},
         recorded::access::padded,
-        sealed::Sealed,
+        task::on_device::Extents,
     },
 };
 use anabranch_grid::RangeMapper;

@@ -10,12 +10,14 @@ pub use self::wgsl::Wgsl;
 
 use self::access::ShaderAccessList;
 use super::{
-    access_list::{AccessList, KernelAccessList},
-    index_space::Over,
-    on_device::{Chosen, Extents, KernelOnDevice, Possible},
+    access::list::{AccessList, KernelAccessList},
     recorded::access::RecordedAccessList,
-    task::TaskBuilder,
-    tile::Tile,
+    task::{
+        TaskBuilder,
+        index_space::Over,
+        on_device::{Chosen, Extents, KernelOnDevice, Possible},
+        tile::Tile,
+    },
 };
 use crate::{
     error::Error,

@@ -1,0 +1,94 @@
+//! The statuses of launches of shaders, in which a shader notes an access outside of its declaration.
+//!
+//! All launches of a submission have theirs in one buffer. It is filled with zeros before the first command, because a copy between two launches
+//! would end their pass. It is copied behind the last one.
+
+use crate::{memory::staging::Sort, threads::shared::Shared};
+use anabranch::device::DeviceError;
+use anabranch_kernel::shader::{Outside, Printed};
+use std::num::NonZeroU64;
+
+/// The statuses of a submission.
+pub(crate) struct Statuses {
+    device: wgpu::Buffer,
+    landing: wgpu::Buffer,
+    stride: u64,
+    used: u64,
+}
+
+impl Statuses {
+    /// Room for the statuses of this number of launches, filled with zeros.
+    pub(crate) fn new(shared: &Shared, encoder: &mut wgpu::CommandEncoder, launches: u64) -> Option<Self> {
+        if launches == 0 {
+            return None;
+        }
+        let stride = Printed::STATUS_BYTES.next_multiple_of(shared.alignment as u64);
+        let take = |sort| shared.staging.take(&shared.device, sort, launches * stride);
+        let (device, landing) = (take(Sort::Status), take(Sort::Download));
+        encoder.clear_buffer(&device, 0, Some(launches * stride));
+        Some(Self { device, landing, stride, used: 0 })
+    }
+
+    /// Takes the next status: where it begins.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.used += 1;
+        (self.used - 1) * self.stride
+    }
+
+    /// The binding of a status.
+    pub(crate) fn entry(&self, binding: u32, at: u64) -> wgpu::BindGroupEntry<'_> {
+        let size = NonZeroU64::new(Printed::STATUS_BYTES);
+        let buffer = wgpu::BufferBinding { buffer: &self.device, offset: at, size };
+        wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(buffer) }
+    }
+
+    /// Copies the statuses, behind all launches.
+    pub(crate) fn copy(&self, encoder: &mut wgpu::CommandEncoder) {
+        if self.used > 0 {
+            encoder.copy_buffer_to_buffer(&self.device, 0, &self.landing, 0, self.used * self.stride);
+        }
+    }
+
+    /// Asks for the statuses: they can be read when the submission is done.
+    pub(crate) fn map(&self) {
+        if self.used > 0 {
+            self.landing.slice(..self.used * self.stride).map_async(wgpu::MapMode::Read, |_| ());
+        }
+    }
+
+    /// The bytes of all statuses, when the submission is done.
+    fn read(&self) -> Result<Vec<u8>, String> {
+        if self.used == 0 {
+            return Ok(Vec::new());
+        }
+        let slice = self.landing.slice(..self.used * self.stride);
+        let bytes = slice.get_mapped_range().map_err(|error| error.to_string())?.to_vec();
+        self.landing.unmap();
+        Ok(bytes)
+    }
+
+    /// Reads the statuses, and gives the buffers back.
+    pub(crate) fn end(self, shared: &Shared) -> Result<Vec<u8>, String> {
+        let read = self.read();
+        // A buffer that could not be mapped may be mapped yet.
+        if read.is_ok() {
+            shared.staging.give_back(Sort::Download, self.landing);
+        }
+        shared.staging.give_back(Sort::Status, self.device);
+        read
+    }
+}
+
+/// The error of a batch whose shaders have these statuses.
+pub(crate) fn check(shared: &Shared, all: &Result<Vec<u8>, String>, at: &[u64]) -> Result<(), DeviceError> {
+    let device = || shared.info.name.clone();
+    if at.is_empty() {
+        return Ok(());
+    }
+    let all = all.as_ref().map_err(|why| DeviceError::Failed { device: device(), why: why.clone() })?;
+    let outside = |&at: &u64| Outside::of(&all[at as usize..][..Printed::STATUS_BYTES as usize]);
+    match at.iter().find_map(outside) {
+        None => Ok(()),
+        Some(Outside { operand, index }) => Err(DeviceError::Outside { device: device(), operand, index }),
+    }
+}

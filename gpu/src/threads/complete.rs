@@ -1,0 +1,103 @@
+//! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
+
+use super::{receive::next, shared::Shared};
+use crate::{
+    memory::{copies::Landing, staging::Sort},
+    program::status::{self, Statuses},
+};
+use anabranch::device::{DeviceError, DeviceMemory};
+use std::sync::{Arc, mpsc::Receiver};
+
+/// Batches that were submitted together.
+pub(crate) struct Submission {
+    /// What to wait for; `None` if there was nothing to do.
+    pub(crate) index: Option<wgpu::SubmissionIndex>,
+    pub(crate) parts: Vec<Part>,
+    /// Those of the launches of shaders.
+    pub(crate) statuses: Option<Statuses>,
+    /// The buffers to give back.
+    pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
+}
+
+/// A batch that was submitted.
+pub(crate) struct Part {
+    /// The value of the timeline when it is done.
+    pub(crate) value: u64,
+    pub(crate) result: Result<(), DeviceError>,
+    pub(crate) downloads: Vec<Landing>,
+    /// Where the statuses of its launches are.
+    pub(crate) statuses: Vec<u64>,
+    /// The memory that the batch uses.
+    pub(crate) keep: Vec<DeviceMemory>,
+}
+
+impl Part {
+    pub(crate) fn new(value: u64) -> Self {
+        Self { value, result: Ok(()), downloads: Vec::new(), statuses: Vec::new(), keep: Vec::new() }
+    }
+
+    /// Hands the bytes of its downloads over, unless it has failed or they have got theirs.
+    fn land(&mut self, shared: &Arc<Shared>) {
+        if let (Ok(()), Some(lost)) = (&self.result, shared.timeline.is_lost()) {
+            self.result = Err(lost);
+        }
+        for landing in self.downloads.drain(..) {
+            if self.result.is_ok() {
+                let failed = |why| DeviceError::Failed { device: shared.info.name.clone(), why };
+                self.result = landing.land(shared).map_err(failed);
+            }
+        }
+    }
+
+    fn finish(self, shared: &Shared) {
+        let Self { value, result, keep, .. } = self;
+        // Before the timeline says that the batch is done: a program that sees that may count on the memory.
+        drop(keep);
+        if let Err(error) = result {
+            shared.timeline.fail(value, error);
+        }
+        shared.timeline.advance(value);
+    }
+}
+
+impl Submission {
+    /// Fails the batches that have not failed yet.
+    pub(crate) fn fail(&mut self, error: &DeviceError) {
+        for part in &mut self.parts {
+            if part.result.is_ok() {
+                part.result = Err(error.clone());
+            }
+        }
+    }
+}
+
+/// Waits for submissions until no more can come.
+pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
+    while let Some(Submission { index, mut parts, statuses, used }) = next(submissions) {
+        if let [part] = &mut *parts
+            && statuses.is_none()
+        {
+            // The host reads the pieces of a large download while the last ones are on their way.
+            part.land(shared);
+        }
+        if let Some(index) = index {
+            let wait = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
+            if let Err(error) = shared.device.poll(wait) {
+                shared.timeline.lose(format!("waiting for a batch has failed: {error}"));
+            }
+        }
+        let has_uploads = used.iter().any(|(sort, _)| *sort == Sort::Upload);
+        used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));
+        if has_uploads && shared.timeline.is_lost().is_none() {
+            // The driver maps their buffers again when it is polled. An error comes out of the next wait, too.
+            let _ = shared.device.poll(wgpu::PollType::Poll);
+        }
+        let statuses = statuses.map_or(Ok(Vec::new()), |statuses| statuses.end(shared));
+        for mut part in parts {
+            let checked = status::check(shared, &statuses, &part.statuses);
+            part.result = part.result.and(checked);
+            part.land(shared);
+            part.finish(shared);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What the threads of a device share.
+
+use crate::memory::{Budget, staging::Staging};
+use anabranch::device::{DeviceInfo, Timeline};
+use std::sync::Arc;
+
+/// What the threads of a GPU share.
+pub(crate) struct Shared {
+    pub(crate) info: DeviceInfo,
+    pub(crate) timeline: Timeline,
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) limits: wgpu::Limits,
+    /// The bytes that a dispatch takes as immediate data.
+    pub(crate) immediates: usize,
+    /// What the offsets of blocks are multiples of.
+    pub(crate) alignment: usize,
+}
