@@ -83,7 +83,7 @@
 //! # Safety
 //! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make it sound;
 //! `host_object`, for the value behind its lock), in `execute` (`node` and `run`, for the pointer of a task to its runtime;
-//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `access_list`, `effect`, `body`, `fence` and `parts`, which open
+//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `body`, `batch`, `fence`, `parts` and `sequence`, which open
 //! accesses).
 
 mod agree;

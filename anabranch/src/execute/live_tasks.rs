@@ -129,15 +129,21 @@ impl LiveTasks {
         graph: &TaskGraph,
         in_flight: impl Fn() -> u64,
     ) -> Vec<Arc<Failure>> {
+        self.forget_first_ones(graph);
+        if self.recent.len() > 4096 + RECENT && self.recent.len() as u64 > 2 * in_flight() + 1024 {
+            self.move_stragglers(graph);
+        }
+        self.remove_failures(graph)
+    }
+
+    /// Forgets some of the first tasks, as far as they are closed. Their failures are remembered.
+    #[inline]
+    pub(super) fn forget_first_ones(&mut self, graph: &TaskGraph) {
         for _ in 0..2 {
             if self.recent.len() <= RECENT || !self.forget_first(graph) {
                 break;
             }
         }
-        if self.recent.len() > 4096 + RECENT && self.recent.len() as u64 > 2 * in_flight() + 1024 {
-            self.move_stragglers(graph);
-        }
-        self.remove_failures(graph)
     }
 
     /// Forgets all tasks that are closed.

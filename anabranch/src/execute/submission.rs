@@ -141,8 +141,10 @@ pub(crate) struct AcceptedPieces<'a> {
     core: &'a Arc<Core>,
     task: &'a Submission<'a>,
     state: MutexGuard<'a, State>,
-    /// The id of each piece, and what it depends on.
-    pieces: Vec<(TaskId, SmallVec<[Dependency; 4]>)>,
+    /// The id of each piece, and the end of its own among the dependencies.
+    pieces: Vec<(TaskId, usize)>,
+    /// Those of the first piece, then those of the second, and so on.
+    dependencies: Vec<Dependency>,
     prepared: Option<Box<Prepared>>,
     forgotten: Vec<Arc<Failure>>,
 }
@@ -153,24 +155,25 @@ impl AcceptedPieces<'_> {
         &self.state.graphs.submitted().versions
     }
 
-    /// The heads of the nodes of the pieces.
-    pub(crate) fn heads(&self) -> impl Iterator<Item = Head> {
-        self.pieces.iter().map(|(id, _)| self.task.head(*id, self.core))
+    /// The head of the node of a piece. Each piece is asked for once, before its node is made: the memory of nodes that are forgotten now is
+    /// that of the new ones.
+    pub(crate) fn head(&mut self, piece: usize) -> Head {
+        let State { graphs, tasks, .. } = &mut *self.state;
+        tasks.forget_first_ones(graphs.live());
+        self.task.head(self.pieces[piece].0, self.core)
     }
 
     /// Links the nodes of the pieces to their dependencies and lets them go.
     pub(crate) fn insert(self, nodes: &[Node]) {
-        let Self { core, mut state, pieces, mut prepared, forgotten, .. } = self;
+        let Self { core, mut state, pieces, dependencies, mut prepared, forgotten, .. } = self;
         let State { tasks, barrier, .. } = &mut *state;
         let done = barrier.take_if(|barrier| barrier.is_done());
-        let counts: SmallVec<[u32; 8]> = nodes
-            .iter()
-            .zip(&pieces)
-            .map(|(node, (_, dependencies))| {
-                let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs));
-                copies + link(core, tasks, barrier.as_ref(), node, dependencies)
-            })
-            .collect();
+        let (mut counts, mut first) = (SmallVec::<[u32; 8]>::with_capacity(nodes.len()), 0);
+        for (node, &(_, end)) in nodes.iter().zip(&pieces) {
+            let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs));
+            counts.push(copies + link(core, tasks, barrier.as_ref(), node, &dependencies[first..end]));
+            first = end;
+        }
         drop(state);
         drop((forgotten, done));
         if let Some(prepared) = &mut prepared {
@@ -251,17 +254,15 @@ impl Core {
     ) -> Result<AcceptedPieces<'a>, Box<GraphError>> {
         self.wait_for_room();
         // As in `accept`.
-        let mut forgotten = Vec::new();
+        let forgotten;
         let mut state = self.state.lock();
         let State { graphs, tasks, .. } = &mut *state;
-        // A few for each piece that is inserted.
-        for _ in pieces {
-            forgotten.extend(tasks.forget_some(graphs.live(), || self.in_flight.count()));
-        }
+        forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
         let prepared = devices::prepare(self, &mut state, task);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
-        let mut all = Vec::with_capacity(pieces.len());
+        let (mut all, mut dependencies) =
+            (Vec::with_capacity(pieces.len()), Vec::with_capacity(pieces.len()));
         let refused = graphs.submit_pieces(
             task.label,
             task.accesses,
@@ -270,7 +271,8 @@ impl Core {
             task.record,
             &is_done,
             |piece| {
-                all.push((piece.id, piece.dependencies.clone()));
+                dependencies.extend_from_slice(&piece.dependencies);
+                all.push((piece.id, dependencies.len()));
             },
         );
         if let Err(error) = refused {
@@ -279,7 +281,7 @@ impl Core {
             return Err(error.into());
         }
         devices::note_writes(&mut state, task);
-        Ok(AcceptedPieces { core: self, task, state, pieces: all, prepared, forgotten })
+        Ok(AcceptedPieces { core: self, task, state, pieces: all, dependencies, prepared, forgotten })
     }
 
     /// Lets the copies of a task go that the graph has refused: later tasks find what they have copied.

@@ -6,7 +6,7 @@
 //! | [Reductions and failures](reductions) | How are many values combined into one? What happens when a task fails? |
 //! | [Recorded kernels](recorded_kernels) | How does a kernel that says what happens at one point become fast? What can it do? |
 //! | [On a GPU](devices) | How does a recorded kernel run on a device? When is data copied? What may differ? |
-//! | [Sequences](sequences) | How does a program that repeats the same small tasks avoid the cost of submitting them? |
+//! | [Small tasks](small_tasks) | How does a program with many like tasks, or one that repeats the same tasks, avoid the cost of submitting them? |
 //! | [Several nodes](nodes) | How does the same program run on several nodes? What must it do the same on all of them? |
 //! | [From a laptop to a cluster](cluster) | How is it started with `mpirun` or SLURM? Why is it slow? What do the errors mean? |
 //!
@@ -56,8 +56,8 @@ pub mod recorded_kernels {}
 #[doc = include_str!("devices.md")]
 pub mod devices {}
 
-#[doc = include_str!("sequences.md")]
-pub mod sequences {}
+#[doc = include_str!("small_tasks.md")]
+pub mod small_tasks {}
 
 #[doc = include_str!("nodes.md")]
 pub mod nodes {}

@@ -76,7 +76,7 @@ pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(
     // As in `launch`, and a body that no piece has.
     let (_refused, _unused);
     let accepted = declaration.core.accept_pieces(&task, &declaration.pieces);
-    let accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
+    let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
     let attached = L::attach(&mut bound, &mut accepted.versions().iter().copied());
     let mut body = match attached {
         Ok(()) => bodies(Ok(bound)),
@@ -85,9 +85,10 @@ pub(super) fn launch_pieces<const K: usize, L: AccessList<K>, B: Body, M: FnMut(
             bodies(Err(Box::new(error)))
         }
     };
-    let pieces = accepted.heads().zip(&declaration.pieces);
-    let nodes: SmallVec<_> =
-        pieces.map(|(head, piece)| Node::new(|| head, || body(piece.chunks.clone()))).collect();
+    let mut nodes = SmallVec::with_capacity(declaration.pieces.len());
+    for (at, piece) in declaration.pieces.iter().enumerate() {
+        nodes.push(Node::new(|| accepted.head(at), || body(piece.chunks.clone())));
+    }
     // From here on the pieces alone have the function of the program: it is dropped as a part of the last of them.
     _unused = nodes.is_empty().then_some(body);
     accepted.insert(&nodes);
