@@ -24,6 +24,15 @@ pub(super) struct Graphs {
     recorder: Option<Arc<Recorder>>,
 }
 
+/// What the graphs must know of a task.
+pub(super) struct Declared<'a> {
+    pub(super) label: &'a TaskLabel,
+    pub(super) accesses: &'a [Access],
+    pub(super) effects: &'a [Effect],
+    /// Further facts for the recorder, in a recorded runtime.
+    pub(super) record: Option<&'a Arc<TaskRecord>>,
+}
+
 impl Graphs {
     /// With several nodes, the live graph has horizons, as the command graphs need them; it is the same on all nodes.
     pub(super) fn new(recorder: Option<Arc<Recorder>>, several_nodes: bool) -> Self {
@@ -102,15 +111,12 @@ impl Graphs {
     #[inline]
     pub(super) fn submit(
         &mut self,
-        label: &TaskLabel,
-        accesses: &[Access],
-        effects: &[Effect],
-        record: Option<&Arc<TaskRecord>>,
+        task: &Declared<'_>,
         is_done: &dyn Fn(TaskId) -> bool,
     ) -> Result<(), GraphError> {
-        self.live.submit_into(accesses, effects, is_done, &mut self.submitted)?;
-        if let Some(record) = record {
-            self.record(label, accesses, effects, record);
+        self.live.submit_into(task.accesses, task.effects, is_done, &mut self.submitted)?;
+        if let Some(record) = task.record {
+            self.record(task.label, task.accesses, task.effects, record);
         }
         Ok(())
     }
@@ -119,17 +125,15 @@ impl Graphs {
     /// [`submit`](Self::submit).
     pub(super) fn submit_pieces(
         &mut self,
-        label: &TaskLabel,
-        accesses: &[Access],
-        effects: &[Effect],
+        task: &Declared<'_>,
         pieces: &[impl AsRef<[Access]>],
-        record: Option<&Arc<TaskRecord>>,
         is_done: &dyn Fn(TaskId) -> bool,
         each: impl FnMut(&Submitted),
     ) -> Result<(), GraphError> {
+        let Declared { accesses, effects, .. } = task;
         self.live.submit_pieces(accesses, effects, pieces, is_done, &mut self.submitted, each)?;
-        if let Some(record) = record {
-            self.record(label, accesses, effects, record);
+        if let Some(record) = task.record {
+            self.record(task.label, accesses, effects, record);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::{
     core::{Core, State},
     devices::{self, OnDevice, Prepared, Slot},
+    graphs::Declared,
     groups::group::Group,
     live_tasks::LiveTasks,
     task::{
@@ -41,6 +42,12 @@ pub(crate) struct Submission<'a> {
 }
 
 impl Submission<'_> {
+    #[inline]
+    fn declared(&self) -> Declared<'_> {
+        let Self { label, accesses, effects, record, .. } = self;
+        Declared { label, accesses, effects, record: *record }
+    }
+
     /// What the scheduler of conflicts must know, if the task may conflict with others: be in no order with them, and yet not
     /// run at the same time.
     #[inline]
@@ -232,7 +239,7 @@ impl Core {
         let prepared = devices::prepare(self, &mut state, task);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
-        let refused = graphs.submit(task.label, task.accesses, task.effects, task.record, &is_done);
+        let refused = graphs.submit(&task.declared(), &is_done);
         if let Err(error) = refused {
             drop(state);
             self.start_copies(prepared);
@@ -263,18 +270,10 @@ impl Core {
         let is_done = |task| tasks.is_forgettable(task);
         let (mut all, mut dependencies) =
             (Vec::with_capacity(pieces.len()), Vec::with_capacity(pieces.len()));
-        let refused = graphs.submit_pieces(
-            task.label,
-            task.accesses,
-            task.effects,
-            pieces,
-            task.record,
-            &is_done,
-            |piece| {
-                dependencies.extend_from_slice(&piece.dependencies);
-                all.push((piece.id, dependencies.len()));
-            },
-        );
+        let refused = graphs.submit_pieces(&task.declared(), pieces, &is_done, |piece| {
+            dependencies.extend_from_slice(&piece.dependencies);
+            all.push((piece.id, dependencies.len()));
+        });
         if let Err(error) = refused {
             drop(state);
             self.start_copies(prepared);

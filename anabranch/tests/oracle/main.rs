@@ -31,9 +31,9 @@ use std::{
 use watch::{Watch, replay};
 
 /// The number of programs in an ordinary run.
-const PROGRAMS: u64 = 5000;
+const PROGRAMS: u64 = 2500;
 /// The number of programs whose devices fail.
-const FAILING: u64 = 1500;
+const FAILING: u64 = 750;
 /// The number of programs at once, each from a thread of its own.
 const SUBMITTERS: u64 = 3;
 const THREADS: [usize; 5] = [1, 2, 3, 4, 8];

@@ -32,14 +32,6 @@ pub fn rows() -> Vec<Row> {
             Independent,
             Host,
         ),
-        Row::lower(
-            "runtime/independent-batches",
-            "ns",
-            "per empty host task of 100,000, submitted in batches of 316",
-            |context| in_batches(context, Independent),
-        )
-        .bar(250.0)
-        .better(150.0),
         row("runtime/independent-kernels", "the same with kernels of one chunk", Independent, Kernel),
         row(
             "runtime/chain",
@@ -47,14 +39,6 @@ pub fn rows() -> Vec<Row> {
             Chain,
             Host,
         ),
-        Row::lower(
-            "runtime/chain-batches",
-            "ns",
-            "per host task; a sequential effect orders each after the one before; submitted in batches of 316",
-            |context| in_batches(context, Chain),
-        )
-        .bar(200.0)
-        .better(80.0),
         row("runtime/chain-kernels", "per kernel; an update of one element orders them", Chain, Kernel),
         row(
             "runtime/wavefront",
@@ -101,29 +85,29 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Measures the nanoseconds per task, beside these peers with tasks of the same shape.
+/// Measures the nanoseconds per task, beside these peers with tasks of the same shape. Host tasks that can be batches are so, too.
 pub fn measure(context: &Context, peers: &[Source], shape: Shape, kind: Kind) -> Result<Outcome, Failure> {
     let count = tasks_of(context);
     let load = Load::back_to_back(context.pick(3, 1), 1);
     let tasks = EmptyTasks::new(context.threads)?;
-    contest(context, peers, shape, load, || tasks.run(shape, kind, count))
-}
-
-/// Measures the nanoseconds per task of batches, beside TBB and OpenMP with tasks of the same shape.
-fn in_batches(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
-    let count = tasks_of(context);
-    let load = Load::back_to_back(context.pick(3, 1), 1);
-    let tasks = EmptyTasks::new(context.threads)?;
-    contest(context, &[TBB, OPENMP], shape, load, || tasks.run_batches(shape, count))
+    let mut contest = Contest::ours(|| Ok(per_task(count, load.try_time(|| tasks.run(shape, kind, count))?)));
+    if kind == Kind::Host && shape.is_batch() {
+        contest = contest.peer("in batches of 316", || {
+            Ok(per_task(count, load.try_time(|| tasks.run_batches(shape, count))?))
+        });
+    }
+    beside(contest, context, peers, shape, load)
 }
 
 /// Measures the nanoseconds per task of replays, beside TBB with a graph of the same shape.
 fn replayed(context: &Context, shape: Shape) -> Result<Outcome, Failure> {
+    let count = tasks_of(context);
     let load = Load::back_to_back(context.pick(10, 1), 1);
     let tasks = EmptyTasks::new(context.threads)?;
     let (sequence, length) = tasks.record(shape, || ())?;
-    let replays = (tasks_of(context) / length) as u64;
-    contest(context, &[TBB], shape, load, || sequence.replay(replays)?.wait())
+    let replays = (count / length) as u64;
+    let ours = Contest::ours(|| Ok(per_task(count, load.try_time(|| sequence.replay(replays)?.wait())?)));
+    beside(ours, context, &[TBB], shape, load)
 }
 
 /// How many tasks a run has.
@@ -131,20 +115,23 @@ fn tasks_of(context: &Context) -> usize {
     context.pick(SIDE * SIDE, 10 * SIDE)
 }
 
-/// Compares the nanoseconds per task of runs with those of peers, with tasks of the same shape.
-fn contest(
+/// The nanoseconds of a task, from those of runs.
+fn per_task(count: usize, runs: Vec<f64>) -> Vec<f64> {
+    runs.into_iter().map(|ns| ns / count as f64).collect()
+}
+
+/// Adds these peers with tasks of the same shape to a contest, and runs it.
+fn beside(
+    mut contest: Contest<'_>,
     context: &Context,
     peers: &[Source],
     shape: Shape,
     load: Load,
-    mut run: impl FnMut() -> Result<(), anabranch::Error>,
 ) -> Result<Outcome, Failure> {
     let (count, threads) = (tasks_of(context), context.threads);
-    let per_task = |times: Vec<f64>| times.into_iter().map(|ns| ns / count as f64).collect();
-    let mut contest = Contest::ours(|| Ok(per_task(load.try_time(&mut run)?)));
     for peer in peers {
-        contest = contest.peer_if(peer.start(), peer.name, |program: &mut Program| {
-            Ok(per_task(program.time(shape.name(), count, threads, load)?))
+        contest = contest.peer_if(peer.start(), peer.name, move |program: &mut Program| {
+            Ok(per_task(count, program.time(shape.name(), count, threads, load)?))
         });
     }
     contest.run(context, context.pick(10, 1))

@@ -22,6 +22,11 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// Whether a batch of host tasks has this shape.
+    pub fn is_batch(self) -> bool {
+        matches!(self, Self::Independent | Self::Chain | Self::Exclusive)
+    }
+
     /// The name of the shape in the requests to the peers' programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,7 +92,7 @@ impl EmptyTasks {
     /// If the runtime refuses it.
     ///
     /// # Panics
-    /// If the shape needs tasks of several batches in turns.
+    /// If [no batch](Shape::is_batch) has this shape.
     pub fn submit_batch(&self, shape: Shape, act: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
         let tasks = self.runtime.tasks("nothing").each([SIDE]);
         match shape {

@@ -13,6 +13,7 @@ use crate::{
     execute::{
         Core, Submission,
         core::State,
+        graphs::Declared,
         submission::{link, link_all},
         task::{node::Node, place::Place},
     },
@@ -368,7 +369,8 @@ impl<'a> What<'a> {
         };
         let record = core.needs_records().then(|| record(&**buffer, &copy.region));
         let State { graphs, tasks, barrier, .. } = state;
-        graphs.submit(&label, &accesses, &[], record.as_ref(), &|task| tasks.is_forgettable(task))?;
+        let task = Declared { label: &label, accesses: &accesses, effects: &[], record: record.as_ref() };
+        graphs.submit(&task, &|task| tasks.is_forgettable(task))?;
         let submitted = graphs.submitted();
         let id = submitted.id;
         let queue = self.queue;
