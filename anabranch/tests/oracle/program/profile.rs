@@ -40,11 +40,13 @@ fn with_devices(mut step: Step, devices: usize) -> Step {
     step
 }
 
-/// With several nodes, tasks do not submit or wait, and nothing is replayed.
+/// With several nodes, tasks do not submit or wait. Nothing is replayed where tasks fail or are cancelled.
 fn on_nodes(mut step: Step, nodes: Nodes) -> Option<Step> {
     match &mut step {
-        // There a replay is no single task.
-        Step::Nest { .. } | Step::InnerWait { .. } | Step::Replays(_) => return None,
+        Step::Nest { .. } | Step::InnerWait { .. } => return None,
+        // There a replay is no single task: a failure reaches only what needs its results.
+        Step::Replays(_) if nodes.fails || nodes.cancels => return None,
+        Step::Replays(replays) => replays.fails = None,
         Step::Cancel(..) | Step::CancelTask { .. } if !nodes.cancels => return None,
         Step::Host(host) if nodes.fails => host.callback_panics = false,
         _ if nodes.fails => {}
