@@ -195,8 +195,8 @@ impl Runtime {
         NewTask::new(&self.core, None, name, Location::caller())
     }
 
-    /// Begins a batch: many host tasks of one kind, which are declared and submitted at once. That costs a fraction of submitting them one by one.
-    /// The name is for messages and printed graphs.
+    /// Begins a batch: many host tasks of one kind, which are declared and submitted at once, at a lower cost than one by one. With several nodes
+    /// each node runs its share as one task. The name is for messages and printed graphs.
     ///
     /// ```
     /// use anabranch::prelude::*;

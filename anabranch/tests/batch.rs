@@ -296,6 +296,47 @@ fn a_batch_reads_what_a_device_has_computed() {
     }
 }
 
+/// The copies of what a device computes are of each task that computes, so a point waits only for those that it needs.
+#[test]
+fn a_point_waits_only_for_the_copies_that_it_needs() {
+    let _deadline = deadline();
+    for threads in THREADS {
+        let rt = runtime(threads);
+        let device: Arc<dyn Device> = Arc::new(Simulated::new());
+        let u = rt.buffer_from(&[1.0_f32, 2.0, 3.0]).unwrap();
+        let (v, late) = (rt.buffer::<f32, 1>([3]), rt.buffer::<f32, 1>([3]));
+        let gate = Gate::default();
+        let closed = gate.clone();
+        let task = rt.task("late").once().blocking().write(&late, all());
+        task.host(move |(late,)| {
+            closed.pass();
+            late.fill(10.0);
+        })
+        .unwrap();
+        let double = rt.task("double").over(0..1).on(&device).update(&u, one_to_one());
+        double.each(|(u,)| u.set(u.here() * 2.0)).unwrap();
+        let add = rt.task("add").over(1..2).on(&device).read(&late, one_to_one()).update(&u, one_to_one());
+        add.each(|(late, u)| u.set(u.here() + late.here())).unwrap();
+        let lost = rt.task("lost").over(2..3).on(&device).read(&late, one_to_one()).update(&u, one_to_one());
+        let lost = lost.each(|(late, u)| u.set(u.here() + late.here())).unwrap();
+        assert!(lost.cancel());
+        let tasks = rt.tasks("copy").each([3]).blocking().read(&u, one_to_one()).write(&v, one_to_one());
+        let batch = tasks.host(move |[i], (u, v)| {
+            v.set([i], u[[i]]);
+            if i == 0 {
+                gate.open();
+            }
+        });
+        let batch = batch.unwrap();
+        batch.wait().unwrap_err();
+        assert_eq!(batch.status(), Status::Skipped);
+        rt.wait().unwrap();
+        let good = rt.fence(&v.part(GridBox::new(0, 2))).unwrap().wait().unwrap();
+        assert_eq!(good.as_slice(), [2.0, 12.0]);
+        rt.fence(&v.part(GridBox::new(2, 3))).unwrap().wait().unwrap_err();
+    }
+}
+
 #[test]
 fn each_node_runs_its_points_in_order() {
     let _deadline = deadline();

@@ -152,6 +152,8 @@ pub(crate) struct AcceptedPieces<'a> {
     pieces: Vec<(TaskId, usize)>,
     /// Those of the first piece, then those of the second, and so on.
     dependencies: Vec<Dependency>,
+    /// The copies that each piece comes after, if there are any.
+    copies: Vec<SmallVec<[Dependency; 4]>>,
     prepared: Option<Box<Prepared>>,
     forgotten: Vec<Arc<Failure>>,
 }
@@ -162,8 +164,7 @@ impl AcceptedPieces<'_> {
         &self.state.graphs.submitted().versions
     }
 
-    /// The head of the node of a piece. Each piece is asked for once, before its node is made: the memory of nodes that are forgotten now is
-    /// that of the new ones.
+    /// The head of the node of a piece, which is made now. Some nodes are forgotten here, so that the next new ones get their memory.
     pub(crate) fn head(&mut self, piece: usize) -> Head {
         let State { graphs, tasks, .. } = &mut *self.state;
         tasks.forget_first_ones(graphs.live());
@@ -172,12 +173,14 @@ impl AcceptedPieces<'_> {
 
     /// Links the nodes of the pieces to their dependencies and lets them go.
     pub(crate) fn insert(self, nodes: &[Node]) {
-        let Self { core, mut state, pieces, dependencies, mut prepared, forgotten, .. } = self;
+        let Self { core, mut state, pieces, dependencies, copies, mut prepared, forgotten, .. } = self;
         let State { tasks, barrier, .. } = &mut *state;
+        let is_sample = nodes.iter().any(|node| core.watchdog.is_sample(node.id));
+        let is_idle = is_sample && core.in_flight.is_idle();
         let done = barrier.take_if(|barrier| barrier.is_done());
         let (mut counts, mut first) = (SmallVec::<[u32; 8]>::with_capacity(nodes.len()), 0);
-        for (node, &(_, end)) in nodes.iter().zip(&pieces) {
-            let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs));
+        for (at, (node, &(_, end))) in nodes.iter().zip(&pieces).enumerate() {
+            let copies = copies.get(at).map_or(0, |copies| link_all(tasks, node, copies));
             counts.push(copies + link(core, tasks, barrier.as_ref(), node, &dependencies[first..end]));
             first = end;
         }
@@ -192,6 +195,9 @@ impl AcceptedPieces<'_> {
         core.executor.after_submission();
         // As in `Accepted::insert`.
         core.apply_recorded();
+        if is_sample {
+            core.watchdog.sample(is_idle);
+        }
     }
 }
 
@@ -266,6 +272,10 @@ impl Core {
         let State { graphs, tasks, .. } = &mut *state;
         forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
         let prepared = devices::prepare(self, &mut state, task);
+        let copies = match prepared {
+            None => Vec::new(),
+            Some(_) => devices::needs_of_pieces(&mut state, task, pieces),
+        };
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
         let (mut all, mut dependencies) =
@@ -280,7 +290,7 @@ impl Core {
             return Err(error.into());
         }
         devices::note_writes(&mut state, task);
-        Ok(AcceptedPieces { core: self, task, state, pieces: all, dependencies, prepared, forgotten })
+        Ok(AcceptedPieces { core: self, task, state, pieces: all, dependencies, copies, prepared, forgotten })
     }
 
     /// Lets the copies of a task go that the graph has refused: later tasks find what they have copied.

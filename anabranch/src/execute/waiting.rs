@@ -66,8 +66,18 @@ impl Core {
     pub(crate) fn wait_for_task(&self, pieces: &[Node], event: &Event, call: &'static str) {
         let _span = wait_span(call);
         self.post_before_waiting();
+        // There may be many. Those in front that are done are not looked at again.
+        let mut left = pieces;
         event.wait(
-            || self.poll_nodes() || pieces.iter().any(|piece| self.executor.help_with(piece)),
+            || {
+                while let [first, others @ ..] = left
+                    && !others.is_empty()
+                    && first.is_done()
+                {
+                    left = others;
+                }
+                self.poll_nodes() || left.iter().any(|piece| self.executor.help_with(piece))
+            },
             self.watch_interval(),
             || self.look_around(),
         );

@@ -204,6 +204,30 @@ fn prepare_for_device(core: &Arc<Core>, state: &mut State, task: &Submission<'_>
     (!prepared.copies.is_empty() || !prepared.needs.is_empty()).then(|| Box::new(prepared))
 }
 
+/// The copies that each piece of a task comes after: those of what it reads itself. Returns nothing if no buffer has met a device. The copies of the task
+/// are [prepared](prepare) already, and the graph does not have the task yet.
+pub(in crate::execute) fn needs_of_pieces(
+    state: &mut State,
+    task: &Submission<'_>,
+    pieces: &[impl AsRef<[Access]>],
+) -> Vec<SmallVec<[Dependency; 4]>> {
+    let State { graphs, residents, .. } = state;
+    let Some(residents) = residents else { return Vec::new() };
+    let memory = residents.place(task.device);
+    let mut needs_of = |piece: &[Access]| {
+        let mut needs = SmallVec::new();
+        for access in piece.iter().filter(|access| access.mode.reads()) {
+            let number = graphs.live().current_version(access.buffer);
+            let resident = residents.buffers.get_mut(&access.buffer);
+            let Some(version) = resident.and_then(|resident| resident.version(number)) else { continue };
+            let made_by = version.residence.made_by(memory, &access.region);
+            needs.extend(made_by.map(|&on| on_copy(on, access.buffer)));
+        }
+        needs
+    };
+    pieces.iter().map(|piece| needs_of(piece.as_ref())).collect()
+}
+
 impl Residents {
     /// Submits the copies that a memory needs for a region to be read there.
     fn bring(
@@ -278,18 +302,20 @@ pub(in crate::execute) fn note_writes(state: &mut State, task: &Submission<'_>) 
 /// is skipped because of it, only because its data is copied together with other data.
 fn by_writers(state: &State, buffer: BufferId, copy: MemoryCopy) -> Vec<MemoryCopy> {
     let State { graphs, tasks, .. } = state;
-    let mut parts: SmallVec<[(Option<TaskId>, Vec<GridBox<3>>); 1]> = SmallVec::new();
+    // In the order of their first parts.
+    let (mut parts, mut place_of) = (Vec::<Vec<GridBox<3>>>::new(), FxHashMap::default());
     for (writer, part) in graphs.live().writers(buffer, &copy.region) {
         let writer = Some(writer).filter(|&writer| !tasks.has_ended_well(writer));
-        match parts.iter_mut().find(|(other, _)| *other == writer) {
-            Some((_, boxes)) => boxes.push(part),
-            None => parts.push((writer, vec![part])),
+        let place = *place_of.entry(writer).or_insert(parts.len());
+        if place == parts.len() {
+            parts.push(Vec::new());
         }
+        parts[place].push(part);
     }
     if parts.len() <= 1 {
         return vec![copy];
     }
-    let part = |(_, boxes)| MemoryCopy { region: Region::from_boxes(boxes), ..copy };
+    let part = |boxes| MemoryCopy { region: Region::from_boxes(boxes), ..copy };
     parts.into_iter().map(part).collect()
 }
 

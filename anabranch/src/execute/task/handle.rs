@@ -35,7 +35,7 @@ pub(crate) type Pieces = SmallVec<[Node; 1]>;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct TaskHandle {
-    /// The pieces of a kernel that was submitted in pieces. Any other task is one piece.
+    /// The pieces of a kernel that was submitted in pieces, or the tasks of a batch. Any other task is one piece.
     pieces: Pieces,
     /// Made when the handle is first polled.
     polled: Option<(Arc<Core>, Arc<Latch>)>,
@@ -125,8 +125,8 @@ impl TaskHandle {
     /// a [communicator](crate::Communicator) and this node has told the others that it is ready. Tasks that need its results are skipped, on
     /// whatever node.
     ///
-    /// Of a kernel in [pieces](crate::interface::TaskBuilder::pieces) this cancels the pieces that have not begun, and returns whether there
-    /// were any.
+    /// Of a kernel in [pieces](crate::interface::TaskBuilder::pieces) this cancels the pieces that have not begun, of a [batch](crate::Runtime::tasks) the
+    /// tasks, and returns whether there were any.
     pub fn cancel(&self) -> bool {
         self.pieces.iter().filter(|piece| piece.cancel()).count() > 0
     }

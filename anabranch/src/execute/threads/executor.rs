@@ -155,7 +155,9 @@ impl Executor {
             return seeded.step();
         }
         // Only the scheduler of conflicts may start a task that may conflict with others.
-        let claimed = self.may_help(node) && !node.contends() && node.is_ready() && node.claim();
+        // A look at a task that another thread runs writes nothing.
+        let can_start = !node.contends() && !node.is_claimed() && node.is_ready();
+        let claimed = self.may_help(node) && can_start && node.claim();
         if claimed {
             node.clone().run_on(Runner::Program);
         }

@@ -100,7 +100,7 @@ impl<T> Sealed for ClusterObject<T> {}
 #[diagnostic::on_unimplemented(
     message = "a task cannot have an effect on `{Self}`",
     label = "not a host object",
-    note = "effects are on a `HostObject` or a `ClusterObject`; a task with parts on several nodes has `sequential()` effects on the latter",
+    note = "effects are on a `HostObject` or a `ClusterObject`; a task with parts on several nodes has `sequential()` effects on the latter, a batch none",
     note = "a `collective` task has `sequential()` effects on a `Communicator`"
 )]
 pub trait HasEffects<S, O>: Sealed {

@@ -46,7 +46,8 @@ impl<'rt> NewTasks<'rt> {
         Self(NewTask::new(core, group, name, location))
     }
 
-    /// Sets the index space: the batch has a host task for each of its points. A mapper gets each point as a chunk.
+    /// Sets the index space: the batch has a host task for each of its points. A mapper gets each point as a chunk, and once the whole index
+    /// space, for which it gives all that the points access together.
     pub fn each<const K: usize>(self, space: impl IndexSpace<K>) -> TaskBuilder<'rt, K, Each, ()> {
         self.0.begin(space.index_space())
     }
@@ -56,6 +57,9 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
     /// Submits the batch: a host task for each point of the index space, in row-major order. `function` is called once for each point, with the point, when
     /// all tasks that this one depends on are done, on a host lane, where it may block. It may return a `Result`. An error or a panic fails the
     /// task of that point alone, and those that need its results.
+    ///
+    /// A thread that waits for the tasks may run some of them instead, on its own stack: see [`Runtime::wait`](crate::Runtime::wait) and
+    /// [`blocking`](Self::blocking).
     ///
     /// The accesses are declared once, for all points, as those of a kernel whose chunks are the points: two points may not write one element, and none may
     /// read what another one writes. Sequential effects order the tasks as if they were submitted one after the other. The handle is one for all of them.
