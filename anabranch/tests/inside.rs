@@ -213,21 +213,16 @@ fn submission_does_not_block_in_any_work_of_a_task() {
     });
 }
 
-/// The threads of this process whose names begin with `name`.
-fn threads(name: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let comm = |task: std::io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    };
-    tasks.filter_map(comm).filter(|comm| comm.starts_with(name)).count()
-}
-
 /// The threads of a dropped runtime end some time after its last task.
+#[cfg(target_os = "linux")]
 fn await_end(name: &str) {
-    while cfg!(target_os = "linux") && threads(name) > 0 {
+    while testing::threads::count(name) > 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[cfg(not(target_os = "linux"))]
+fn await_end(_: &str) {}
 
 #[test]
 fn the_last_runtime_may_be_dropped_or_drained_in_any_work_of_a_task() {

@@ -221,22 +221,17 @@ fn dropping_the_runtime_waits_for_its_tasks() {
 #[cfg(target_os = "linux")]
 fn dropping_the_runtime_ends_its_threads() {
     let _deadline = deadline();
-    fn threads() -> usize {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let names = tasks.filter_map(|t| std::fs::read_to_string(t.unwrap().path().join("comm")).ok());
-        names.filter(|name| name.starts_with("mortal-")).count()
-    }
     for _ in 0..3 {
         let rt = Runtime::builder().threads(3).name("mortal-").build().unwrap();
         let u = rt.buffer_from(&[0; 10]).unwrap();
         rt.task("kernel").over([10]).update(&u, one_to_one()).kernel(|_, (u,)| u.fill(1)).unwrap();
         rt.task("host").once().read(&u, all()).host(|(_u,)| ()).unwrap();
         rt.wait().unwrap();
-        assert!(threads() > 0);
+        assert!(testing::threads::count("mortal-") > 0);
         drop(rt.fence(&u));
         drop(rt);
         // A thread that was joined is listed until the kernel has cleaned up after it.
-        while threads() > 0 {
+        while testing::threads::count("mortal-") > 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
