@@ -195,8 +195,8 @@ impl Runtime {
         NewTask::new(&self.core, None, name, Location::caller())
     }
 
-    /// Begins a batch: many host tasks of one kind, which are declared and submitted at once, at a lower cost than one by one. With several nodes
-    /// each node runs its share as one task. The name is for messages and printed graphs.
+    /// Begins a batch: many host tasks of one kind, which are declared and submitted at once. The guide says
+    /// [what that saves](crate::guide::small_tasks#batches). With several nodes each node runs its share as one task. The name is for messages and printed graphs.
     ///
     /// ```
     /// use anabranch::prelude::*;

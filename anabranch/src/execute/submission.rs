@@ -125,7 +125,7 @@ impl Accepted<'_> {
         let done = barrier.take_if(|barrier| barrier.is_done());
         let mut dependencies = link(core, tasks, barrier.as_ref(), &node, &graphs.submitted().dependencies);
         if let Some(prepared) = &prepared {
-            dependencies += link_all(tasks, &node, &prepared.needs);
+            dependencies += link_all(tasks, &node, &prepared.needs[0]);
         }
         drop(state);
         drop((forgotten, done));
@@ -152,8 +152,6 @@ pub(crate) struct AcceptedPieces<'a> {
     pieces: Vec<(TaskId, usize)>,
     /// Those of the first piece, then those of the second, and so on.
     dependencies: Vec<Dependency>,
-    /// The copies that each piece comes after, if there are any.
-    copies: Vec<SmallVec<[Dependency; 4]>>,
     prepared: Option<Box<Prepared>>,
     forgotten: Vec<Arc<Failure>>,
 }
@@ -173,14 +171,14 @@ impl AcceptedPieces<'_> {
 
     /// Links the nodes of the pieces to their dependencies and lets them go.
     pub(crate) fn insert(self, nodes: &[Node]) {
-        let Self { core, mut state, pieces, dependencies, copies, mut prepared, forgotten, .. } = self;
+        let Self { core, mut state, pieces, dependencies, mut prepared, forgotten, .. } = self;
         let State { tasks, barrier, .. } = &mut *state;
         let is_sample = nodes.iter().any(|node| core.watchdog.is_sample(node.id));
         let is_idle = is_sample && core.in_flight.is_idle();
         let done = barrier.take_if(|barrier| barrier.is_done());
         let (mut counts, mut first) = (SmallVec::<[u32; 8]>::with_capacity(nodes.len()), 0);
         for (at, (node, &(_, end))) in nodes.iter().zip(&pieces).enumerate() {
-            let copies = copies.get(at).map_or(0, |copies| link_all(tasks, node, copies));
+            let copies = prepared.as_ref().map_or(0, |prepared| link_all(tasks, node, &prepared.needs[at]));
             counts.push(copies + link(core, tasks, barrier.as_ref(), node, &dependencies[first..end]));
             first = end;
         }
@@ -242,7 +240,7 @@ impl Core {
         let mut state = self.state.lock();
         let State { graphs, tasks, .. } = &mut *state;
         forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
-        let prepared = devices::prepare(self, &mut state, task);
+        let prepared = devices::prepare(self, &mut state, task, &[task.accesses]);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
         let refused = graphs.submit(&task.declared(), &is_done);
@@ -271,11 +269,7 @@ impl Core {
         let mut state = self.state.lock();
         let State { graphs, tasks, .. } = &mut *state;
         forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
-        let prepared = devices::prepare(self, &mut state, task);
-        let copies = match prepared {
-            None => Vec::new(),
-            Some(_) => devices::needs_of_pieces(&mut state, task, pieces),
-        };
+        let prepared = devices::prepare(self, &mut state, task, pieces);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
         let (mut all, mut dependencies) =
@@ -290,7 +284,7 @@ impl Core {
             return Err(error.into());
         }
         devices::note_writes(&mut state, task);
-        Ok(AcceptedPieces { core: self, task, state, pieces: all, dependencies, copies, prepared, forgotten })
+        Ok(AcceptedPieces { core: self, task, state, pieces: all, dependencies, prepared, forgotten })
     }
 
     /// Lets the copies of a task go that the graph has refused: later tasks find what they have copied.

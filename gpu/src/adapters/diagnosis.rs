@@ -1,6 +1,6 @@
 //! Why no GPU can be used, in words.
 
-use crate::adapters::{Adapter, adapters};
+use super::{Adapter, adapters};
 use anabranch::device::DeviceKind;
 use std::{env, fs, path::Path};
 

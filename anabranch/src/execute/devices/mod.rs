@@ -31,7 +31,7 @@ pub(crate) use self::slot::Slot;
 pub(super) use self::{
     copy::CopyBody,
     on_nodes::{NewCopy, Predecessor, Predecessors},
-    residents::{Prepared, Residents, needs_of_pieces, note_writes, prepare},
+    residents::{Prepared, Residents, note_writes, prepare},
 };
 
 use crate::{data::stored::Stored, device::Device};

@@ -90,8 +90,8 @@ impl Ended {
 pub(in crate::execute) struct Prepared {
     /// The copies, which are in the graph and linked, and the number of tasks that each waits for.
     copies: SmallVec<[(Node, u32); 2]>,
-    /// The copies that the task depends on, with their buffers.
-    pub(in crate::execute) needs: SmallVec<[Dependency; 4]>,
+    /// For each piece of the task, the copies that it depends on, with their buffers: those of what the piece reads itself.
+    pub(in crate::execute) needs: Vec<SmallVec<[Dependency; 4]>>,
 }
 
 impl Prepared {
@@ -171,21 +171,28 @@ impl Residents {
     }
 }
 
-/// Submits the copies that a task needs, if buffers of it have met a device. The caller holds the lock of the state.
+/// Submits the copies that a task in these pieces needs, if buffers of it have met a device. A task without pieces is one. The caller holds the lock of
+/// the state.
 #[inline]
 pub(in crate::execute) fn prepare(
     core: &Arc<Core>,
     state: &mut State,
     task: &Submission<'_>,
+    pieces: &[impl AsRef<[Access]>],
 ) -> Option<Box<Prepared>> {
     match state.residents {
         None => None,
-        Some(_) => prepare_for_device(core, state, task),
+        Some(_) => prepare_for_device(core, state, task, pieces),
     }
 }
 
 #[cold]
-fn prepare_for_device(core: &Arc<Core>, state: &mut State, task: &Submission<'_>) -> Option<Box<Prepared>> {
+fn prepare_for_device(
+    core: &Arc<Core>,
+    state: &mut State,
+    task: &Submission<'_>,
+    pieces: &[impl AsRef<[Access]>],
+) -> Option<Box<Prepared>> {
     // No copies for a task that the graph refuses.
     state.graphs.live().check_accesses(task.accesses).ok()?;
     let mut residents = state.residents.take().expect("the caller has looked");
@@ -194,38 +201,16 @@ fn prepare_for_device(core: &Arc<Core>, state: &mut State, task: &Submission<'_>
     let memory = residents.place(task.device);
     let mut prepared = Prepared::default();
     for access in task.accesses.iter().filter(|access| access.mode.reads()) {
-        let copied = residents.bring(core, state, task, access, memory, &mut prepared);
+        let copied = residents.bring(core, state, task, access, memory, &mut prepared.copies);
         debug_assert!(
             copied.is_ok(),
             "the graph has checked the task, which reads more than its copies: {copied:?}"
         );
     }
+    prepared.needs = pieces.iter().map(|piece| residents.needs(state, memory, piece.as_ref())).collect();
     state.residents = Some(residents);
-    (!prepared.copies.is_empty() || !prepared.needs.is_empty()).then(|| Box::new(prepared))
-}
-
-/// The copies that each piece of a task comes after: those of what it reads itself. Returns nothing if no buffer has met a device. The copies of the task
-/// are [prepared](prepare) already, and the graph does not have the task yet.
-pub(in crate::execute) fn needs_of_pieces(
-    state: &mut State,
-    task: &Submission<'_>,
-    pieces: &[impl AsRef<[Access]>],
-) -> Vec<SmallVec<[Dependency; 4]>> {
-    let State { graphs, residents, .. } = state;
-    let Some(residents) = residents else { return Vec::new() };
-    let memory = residents.place(task.device);
-    let mut needs_of = |piece: &[Access]| {
-        let mut needs = SmallVec::new();
-        for access in piece.iter().filter(|access| access.mode.reads()) {
-            let number = graphs.live().current_version(access.buffer);
-            let resident = residents.buffers.get_mut(&access.buffer);
-            let Some(version) = resident.and_then(|resident| resident.version(number)) else { continue };
-            let made_by = version.residence.made_by(memory, &access.region);
-            needs.extend(made_by.map(|&on| on_copy(on, access.buffer)));
-        }
-        needs
-    };
-    pieces.iter().map(|piece| needs_of(piece.as_ref())).collect()
+    let is_needed = !prepared.copies.is_empty() || prepared.needs.iter().any(|needs| !needs.is_empty());
+    is_needed.then(|| Box::new(prepared))
 }
 
 impl Residents {
@@ -237,7 +222,7 @@ impl Residents {
         task: &Submission<'_>,
         access: &Access,
         memory: MemoryId,
-        prepared: &mut Prepared,
+        submitted: &mut SmallVec<[(Node, u32); 2]>,
     ) -> Result<(), GraphError> {
         let Some(resident) = self.buffers.get_mut(&access.buffer) else { return Ok(()) };
         let Some(buffer) = resident.buffer.upgrade() else { return Ok(()) };
@@ -252,11 +237,22 @@ impl Residents {
             let what = What::new(&self.devices, (&buffer, number), version, &copy);
             let (id, node) = what.submit(core, state, task, needs, &self.ended)?;
             version.residence.copied(&copy, id);
-            prepared.copies.push(node);
+            submitted.push(node);
         }
-        let made_by = version.residence.made_by(memory, &access.region);
-        prepared.needs.extend(made_by.map(|&on| on_copy(on, access.buffer)));
         Ok(())
+    }
+
+    /// The copies to a memory that what reads there comes after.
+    fn needs(&mut self, state: &State, memory: MemoryId, accesses: &[Access]) -> SmallVec<[Dependency; 4]> {
+        let mut needs = SmallVec::new();
+        for access in accesses.iter().filter(|access| access.mode.reads()) {
+            let number = state.graphs.live().current_version(access.buffer);
+            let resident = self.buffers.get_mut(&access.buffer);
+            let Some(version) = resident.and_then(|resident| resident.version(number)) else { continue };
+            let made_by = version.residence.made_by(memory, &access.region);
+            needs.extend(made_by.map(|&on| on_copy(on, access.buffer)));
+        }
+        needs
     }
 
     /// Notes what a task writes, which the graph has accepted with these versions.

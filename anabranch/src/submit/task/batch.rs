@@ -15,7 +15,7 @@ use crate::{
     submit::{
         access::list::AccessList,
         launch::{
-            body::{Chunks, call},
+            body::call,
             declaration::{Declaration, Piece},
             launch, launch_pieces,
         },
@@ -104,7 +104,7 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
         let work = Work::HostChunks { space: self.space.cast() };
         let part = self.part(|| work);
         let several_nodes = part.is_some();
-        let points: Chunks<K> = match part {
+        let points: Arc<[Chunk<K>]> = match part {
             Some(part) => part.iter().flat_map(|part| self.points_of(part.range)).collect(),
             None => self.points_of(self.space).collect(),
         };
@@ -121,7 +121,7 @@ impl<const K: usize, L: AccessList<K>> TaskBuilder<'_, K, Each, L> {
         let place = if self.hints.blocking { Place::Blocking } else { Place::Host };
         let batch = |bound: Result<_, Box<Error>>| {
             let bound = bound.map_err(|error| Box::new(Cause::from(error)));
-            Arc::new(Batch::<K, L, F> { bound, points: points.clone(), function })
+            Arc::new(Batch::<K, L, F> { bound, points: Arc::clone(&points), function })
         };
         if several_nodes {
             let body = |bound| PointsBody { batch: Some(batch(bound)), points: 0..points.len() };
@@ -155,7 +155,7 @@ fn pieces(points: usize) -> Vec<Piece> {
 /// What the tasks of a batch share.
 struct Batch<const K: usize, L: AccessList<K>, F> {
     bound: Result<L::Bound, Box<Cause>>,
-    points: Chunks<K>,
+    points: Arc<[Chunk<K>]>,
     function: F,
 }
 

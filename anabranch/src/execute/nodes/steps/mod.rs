@@ -18,12 +18,12 @@ use anabranch_graph::TaskId;
 use std::sync::Arc;
 
 /// The body of a step: the body of a task, which is skipped if the run on several nodes has ended, unless the other nodes run their parts of
-/// it ([`gate`](super::steps::gate)).
+/// it ([`gate`]).
 pub(super) struct Step<B> {
     pub(super) id: TaskId,
     pub(super) label: TaskLabel,
     pub(super) common: Arc<Common>,
-    /// Whether a [gate](super::steps::gate) comes before it, which must have permitted it.
+    /// Whether a [gate] comes before it, which must have permitted it.
     pub(super) has_gate: bool,
     pub(super) body: B,
 }
