@@ -96,6 +96,7 @@ pub mod command;
 pub mod print;
 pub mod repeat;
 pub mod residence;
+mod rolling_hash;
 pub mod schedule;
 mod task;
 mod task_graph;

@@ -46,6 +46,11 @@ impl Graphs {
         &self.live
     }
 
+    /// The graph that execution follows, for a question whose answer ends the replay of tasks.
+    pub(super) fn live_mut(&mut self) -> &mut TaskGraph {
+        &mut self.live
+    }
+
     /// Adds a buffer with elements of `bytes` bytes; returns its id, and its number for messages.
     pub(super) fn create_buffer(
         &mut self,

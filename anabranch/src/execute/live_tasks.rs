@@ -126,7 +126,7 @@ impl LiveTasks {
     #[inline]
     pub(super) fn forget_some(
         &mut self,
-        graph: &TaskGraph,
+        graph: &mut TaskGraph,
         in_flight: impl Fn() -> u64,
     ) -> Vec<Arc<Failure>> {
         self.forget_first_ones(graph);
@@ -138,7 +138,7 @@ impl LiveTasks {
 
     /// Forgets some of the first tasks, as far as they are closed. Their failures are remembered.
     #[inline]
-    pub(super) fn forget_first_ones(&mut self, graph: &TaskGraph) {
+    pub(super) fn forget_first_ones(&mut self, graph: &mut TaskGraph) {
         for _ in 0..2 {
             if self.recent.len() <= RECENT || !self.forget_first(graph) {
                 break;
@@ -147,7 +147,7 @@ impl LiveTasks {
     }
 
     /// Forgets all tasks that are closed.
-    pub(super) fn forget_completed(&mut self, graph: &TaskGraph) {
+    pub(super) fn forget_completed(&mut self, graph: &mut TaskGraph) {
         while self.forget_first(graph) {}
         if !self.stragglers.is_empty() {
             self.retain_stragglers(graph);
@@ -155,7 +155,7 @@ impl LiveTasks {
     }
 
     /// Forgets the first task if it is closed.
-    fn forget_first(&mut self, graph: &TaskGraph) -> bool {
+    fn forget_first(&mut self, graph: &mut TaskGraph) -> bool {
         let head = match self.recent.front() {
             None => return false,
             Some(node) => node.as_deref(),
@@ -174,13 +174,15 @@ impl LiveTasks {
 
     /// Remembers the failure of a task that is forgotten otherwise.
     #[cold]
-    fn remember_failure(&mut self, node: &Node, graph: &TaskGraph) {
+    fn remember_failure(&mut self, node: &Node, graph: &mut TaskGraph) {
         let Some(failure) = node.poison() else { return };
         let mut oldest_of = 0;
         if node.contends() && Needs::Object.is_broken_by(&failure) {
             let effects = node.contention.iter().flat_map(|contention| &contention.effects);
-            for effect in effects.filter(|effect| graph.is_unordered(effect.object, node.id)) {
-                oldest_of += u32::from(self.replace_oldest(effect.object, node.id, &failure, graph));
+            for effect in effects {
+                if graph.is_unordered(effect.object, node.id) {
+                    oldest_of += u32::from(self.replace_oldest(effect.object, node.id, &failure, graph));
+                }
             }
         }
         self.failed.insert(node.id, Failed { failure, oldest_of });
@@ -192,7 +194,7 @@ impl LiveTasks {
         object: ObjectId,
         task: TaskId,
         failure: &Arc<Failure>,
-        graph: &TaskGraph,
+        graph: &mut TaskGraph,
     ) -> bool {
         // A sequential effect has followed the former one, if it is not among the unordered tasks any more.
         let former = self.oldest.get(&object).filter(|former| graph.is_unordered(object, **former));
@@ -208,7 +210,7 @@ impl LiveTasks {
 
     /// Moves tasks that run for long out of the way of later ones.
     #[cold]
-    fn move_stragglers(&mut self, graph: &TaskGraph) {
+    fn move_stragglers(&mut self, graph: &mut TaskGraph) {
         while self.recent.len() > RECENT {
             if self.forget_first(graph) {
                 continue;
@@ -223,7 +225,7 @@ impl LiveTasks {
     }
 
     /// Forgets the stragglers that are closed.
-    fn retain_stragglers(&mut self, graph: &TaskGraph) {
+    fn retain_stragglers(&mut self, graph: &mut TaskGraph) {
         let done: Vec<Node> = self.stragglers.extract_if(.., |node| node.is_closed()).collect();
         for node in done.iter().filter(|node| node.is_poisoned()) {
             self.remember_failure(node, graph);
@@ -233,13 +235,13 @@ impl LiveTasks {
 
     /// Removes the failures that no later task can depend on, if there are many.
     #[inline]
-    fn remove_failures(&mut self, graph: &TaskGraph) -> Vec<Arc<Failure>> {
+    fn remove_failures(&mut self, graph: &mut TaskGraph) -> Vec<Arc<Failure>> {
         let are_many = self.failed.len() >= self.failed_bound.max(MAX_FAILURES);
         if are_many { self.remove_unwanted_failures(graph) } else { Vec::new() }
     }
 
     #[cold]
-    fn remove_unwanted_failures(&mut self, graph: &TaskGraph) -> Vec<Arc<Failure>> {
+    fn remove_unwanted_failures(&mut self, graph: &mut TaskGraph) -> Vec<Arc<Failure>> {
         let mut wanted = HashSet::new();
         graph.last_writers(|task| {
             wanted.insert(task);

@@ -165,7 +165,7 @@ impl AcceptedPieces<'_> {
     /// The head of the node of a piece, which is made now. Some nodes are forgotten here, so that the next new ones get their memory.
     pub(crate) fn head(&mut self, piece: usize) -> Head {
         let State { graphs, tasks, .. } = &mut *self.state;
-        tasks.forget_first_ones(graphs.live());
+        tasks.forget_first_ones(graphs.live_mut());
         self.task.head(self.pieces[piece].0, self.core)
     }
 
@@ -239,7 +239,7 @@ impl Core {
         let forgotten;
         let mut state = self.state.lock();
         let State { graphs, tasks, .. } = &mut *state;
-        forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
+        forgotten = tasks.forget_some(graphs.live_mut(), || self.in_flight.count());
         let prepared = devices::prepare(self, &mut state, task, &[task.accesses]);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);
@@ -268,7 +268,7 @@ impl Core {
         let forgotten;
         let mut state = self.state.lock();
         let State { graphs, tasks, .. } = &mut *state;
-        forgotten = tasks.forget_some(graphs.live(), || self.in_flight.count());
+        forgotten = tasks.forget_some(graphs.live_mut(), || self.in_flight.count());
         let prepared = devices::prepare(self, &mut state, task, pieces);
         let State { graphs, tasks, .. } = &mut *state;
         let is_done = |task| tasks.is_forgettable(task);

@@ -117,7 +117,7 @@ impl Core {
     /// Forgets completed tasks and frees their memory.
     pub(crate) fn forget_completed(&self) {
         let State { graphs, tasks, .. } = &mut *self.state.lock();
-        tasks.forget_completed(graphs.live());
+        tasks.forget_completed(graphs.live_mut());
     }
 
     /// Notes that the program waits for all tasks, for the warning about programs that do that often.

@@ -3,10 +3,10 @@
 use super::{
     buffer::BufferState,
     derive::Derivation,
+    digest::digest,
     effects::Effects,
     error::CommandError,
     front::Front,
-    hash::{RollingHash, digest},
     launch::Launch,
     replay::Replay,
     shape::Shape,
@@ -16,7 +16,10 @@ use super::{
     versions::Done,
     weights::Weights,
 };
-use crate::task::{BufferId, Effect, ObjectId, Order, TaskId};
+use crate::{
+    rolling_hash::RollingHash,
+    task::{BufferId, Effect, ObjectId, Order, TaskId},
+};
 use anabranch_grid::{Extent, Region};
 
 /// The nodes that get the turns of a launch, and what this node does for that.

@@ -115,11 +115,11 @@
 
 mod buffer;
 mod derive;
+mod digest;
 mod effects;
 mod error;
 mod front;
 mod graph;
-mod hash;
 mod interned;
 mod launch;
 mod mapper;

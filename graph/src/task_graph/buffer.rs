@@ -3,6 +3,7 @@
 //! An id older than the current epoch stands for that epoch. Nothing is rewritten when an epoch or horizon is applied:
 //! each use of an id takes the later of the id and the epoch.
 
+use super::replay::Repeated;
 use crate::task::TaskId;
 use anabranch_grid::{Extent, GridBox, Region, RegionMap};
 use smallvec::SmallVec;
@@ -38,6 +39,20 @@ impl Cell {
         } else {
             self.readers.iter().for_each(|&r| f(Before::Reader(r.max(epoch))));
         }
+    }
+
+    /// Notes that the accesses of the last tasks were repeated.
+    fn repeat(&mut self, repeated: &Repeated<'_>, done: &dyn Fn(TaskId) -> bool) {
+        if let Some(writer) = self.writer.and_then(|writer| repeated.last(writer)) {
+            self.writer = Some(writer);
+            self.readers.iter_mut().for_each(|reader| *reader = repeated.last(*reader).unwrap_or(*reader));
+            return;
+        }
+        let mut more = Vec::new();
+        self.readers.iter().for_each(|&reader| repeated.each(reader, |id| more.push(id)));
+        more.sort_unstable();
+        self.readers.extend(more);
+        self.readers.retain(|reader| repeated.is_of_last_pass(*reader) || !done(*reader));
     }
 
     /// Forgets readers that are done, and replaces older ones by the epoch.
@@ -223,6 +238,12 @@ impl BufferTracker {
         for range in region.boxes() {
             version.cells.replace(range, Cell::written(task), |old| old.before_write(epoch, &mut f));
         }
+    }
+
+    /// Notes that the accesses of the last tasks were repeated.
+    pub(crate) fn repeat(&mut self, repeated: &Repeated<'_>, done: &dyn Fn(TaskId) -> bool) {
+        let whole = self.whole();
+        self.versions[self.current].cells.modify(&whole, |cell| cell.repeat(repeated, done));
     }
 
     /// Gives a complete overwrite by `task` a version of its own: an unused one, a new one, or, if the bound is reached,

@@ -3,8 +3,10 @@
 use super::{
     ancestry::Ancestry,
     buffer::{Before, BufferTracker},
+    checks::{check_bounds, check_overlap, is_overwrite, read},
     front::Front,
     object::ObjectTracker,
+    replay::Replay,
     settings::Settings,
 };
 use crate::task::{
@@ -23,14 +25,18 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub struct TaskGraph {
     settings: Settings,
-    buffers: FxHashMap<BufferId, BufferTracker>,
-    objects: FxHashMap<ObjectId, ObjectTracker>,
+    pub(super) buffers: FxHashMap<BufferId, BufferTracker>,
+    pub(super) objects: FxHashMap<ObjectId, ObjectTracker>,
     /// The last id that was given to a buffer or an object.
     last_name: u64,
     front: Front,
     ancestry: Option<Ancestry>,
+    /// `None` if the graph never replays what repeats.
+    pub(super) replay: Option<Replay>,
+    /// Whether a buffer may have several versions.
+    pub(super) renames: bool,
     /// The last id that was given to a task, epoch or horizon.
-    last: TaskId,
+    pub(super) last: TaskId,
     /// The epoch or horizon that stands for everything before it.
     epoch: TaskId,
     /// The last epoch: everything submitted since comes after it.
@@ -41,7 +47,7 @@ pub struct TaskGraph {
 
 type Dependencies = SmallVec<[Dependency; 4]>;
 /// Whether a task is known to have finished.
-type Done<'a> = &'a dyn Fn(TaskId) -> bool;
+pub(super) type Done<'a> = &'a dyn Fn(TaskId) -> bool;
 
 impl Default for TaskGraph {
     fn default() -> Self {
@@ -64,6 +70,8 @@ impl TaskGraph {
             last_name: 0,
             front: Front::after(TaskId::EPOCH),
             ancestry: settings.conflicts.then(Ancestry::new),
+            replay: (settings.horizons.is_none() && !settings.conflicts).then(Replay::default),
+            renames: false,
             last: TaskId::EPOCH,
             epoch: TaskId::EPOCH,
             barrier: TaskId::EPOCH,
@@ -85,6 +93,8 @@ impl TaskGraph {
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
     pub fn set_versions(&mut self, buffer: BufferId, versions: usize) {
+        self.interrupt_replay(&|_| false);
+        self.renames |= versions > 1;
         self.tracker_mut(buffer).set_versions(versions);
     }
 
@@ -97,6 +107,7 @@ impl TaskGraph {
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
     pub fn discard(&mut self, buffer: BufferId, done: Done<'_>) {
+        self.interrupt_replay(done);
         let (epoch, barrier) = (self.epoch, self.barrier);
         self.tracker_mut(buffer).discard(epoch, &|task| task == barrier || done(task));
     }
@@ -122,7 +133,8 @@ impl TaskGraph {
     ///
     /// # Panics
     /// If the buffer is not (or no longer) part of the graph.
-    pub fn writers(&self, buffer: BufferId, region: &Region<3>) -> Vec<(TaskId, GridBox<3>)> {
+    pub fn writers(&mut self, buffer: BufferId, region: &Region<3>) -> Vec<(TaskId, GridBox<3>)> {
+        self.end_replay_of_buffer(buffer);
         let mut writers = Vec::new();
         let written = |part, writer: Option<TaskId>| writers.extend(writer.map(|writer| (writer, part)));
         self.tracker(buffer).contents(region, self.epoch, written);
@@ -131,6 +143,7 @@ impl TaskGraph {
 
     /// Removes a buffer. No later task can access it.
     pub fn remove_buffer(&mut self, buffer: BufferId) {
+        self.end_replay_of_buffer(buffer);
         self.buffers.remove(&buffer);
     }
 
@@ -144,6 +157,7 @@ impl TaskGraph {
 
     /// Removes a host object. No later task can touch it.
     pub fn remove_object(&mut self, object: ObjectId) {
+        self.end_replay_of_object(object);
         self.objects.remove(&object);
     }
 
@@ -158,21 +172,28 @@ impl TaskGraph {
     }
 
     /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and their readers, effects
-    /// on objects, recent tasks. The number stays bounded if the graph makes [horizons](Settings::horizons), or if the
+    /// on objects, recent tasks, tasks that repeat. The number stays bounded if the graph makes [horizons](Settings::horizons), or if the
     /// number of tasks in flight is bounded and `done` reports every finished task.
     pub fn tracked(&self) -> usize {
         let buffers: usize = self.buffers.values().map(BufferTracker::tracked).sum();
         let objects: usize = self.objects.values().map(ObjectTracker::tracked).sum();
-        buffers + objects + self.front.tracked() + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
+        let replay = self.replay.as_ref().map_or(0, Replay::tracked);
+        buffers
+            + objects
+            + replay
+            + self.front.tracked()
+            + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
     /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect comes after.
-    pub fn is_unordered(&self, object: ObjectId, task: TaskId) -> bool {
+    pub fn is_unordered(&mut self, object: ObjectId, task: TaskId) -> bool {
+        self.end_replay_of_object(object);
         self.objects.get(&object).is_some_and(|object| object.is_since(task))
     }
 
     /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several times.
-    pub fn last_writers(&self, mut f: impl FnMut(TaskId)) {
+    pub fn last_writers(&mut self, mut f: impl FnMut(TaskId)) {
+        self.end_replay(&|_| false);
         self.buffers.values().for_each(|tracker| tracker.all_writers(self.epoch, &mut f));
         self.objects.values().flat_map(|object| object.users(self.epoch)).for_each(f);
     }
@@ -210,8 +231,7 @@ impl TaskGraph {
         done: Done<'_>,
         submitted: &mut Submitted,
     ) -> Result<(), GraphError> {
-        self.derive(accesses, effects, done, submitted)?;
-        self.finish_edges(&mut submitted.dependencies);
+        self.replay_or_derive(accesses, effects, done, submitted)?;
         let depth = self.front.push(&submitted.dependencies, self.horizon);
         self.note_task(submitted, done);
         if let Some(horizons) = self.settings.horizons
@@ -243,13 +263,12 @@ impl TaskGraph {
         submitted: &mut Submitted,
         mut each: impl FnMut(&Submitted),
     ) -> Result<(), GraphError> {
-        submitted.clear(self.last);
-        self.check(accesses, submitted)?;
         let before = self.last;
         // The caller does not know the pieces yet, and may take them for tasks of long ago.
         let done: Done<'_> = &|task| task <= before && done(task);
+        self.replay_or_check(accesses, done, submitted)?;
         for access in accesses {
-            if is_overwrite(self.tracker(access.buffer), access, accesses) {
+            if self.renames && is_overwrite(self.tracker(access.buffer), access, accesses) {
                 self.discard(access.buffer, done);
             }
         }
@@ -297,6 +316,7 @@ impl TaskGraph {
         let effects: SmallVec<[Effect; 4]> =
             effects.iter().map(|&effect| Effect { order: Order::Sequential, ..effect }).collect();
         let mut submitted = Submitted::default();
+        self.interrupt_replay(done);
         self.derive(accesses, &effects, done, &mut submitted)?;
         submitted.dependencies.extend(self.front.iter().map(after));
         self.finish_edges(&mut submitted.dependencies);
@@ -308,7 +328,7 @@ impl TaskGraph {
     }
 
     /// Notes the accesses and effects of the next task, and finds the tasks that it depends on because of them.
-    fn derive(
+    pub(super) fn derive(
         &mut self,
         accesses: &[Access],
         effects: &[Effect],
@@ -349,7 +369,7 @@ impl TaskGraph {
 
     /// Checks the accesses of a task, and finds the tasks that it depends on because it reads, and the versions that it reads.
     #[inline(always)]
-    fn check(&self, accesses: &[Access], submitted: &mut Submitted) -> Result<(), GraphError> {
+    pub(super) fn check(&self, accesses: &[Access], submitted: &mut Submitted) -> Result<(), GraphError> {
         for (i, access) in accesses.iter().enumerate() {
             let tracker = self.tracker(access.buffer);
             check_bounds(tracker, i, access)?;
@@ -394,7 +414,7 @@ impl TaskGraph {
 
     /// Keeps one edge per task, the strongest, ascending. An edge to the epoch stays only if it is the only one.
     #[inline]
-    fn finish_edges(&self, found: &mut Dependencies) {
+    pub(super) fn finish_edges(&self, found: &mut Dependencies) {
         if found.len() > 1 {
             found.sort_unstable_by_key(|d| (d.on, d.kind));
             found.dedup_by_key(|d| d.on);
@@ -443,7 +463,7 @@ impl TaskGraph {
         Horizon { id, dependencies, applied }
     }
 
-    fn tracker(&self, buffer: BufferId) -> &BufferTracker {
+    pub(super) fn tracker(&self, buffer: BufferId) -> &BufferTracker {
         self.buffers.get(&buffer).expect("a buffer of this graph")
     }
 
@@ -459,60 +479,8 @@ fn after(on: TaskId) -> Dependency {
 
 /// Adds an edge unless it repeats the last one, as the boxes of one neighbour do. `finish_edges` removes other repeats.
 #[inline]
-fn add(found: &mut Dependencies, new: Dependency) {
+pub(super) fn add(found: &mut Dependencies, new: Dependency) {
     if found.last() != Some(&new) {
         found.push(new);
     }
-}
-
-/// Whether an access overwrites all of a buffer that has versions, and no other access of the task uses the buffer.
-#[inline]
-fn is_overwrite(tracker: &BufferTracker, access: &Access, accesses: &[Access]) -> bool {
-    tracker.renames()
-        && access.mode == Mode::Write
-        && accesses.iter().filter(|other| other.buffer == access.buffer).count() == 1
-        && access.region.contains_box(&tracker.whole())
-}
-
-#[inline]
-fn check_bounds(tracker: &BufferTracker, i: usize, access: &Access) -> Result<(), GraphError> {
-    let whole = tracker.whole();
-    match access.region.boxes().iter().all(|range| whole.contains(range)) {
-        true => Ok(()),
-        false => Err(GraphError::Outside { access: i }),
-    }
-}
-
-/// Adds the dependencies on the writers of the region that an access reads.
-#[inline(always)]
-fn read(
-    tracker: &BufferTracker,
-    epoch: TaskId,
-    i: usize,
-    access: &Access,
-    found: &mut Dependencies,
-) -> Result<(), GraphError> {
-    let mut missing = SmallVec::<[GridBox<3>; 1]>::new();
-    let origin = Origin::Buffer(access.buffer);
-    tracker.contents(&access.region, epoch, |part, writer| match writer {
-        Some(on) => add(found, Dependency { on, kind: Kind::True, origin }),
-        None => missing.push(part),
-    });
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(GraphError::NeverWritten { access: i, missing: Region::from_boxes(missing) }),
-    }
-}
-
-/// Checks that accesses of one task to one buffer overlap only if both read.
-#[inline]
-fn check_overlap(earlier: &[Access], i: usize, access: &Access) -> Result<(), GraphError> {
-    for (j, other) in earlier.iter().enumerate() {
-        let shared = other.buffer == access.buffer && (other.mode.writes() || access.mode.writes());
-        if shared && other.region.intersects(&access.region) {
-            let common = other.region.intersection(&access.region);
-            return Err(GraphError::Overlap { accesses: [j, i], common });
-        }
-    }
-    Ok(())
 }

@@ -1,10 +1,10 @@
 //! The task graph: dependencies and conflicts between the tasks of a program, in the order of submission.
 //!
 //! # The way of a submission
-//! [`TaskGraph::submit`] does the following, all in [`graph`]:
+//! [`TaskGraph::submit`] does the following, in [`graph`]:
 //!
 //! 1. It checks every access: the region lies inside the buffer, what is read has been written, and two accesses of the
-//!    task overlap only if both read. On an error the graph is unchanged and no id is taken.
+//!    task overlap only if both read ([`checks`]). On an error the graph is unchanged and no id is taken.
 //! 2. It notes reads and writes in the trackers of the buffers ([`buffer`]), and effects in those of the host objects
 //!    ([`object`]). The trackers answer with the tasks that must come before.
 //! 3. It keeps one edge for each of these tasks, the strongest. A task that depends on nothing else depends on the last
@@ -12,6 +12,9 @@
 //! 4. It adds the task to the execution front ([`front`]): the tasks that no other task depends on.
 //! 5. If conflict edges are wanted, it removes those that a dependency path makes superfluous ([`ancestry`]).
 //! 6. If horizons are wanted and one is due, it makes one ([`settings`]).
+//!
+//! A graph that sees the same submissions again and again derives them no more: it replays what it has recorded of them
+//! ([`replay`]). Steps 1 to 3 are left out then.
 //!
 //! # Buffers
 //! For every version of a buffer a region map holds, point by point, the last writer and the readers since. A read depends
@@ -49,9 +52,11 @@
 
 mod ancestry;
 mod buffer;
+mod checks;
 mod front;
 mod graph;
 mod object;
+mod replay;
 mod settings;
 
 pub use graph::TaskGraph;

@@ -1,5 +1,6 @@
 //! The tracker of one host object: the last sequential effect, the exclusive and relaxed effects since, and the observer.
 
+use super::replay::Repeated;
 use crate::task::{Kind, Order, TaskId};
 
 /// The effects on one host object that later effects come after, or conflict with.
@@ -88,6 +89,24 @@ impl ObjectTracker {
             self.since.clear();
             (self.last, self.observer, self.apart) = (task, None, false);
         }
+    }
+
+    /// Notes that the effects of the last tasks were repeated.
+    pub(crate) fn repeat(&mut self, repeated: &Repeated<'_>, done: &dyn Fn(TaskId) -> bool) {
+        let last = |id: TaskId| repeated.last(id).unwrap_or(id);
+        self.observer = self.observer.map(last);
+        if repeated.last(self.last).is_some() {
+            self.last = last(self.last);
+            self.since.iter_mut().for_each(|effect| effect.id = last(effect.id));
+            return;
+        }
+        let mut more = Vec::new();
+        for effect in &self.since {
+            repeated.each(effect.id, |id| more.push(Unordered { id, ..*effect }));
+        }
+        more.sort_unstable_by_key(|effect| effect.id);
+        self.since.append(&mut more);
+        self.forget_done(&|task| !repeated.is_of_last_pass(task) && done(task));
     }
 
     fn forget_done(&mut self, done: &dyn Fn(TaskId) -> bool) {

@@ -296,11 +296,11 @@ pub(in crate::execute) fn note_writes(state: &mut State, task: &Submission<'_>) 
 
 /// Cuts a copy into one for each task that has not written its part yet, or has failed to, and one for the rest. Nothing waits for a task, or
 /// is skipped because of it, only because its data is copied together with other data.
-fn by_writers(state: &State, buffer: BufferId, copy: MemoryCopy) -> Vec<MemoryCopy> {
+fn by_writers(state: &mut State, buffer: BufferId, copy: MemoryCopy) -> Vec<MemoryCopy> {
     let State { graphs, tasks, .. } = state;
     // In the order of their first parts.
     let (mut parts, mut place_of) = (Vec::<Vec<GridBox<3>>>::new(), FxHashMap::default());
-    for (writer, part) in graphs.live().writers(buffer, &copy.region) {
+    for (writer, part) in graphs.live_mut().writers(buffer, &copy.region) {
         let writer = Some(writer).filter(|&writer| !tasks.has_ended_well(writer));
         let place = *place_of.entry(writer).or_insert(parts.len());
         if place == parts.len() {

@@ -202,7 +202,7 @@ impl Planned<'_> {
         // Dropped outside the lock: errors are the program's own.
         let _forgotten = {
             let State { graphs, tasks, residents, .. } = &mut *core.state.lock();
-            let forgotten = tasks.forget_some(graphs.live(), || core.in_flight.count());
+            let forgotten = tasks.forget_some(graphs.live_mut(), || core.in_flight.count());
             for made in nodes {
                 let Made { node, gate, .. } = made;
                 let needs = match residents {

@@ -26,6 +26,17 @@ impl<'p> Model<'p> {
             }
             written[kernel.to] = written[kernel.to].union(&target);
         }
+        if let Some(sum) = &step.sum {
+            let (read, whole) = (Region::from(sum.space), Region::from(self.buffers[sum.to].shape.whole()));
+            if self.is_outside(sum.from, &read) {
+                return Observation::Refused(Refusal::Outside);
+            }
+            let reads = [Some((sum.from, read)), sum.include.then(|| (sum.to, whole.clone()))];
+            for (slot, read) in reads.into_iter().flatten() {
+                needed[slot] = needed[slot].union(&read.difference(&written[slot]));
+            }
+            written[sum.to] = written[sum.to].union(&whole);
+        }
         let of_slots = |regions: Vec<Region<3>>| {
             (0..).zip(regions).filter(|(_, region)| !region.is_empty()).collect::<Vec<(usize, Region<3>)>>()
         };
@@ -47,8 +58,12 @@ impl<'p> Model<'p> {
                 for (place, kernel) in step.body.iter().enumerate() {
                     self.apply(Replays::seed(i, place, replay), kernel);
                 }
+                if let Some(sum) = &step.sum {
+                    let chunks = sum.split.chunks(RANKS[sum.from], &sum.space);
+                    self.apply_reduction(Replays::seed(i, step.body.len(), replay), sum, chunks);
+                }
                 for &(object, order) in &step.effects {
-                    let mut hash = Replays::seed(i, step.body.len(), replay) as u64;
+                    let mut hash = Replays::seed(i, step.body.len() + 1, replay) as u64;
                     self.objects[0][object].touch(order, &mut hash);
                 }
             }

@@ -90,7 +90,7 @@ impl Model<'_> {
     }
 
     pub(super) fn reduce(&mut self, i: usize, step: &Reduction) -> Observation {
-        let Reduction { from, space, to, op, include, split, node, fail, .. } = *step;
+        let Reduction { from, space, to, include, split, node, fail, .. } = *step;
         let source = self.buffers[from].shape;
         let is_recorded =
             step.place_recorded(&self.program.setup, self.node as u16, &source.whole()).is_some();
@@ -114,6 +114,13 @@ impl Model<'_> {
         if matches!(result, Observation::Refused(_)) || self.buffers[to].cells.iter().any(|cell| cell.lost) {
             return result;
         }
+        self.apply_reduction(i, step, chunks);
+        result
+    }
+
+    /// Computes the values of a reduction whose index space has these chunks.
+    pub(super) fn apply_reduction(&mut self, seed: usize, step: &Reduction, chunks: Vec<GridBox<3>>) {
+        let Reduction { from, to, op, include, .. } = *step;
         let (source, len) = (&self.buffers[from], self.buffers[to].cells.len());
         let current = || self.buffers[to].cells.iter().map(|cell| cell.value).collect();
         let partial = |(chunk_index, chunk): (usize, GridBox<3>)| {
@@ -122,7 +129,7 @@ impl Model<'_> {
                 if include && chunk_index == 0 { current() } else { vec![op.identity(); len] };
             for p in chunk.points().filter(|_| len > 0) {
                 let slot = &mut partial[reduced_into(p.0, len)];
-                *slot = op.combine(*slot, op.value(i, source.cells[source.at(p.0)].value));
+                *slot = op.combine(*slot, op.value(seed, source.cells[source.at(p.0)].value));
             }
             partial
         };
@@ -140,7 +147,6 @@ impl Model<'_> {
         for (cell, value) in self.buffers[to].cells.iter_mut().zip(total) {
             cell.value = value;
         }
-        result
     }
 
     /// The parts of a reduction with these chunks: each node has some of them, next to each other. All write the whole result.

@@ -46,7 +46,8 @@ impl Choices<'_> {
             |d: usize| if d < rank { sizes[(packed >> (3 * d)) & if d == 0 { 7 } else { 3 }] } else { 1 };
         let extent = std::array::from_fn(size);
         let bits = self.below(256);
-        Shape { rank, extent, versions: 1 + bits % 3, initialised: !bits.is_multiple_of(7) }
+        let versions = [1, 1, 2, 3][bits / 7 % 4];
+        Shape { rank, extent, versions, initialised: !bits.is_multiple_of(7) }
     }
 
     /// A box in a buffer, in half of the cases the whole buffer.
@@ -363,7 +364,8 @@ impl Choices<'_> {
         }
         // In the last case of each kernel, the replay does not come.
         let fails = fails.map(|bits| (bits % body.len(), (bits / 8) as u64 % (replays + 1)));
-        vec![Step::Replays(Replays { body, replays, fails, effects: effects.into_iter().collect() })]
+        let sum = self.flag().then(|| self.replayed_sum(slots[0], shapes));
+        vec![Step::Replays(Replays { body, replays, fails, sum, effects: effects.into_iter().collect() })]
     }
 
     fn replayed(&mut self, from: usize, to: usize, shapes: &[Shape]) -> Compute {
@@ -387,6 +389,21 @@ impl Choices<'_> {
             split: self.split(),
             node: None,
             fail: None,
+            place: 0,
+        }
+    }
+
+    /// A reduction to the one element of the first slot.
+    fn replayed_sum(&mut self, from: usize, shapes: &[Shape]) -> Reduction {
+        Reduction {
+            from,
+            space: self.part(&shapes[from]),
+            to: 0,
+            op: self.one_of(&[Op::Sum, Op::FloatSum, Op::Tree]),
+            include: self.flag(),
+            split: self.split(),
+            node: None,
+            fail: false,
             place: 0,
         }
     }

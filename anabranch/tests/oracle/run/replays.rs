@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     model::name,
-    program::{Compute, Replays, computed, padded},
+    program::{Compute, Reduction, Replays, computed, padded},
 };
 use anabranch::{
     Error, SequenceBody,
@@ -48,6 +48,12 @@ pub fn submit(
             }
         })?;
         let place = step.body.len();
+        step.sum.iter().try_for_each(|sum| match (&buffers[sum.from], &buffers[sum.to]) {
+            (AnyBuffer::R1(from), AnyBuffer::R0(to)) => record_sum(body, from, to, i, place, *sum),
+            (AnyBuffer::R2(from), AnyBuffer::R0(to)) => record_sum(body, from, to, i, place, *sum),
+            _ => unreachable!("{sum:?} goes from one or two dimensions to one element"),
+        })?;
+        let place = place + 1;
         step.effects.iter().try_for_each(|(object, _)| {
             let task = body.task(Replays::name(place)).once().effect(&objects[*object], sequential());
             task.host(move |replay, (object,)| {
@@ -113,4 +119,27 @@ where
             end(tile);
         })
     }
+}
+
+fn record_sum<const A: usize>(
+    body: &SequenceBody<'_>,
+    from: &Buffer<u64, A>,
+    to: &Buffer<u64, 0>,
+    step: usize,
+    place: usize,
+    sum: Reduction,
+) -> Result<(), Error>
+where
+    for<'a> SequenceTask<'a, A, Over, ()>: Tiled,
+{
+    let Reduction { space, op, include, split, .. } = sum;
+    let task = body.task(Replays::name(place)).over(space.cast::<A>()).granularity(split.granularity);
+    let task = split.chunks.into_iter().fold(task, SequenceTask::chunks);
+    let task = split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols));
+    let task = task.read(from, one_to_one());
+    let task = if include { task.reduce_into(to, op) } else { task.reduce(to, op) };
+    task.kernel(move |tile, (from, to)| {
+        let seed = Replays::seed(step, place, tile.replay());
+        tile.points().for_each(|p| to.combine([], op.value(seed, from[p])));
+    })
 }

@@ -2,8 +2,8 @@
 
 use super::transition::Transition;
 use crate::command::{
+    digest::{digest, key},
     error::CommandError,
-    hash::{digest, key},
     interned::Patterns,
     launch::{BufferAccess, Hints, Launch, Reduction, Work},
     shape::Shape,

@@ -1,0 +1,296 @@
+//! A pass: the steps that a program repeats, their recorded dependencies, and the ids of the tasks that have replayed them.
+
+use super::Asked;
+use crate::task::{Access, BufferId, Dependency, Effect, Kind, ObjectId, Origin, Submitted, TaskId};
+use smallvec::SmallVec;
+
+/// The steps of a pass.
+#[derive(Debug, Default)]
+pub(super) struct Pass {
+    steps: Vec<Step>,
+    /// The buffers and objects that the steps use, in the end ascending and each once.
+    buffers: Vec<BufferId>,
+    objects: Vec<ObjectId>,
+}
+
+impl Pass {
+    pub(super) fn buffers(&self) -> &[BufferId] {
+        &self.buffers
+    }
+
+    pub(super) fn objects(&self) -> &[ObjectId] {
+        &self.objects
+    }
+
+    pub(super) fn uses_buffer(&self, buffer: BufferId) -> bool {
+        self.buffers.binary_search(&buffer).is_ok()
+    }
+
+    pub(super) fn uses_object(&self, object: ObjectId) -> bool {
+        self.objects.binary_search(&object).is_ok()
+    }
+
+    fn push(&mut self, asked: Asked<'_>, answer: &Submitted) {
+        self.buffers.extend(asked.accesses.iter().map(|access| access.buffer));
+        self.objects.extend(asked.effects.iter().map(|effect| effect.object));
+        self.steps.push(Step {
+            accesses: asked.accesses.into(),
+            effects: asked.effects.into(),
+            is_task: asked.is_task,
+            dependencies: SmallVec::new(),
+            versions: answer.versions.clone(),
+        });
+    }
+}
+
+#[derive(Debug)]
+struct Step {
+    accesses: Box<[Access]>,
+    effects: Box<[Effect]>,
+    is_task: bool,
+    dependencies: SmallVec<[Recorded; 4]>,
+    versions: SmallVec<[u32; 8]>,
+}
+
+impl Step {
+    #[inline]
+    fn is(&self, asked: Asked<'_>) -> bool {
+        self.is_task == asked.is_task && *self.accesses == *asked.accesses && *self.effects == *asked.effects
+    }
+}
+
+/// A dependency of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Recorded {
+    on: On,
+    kind: Kind,
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum On {
+    /// The last task that was this step.
+    Step(u32),
+    /// A task from before the passes.
+    Before(TaskId),
+}
+
+/// The position of the step that this task was, among the tasks of a pass. `None` for another task.
+fn position(id: TaskId, of: &[TaskId], steps: &[Step]) -> Option<usize> {
+    let mut at = of.partition_point(|&other| other < id);
+    while of.get(at) == Some(&id) {
+        if steps[at].is_task {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The number of tasks from before the passes that a step may depend on, apart from those whose results it reads.
+const BEFORE: usize = 16;
+
+/// The three passes that are recorded.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pass: Pass,
+    period: usize,
+    /// The ids of the tasks of the first pass, then those of the second one, and so on. A check has the id of the task before it.
+    ids: Vec<TaskId>,
+    /// The first task of the passes.
+    first: Option<TaskId>,
+}
+
+impl Recording {
+    pub(super) fn new(period: usize) -> Self {
+        Self { pass: Pass::default(), period, ids: Vec::new(), first: None }
+    }
+
+    pub(super) fn period(&self) -> usize {
+        self.period
+    }
+
+    /// Notes the next task and its answer. Returns `false` if it is not what a steady state has here.
+    pub(super) fn note(&mut self, asked: Asked<'_>, answer: &Submitted) -> bool {
+        let at = self.ids.len() % self.period;
+        if self.ids.len() < self.period {
+            self.pass.push(asked, answer);
+        } else if !self.pass.steps[at].is(asked) {
+            return false;
+        } else if asked.is_task {
+            let found: Option<SmallVec<[Recorded; 4]>> =
+                answer.dependencies.iter().map(|dependency| self.recorded(dependency)).collect();
+            // A derivation would drop these edges one by one, as the tasks end.
+            let waits_for_long =
+                |edge: &&Recorded| matches!(edge.on, On::Before(_)) && edge.kind != Kind::True;
+            let Some(found) = found.filter(|found| found.iter().filter(waits_for_long).count() <= BEFORE)
+            else {
+                return false;
+            };
+            self.pass.steps[at].dependencies = found;
+        }
+        self.ids.push(answer.id);
+        if asked.is_task {
+            self.first.get_or_insert(answer.id);
+        }
+        true
+    }
+
+    /// A dependency of the next task in terms of the steps. `None` if it is on a task of the passes that is not the last one to be
+    /// its step.
+    fn recorded(&self, dependency: &Dependency) -> Option<Recorded> {
+        let &Dependency { on, kind, origin } = dependency;
+        let at = self.ids.len() % self.period;
+        let (before, now) = (self.ids.len() - self.period, self.ids.len() - at);
+        let steps = &self.pass.steps;
+        let in_this_pass = position(on, &self.ids[now..], steps);
+        let step = in_this_pass
+            .or_else(|| position(on, &self.ids[before..now], &steps[at..]).map(|position| at + position));
+        let on = match step {
+            Some(step) => On::Step(step as u32),
+            None if self.first.is_some_and(|first| on >= first) => return None,
+            None => On::Before(on),
+        };
+        Some(Recorded { on, kind, origin })
+    }
+
+    /// The pass and the ids of its last tasks, if everything was recorded.
+    pub(super) fn take_pass(&mut self) -> Option<(Pass, Vec<TaskId>)> {
+        if self.ids.len() < 3 * self.period {
+            return None;
+        }
+        let mut pass = std::mem::take(&mut self.pass);
+        pass.buffers.sort_unstable();
+        pass.buffers.dedup();
+        pass.objects.sort_unstable();
+        pass.objects.dedup();
+        Some((pass, self.ids.split_off(2 * self.period)))
+    }
+}
+
+/// The number of notes for which the trackers are brought up to date, unless they have more parts. Tests have short programs.
+pub(super) const NOTES: usize = if cfg!(test) { 24 } else { 4096 };
+
+/// A pass that is replayed.
+#[derive(Debug)]
+pub(super) struct Replaying {
+    pass: Pass,
+    /// The ids of the tasks of the last pass that the trackers know.
+    known: Vec<TaskId>,
+    /// The id of the last task of each step.
+    latest: Vec<TaskId>,
+    /// The ids of all tasks since `known`.
+    notes: Vec<TaskId>,
+    /// The next step.
+    at: usize,
+    /// The number of steps that were replayed.
+    replayed: usize,
+    /// The number of notes for which the trackers are brought up to date.
+    bound: usize,
+    /// The number of parts that were looked at for that.
+    looked_at: usize,
+}
+
+impl Replaying {
+    pub(super) fn new((pass, known): (Pass, Vec<TaskId>)) -> Self {
+        let latest = known.clone();
+        Self { pass, known, latest, notes: Vec::new(), at: 0, replayed: 0, bound: NOTES, looked_at: 0 }
+    }
+
+    pub(super) fn pass(&self) -> &Pass {
+        &self.pass
+    }
+
+    /// If the submission is the next step, answers with its dependencies.
+    #[inline]
+    pub(super) fn step(&mut self, asked: Asked<'_>, id: TaskId, submitted: &mut Submitted) -> bool {
+        let step = &self.pass.steps[self.at];
+        if !step.is(asked) {
+            return false;
+        }
+        submitted.clear(id);
+        submitted.dependencies.extend(step.dependencies.iter().map(|&Recorded { on, kind, origin }| {
+            let on = match on {
+                On::Step(step) => self.latest[step as usize],
+                On::Before(id) => id,
+            };
+            Dependency { on, kind, origin }
+        }));
+        submitted.versions.extend_from_slice(&step.versions);
+        self.latest[self.at] = id;
+        self.notes.push(id);
+        self.replayed += 1;
+        self.at = if self.at + 1 == self.latest.len() { 0 } else { self.at + 1 };
+        true
+    }
+
+    /// Whether a pass has just ended, and there are many notes.
+    #[inline]
+    pub(super) fn has_many_notes(&self) -> bool {
+        self.at == 0 && self.notes.len() >= self.bound
+    }
+
+    /// The number of steps and notes.
+    pub(super) fn tracked(&self) -> usize {
+        self.latest.len() + self.notes.len()
+    }
+
+    /// What was repeated since the trackers were brought up to date. `None` if no pass has ended since.
+    pub(super) fn repeated(&self) -> Option<Repeated<'_>> {
+        let ended = self.notes.len() - self.at;
+        (ended > 0).then(|| Repeated { pass: &self.pass, known: &self.known, ids: &self.notes[..ended] })
+    }
+
+    /// Notes that the trackers know the last pass that has ended, and how many parts they have. With many of them they are brought up to
+    /// date more seldom.
+    pub(super) fn forget_repeated(&mut self, parts: usize) {
+        let ended = self.notes.len() - self.at;
+        if ended > 0 {
+            self.known.clear();
+            self.known.extend_from_slice(&self.notes[ended - self.latest.len()..ended]);
+            self.notes.drain(..ended);
+        }
+        self.bound = NOTES.max(parts);
+        self.looked_at += parts;
+    }
+
+    /// The tasks of the pass that has begun.
+    pub(super) fn begun(&self) -> impl Iterator<Item = (&[Access], &[Effect], TaskId)> {
+        let steps = self.pass.steps.iter().zip(&self.notes[self.notes.len() - self.at..]);
+        steps.filter(|(step, _)| step.is_task).map(|(step, &id)| (&*step.accesses, &*step.effects, id))
+    }
+
+    /// Whether the replay has saved more than it has cost to record it and to end it.
+    pub(super) fn was_worthwhile(&self) -> bool {
+        self.replayed >= 8 * self.latest.len() + self.looked_at
+    }
+}
+
+/// The passes that the trackers do not know yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeated<'a> {
+    pass: &'a Pass,
+    known: &'a [TaskId],
+    ids: &'a [TaskId],
+}
+
+impl Repeated<'_> {
+    /// The last task that has repeated this one. `None` if the task is from before the passes.
+    pub(crate) fn last(&self, id: TaskId) -> Option<TaskId> {
+        let at = position(id, self.known, &self.pass.steps)?;
+        Some(self.ids[self.ids.len() - self.known.len() + at])
+    }
+
+    /// Whether the task belongs to the last pass. The trackers keep its tasks, although they may be done: by them they find those that
+    /// repeat them later.
+    pub(crate) fn is_of_last_pass(&self, id: TaskId) -> bool {
+        id >= self.ids[self.ids.len() - self.known.len()]
+    }
+
+    /// Calls `f` with all tasks that have repeated this one, ascending.
+    pub(crate) fn each(&self, id: TaskId, f: impl FnMut(TaskId)) {
+        if let Some(at) = position(id, self.known, &self.pass.steps) {
+            self.ids[at..].iter().step_by(self.known.len()).copied().for_each(f);
+        }
+    }
+}
