@@ -155,7 +155,7 @@ fn frames(context: &Context, shape: [usize; 2]) -> usize {
 }
 
 fn measure_speed(context: &Context, shape: [usize; 2], threads: usize) -> Result<Outcome, Failure> {
-    let shape = shape.map(|side| side / context.pick(1, 8));
+    let shape = shape.map(|side| side / context.pick(1, 16));
     let frames = frames(context, shape);
     let run = Run { shape, frames, threads };
     let [kernel_pool, avx512_pool, flushing_pool] = {
