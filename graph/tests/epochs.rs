@@ -77,7 +77,7 @@ fn nothing_depends_across_an_epoch() {
     let barrier = epoch(&mut graph, &[]).id.0;
     let task = graph.submit(&[Access::write(u, all())], &[sequential], &|_| false).unwrap();
     assert_eq!(edges(&task), [(barrier, Kind::Serial, Origin::Object(object))]);
-    graph.last_writers(|id| assert_eq!(id, task.id));
+    graph.last_writers(&|_| false, |id| assert_eq!(id, task.id));
 }
 
 #[test]

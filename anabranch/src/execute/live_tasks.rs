@@ -243,7 +243,7 @@ impl LiveTasks {
     #[cold]
     fn remove_unwanted_failures(&mut self, graph: &mut TaskGraph) -> Vec<Arc<Failure>> {
         let mut wanted = HashSet::new();
-        graph.last_writers(|task| {
+        graph.last_writers(&|task| self.is_forgettable(task), |task| {
             wanted.insert(task);
         });
         let gone = self.failed.extract_if(|task, _| !wanted.contains(task)).map(|(_, f)| f.failure).collect();

@@ -192,8 +192,9 @@ impl TaskGraph {
     }
 
     /// Calls `f` with every task whose results or effects a later task may need. Some tasks come several times.
-    pub fn last_writers(&mut self, mut f: impl FnMut(TaskId)) {
-        self.end_replay(&|_| false);
+    /// `done` is as in [`submit`](TaskGraph::submit).
+    pub fn last_writers(&mut self, done: Done<'_>, mut f: impl FnMut(TaskId)) {
+        self.end_replay(done);
         self.buffers.values().for_each(|tracker| tracker.all_writers(self.epoch, &mut f));
         self.objects.values().flat_map(|object| object.users(self.epoch)).for_each(f);
     }

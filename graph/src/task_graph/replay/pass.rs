@@ -169,7 +169,7 @@ impl Recording {
 }
 
 /// The number of notes for which the trackers are brought up to date, unless they have more parts. Tests have short programs.
-pub(super) const NOTES: usize = if cfg!(test) { 24 } else { 4096 };
+pub(super) const NOTES: usize = if cfg!(test) { 24 } else { 1024 };
 
 /// A pass that is replayed.
 #[derive(Debug)]
