@@ -172,17 +172,12 @@ impl TaskGraph {
     }
 
     /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and their readers, effects
-    /// on objects, recent tasks, tasks that repeat. The number stays bounded if the graph makes [horizons](Settings::horizons), or if the
+    /// on objects, recent tasks. What it notes of tasks that repeat does not count; that is bounded. The number stays bounded if the graph makes [horizons](Settings::horizons), or if the
     /// number of tasks in flight is bounded and `done` reports every finished task.
     pub fn tracked(&self) -> usize {
         let buffers: usize = self.buffers.values().map(BufferTracker::tracked).sum();
         let objects: usize = self.objects.values().map(ObjectTracker::tracked).sum();
-        let replay = self.replay.as_ref().map_or(0, Replay::tracked);
-        buffers
-            + objects
-            + replay
-            + self.front.tracked()
-            + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
+        buffers + objects + self.front.tracked() + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
     /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect comes after.

@@ -70,14 +70,6 @@ pub(super) struct Asked<'a> {
 }
 
 impl Replay {
-    /// The number of steps and notes, as a measure of its memory.
-    pub(super) fn tracked(&self) -> usize {
-        match &self.stage {
-            Stage::Replaying(replaying) => replaying.tracked(),
-            _ => 0,
-        }
-    }
-
     fn is_recording(&self) -> bool {
         matches!(self.stage, Stage::Recording(_))
     }

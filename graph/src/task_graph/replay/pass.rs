@@ -230,11 +230,6 @@ impl Replaying {
         self.at == 0 && self.notes.len() >= self.bound
     }
 
-    /// The number of steps and notes.
-    pub(super) fn tracked(&self) -> usize {
-        self.latest.len() + self.notes.len()
-    }
-
     /// What was repeated since the trackers were brought up to date. `None` if no pass has ended since.
     pub(super) fn repeated(&self) -> Option<Repeated<'_>> {
         let ended = self.notes.len() - self.at;
