@@ -1,6 +1,9 @@
 //! The checks of the accesses of a task.
 
-use super::{buffer::BufferTracker, graph::add};
+use super::{
+    buffer::BufferTracker,
+    edges::{Dependencies, add},
+};
 use crate::task::{Access, Dependency, GraphError, Kind, Mode, Origin, TaskId};
 use anabranch_grid::{GridBox, Region};
 use smallvec::SmallVec;
@@ -30,7 +33,7 @@ pub(super) fn read(
     epoch: TaskId,
     i: usize,
     access: &Access,
-    found: &mut SmallVec<[Dependency; 4]>,
+    found: &mut Dependencies,
 ) -> Result<(), GraphError> {
     let mut missing = SmallVec::<[GridBox<3>; 1]>::new();
     let origin = Origin::Buffer(access.buffer);

@@ -4,6 +4,7 @@ use super::{
     ancestry::Ancestry,
     buffer::{Before, BufferTracker},
     checks::{check_bounds, check_overlap, is_overwrite, read},
+    edges::{Dependencies, add, after},
     front::Front,
     object::ObjectTracker,
     replay::Replay,
@@ -45,7 +46,6 @@ pub struct TaskGraph {
     horizon: TaskId,
 }
 
-type Dependencies = SmallVec<[Dependency; 4]>;
 /// Whether a task is known to have finished.
 pub(super) type Done<'a> = &'a dyn Fn(TaskId) -> bool;
 
@@ -172,12 +172,17 @@ impl TaskGraph {
     }
 
     /// The number of entries that the graph keeps, as a measure of its memory: parts of buffers and their readers, effects
-    /// on objects, recent tasks. What it notes of tasks that repeat does not count; that is bounded. The number stays bounded if the graph makes [horizons](Settings::horizons), or if the
-    /// number of tasks in flight is bounded and `done` reports every finished task.
+    /// on objects, recent tasks, tasks that repeat. The number stays bounded if the graph makes [horizons](Settings::horizons), or if
+    /// the number of tasks in flight is bounded and `done` reports every finished task.
     pub fn tracked(&self) -> usize {
         let buffers: usize = self.buffers.values().map(BufferTracker::tracked).sum();
         let objects: usize = self.objects.values().map(ObjectTracker::tracked).sum();
-        buffers + objects + self.front.tracked() + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
+        let replay = self.replay.as_ref().map_or(0, Replay::tracked);
+        buffers
+            + objects
+            + replay
+            + self.front.tracked()
+            + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
     /// Whether this task has an exclusive or relaxed effect on the object that the next sequential effect comes after.
@@ -465,18 +470,5 @@ impl TaskGraph {
 
     fn tracker_mut(&mut self, buffer: BufferId) -> &mut BufferTracker {
         self.buffers.get_mut(&buffer).expect("a buffer of this graph")
-    }
-}
-
-/// An edge that the structure of the graph demands.
-fn after(on: TaskId) -> Dependency {
-    Dependency { on, kind: Kind::Serial, origin: Origin::Graph }
-}
-
-/// Adds an edge unless it repeats the last one, as the boxes of one neighbour do. `finish_edges` removes other repeats.
-#[inline]
-pub(super) fn add(found: &mut Dependencies, new: Dependency) {
-    if found.last() != Some(&new) {
-        found.push(new);
     }
 }

@@ -14,7 +14,7 @@
 //! 6. If horizons are wanted and one is due, it makes one ([`settings`]).
 //!
 //! A graph that sees the same submissions again and again derives them no more: it replays what it has recorded of them
-//! ([`replay`]). Steps 1 to 3 are left out then.
+//! ([`repeats`], [`replay`]). Steps 1 to 3 are left out then.
 //!
 //! # Buffers
 //! For every version of a buffer a region map holds, point by point, the last writer and the readers since. A read depends
@@ -53,9 +53,11 @@
 mod ancestry;
 mod buffer;
 mod checks;
+mod edges;
 mod front;
 mod graph;
 mod object;
+mod repeats;
 mod replay;
 mod settings;
 

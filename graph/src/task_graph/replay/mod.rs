@@ -38,11 +38,10 @@ mod pass;
 mod tests;
 mod watch;
 
-pub(super) use pass::Repeated;
+pub(super) use pass::{Asked, Repeated, Replaying};
 
-use super::graph::{Done, TaskGraph};
-use crate::task::{Access, BufferId, Effect, GraphError, ObjectId, Submitted, TaskId};
-use pass::{Pass, Recording, Replaying};
+use crate::task::Submitted;
+use pass::Recording;
 use watch::Watch;
 
 /// What a graph knows of submissions that repeat.
@@ -60,22 +59,29 @@ enum Stage {
     Replaying(Box<Replaying>),
 }
 
-/// A submission, as a pass knows it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
-    accesses: &'a [Access],
-    effects: &'a [Effect],
-    /// Whether it is a task, and not the check of all accesses of a task in pieces.
-    is_task: bool,
-}
-
 impl Replay {
-    fn is_recording(&self) -> bool {
+    pub(super) fn is_recording(&self) -> bool {
         matches!(self.stage, Stage::Recording(_))
     }
 
+    /// The pass that is replayed, if one is.
+    #[inline]
+    pub(super) fn replaying(&self) -> Option<&Replaying> {
+        if let Stage::Replaying(replaying) = &self.stage { Some(replaying) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn replaying_mut(&mut self) -> Option<&mut Replaying> {
+        if let Stage::Replaying(replaying) = &mut self.stage { Some(replaying) } else { None }
+    }
+
+    /// The number of steps and notes, as a measure of its memory.
+    pub(super) fn tracked(&self) -> usize {
+        self.replaying().map_or(0, Replaying::tracked)
+    }
+
     /// Notes a submission that was derived, with its answer, and goes on to the next stage if it is time.
-    fn note(&mut self, asked: Asked<'_>, answer: &Submitted) {
+    pub(super) fn note(&mut self, asked: Asked<'_>, answer: &Submitted) {
         let period = self.watch.note(asked);
         match &mut self.stage {
             Stage::Watching => {
@@ -96,154 +102,26 @@ impl Replay {
         }
     }
 
-    /// Notes a submission that cannot belong to a pass.
-    fn interrupt(&mut self) {
+    /// Notes that what comes does not continue what was before.
+    pub(super) fn interrupt(&mut self) {
         self.watch.interrupt();
         self.stage = Stage::Watching;
     }
 
-    /// Whether the graph replays a pass that uses a buffer or an object.
-    fn replays(&self, uses: impl Fn(&Pass) -> bool) -> bool {
-        matches!(&self.stage, Stage::Replaying(replaying) if uses(replaying.pass()))
-    }
-}
-
-impl TaskGraph {
-    /// Finds the dependencies of the next task: from its step, if the graph replays, or else by derivation.
-    #[inline]
-    pub(super) fn replay_or_derive(
-        &mut self,
-        accesses: &[Access],
-        effects: &[Effect],
-        done: Done<'_>,
-        submitted: &mut Submitted,
-    ) -> Result<(), GraphError> {
-        if self.replay.is_none() || (accesses.is_empty() && effects.is_empty()) {
-            self.derive(accesses, effects, done, submitted)?;
-            self.finish_edges(&mut submitted.dependencies);
-            return Ok(());
-        }
-        let asked = Asked { accesses, effects, is_task: true };
-        if self.replay_step(asked, done, submitted) {
-            return Ok(());
-        }
-        let takes_versions = self.takes_versions(accesses);
-        let records = !takes_versions && self.replay.as_ref().is_some_and(Replay::is_recording);
-        let done: Done<'_> = if records { &|_| false } else { done };
-        self.derive(accesses, effects, done, submitted)?;
-        self.finish_edges(&mut submitted.dependencies);
-        self.note_derived(asked, takes_versions, submitted);
-        Ok(())
-    }
-
-    /// Checks the accesses of a task in pieces as a whole: not if the graph replays, because it has checked them in an earlier pass.
-    pub(super) fn replay_or_check(
-        &mut self,
-        accesses: &[Access],
-        done: Done<'_>,
-        submitted: &mut Submitted,
-    ) -> Result<(), GraphError> {
-        let asked = Asked { accesses, effects: &[], is_task: false };
-        if self.replay.is_some() && self.replay_step(asked, done, submitted) {
-            return Ok(());
-        }
-        submitted.clear(self.last);
-        self.check(accesses, submitted)?;
-        if self.replay.is_some() {
-            self.note_derived(asked, self.takes_versions(accesses), submitted);
-        }
-        Ok(())
-    }
-
-    /// Answers with the next step, if the graph replays and the submission is this step. Otherwise the replay ends.
-    #[inline]
-    fn replay_step(&mut self, asked: Asked<'_>, done: Done<'_>, submitted: &mut Submitted) -> bool {
-        let Some(Replay { stage: Stage::Replaying(replaying), .. }) = &mut self.replay else { return false };
-        let id = TaskId(self.last.0 + u64::from(asked.is_task));
-        if !replaying.step(asked, id, submitted) {
-            self.end_replay(done);
-            return false;
-        }
-        self.last = id;
-        if replaying.has_many_notes() {
-            self.bring_up_to_date(done);
-        }
-        true
-    }
-
-    /// Whether one of the buffers may have several versions.
-    fn takes_versions(&self, accesses: &[Access]) -> bool {
-        self.renames && accesses.iter().any(|access| self.tracker(access.buffer).renames())
-    }
-
-    fn note_derived(&mut self, asked: Asked<'_>, takes_versions: bool, answer: &Submitted) {
-        let Some(replay) = &mut self.replay else { return };
-        match takes_versions {
-            true => replay.interrupt(),
-            false => replay.note(asked, answer),
-        }
-    }
-
-    /// Ends what the graph records or replays, before something else looks at its trackers or changes them.
-    pub(super) fn interrupt_replay(&mut self, done: Done<'_>) {
-        self.end_replay(done);
-        self.replay.iter_mut().for_each(Replay::interrupt);
-    }
-
-    /// Ends a replay of tasks that use the buffer.
-    pub(super) fn end_replay_of_buffer(&mut self, buffer: BufferId) {
-        if self.replay.as_ref().is_some_and(|replay| replay.replays(|pass| pass.uses_buffer(buffer))) {
-            self.end_replay(&|_| false);
-        }
-    }
-
-    /// Ends a replay of tasks that have effects on the object.
-    pub(super) fn end_replay_of_object(&mut self, object: ObjectId) {
-        if self.replay.as_ref().is_some_and(|replay| replay.replays(|pass| pass.uses_object(object))) {
-            self.end_replay(&|_| false);
-        }
-    }
-
-    /// If the graph replays: brings the trackers up to date, and derives the tasks of the pass that has begun.
-    pub(super) fn end_replay(&mut self, done: Done<'_>) {
-        if !self.replay.as_ref().is_some_and(|replay| replay.replays(|_| true)) {
-            return;
-        }
-        self.bring_up_to_date(done);
-        let Some(replay) = &mut self.replay else { return };
-        let Stage::Replaying(replaying) = std::mem::take(&mut replay.stage) else { return };
-        match replaying.was_worthwhile() {
-            true => replay.watch.satisfy(),
-            false => replay.watch.disappoint(),
-        }
-        let (last, mut answer) = (self.last, Submitted::default());
-        for (accesses, effects, id) in replaying.begun() {
-            self.last = TaskId(id.0 - 1);
-            let derived = self.derive(accesses, effects, done, &mut answer);
-            derived.expect("the graph has accepted this task in earlier passes");
-        }
-        self.last = last;
-    }
-
-    /// Brings the trackers up to date with the last pass that has ended.
-    #[cold]
-    fn bring_up_to_date(&mut self, done: Done<'_>) {
-        let Some(Replay { stage: Stage::Replaying(replaying), .. }) = &mut self.replay else { return };
-        let mut parts = 0;
-        if let Some(repeated) = replaying.repeated() {
-            for buffer in replaying.pass().buffers() {
-                if let Some(tracker) = self.buffers.get_mut(buffer) {
-                    tracker.repeat(&repeated, done);
-                    parts += tracker.tracked();
+    /// Ends the replay, if there is one.
+    pub(super) fn end(&mut self) -> Option<Box<Replaying>> {
+        match std::mem::take(&mut self.stage) {
+            Stage::Replaying(replaying) => {
+                match replaying.was_worthwhile() {
+                    true => self.watch.satisfy(),
+                    false => self.watch.disappoint(),
                 }
+                Some(replaying)
             }
-            for object in replaying.pass().objects() {
-                if let Some(tracker) = self.objects.get_mut(object) {
-                    tracker.repeat(&repeated, done);
-                    parts += tracker.tracked();
-                }
+            other => {
+                self.stage = other;
+                None
             }
         }
-        replaying.forget_repeated(parts);
     }
 }

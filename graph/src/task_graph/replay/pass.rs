@@ -1,12 +1,20 @@
 //! A pass: the steps that a program repeats, their recorded dependencies, and the ids of the tasks that have replayed them.
 
-use super::Asked;
 use crate::task::{Access, BufferId, Dependency, Effect, Kind, ObjectId, Origin, Submitted, TaskId};
 use smallvec::SmallVec;
 
+/// A submission, as a pass knows it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::task_graph) struct Asked<'a> {
+    pub(in crate::task_graph) accesses: &'a [Access],
+    pub(in crate::task_graph) effects: &'a [Effect],
+    /// Whether it is a task, and not the check of all accesses of a task in pieces.
+    pub(in crate::task_graph) is_task: bool,
+}
+
 /// The steps of a pass.
 #[derive(Debug, Default)]
-pub(super) struct Pass {
+pub(in crate::task_graph) struct Pass {
     steps: Vec<Step>,
     /// The buffers and objects that the steps use, in the end ascending and each once.
     buffers: Vec<BufferId>,
@@ -14,19 +22,19 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    pub(super) fn buffers(&self) -> &[BufferId] {
+    pub(in crate::task_graph) fn buffers(&self) -> &[BufferId] {
         &self.buffers
     }
 
-    pub(super) fn objects(&self) -> &[ObjectId] {
+    pub(in crate::task_graph) fn objects(&self) -> &[ObjectId] {
         &self.objects
     }
 
-    pub(super) fn uses_buffer(&self, buffer: BufferId) -> bool {
+    pub(in crate::task_graph) fn uses_buffer(&self, buffer: BufferId) -> bool {
         self.buffers.binary_search(&buffer).is_ok()
     }
 
-    pub(super) fn uses_object(&self, object: ObjectId) -> bool {
+    pub(in crate::task_graph) fn uses_object(&self, object: ObjectId) -> bool {
         self.objects.binary_search(&object).is_ok()
     }
 
@@ -173,7 +181,7 @@ pub(super) const NOTES: usize = if cfg!(test) { 24 } else { 1024 };
 
 /// A pass that is replayed.
 #[derive(Debug)]
-pub(super) struct Replaying {
+pub(in crate::task_graph) struct Replaying {
     pass: Pass,
     /// The ids of the tasks of the last pass that the trackers know.
     known: Vec<TaskId>,
@@ -197,13 +205,18 @@ impl Replaying {
         Self { pass, known, latest, notes: Vec::new(), at: 0, replayed: 0, bound: NOTES, looked_at: 0 }
     }
 
-    pub(super) fn pass(&self) -> &Pass {
+    pub(in crate::task_graph) fn pass(&self) -> &Pass {
         &self.pass
     }
 
     /// If the submission is the next step, answers with its dependencies.
     #[inline]
-    pub(super) fn step(&mut self, asked: Asked<'_>, id: TaskId, submitted: &mut Submitted) -> bool {
+    pub(in crate::task_graph) fn step(
+        &mut self,
+        asked: Asked<'_>,
+        id: TaskId,
+        submitted: &mut Submitted,
+    ) -> bool {
         let step = &self.pass.steps[self.at];
         if !step.is(asked) {
             return false;
@@ -226,31 +239,36 @@ impl Replaying {
 
     /// Whether a pass has just ended, and there are many notes.
     #[inline]
-    pub(super) fn has_many_notes(&self) -> bool {
+    pub(in crate::task_graph) fn has_many_notes(&self) -> bool {
         self.at == 0 && self.notes.len() >= self.bound
     }
 
+    /// The number of steps and notes, as a measure of its memory.
+    pub(super) fn tracked(&self) -> usize {
+        self.latest.len() + self.notes.len()
+    }
+
     /// What was repeated since the trackers were brought up to date. `None` if no pass has ended since.
-    pub(super) fn repeated(&self) -> Option<Repeated<'_>> {
+    pub(in crate::task_graph) fn repeated(&self) -> Option<Repeated<'_>> {
         let ended = self.notes.len() - self.at;
         (ended > 0).then(|| Repeated { pass: &self.pass, known: &self.known, ids: &self.notes[..ended] })
     }
 
     /// Notes that the trackers know the last pass that has ended, and how many parts they have. With many of them they are brought up to
-    /// date more seldom.
-    pub(super) fn forget_repeated(&mut self, parts: usize) {
+    /// date more seldom: for four parts that are looked at, at least one step was replayed.
+    pub(in crate::task_graph) fn forget_repeated(&mut self, parts: usize) {
         let ended = self.notes.len() - self.at;
         if ended > 0 {
             self.known.clear();
             self.known.extend_from_slice(&self.notes[ended - self.latest.len()..ended]);
             self.notes.drain(..ended);
         }
-        self.bound = NOTES.max(parts);
+        self.bound = NOTES.max(parts / 4);
         self.looked_at += parts;
     }
 
     /// The tasks of the pass that has begun.
-    pub(super) fn begun(&self) -> impl Iterator<Item = (&[Access], &[Effect], TaskId)> {
+    pub(in crate::task_graph) fn begun(&self) -> impl Iterator<Item = (&[Access], &[Effect], TaskId)> {
         let steps = self.pass.steps.iter().zip(&self.notes[self.notes.len() - self.at..]);
         steps.filter(|(step, _)| step.is_task).map(|(step, &id)| (&*step.accesses, &*step.effects, id))
     }

@@ -1,6 +1,6 @@
 //! The search for a period in what a program submits.
 
-use super::Asked;
+use super::pass::Asked;
 use crate::rolling_hash::RollingHash;
 
 /// The longest period that is found, in submissions. A power of two.
