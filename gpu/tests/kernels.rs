@@ -183,6 +183,31 @@ fn steps_of_gray_scott_agree() {
 }
 
 #[test]
+fn points_of_large_launches_are_taken_once() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let tape = Tape::new(2);
+    let (u, v) = (tape.input_output::<u32, 2>(), tape.input_output::<u32, 2>());
+    u.set(u.here() * 3 + v.here());
+    v.set(v.here() + 1);
+    let recording = tape.finish().expect("the kernel is right");
+    // An invocation has one, two and four points of a row, and the last ones have fewer.
+    for extent in [[1, 1, 300], [1, 1, (2 << 21) + 259], [1, 1, (4 << 21) + 777], [1, 150, 30_001]] {
+        let len: usize = extent.iter().product();
+        let elements = || (0..len as u32).map(|at| at.wrapping_mul(2_654_435_761)).collect::<Vec<_>>();
+        let mut arrays = [elements(), elements()].map(|elements| Array::new(extent, elements));
+        let points = [[0, 0, 1], extent];
+        on_gpu(&*gpu, &recording, points, &mut arrays).expect("the device has these operations");
+        let (ours_u, ours_v) = (arrays[0].get::<u32>(), arrays[1].get::<u32>());
+        for (at, old) in elements().into_iter().enumerate() {
+            let is_outside = at % extent[2] == 0;
+            let new = if is_outside { [old, old] } else { [old.wrapping_mul(4), old.wrapping_add(1)] };
+            assert_eq!([ours_u[at], ours_v[at]], new, "point {at} of {extent:?}");
+        }
+    }
+}
+
+#[test]
 fn far_offsets_and_small_buffers_have_their_edges() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };

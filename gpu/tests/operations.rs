@@ -93,13 +93,13 @@ fn slack(operation: usize, a: f64, b: f64) -> f64 {
     }
 }
 
-/// Whether drivers need not give a result that means something: a quotient by a number near the largest, an angle of such a point or of one that may be
-/// taken as the origin, and the tangent where it is large.
+/// Whether drivers need not give a result that means something: a quotient by a number near the largest, an angle of a point that may be taken as the origin,
+/// and the tangent where it is large.
 fn is_undefined<T: Near>(operation: usize, a: T, b: T) -> bool {
     let is_near_largest = |x: T| x.to_f64().abs() > 1.0 / T::SMALLEST;
     match operation {
         3 => is_near_largest(b),
-        8 => is_near_largest(b) || (a.flushed().to_f64() == 0.0 && b.flushed().to_f64() == 0.0),
+        8 => a.flushed().to_f64() == 0.0 && b.flushed().to_f64() == 0.0,
         24 => a.to_f64().tan().abs() > 100.0,
         _ => false,
     }

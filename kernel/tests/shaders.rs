@@ -139,6 +139,16 @@ fn a_shader_has_only_what_its_results_need() {
     );
 }
 
+#[test]
+fn a_shader_that_stores_nothing_is_accepted() {
+    let _deadline = deadline();
+    let recording = recorded(1, |tape| {
+        let u = tape.input::<f32, 1>();
+        let _not_needed = u.here() + 1.0;
+    });
+    validate(&Wgsl::new(&recording).expect("WGSL has these operations"));
+}
+
 fn axpy(factor: f32) -> Recording {
     recorded(1, |tape| {
         let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());

@@ -324,14 +324,17 @@ fn atan2_f32(y: f32, x: f32) -> f32 {
     }
     let size_x = bitcast<u32>(x) & 0x7fffffffu;
     let size_y = bitcast<u32>(y) & 0x7fffffffu;
+    // The inverse of a number from 2^126 on is so small that a driver may take it as zero.
+    let scale = select(1.0, 0.0625, max(size_x, size_y) >= 0x7e800000u);
+    let scaled = vec2(abs(x), abs(y)) * scale;
     var angle = 0.0;
     if size_x == size_y {
         // Also two zeros and two infinities.
         angle = select(0.7853982, 0.0, size_x == 0u);
     } else if size_y < size_x {
-        angle = select(arc(abs(y) / abs(x)), 0.0, size_x == 0x7f800000u);
+        angle = select(arc(scaled.y / scaled.x), 0.0, size_x == 0x7f800000u);
     } else {
-        angle = 1.5707964 - select(arc(abs(x) / abs(y)), 0.0, size_y == 0x7f800000u);
+        angle = 1.5707964 - select(arc(scaled.x / scaled.y), 0.0, size_y == 0x7f800000u);
     }
     if bitcast<u32>(x) > 0x7fffffffu {
         angle = 3.1415927 - angle;

@@ -20,6 +20,9 @@ pub(crate) struct Part {
     pub(crate) groups: [u32; 3],
 }
 
+/// The most columns of a dispatch. The numbers of those behind the last one have 32 bits, too.
+const MOST_COLUMNS: u64 = 1 << 31;
+
 /// The dispatches for the points from the first of `points` to below the second. `most` is the number of groups that a device takes in each
 /// dimension.
 pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, WgslError> {
@@ -41,9 +44,10 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, Wgs
     let turns = turns(blocks, others);
     let groups_x = blocks.div_ceil(turns);
     // A plane has no use for the third dimension of the dispatch, so long rows go on there.
-    let fold = if is_flat && groups_x > u64::from(most) { most } else { 0 };
-    let most_x = if fold > 0 { u64::from(most) * u64::from(most) } else { u64::from(most) };
-    let step = [u64::from(most), u64::from(most) * rows_of_group, (most_x * turns) << width];
+    let is_folded = is_flat && groups_x > u64::from(most);
+    let most_x = if is_folded { u64::from(most) * u64::from(most) } else { u64::from(most) };
+    let step =
+        [u64::from(most), u64::from(most) * rows_of_group, ((most_x * turns) << width).min(MOST_COLUMNS)];
     let mut parts = Vec::new();
     for z in (min[0]..max[0]).step_by(step[0] as usize) {
         for y in (min[1]..max[1]).step_by(step[1] as usize) {
@@ -53,8 +57,13 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, Wgs
                 let ([z, y, x], [planes, rows, columns]) =
                     (first.map(|at| at as u32), count.map(|count| count as u32));
                 let groups_x = count[2].div_ceil(turns << width);
-                let groups_z = if fold > 0 { groups_x.div_ceil(u64::from(fold)) } else { count[0] };
-                let groups = [groups_x.min(u64::from(most)), count[1].div_ceil(rows_of_group), groups_z];
+                let folds = groups_x.div_ceil(u64::from(most));
+                let (fold, along_x, groups_z) = match is_folded {
+                    // Equal parts: a group without points takes as long to start as any other.
+                    true => (groups_x.div_ceil(folds) as u32, groups_x.div_ceil(folds), folds),
+                    false => (0, groups_x, count[0]),
+                };
+                let groups = [along_x, count[1].div_ceil(rows_of_group), groups_z];
                 parts.push(Part {
                     head: [z, y, x, planes, rows, columns, width, fold, turns as u32],
                     groups: groups.map(|groups| groups as u32),
@@ -71,7 +80,10 @@ fn turns(blocks: u64, others: u64) -> u64 {
     let groups = blocks.saturating_mul(others);
     // The numbers of the columns behind the last one have 32 bits, too.
     let is_small = blocks < 1 << 20;
-    [4, 2].into_iter().find(|&turns| is_small && blocks >= turns && groups >= turns * LEAST).unwrap_or(1)
+    [16, 8, 4, 2]
+        .into_iter()
+        .find(|&turns| is_small && blocks >= turns && groups >= turns * LEAST)
+        .unwrap_or(1)
 }
 
 /// The least groups of a launch whose invocations have several points: enough for each GPU.
@@ -98,6 +110,54 @@ fn {name}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     let z = {launch}.first_z + select(group.z, 0u, {launch}.fold > 0u);
     let y = {launch}.first_y + row;
     let x = {launch}.first_x + column;
+"
+    )
+}
+
+/// The entry point of a recording, whose functions are `results` and `store`. Where there are `at_once` points to compute, it computes the results of all of
+/// them before it stores any.
+pub(super) fn entry_of_recording(at_once: u32) -> String {
+    let begin = format!(
+        "
+@compute @workgroup_size({GROUP}, 1, 1)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
+    let row = (group.y << ({}u - launch.width)) | (lane >> launch.width);
+    if row >= launch.rows {{
+        return;
+    }}
+    let width = 1u << launch.width;
+    let first = (((group.x + group.z * launch.fold) * launch.turns) << launch.width) | (lane & (width - 1u));
+    let z = launch.first_z + select(group.z, 0u, launch.fold > 0u);
+    let y = launch.first_y + row;
+    var turn = 0u;
+",
+        GROUP.trailing_zeros()
+    );
+    let several = match at_once {
+        1 => String::new(),
+        _ => {
+            let each = |text: &dyn Fn(u32) -> String| (0..at_once).map(text).collect::<String>();
+            let last = at_once - 1;
+            format!(
+                "    for (; turn + {last}u < launch.turns && first + (turn + {last}u) * width < launch.columns; turn += {at_once}u) {{
+        let x = launch.first_x + first + turn * width;
+{}{}    }}
+",
+                each(&|at| format!("        let point{at} = results(z, y, x + {at}u * width);\n")),
+                each(&|at| format!("        store(point{at}, z, y, x + {at}u * width);\n")),
+            )
+        }
+    };
+    format!(
+        "{begin}{several}    for (; turn < launch.turns; turn++) {{
+        let column = first + turn * width;
+        if column >= launch.columns {{
+            return;
+        }}
+        let x = launch.first_x + column;
+        store(results(z, y, x), z, y, x);
+    }}
+}}
 "
     )
 }

@@ -7,8 +7,7 @@ use super::{
     functions::Functions,
     layout::Layout,
     names::name,
-    points,
-    reduce::{self, Text},
+    points, reduce,
     text::{Binding, Wgsl},
 };
 use crate::{
@@ -35,13 +34,12 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
     for (id, operation) in operations() {
         printer.operation(id, operation)?;
     }
-    for (operand, id) in body.results() {
-        let at = format!("(z * launch.extent{operand}_y + y) * launch.extent{operand}_x + x");
-        let _ = writeln!(printer.text, "    operand{operand}[{at}] = v{id};");
-    }
-    let Printer { text: main, mut functions, .. } = printer;
+    let Printer { text: operations_text, mut functions, .. } = printer;
     let combines = reduce::combines(body);
-    let around = (!combines.is_empty()).then(|| reduce::print(body, &bindings, &mut functions));
+    let around = match combines.is_empty() {
+        true => points::entry_of_recording(at_once(body, &loads)),
+        false => reduce::print(body, &bindings, at_once(body, &loads), &mut functions),
+    };
     let mut text = layout.declare();
     for (number, binding) in bindings.iter().enumerate() {
         let access = if binding.is_written { "read_write" } else { "read" };
@@ -52,10 +50,8 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
         );
     }
     text += &functions.text();
-    text += &match around {
-        Some(Text { before, after }) => format!("{before}{main}{after}}}\n"),
-        None => points::entry("main", "launch") + &main + points::END,
-    };
+    text += &point(body, &operations_text);
+    text += &around;
     let kinds = || {
         let reduced = combines.iter().map(Combine::kind);
         let bound = bindings.iter().map(|binding| binding.kind).chain(reduced);
@@ -79,6 +75,55 @@ pub(super) fn print(recording: &Recording, immediates: usize) -> Result<Wgsl, Wg
         ends_at_leaves,
     })
 }
+
+/// The functions for one point: `results` computes what is stored and combined there, and `store` stores it.
+fn point(body: &Body, operations: &str) -> String {
+    let mut ids = body.stores.iter().map(|&(_, id)| id).collect::<Vec<_>>();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut fields = String::new();
+    for &id in &ids {
+        let _ = writeln!(fields, "    v{id}: {},", name(body.operations[id as usize].kind));
+    }
+    let mut values = ids.iter().map(|id| format!("v{id}")).collect::<Vec<_>>().join(", ");
+    if ids.is_empty() {
+        // A structure has a field.
+        (fields, values) = ("    nothing: u32,\n".to_string(), "0u".to_string());
+    }
+    let mut stores = String::new();
+    for (operand, id) in body.results() {
+        let at = format!("(z * launch.extent{operand}_y + y) * launch.extent{operand}_x + x");
+        let _ = writeln!(stores, "    operand{operand}[{at}] = point.v{id};");
+    }
+    format!(
+        "
+struct Results {{
+{fields}}}
+
+fn results(z: u32, y: u32, x: u32) -> Results {{
+{operations}    return Results({values});
+}}
+
+fn store(point: Results, z: u32, y: u32, x: u32) {{
+{stores}}}
+"
+    )
+}
+
+/// The number of points whose results an invocation computes before it stores or combines the first of them. A GPU waits long for each element, and a
+/// device cannot know that the elements of the next point are not those that it stores here.
+fn at_once(body: &Body, loads: &[usize]) -> u32 {
+    let is_small = body.folds.is_empty() && body.operations.len() <= MOST_OPERATIONS;
+    match loads.len() {
+        1..=2 if is_small && body.results().next().is_none() => 8,
+        1..=4 if is_small => 4,
+        5..=8 if is_small => 2,
+        _ => 1,
+    }
+}
+
+/// The most operations of a kernel of which a shader has several copies.
+const MOST_OPERATIONS: usize = 64;
 
 /// The operations that the results need, in their order.
 fn needed(body: &Body) -> Vec<Id> {

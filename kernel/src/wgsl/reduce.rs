@@ -29,19 +29,11 @@ const COMBINING: u32 = 256;
 /// The most points of a launch, so that the number of each one and the sums of two such numbers have 32 bits.
 const MOST_POINTS: usize = (u32::MAX - (1 << 20)) as usize;
 
-/// The parts of the text of a shader with reductions.
-pub(super) struct Text {
-    /// What comes before the operations of a point.
-    pub(super) before: String,
-    /// What comes after them.
-    pub(super) after: String,
-}
-
-/// The bindings of the leaves, in front of `first`, and the text around the operations.
-pub(super) fn print(body: &Body, bindings: &[Binding], functions: &mut Functions) -> Text {
-    let (mut outside, mut start, mut each, mut end) =
-        (String::new(), String::new(), String::new(), String::new());
-    for (at, (reduction, id)) in body.reductions().enumerate() {
+/// What comes behind the functions `results` and `store` of a point: the bindings of the leaves, and the entry point. Where a lane has `at_once` points or
+/// more, it computes the results of as many before it combines them.
+pub(super) fn print(body: &Body, bindings: &[Binding], at_once: u32, functions: &mut Functions) -> String {
+    let (mut outside, mut start, mut end) = (String::new(), String::new(), String::new());
+    for (at, (reduction, _)) in body.reductions().enumerate() {
         let Reduction { operand, kind, operator, includes_current } = reduction;
         let (number, binding) = (name(kind), bindings.len() + 1 + at);
         let _ = write!(
@@ -52,8 +44,6 @@ var<workgroup> lanes{operand}: array<{number}, {LANES}>;
             combine_function(&format!("combine{operand}"), operator, kind, functions)
         );
         let _ = writeln!(start, "    var total{operand} = {};", identity(operator, kind, functions));
-        let value = value(body, operator, kind, id, functions);
-        let _ = writeln!(each, "    total{operand} = combine{operand}(total{operand}, {value});");
         let _ = writeln!(end, "    lanes{operand}[lane] = total{operand};");
         let _ = write!(
             end,
@@ -79,19 +69,52 @@ var<workgroup> lanes{operand}: array<{number}, {LANES}>;
         );
     }
     let geometry = &GEOMETRIES[body.dimensions.max(1) - 1];
-    let before = BEFORE
+    let points = points(body, geometry, at_once, functions);
+    let text = TEXT
         .replace("ROWS", geometry.rows)
         .replace("ROW", geometry.row)
         .replace("START", geometry.start)
         .replace("LEAF", &LEAF.to_string())
         .replace("LANES", &LANES.to_string());
-    let next = geometry.next.replace("LANES", &LANES.to_string());
-    let (first, second) = before.split_once("TOTALS\n").expect("the text has the place");
-    Text { before: format!("{outside}{first}{start}{second}"), after: format!("{each}{next}    }}\n{end}") }
+    let (before, after) = text.split_once("POINTS\n").expect("the text has the place");
+    format!("{outside}{before}{start}{points}{after}{end}}}\n")
 }
 
-/// The beginning of a shader: its leaf, and its way through the points of a lane.
-const BEFORE: &str = "
+/// The loops over the points of a lane: one with several points at once, and one for the rest.
+fn points(body: &Body, geometry: &Geometry, at_once: u32, functions: &mut Functions) -> String {
+    let mut loops = String::new();
+    let sizes = if at_once > 1 { vec![at_once, 1] } else { vec![1] };
+    for size in sizes {
+        let _ = writeln!(
+            loops,
+            "    for (; at + {}u < end; at += {}u) {{",
+            (size - 1) * LANES as u32,
+            size * LANES as u32
+        );
+        for at in 0..size {
+            let _ = writeln!(
+                loops,
+                "    let z{at} = launch.first_z + plane;
+    let y{at} = launch.first_y + line;
+    let x{at} = launch.first_x + column;
+    let point{at} = results(z{at}, y{at}, x{at});"
+            );
+            loops += &geometry.next.replace("LANES", &LANES.to_string());
+        }
+        for at in 0..size {
+            for (Reduction { operand, kind, operator, .. }, id) in body.reductions() {
+                let value = value(body, operator, kind, id, &format!("point{at}.v{id}"), functions);
+                let _ = writeln!(loops, "    total{operand} = combine{operand}(total{operand}, {value});");
+            }
+            let _ = writeln!(loops, "    store(point{at}, z{at}, y{at}, x{at});");
+        }
+        loops += "    }\n";
+    }
+    loops
+}
+
+/// The entry point: its leaf, and its way through the points of a lane.
+const TEXT: &str = "
 @compute @workgroup_size(LANES, 1, 1)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let leaf = group.y * launch.fold + group.x;
@@ -103,11 +126,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let begin = leaf % per_band * LEAFu;
     let end = min(begin + LEAFu, min(rows_of_band, ROWS - first_row) * row);
 START
-TOTALS
-    for (var at = begin + lane; at < end; at += LANESu) {
-    let z = launch.first_z + plane;
-    let y = launch.first_y + line;
-    let x = launch.first_x + column;
+    var at = begin + lane;
+POINTS
 ";
 
 /// How the points of a band are numbered, for an index space of 1, 2 and 3 dimensions.
@@ -255,19 +275,26 @@ fn identity(operator: Operator, kind: Kind, functions: &mut Functions) -> String
     }
 }
 
-/// The value of a point: see the top.
-fn value(body: &Body, operator: Operator, kind: Kind, id: Id, functions: &mut Functions) -> String {
+/// The value of a point, whose result is `text`: see the top.
+fn value(
+    body: &Body,
+    operator: Operator,
+    kind: Kind,
+    id: Id,
+    text: &str,
+    functions: &mut Functions,
+) -> String {
     let is_computed = !matches!(body.operations[id as usize].what, What::Load(_) | What::Parameter(_));
     match kind {
         Kind::F32 if is_computed && operator == Operator::Sum => {
             functions.add(ROUNDED_F32);
-            format!("rounded_f32(v{id})")
+            format!("rounded_f32({text})")
         }
         Kind::F64 if is_computed && operator == Operator::Sum => {
             functions.add(ROUNDED_F64);
-            format!("rounded_f64(v{id})")
+            format!("rounded_f64({text})")
         }
-        _ => format!("v{id}"),
+        _ => text.to_string(),
     }
 }
 
