@@ -33,6 +33,7 @@ fn source(
         parameters: vec![("p".into(), kind), ("q".into(), Kind::F32)],
         dimensions: 2,
         group,
+        zeroes_workgroup: true,
     }
 }
 

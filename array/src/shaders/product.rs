@@ -47,7 +47,10 @@ pub(crate) fn multiply<T: Numeric>(
     );
     let groups = [rows.div_ceil(TILE), columns.div_ceil(TILE)];
     let shader = Wgsl::new(text).names(["a", "b", "c"]).groups([TILE as u32; 2], groups);
-    let shader = shader.parameter("rows", parameter(rows)).parameter("inner", parameter(inner));
+    let shader = shader
+        .uninitialized_workgroup()
+        .parameter("rows", parameter(rows))
+        .parameter("inner", parameter(inner));
     let shader = shader.parameter("columns", parameter(columns));
     let task = c.group().task("matmul").over([c.len()]).read(a.buffer(), a.whole());
     let task = task.read(b.buffer(), b.whole()).write(c.buffer(), c.whole());

@@ -65,6 +65,7 @@ impl Setup {
             parameters: vec![("p".into(), self.kind(self.parameter))],
             dimensions: usize::from(self.dimensions % 4),
             group: self.is_grouped.then_some([1, 2, 32]),
+            zeroes_workgroup: true,
         }
     }
 

@@ -70,6 +70,8 @@ pub(crate) trait Launchable {
     fn block_bytes(&self) -> usize;
     /// Whether it has a status, as its last binding.
     fn has_status(&self) -> bool;
+    /// Whether the memory of a group is filled with zeros.
+    fn zeroes_workgroup(&self) -> bool;
     fn dispatches(&self, launch: &Launch, most: u32) -> Result<Vec<Dispatch>, String>;
 }
 
@@ -108,6 +110,10 @@ impl Launchable for Wgsl {
         false
     }
 
+    fn zeroes_workgroup(&self) -> bool {
+        false
+    }
+
     fn dispatches(&self, launch: &Launch, most: u32) -> Result<Vec<Dispatch>, String> {
         let extents = launch.operands.iter().map(|operand| operand.extent).collect::<Vec<_>>();
         Wgsl::dispatches(self, launch.points, &extents, &launch.parameters, most)
@@ -143,6 +149,10 @@ impl Launchable for Printed {
 
     fn has_status(&self) -> bool {
         true
+    }
+
+    fn zeroes_workgroup(&self) -> bool {
+        Printed::zeroes_workgroup(self)
     }
 
     fn dispatches(&self, launch: &Launch, most: u32) -> Result<Vec<Dispatch>, String> {
@@ -265,8 +275,11 @@ fn compile(shader: &dyn Launchable, device: &wgpu::Device) -> Compiled {
         layout: Some(&pipeline_layout),
         module: &module,
         entry_point: Some(shader.entry()),
-        // The bounds of memory are wgpu's to check, and it fills the memory of groups with zeros.
-        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        // The bounds of memory are wgpu's to check.
+        compilation_options: wgpu::PipelineCompilationOptions {
+            zero_initialize_workgroup_memory: shader.zeroes_workgroup(),
+            ..wgpu::PipelineCompilationOptions::default()
+        },
         cache: None,
     });
     Compiled { pipeline, layout }

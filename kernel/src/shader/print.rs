@@ -104,6 +104,11 @@ impl Printed {
         [x, y, z]
     }
 
+    /// Whether the variables that the invocations of a group share are zeros when it begins.
+    pub fn zeroes_workgroup(&self) -> bool {
+        self.source.zeroes_workgroup
+    }
+
     /// Whether the shader computes with 64-bit floating-point numbers.
     pub fn needs_f64(&self) -> bool {
         self.needs_f64
@@ -232,19 +237,24 @@ fn vector(fields: impl DoubleEndedIterator<Item = String>) -> (String, String) {
     }
 }
 
-fn functions(source: &ShaderSource, has_list: bool, text: &mut String) {
-    text.push_str(
-        "
-fn anabranch_outside(operand: u32, z: u32, y: u32, x: u32) {
-    if atomicExchange(&anabranch_status.is_taken, 1u) == 0u {
-        anabranch_status.words[0] = operand;
-        anabranch_status.words[1] = z;
-        anabranch_status.words[2] = y;
-        anabranch_status.words[3] = x;
+/// An invocation keeps an access outside in a variable of its own, and writes it to the status at its end. So an access writes to no memory that others see,
+/// and a device may ask for the next element before it has this one.
+const OUTSIDE: &str = "
+var<private> anabranch_is_outside: bool;
+var<private> anabranch_outside: vec4<u32>;
+
+fn anabranch_report() {
+    if anabranch_is_outside && atomicExchange(&anabranch_status.is_taken, 1u) == 0u {
+        anabranch_status.words[0] = anabranch_outside.x;
+        anabranch_status.words[1] = anabranch_outside.y;
+        anabranch_status.words[2] = anabranch_outside.z;
+        anabranch_status.words[3] = anabranch_outside.w;
     }
 }
-",
-    );
+";
+
+fn functions(source: &ShaderSource, has_list: bool, text: &mut String) {
+    text.push_str(OUTSIDE);
     if source.dimensions > 0 {
         for (function, what) in [("first_point", "begin"), ("end_point", "end")] {
             let (of, value) = vector(
@@ -281,24 +291,35 @@ fn accessors(number: usize, operand: &Operand, has_list: bool, text: &mut String
         2 => format!("y * anabranch_launch.extent{number}_x + x"),
         _ => format!("(z * anabranch_launch.extent{number}_y + y) * anabranch_launch.extent{number}_x + x"),
     };
-    let refuse = |then: &str| {
-        format!(
-            "    if !anabranch_has{number}({arguments}) {{\n        anabranch_outside({number}u, {all});\n        return{then};\n    }}\n"
-        )
-    };
+    let check = format!(
+        "    let is_inside = anabranch_has{number}({arguments});
+    if !is_inside {{
+        anabranch_is_outside = true;
+        anabranch_outside = vec4<u32>({number}u, {all});
+    }}
+"
+    );
     if *is_read {
-        let _ = writeln!(
-            text,
-            "\nfn {name}_get({parameters}) -> {element} {{\n{}    return anabranch_{number}[{element_at}];\n}}",
-            refuse(&format!(" {element}()"))
-        );
+        // The first element is always there. An array is not what `select` takes.
+        let result = match operand.element.length {
+            None => format!(
+                "    return select({element}(), anabranch_{number}[select(0u, {element_at}, is_inside)], is_inside);"
+            ),
+            Some(_) => format!(
+                "    if !is_inside {{\n        return {element}();\n    }}\n    return anabranch_{number}[{element_at}];"
+            ),
+        };
+        let _ = writeln!(text, "\nfn {name}_get({parameters}) -> {element} {{\n{check}{result}\n}}");
     }
     if *is_written {
         let comma = if dimensions > 0 { ", " } else { "" };
         let _ = writeln!(
             text,
-            "\nfn {name}_set({parameters}{comma}value: {element}) {{\n{}    anabranch_{number}[{element_at}] = value;\n}}",
-            refuse("")
+            "\nfn {name}_set({parameters}{comma}value: {element}) {{
+{check}    if is_inside {{
+        anabranch_{number}[{element_at}] = value;
+    }}
+}}"
         );
     }
     if dimensions > 0 {
@@ -344,7 +365,7 @@ fn entry(source: &ShaderSource, text: &mut String) {
     let Some([z, y, x]) = source.group else {
         let arguments = coordinates(source.dimensions).collect::<Vec<_>>().join(", ");
         *text += &points::entry(main, "anabranch_launch");
-        let _ = writeln!(text, "    each({arguments});");
+        let _ = writeln!(text, "    each({arguments});\n    anabranch_report();");
         *text += points::END;
         return;
     };
@@ -370,6 +391,7 @@ fn {main}(
         {prefix}local,
         {prefix}index,
     );
+    {prefix}report();
 }}
 ",
         prefix = names::PREFIX,

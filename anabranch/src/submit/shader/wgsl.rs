@@ -73,6 +73,7 @@ pub struct Wgsl {
     names: Vec<Arc<str>>,
     parameters: Vec<(Arc<str>, Scalar)>,
     groups: Option<Groups>,
+    zeroes_workgroup: bool,
 }
 
 /// The groups of a shader, padded with ones at the front.
@@ -94,7 +95,13 @@ enum Count {
 impl Wgsl {
     /// A shader with this text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), names: Vec::new(), parameters: Vec::new(), groups: None }
+        Self {
+            text: text.into(),
+            names: Vec::new(),
+            parameters: Vec::new(),
+            groups: None,
+            zeroes_workgroup: true,
+        }
     }
 
     /// Names the accesses of the task, all of them, in the order in which it declares them.
@@ -136,6 +143,15 @@ impl Wgsl {
         self
     }
 
+    /// Leaves the `var<workgroup>` variables of a group as they are when it begins. Otherwise a device fills them with zeros, as WGSL wants it. A text that sets
+    /// them all before it reads them saves this time.
+    ///
+    /// What an invocation reads of a variable that none has set is unspecified, and may differ between runs.
+    pub fn uninitialized_workgroup(mut self) -> Self {
+        self.zeroes_workgroup = false;
+        self
+    }
+
     /// The shader without what differs between launches, over an index space of `K` dimensions.
     pub(super) fn source<const K: usize>(
         &self,
@@ -161,6 +177,7 @@ impl Wgsl {
                 .collect(),
             dimensions: K,
             group: self.groups.map(|groups| groups.size),
+            zeroes_workgroup: self.zeroes_workgroup,
         })
     }
 

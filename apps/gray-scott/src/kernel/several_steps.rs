@@ -56,6 +56,7 @@ impl SeveralSteps {
             .parameter("steps", steps as u32)
             .parameter("marks", u32::from(marks))
             .tiles([16, 16], [TILE, TILE])
+            .uninitialized_workgroup()
     }
 }
 
