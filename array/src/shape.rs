@@ -83,6 +83,11 @@ impl Lines {
         Self { outer: 1, len, inner: 1 }
     }
 
+    /// The number of elements of all lines.
+    pub(crate) fn elements(self) -> usize {
+        self.outer * self.len * self.inner
+    }
+
     /// The lines along an axis.
     pub(crate) fn along<const D: usize>(
         shape: [usize; D],

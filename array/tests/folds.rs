@@ -122,6 +122,22 @@ fn large_arrays_are_folded_in_parts() {
     check_all([2, 40_000, 2], 5);
 }
 
+#[test]
+fn very_long_lines_are_scanned_in_parts_of_parts() {
+    let _deadline = deadline();
+    let values: Vec<u32> = (0..1_100_003_u32).map(|at| at.wrapping_mul(2_654_435_761)).collect();
+    let sums = values.iter().scan(0_u32, |sum, &value| {
+        *sum = sum.wrapping_add(value);
+        Some(*sum)
+    });
+    let sums = sums.collect::<Vec<_>>();
+    for arrays in devices() {
+        let array = arrays.from_slice([values.len()], &values).unwrap();
+        assert!(array.scan(sum()).unwrap().to_vec().unwrap() == sums, "{arrays:?}");
+        assert_eq!(Some(&array.reduce(sum()).unwrap().get([]).unwrap()), sums.last());
+    }
+}
+
 /// The sums of all elements, along each axis, and the same as scans.
 fn sums(arrays: &Arrays, values: &[f32], shape: [usize; 2]) -> Vec<f32> {
     let a = arrays.from_slice(shape, values).unwrap();

@@ -19,6 +19,9 @@ use std::fmt::Display;
 /// The number of invocations that keep a large GPU busy.
 const INVOCATIONS: usize = 1 << 16;
 
+/// The invocations of a group.
+const GROUP: usize = 256;
+
 /// Whether the shaders for numbers of type `T` run in a place.
 pub(crate) fn run_in<T: Numeric>(place: &Place) -> bool {
     place.device().is_some_and(|device| {

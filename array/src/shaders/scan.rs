@@ -1,7 +1,9 @@
-//! Scans of lines. Each invocation folds a part of a line, the results are scanned in the same way, and then each invocation scans its part
-//! from there (G. E. Blelloch, *Prefix sums and their applications*, CMU-CS-90-190, 1990).
+//! Scans of lines. Parts of the lines are folded, the results are scanned in the same way, and then each part is scanned from there (G. E. Blelloch,
+//! *Prefix sums and their applications*, CMU-CS-90-190, 1990).
+//!
+//! A group has a part of a long line whose elements lie side by side, and an invocation a part of any other.
 
-use super::{INVOCATIONS, operator::Known, parameter};
+use super::{GROUP, INVOCATIONS, fold, operator::Known, parameter, wgsl};
 use crate::{
     array::Array,
     error::{ArrayError, Call},
@@ -10,8 +12,147 @@ use crate::{
 };
 use anabranch::{device::Wgsl, prelude::one_to_one};
 
+/// One invocation scans a line that is not longer.
+const SHORT: usize = 256;
 /// The least number of elements that one invocation scans, if there are as many.
 const LEAST: usize = 32;
+
+/// Scans each line of an array that has elements.
+#[track_caller]
+pub(crate) fn lines<T: Numeric, const D: usize>(
+    operator: Known,
+    from: &Array<T, D>,
+    to: &Array<T, D>,
+    lines: Lines,
+    call: Call,
+) -> Result<(), ArrayError> {
+    if lines.inner == 1 && lines.len > SHORT {
+        by_groups(operator, from, to, lines, call)
+    } else {
+        by_invocations(operator, from, to, lines, call)
+    }
+}
+
+/// The elements of a part that a group has, for each invocation. All devices have the memory for them.
+fn elements_of_lane<T>() -> usize {
+    32 / size_of::<T>()
+}
+
+#[track_caller]
+fn by_groups<T: Numeric, const D: usize>(
+    operator: Known,
+    from: &Array<T, D>,
+    to: &Array<T, D>,
+    lines: Lines,
+    call: Call,
+) -> Result<(), ArrayError> {
+    let depth = GROUP * elements_of_lane::<T>();
+    let count = lines.len.div_ceil(depth);
+    let before = match count {
+        1 => None,
+        _ => {
+            let folds = Lines { len: count, ..lines };
+            let sums = to.arrays().empty::<T, 1>([folds.elements()], call)?;
+            let (whole, target) = (from.whole(), sums.buffer());
+            fold::by_groups(to.arrays(), operator, from.buffer(), whole, target, lines, depth)?;
+            let scanned = to.arrays().empty::<T, 1>([folds.elements()], call)?;
+            self::lines(operator, &sums, &scanned, folds, call)?;
+            Some(scanned)
+        }
+    };
+    let with_parameters = |shader: Wgsl| {
+        let shader = shader.groups([GROUP as u32], [lines.outer * count]).uninitialized_workgroup();
+        shader.parameter("positions", parameter(lines.len)).parameter("count", parameter(count))
+    };
+    let task = to.group().task("scan").over([lines.outer * count]).read(from.buffer(), from.whole());
+    let text = of_group::<T>(operator, before.is_some());
+    match before {
+        None => {
+            let shader = with_parameters(Wgsl::new(text).names(["from", "to"]));
+            to.place().of(task.write(to.buffer(), to.whole())).shader(shader).submit()?;
+        }
+        Some(before) => {
+            let shader = with_parameters(Wgsl::new(text).names(["from", "before", "to"]));
+            let task = task.read(before.buffer(), before.whole()).write(to.buffer(), to.whole());
+            to.place().of(task).shader(shader).submit()?;
+        }
+    }
+    Ok(())
+}
+
+/// The text for groups. Neighbouring invocations read and write neighbouring elements; in between, each one scans elements that lie side by side in the
+/// memory of the group. There each 33rd place is empty, so that the invocations find theirs in different banks.
+fn of_group<T: Numeric>(operator: Known, has_before: bool) -> String {
+    let elements = elements_of_lane::<T>();
+    let each = |text: &dyn Fn(usize) -> String| (0..elements).map(text).collect::<String>();
+    let asked = each(&|at| format!("let next{at} = from_get(first + index + {}u);\n", at * GROUP));
+    let kept = each(&|at| format!("part[place(index + {}u)] = next{at};\n", at * GROUP));
+    let before = match has_before {
+        true => {
+            "if (id.x % count() > 0u) {
+                    before = before_get(id.x - 1u);
+                    if (index > 0u) { before = combine(before, lanes[index - 1u]); }
+                } else if (index > 0u) { before = lanes[index - 1u]; }"
+        }
+        false => "if (index > 0u) { before = lanes[index - 1u]; }",
+    };
+    let is_first = if has_before { "index == 0u && id.x % count() == 0u" } else { "index == 0u" };
+    format!(
+        "{combine}
+        var<workgroup> part: array<{number}, {padded}>;
+        var<workgroup> lanes: array<{number}, {GROUP}>;
+
+        fn place(at: u32) -> u32 {{ return at + at / 32u; }}
+
+        fn group(id: vec3u, local: vec3u, index: u32) {{
+            let begin = id.x % count() * {depth}u;
+            let first = id.x / count() * positions() + begin;
+            let len = min({depth}u, positions() - begin);
+            if (len == {depth}u) {{
+                {asked}{kept}
+            }} else {{
+                for (var at = index; at < len; at = at + {GROUP}u) {{
+                    part[place(at)] = from_get(first + at);
+                }}
+            }}
+            workgroupBarrier();
+            let own = index * {elements}u;
+            let end = min(own + {elements}u, len);
+            if (own < end) {{
+                var result = part[place(own)];
+                for (var at = own + 1u; at < end; at = at + 1u) {{
+                    result = combine(result, part[place(at)]);
+                    part[place(at)] = result;
+                }}
+                lanes[index] = result;
+            }}
+            workgroupBarrier();
+            for (var distance = 1u; distance < {GROUP}u; distance = distance * 2u) {{
+                let takes = index >= distance && own < end;
+                var result = {number}();
+                if (takes) {{ result = combine(lanes[index - distance], lanes[index]); }}
+                workgroupBarrier();
+                if (takes) {{ lanes[index] = result; }}
+                workgroupBarrier();
+            }}
+            if (own < end && !({is_first})) {{
+                var before = {number}();
+                {before}
+                for (var at = own; at < end; at = at + 1u) {{
+                    part[place(at)] = combine(before, part[place(at)]);
+                }}
+            }}
+            workgroupBarrier();
+            for (var at = index; at < len; at = at + {GROUP}u) {{
+                to_set(first + at, part[place(at)]);
+            }}
+        }}",
+        combine = operator.text::<T>(),
+        number = wgsl::<T>(),
+        depth = GROUP * elements,
+        padded = GROUP * elements / 32 * 33,
+    )
+}
 
 /// Where the part of an invocation is: from `at` to `end` along the line whose first element is `first`.
 const PART: &str = "
@@ -24,9 +165,8 @@ const PART: &str = "
         var result = from_get(first + at * inner());
 ";
 
-/// Scans each line of an array that has elements.
 #[track_caller]
-pub(crate) fn lines<T: Numeric, const D: usize>(
+fn by_invocations<T: Numeric, const D: usize>(
     operator: Known,
     from: &Array<T, D>,
     to: &Array<T, D>,
