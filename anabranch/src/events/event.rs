@@ -49,13 +49,19 @@ impl Event {
     }
 
     /// Blocks until the event is set. Calls `help` meanwhile, which returns whether it did anything useful; the thread parks
-    /// only when there was nothing to do for a while. While it is parked, it calls `watch` at intervals.
-    pub(crate) fn wait(&self, mut help: impl FnMut() -> bool, every: Duration, watch: impl FnMut()) {
-        let mut patience = Patience::new();
+    /// only when there was nothing to do for a while, as its `patience` says. While it is parked, it calls `watch` at intervals.
+    pub(crate) fn wait(
+        &self,
+        patience: Patience,
+        mut help: impl FnMut() -> bool,
+        every: Duration,
+        watch: impl FnMut(),
+    ) {
+        let mut now = patience;
         while !self.is_set() {
             if help() {
-                patience = Patience::new();
-            } else if !patience.pause() {
+                now = patience;
+            } else if !now.pause() {
                 return self.park(every, watch);
             }
         }
@@ -108,7 +114,7 @@ mod tests {
     };
 
     fn wait(event: &Event, help: impl FnMut() -> bool) {
-        event.wait(help, Duration::from_secs(1), || {});
+        event.wait(Patience::new(), help, Duration::from_secs(1), || {});
     }
 
     #[test]

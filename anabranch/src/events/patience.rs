@@ -16,10 +16,15 @@ const SPIN: Duration = Duration::from_micros(20);
 /// How often it yields after that.
 const YIELDS: u32 = if cfg!(loom) { 0 } else { 4 };
 
+/// How long a thread spins and yields that may wait for a device: longer than a small launch takes.
+const FOR_DEVICES: Duration = Duration::from_micros(200);
+
 /// How a thread that waits goes on.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     may_spin: bool,
+    /// How long it spins and yields at least.
+    least: Duration,
     /// When it began to spin.
     since: Option<Instant>,
     yields: u32,
@@ -31,16 +36,28 @@ impl Patience {
         Self::on(processors())
     }
 
-    /// The same on a machine with this number of processors.
+    /// The same for a thread that may wait for a device.
+    pub(crate) fn for_devices() -> Self {
+        Self { least: FOR_DEVICES, ..Self::new() }
+    }
+
+    /// The same as [`new`](Self::new), on a machine with this number of processors.
     fn on(processors: usize) -> Self {
-        Self { may_spin: processors > 1 && cfg!(not(loom)), since: None, yields: 0 }
+        Self { may_spin: processors > 1 && cfg!(not(loom)), least: SPIN, since: None, yields: 0 }
     }
 
     /// Pauses for a moment. Returns `false`, without a pause, if it is time to park.
     pub(crate) fn pause(&mut self) -> bool {
-        if self.may_spin && self.since.get_or_insert_with(Instant::now).elapsed() < SPIN {
-            std::hint::spin_loop();
-            return true;
+        if self.may_spin {
+            let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+            if waited < SPIN {
+                std::hint::spin_loop();
+                return true;
+            }
+            if waited < self.least {
+                thread::yield_now();
+                return true;
+            }
         }
         // The clock need not be read again.
         self.may_spin = false;
@@ -70,6 +87,13 @@ mod tests {
         while patience.pause() {}
         assert!(begin.elapsed() >= SPIN);
         assert!(!patience.may_spin && patience.yields > YIELDS);
+    }
+
+    #[test]
+    fn a_thread_that_may_wait_for_a_device_parks_later() {
+        let (mut patience, begin) = (Patience { least: FOR_DEVICES, ..Patience::on(2) }, Instant::now());
+        while patience.pause() {}
+        assert!(begin.elapsed() >= FOR_DEVICES);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::AtomicBool},
 };
 
 pub(crate) struct Core {
@@ -56,6 +56,8 @@ pub(crate) struct Core {
     pub(super) communicators: Option<Communicators>,
     /// The device that recorded kernels run on, if no task says otherwise.
     pub(crate) device: Option<Arc<dyn Device>>,
+    /// Whether a task has been submitted for a device.
+    pub(super) meets_devices: AtomicBool,
     /// Those of recorded kernels.
     pub(crate) programs: Programs,
     pub(super) watchdog: Watchdog,
@@ -98,6 +100,7 @@ impl Core {
             several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
             communicators: settings.communicators.then(|| Communicators::new(settings.host_lanes)),
             device: settings.device.clone(),
+            meets_devices: AtomicBool::new(false),
             programs: Programs::default(),
             watchdog: Watchdog::new(settings.patience),
             shutdown: DeferredShutdown::default(),

@@ -24,6 +24,7 @@ use crate::{
     events::{
         event::Event,
         latch::{Latch, Latches},
+        patience::Patience,
     },
     label::TaskLabel,
     sync::thread::current,
@@ -251,7 +252,7 @@ fn a_thread_that_waits_for_a_task_sees_its_results() {
                 retire(&node, |_| ());
             })
         };
-        node.latch().event.wait(|| false, Duration::MAX, || ());
+        node.latch().event.wait(Patience::new(), || false, Duration::MAX, || ());
         assert!(node.is_done());
         assert_eq!(contents.get(), 1);
         runner.join().unwrap();
@@ -357,7 +358,7 @@ fn a_wait_for_a_group_waits_for_its_callbacks() {
         if let Err(callback) = outer.add_callback(Callback { call, label: label() }) {
             (callback.call)(&outer);
         }
-        outer.latch().event.wait(|| false, Duration::MAX, || ());
+        outer.latch().event.wait(Patience::new(), || false, Duration::MAX, || ());
         assert!(outer.is_idle());
         assert_eq!(called.get(), 1);
         runners.into_iter().for_each(|runner| runner.join().unwrap());
@@ -386,7 +387,7 @@ fn a_wait_for_the_runtime_waits_for_callbacks_of_groups() {
         let (latch, mut dead) = (Latch::new(TaskId(1)), Vec::new());
         node.add_latch_if_last(&latch, &mut dead);
         latch.release();
-        latch.event.wait(|| false, Duration::MAX, || ());
+        latch.event.wait(Patience::new(), || false, Duration::MAX, || ());
         assert_eq!(called.get(), 1);
         runner.join().unwrap();
     });
@@ -434,7 +435,7 @@ fn an_event_wakes_all_threads() {
         let waiters: Vec<_> = (0..2)
             .map(|_| {
                 let event = Arc::clone(&event);
-                thread::spawn(move || event.wait(|| false, Duration::MAX, || ()))
+                thread::spawn(move || event.wait(Patience::new(), || false, Duration::MAX, || ()))
             })
             .collect();
         event.set();

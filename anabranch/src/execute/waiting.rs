@@ -15,12 +15,12 @@ use super::{
     task::{links::DeadLatches, node::Node},
 };
 use crate::{
-    events::{event::Event, latch::Latch},
+    events::{event::Event, latch::Latch, patience::Patience},
     observe::{Progress, wait_span},
 };
 use anabranch_graph::TaskId;
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     task::{Context, Poll},
     time::Duration,
 };
@@ -38,6 +38,7 @@ impl Core {
         let mut helps = true;
         self.post_before_waiting();
         latch.event.wait(
+            self.patience(),
             || {
                 self.poll_nodes()
                     || helps && self.executor.help_with_any(|node| node.id <= latch.last, &mut helps)
@@ -53,6 +54,7 @@ impl Core {
         let mut helps = true;
         self.post_before_waiting();
         latch.event.wait(
+            self.patience(),
             || {
                 self.poll_nodes()
                     || helps && self.executor.help_with_any(|node| node.is_within(group), &mut helps)
@@ -69,6 +71,7 @@ impl Core {
         // There may be many. Those in front that are done are not looked at again.
         let mut left = pieces;
         event.wait(
+            self.patience(),
             || {
                 while let [first, others @ ..] = left
                     && !others.is_empty()
@@ -81,6 +84,12 @@ impl Core {
             self.watch_interval(),
             || self.look_around(),
         );
+    }
+
+    /// The patience of a thread that waits for tasks: longer if they may run on a device.
+    fn patience(&self) -> Patience {
+        // Relaxed: a thread that waits has no use for what comes with it.
+        if self.meets_devices.load(Relaxed) { Patience::for_devices() } else { Patience::new() }
     }
 
     /// With several nodes: says to the neighbours what was submitted so far, so that nodes that run different programs do not wait

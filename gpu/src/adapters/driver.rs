@@ -88,6 +88,15 @@ impl Driver {
         }
     }
 
+    /// What makes all handles give back the memory that they keep.
+    pub(crate) fn make_room(&self) -> Box<dyn Fn() + Send + Sync> {
+        let fate = Arc::clone(&self.fate);
+        Box::new(move || {
+            let handles = fate.handles.lock().clone();
+            handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.budget.free_unused());
+        })
+    }
+
     fn watch(&self) {
         let [of_loss, of_error] = [(); 2].map(|()| Arc::clone(&self.fate));
         self.device.set_device_lost_callback(move |_, why| of_loss.lose(why));

@@ -48,7 +48,7 @@ impl Encoding<'_> {
         {
             let bytes = left.min(PIECE);
             left -= bytes;
-            let staging = self.shared.staging.take(&self.shared.device, Sort::Download, bytes);
+            let staging = self.shared.staging.take(&self.shared.creator, Sort::Download, bytes);
             self.copies(&places.take(bytes), |encoder, run, at| {
                 encoder.copy_buffer_to_buffer(memory, run.offset, &staging, at, run.bytes);
             });
@@ -159,7 +159,7 @@ impl Uploading<'_, '_> {
 
 impl Filling {
     fn new(shared: &Shared, bytes: u64) -> Result<Self, String> {
-        let buffer = shared.staging.take(&shared.device, Sort::Upload, bytes);
+        let buffer = shared.staging.take(&shared.creator, Sort::Upload, bytes);
         let view = buffer.slice(..bytes).get_mapped_range_mut().map_err(|error| error.to_string())?;
         Ok(Self { buffer, view, filled: 0 })
     }

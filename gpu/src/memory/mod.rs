@@ -1,35 +1,53 @@
 //! Memory, and how much of it may be in use.
 
+pub(crate) mod bound;
 pub(crate) mod copies;
+pub(crate) mod creator;
+mod pool;
 pub(crate) mod staging;
 
+use self::{bound::BoundGroups, creator::Creator, pool::Pool};
 use anabranch::device::{DeviceError, DeviceMemory};
+use parking_lot::Mutex;
 use std::{
     ptr,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-/// Counts bytes.
+/// Counts the bytes of the program, and keeps what a driver would take long to make again.
 #[derive(Debug)]
 pub(crate) struct Budget {
     device: String,
     most: u64,
     used: AtomicU64,
+    pool: Mutex<Pool<wgpu::Buffer>>,
+    pub(crate) bound: BoundGroups,
 }
 
 impl Budget {
     pub(crate) fn new(device: String, most: Option<u64>) -> Arc<Self> {
-        Arc::new(Self { device, most: most.unwrap_or(u64::MAX), used: AtomicU64::new(0) })
+        Arc::new(Self {
+            device,
+            most: most.unwrap_or(u64::MAX),
+            used: AtomicU64::new(0),
+            pool: Mutex::default(),
+            bound: BoundGroups::default(),
+        })
     }
 
     /// Takes bytes until the memory that is returned is dropped.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Result<GpuMemory, DeviceError> {
         let add = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.most);
         match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
-            Ok(_) => Ok(GpuMemory { bytes, buffer: OnceLock::new(), budget: Arc::clone(self) }),
+            Ok(_) => Ok(GpuMemory {
+                bytes,
+                buffer: OnceLock::new(),
+                is_broken: AtomicBool::new(false),
+                budget: Arc::clone(self),
+            }),
             Err(used) => {
                 Err(DeviceError::OutOfMemory { device: self.device.clone(), bytes, used, budget: self.most })
             }
@@ -37,25 +55,60 @@ impl Budget {
     }
 }
 
-/// A buffer, which the device thread creates at its first use. The driver may make another thread wait for that.
+impl Budget {
+    /// Gives the memory back to the driver that no buffer of the program has.
+    pub(crate) fn free_unused(&self) {
+        let unused = self.pool.lock().clear();
+        self.drop_buffers(unused);
+    }
+
+    /// The same, and keeps none until the program has work again.
+    pub(crate) fn rest(&self) {
+        let unused = self.pool.lock().rest();
+        self.drop_buffers(unused);
+    }
+
+    fn drop_buffers(&self, buffers: Vec<wgpu::Buffer>) {
+        if !buffers.is_empty() {
+            self.bound.forget(&buffers);
+        }
+    }
+
+    /// After an error of the driver, in a batch that uses these memories: what was made in it may be of no use.
+    pub(crate) fn distrust<'m>(&self, memories: impl Iterator<Item = &'m DeviceMemory>) {
+        let known = memories.filter_map(|memory| memory.inner::<GpuMemory>());
+        known.for_each(|memory| memory.is_broken.store(true, Ordering::Relaxed));
+        self.bound.clear();
+    }
+}
+
+/// A buffer, which the device thread takes or creates at its first use. The driver may make another thread wait for that.
 #[derive(Debug)]
 pub(crate) struct GpuMemory {
     bytes: u64,
     buffer: OnceLock<wgpu::Buffer>,
+    /// Whether the buffer may be of no use, so that no other memory gets it.
+    is_broken: AtomicBool,
     budget: Arc<Budget>,
 }
 
 impl GpuMemory {
-    /// The buffer: with eight bytes at least, because a shader wants room for one number. wgpu fills it with zeros.
-    pub(crate) fn buffer(&self, device: &wgpu::Device) -> &wgpu::Buffer {
+    /// The buffer: with eight bytes at least, because a shader wants room for one number. What is in it is unspecified.
+    pub(crate) fn buffer(&self, creator: &Creator) -> &wgpu::Buffer {
         self.buffer.get_or_init(|| {
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: None,
-                size: self.bytes.next_multiple_of(4).max(8),
-                usage: wgpu::BufferUsages::STORAGE
-                    | wgpu::BufferUsages::COPY_DST
-                    | wgpu::BufferUsages::COPY_SRC,
-                mapped_at_creation: false,
+            let size = self.bytes.next_multiple_of(4).max(8);
+            let used = self.budget.used.load(Ordering::Relaxed);
+            let (taken, surplus) = self.budget.pool.lock().take(size, used);
+            self.budget.drop_buffers(surplus);
+            taken.unwrap_or_else(|| {
+                creator.create(&wgpu::BufferDescriptor {
+                    label: None,
+                    size,
+                    usage: wgpu::BufferUsages::STORAGE
+                        | wgpu::BufferUsages::COPY_DST
+                        | wgpu::BufferUsages::COPY_SRC,
+                    mapped_at_creation: false,
+                })
             })
         })
     }
@@ -78,6 +131,12 @@ pub(crate) fn is_same(a: &DeviceMemory, b: &DeviceMemory) -> bool {
 
 impl Drop for GpuMemory {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        let used = self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed) - self.bytes;
+        if let Some(buffer) = self.buffer.take()
+            && !*self.is_broken.get_mut()
+        {
+            let surplus = self.budget.pool.lock().give_back(buffer.size(), buffer, used);
+            self.budget.drop_buffers(surplus);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Buffers that the processor and the device both reach: they are kept and used again.
 
+use super::creator::Creator;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// A buffer of at least this many bytes.
-    pub(crate) fn take(&self, device: &wgpu::Device, sort: Sort, bytes: u64) -> wgpu::Buffer {
+    pub(crate) fn take(&self, creator: &Creator, sort: Sort, bytes: u64) -> wgpu::Buffer {
         let size = bytes.next_power_of_two().max(4096);
         let mut free = self.free.lock();
         if let Some(at) = free.iter().position(|(of, buffer)| *of == sort && buffer.size() == size) {
@@ -37,7 +38,7 @@ impl Staging {
         }
         drop(free);
         use wgpu::BufferUsages as Usages;
-        device.create_buffer(&wgpu::BufferDescriptor {
+        creator.create(&wgpu::BufferDescriptor {
             label: None,
             size,
             usage: match sort {

@@ -23,7 +23,7 @@ impl Statuses {
             return None;
         }
         let stride = Printed::STATUS_BYTES.next_multiple_of(shared.alignment as u64);
-        let take = |sort| shared.staging.take(&shared.device, sort, launches * stride);
+        let take = |sort| shared.staging.take(&shared.creator, sort, launches * stride);
         let (device, landing) = (take(Sort::Status), take(Sort::Download));
         encoder.clear_buffer(&device, 0, Some(launches * stride));
         Some(Self { device, landing, stride, used: 0 })

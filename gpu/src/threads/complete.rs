@@ -73,7 +73,8 @@ impl Submission {
 
 /// Waits for submissions until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
-    while let Some(Submission { index, mut parts, statuses, used }) = next(submissions) {
+    let receive = || next(submissions, || shared.budget.rest());
+    while let Some(Submission { index, mut parts, statuses, used }) = receive() {
         if let [part] = &mut *parts
             && statuses.is_none()
         {

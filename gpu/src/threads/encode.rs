@@ -7,7 +7,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    memory::{GpuMemory, copies, known, staging::Sort},
+    memory::{GpuMemory, bound, copies, known, staging::Sort},
     program::{Scopes, status::Statuses},
 };
 use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Run, Upload};
@@ -26,7 +26,7 @@ const TOGETHER: usize = 64;
 /// Encodes and submits batches until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submissions: &Sender<Submission>) {
     let mut held = None;
-    while let Some(first) = held.take().or_else(|| next(batches)) {
+    while let Some(first) = held.take().or_else(|| next(batches, || ())) {
         let mut together = vec![first];
         while together.len() < TOGETHER
             && !together.last().is_some_and(|(_, batch)| has_download(batch) || is_large(batch))
@@ -77,6 +77,7 @@ fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>, submissions: &Sender
     }
     let mut submission = encoding.submit();
     if let Some(why) = scopes.pop() {
+        shared.budget.distrust(submission.parts.iter().flat_map(|part| &part.keep));
         submission.fail(&DeviceError::Failed { device: shared.info.name.clone(), why });
     }
     submission
@@ -121,7 +122,7 @@ impl<'a> Encoding<'a> {
         }
         let mut encoder = shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let statuses = Statuses::new(shared, &mut encoder, statuses);
-        let take = || shared.staging.take(&shared.device, Sort::Blocks, bytes as u64);
+        let take = || shared.staging.take(&shared.creator, Sort::Blocks, bytes as u64);
         Self {
             shared,
             encoder: Some(encoder),
@@ -157,7 +158,7 @@ impl<'a> Encoding<'a> {
     pub(crate) fn buffer(&self, memory: &DeviceMemory) -> Option<wgpu::Buffer> {
         known(memory, &self.shared.budget)
             .ok()
-            .map(|memory: &GpuMemory| memory.buffer(&self.shared.device).clone())
+            .map(|memory: &GpuMemory| memory.buffer(&self.shared.creator).clone())
     }
 
     /// Encodes copies of runs. The last argument of `copy` counts their bytes.
@@ -190,27 +191,28 @@ impl<'a> Encoding<'a> {
         let status = statuses.map(Statuses::next);
         part.statuses.extend(status);
         let Some(leaves) = self.leaves(&launch.reductions) else { return };
+        // Without a block, a status and leaves the bindings are the same in all launches on these buffers.
+        let is_fixed = *has_immediates && !launch.has_status && leaves.is_empty();
+        let fixed =
+            is_fixed.then(|| self.shared.budget.bound.get(device, &compiled.layout, operands.clone()));
         for dispatch in &launch.dispatches {
-            let block = if *has_immediates {
-                None
+            let bound = if let Some(fixed) = &fixed {
+                fixed.clone()
             } else {
-                let Some(blocks) = &self.block_buffer else { return };
-                let at = self.blocks.len() as u64;
-                self.blocks.extend_from_slice(&dispatch.block);
-                self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
-                Some(block_entry(blocks, at, dispatch.block.len() as u64))
+                let block = if *has_immediates {
+                    None
+                } else {
+                    let Some(blocks) = &self.block_buffer else { return };
+                    let at = self.blocks.len() as u64;
+                    self.blocks.extend_from_slice(&dispatch.block);
+                    self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
+                    Some(block_entry(blocks, at, dispatch.block.len() as u64))
+                };
+                let last = (operands.len() + leaves.len()) as u32 + 1;
+                let status = self.statuses.as_ref().zip(status).map(|(all, at)| all.entry(last, at));
+                let operands = bound::entries(operands.iter().chain(&leaves));
+                bound::create(device, &compiled.layout, block.into_iter().chain(operands).chain(status))
             };
-            let last = (operands.len() + leaves.len()) as u32 + 1;
-            let status = self.statuses.as_ref().zip(status).map(|(all, at)| all.entry(last, at));
-            let operands = (1..).zip(operands.iter().chain(&leaves)).map(|(binding, buffer)| {
-                wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() }
-            });
-            let entries = block.into_iter().chain(operands).chain(status).collect::<Vec<_>>();
-            let bound = device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &compiled.layout,
-                entries: &entries,
-            });
             let pass = self.pass();
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &bound, &[]);

@@ -2,25 +2,34 @@
 //! than a small launch takes.
 
 use std::{
-    sync::mpsc::{Receiver, TryRecvError},
+    sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     thread,
     time::{Duration, Instant},
 };
 
-/// How long a thread spins. Waking it costs about as much.
-const SPIN: Duration = Duration::from_micros(50);
+/// How long a thread spins: longer than a program takes that launches a small kernel, waits for it, and launches the next one.
+const SPIN: Duration = Duration::from_micros(200);
 
-/// The next message; `None` when no more can come.
-pub(crate) fn next<T>(receiver: &Receiver<T>) -> Option<T> {
+/// How long a thread waits until it calls what it was given for that.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The next message; `None` when no more can come. If none comes for a while, calls `idle` once.
+pub(crate) fn next<T>(receiver: &Receiver<T>, idle: impl FnOnce()) -> Option<T> {
     let begin = Instant::now();
     loop {
         match receiver.try_recv() {
             Ok(message) => return Some(message),
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) if begin.elapsed() < SPIN => thread::yield_now(),
-            Err(TryRecvError::Empty) => return receiver.recv().ok(),
+            Err(TryRecvError::Empty) => break,
         }
     }
+    match receiver.recv_timeout(IDLE) {
+        Ok(message) => return Some(message),
+        Err(RecvTimeoutError::Disconnected) => return None,
+        Err(RecvTimeoutError::Timeout) => idle(),
+    }
+    receiver.recv().ok()
 }
 
 #[cfg(test)]
@@ -37,7 +46,7 @@ mod tests {
                 sender.send(message).unwrap();
             }
         });
-        let received = std::iter::from_fn(|| next(&receiver)).collect::<Vec<_>>();
+        let received = std::iter::from_fn(|| next(&receiver, || ())).collect::<Vec<_>>();
         late.join().unwrap();
         assert_eq!(received, (0..20).collect::<Vec<_>>());
     }

@@ -1,6 +1,6 @@
 //! What the threads of a device share.
 
-use crate::memory::{Budget, staging::Staging};
+use crate::memory::{Budget, creator::Creator, staging::Staging};
 use anabranch::device::{DeviceInfo, Timeline};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ pub(crate) struct Shared {
     pub(crate) timeline: Timeline,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
+    pub(crate) creator: Creator,
     pub(crate) staging: Arc<Staging>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) limits: wgpu::Limits,

@@ -30,7 +30,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::{
     mem, ptr,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering::Relaxed},
 };
 
 /// The devices of a runtime, and the buffers that have met one of them. It is a part of the state that submissions change under the lock.
@@ -438,6 +438,7 @@ impl Core {
             return Err(Error::Setting { setting, value, range: "63 or fewer" });
         }
         residents.devices.push(Known { device: Arc::clone(device), name });
+        self.meets_devices.store(true, Relaxed);
         Ok(())
     }
 }

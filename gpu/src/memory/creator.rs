@@ -1,0 +1,27 @@
+//! How buffers are made. Where the driver has no memory left, all handles of its device give back what they keep, and it is asked once more.
+
+use crate::ready;
+
+/// Makes the buffers of a handle.
+pub(crate) struct Creator {
+    device: wgpu::Device,
+    /// Makes all handles of the device give back what they keep.
+    make_room: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Creator {
+    pub(crate) fn new(device: wgpu::Device, make_room: Box<dyn Fn() + Send + Sync>) -> Self {
+        Self { device, make_room }
+    }
+
+    /// A buffer. If there is none, the error comes out of the scopes around this call, and the buffer is of no use.
+    pub(crate) fn create(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> wgpu::Buffer {
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let buffer = self.device.create_buffer(descriptor);
+        if ready(scope.pop()).flatten().is_none() {
+            return buffer;
+        }
+        (self.make_room)();
+        self.device.create_buffer(descriptor)
+    }
+}
