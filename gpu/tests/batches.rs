@@ -93,6 +93,33 @@ fn many_batches_are_done_in_their_order() {
 }
 
 #[test]
+fn a_program_is_launched_on_many_buffers_in_turn() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let program = gpu.compile(Source::Recording(&increment())).expect("the device has it");
+    let memories = (0..80).map(|_| gpu.allocate(8).expect("it is small")).collect::<Vec<_>>();
+    let start = (0..).zip(&memories).map(|(at, memory)| upload(memory, bytes(&[at, 0]))).collect();
+    gpu.submit(Batch { steps: start });
+    for memory in [&memories[..], &memories[40..], &memories[70..]].concat() {
+        let launch = Launch {
+            program: program.clone(),
+            points: [[0; 3], [1, 1, 2]],
+            operands: vec![Operand { memory, extent: [1, 1, 2], declared: Vec::new() }],
+            parameters: increment().parameters().to_vec(),
+            groups: [0; 3],
+        };
+        gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch)] });
+    }
+    let (steps, results): (Vec<_>, Vec<_>) = memories.iter().map(download).unzip();
+    gpu.submit(Batch { steps });
+    gpu.wait().expect("the batches are right");
+    for (at, result) in (0..).zip(results) {
+        let launches = 1 + u32::from(at >= 40) + u32::from(at >= 70);
+        assert_eq!(words(result.lock().as_ref().expect("it is done")), [at + launches, launches]);
+    }
+}
+
+#[test]
 fn a_launch_may_read_the_buffer_that_it_writes() {
     let _deadline = deadline();
     let Some(gpu) = gpu() else { return };
