@@ -60,21 +60,30 @@ fn by_groups<T: Numeric, const D: usize>(
             Some(scanned)
         }
     };
-    let with_parameters = |shader: Wgsl| {
-        let shader = shader.groups([GROUP as u32], [lines.outer * count]).uninitialized_workgroup();
-        shader.parameter("positions", parameter(lines.len)).parameter("count", parameter(count))
-    };
-    let task = to.group().task("scan").over([lines.outer * count]).read(from.buffer(), from.whole());
-    let text = of_group::<T>(operator, before.is_some());
+    let shader = Wgsl::new(of_group::<T>(operator, before.is_some()));
+    let shader = shader.groups([GROUP as u32], [lines.outer * count]).uninitialized_workgroup();
+    let shader = shader.parameter("positions", parameter(lines.len)).parameter("count", parameter(count));
+    scan_parts(from, before.as_ref(), to, lines.outer * count, shader)
+}
+
+/// Scans the parts, each from the scanned fold of those before it on. The shader runs over as many points as there are parts.
+#[track_caller]
+fn scan_parts<T: Numeric, const D: usize>(
+    from: &Array<T, D>,
+    before: Option<&Array<T, 1>>,
+    to: &Array<T, D>,
+    parts: usize,
+    shader: Wgsl,
+) -> Result<(), ArrayError> {
+    let task = to.group().task("scan").over([parts]).read(from.buffer(), from.whole());
     match before {
         None => {
-            let shader = with_parameters(Wgsl::new(text).names(["from", "to"]));
-            to.place().of(task.write(to.buffer(), to.whole())).shader(shader).submit()?;
+            let task = to.place().of(task.write(to.buffer(), to.whole()));
+            task.shader(shader.names(["from", "to"])).submit()?;
         }
         Some(before) => {
-            let shader = with_parameters(Wgsl::new(text).names(["from", "before", "to"]));
             let task = task.read(before.buffer(), before.whole()).write(to.buffer(), to.whole());
-            to.place().of(task).shader(shader).submit()?;
+            to.place().of(task).shader(shader.names(["from", "before", "to"])).submit()?;
         }
     }
     Ok(())
@@ -207,23 +216,10 @@ fn by_invocations<T: Numeric, const D: usize>(
             result = combine(result, from_get(first + at * inner()));
             to_set(first + at * inner(), result);
         }";
-    let task = to.group().task("scan").over([invocations]).read(from.buffer(), from.whole());
-    match before {
-        None => {
-            let text = format!("{combine} fn each(x: u32) {{ {PART} {scan} }}");
-            let shader = with_parameters(Wgsl::new(text).names(["from", "to"]));
-            to.place().of(task.write(to.buffer(), to.whole())).shader(shader).submit()?;
-        }
-        Some(before) => {
-            let text = format!(
-                "{combine} fn each(x: u32) {{ {PART}
-                if (part > 0u) {{ result = combine(before_get(x - inner()), result); }}
-                {scan} }}"
-            );
-            let shader = with_parameters(Wgsl::new(text).names(["from", "before", "to"]));
-            let task = task.read(before.buffer(), before.whole()).write(to.buffer(), to.whole());
-            to.place().of(task).shader(shader).submit()?;
-        }
-    }
-    Ok(())
+    let from_before = match before {
+        None => "",
+        Some(_) => "if (part > 0u) { result = combine(before_get(x - inner()), result); }",
+    };
+    let text = format!("{combine} fn each(x: u32) {{ {PART} {from_before} {scan} }}");
+    scan_parts(from, before.as_ref(), to, invocations, with_parameters(Wgsl::new(text)))
 }

@@ -53,9 +53,7 @@ impl Budget {
             }
         }
     }
-}
 
-impl Budget {
     /// Gives the memory back to the driver that no buffer of the program has.
     pub(crate) fn free_unused(&self) {
         let unused = self.pool.lock().clear();
@@ -68,6 +66,7 @@ impl Budget {
         self.drop_buffers(unused);
     }
 
+    /// Drops buffers, and the bind groups that have them.
     fn drop_buffers(&self, buffers: Vec<wgpu::Buffer>) {
         if !buffers.is_empty() {
             self.bound.forget(&buffers);

@@ -1,6 +1,6 @@
 //! Recordings as compute shaders in WGSL, for devices that take them. This is text only: a device compiles it.
 //!
-//! A shader has one invocation for each point, in groups of [`GROUP`]; with reductions a group for each leaf of their tree
+//! A shader has an invocation for each point, or for several of a row in large launches, in groups of [`GROUP`]; with reductions a group for each leaf of their tree
 //! ([`Wgsl::combines`] says what comes then). [`Wgsl::bindings`] says which operands it wants. What differs
 //! between launches is in the [block](Dispatch::block): the points, the extents, and the values of literals as raw bits. So a literal with
 //! another value needs no other shader.
