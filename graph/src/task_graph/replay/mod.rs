@@ -11,7 +11,8 @@
 //!    tasks of the last pass that use it. The other two record their dependencies. If one of these is on a task of an earlier pass, the state is
 //!    not steady, and the graph goes back to 1. This is so where dependencies grow from pass to pass, for example if tasks
 //!    with exclusive effects are observed and no sequential effect follows; the third pass shows it at the latest. It also is so if a task
-//!    waits for many tasks from before the passes: a derivation would soon find them done.
+//!    waits for many tasks from before the passes: a derivation would soon find them done. At the end, dependencies are removed that only say
+//!    what comes first and that a path of others implies ([`paths`]).
 //! 3. *Replaying.* The graph compares each task with its step, and answers with the recorded dependencies. The trackers stay
 //!    as they were after the last recorded pass; the graph only notes the ids of the tasks.
 //!
@@ -28,12 +29,15 @@
 //!   by them the trackers find those of later passes.
 //! - The same holds of host objects, with sequential effects as writes, and exclusive and relaxed ones as readers.
 //! - An answer may name a task that is done. The caller knows of it, and does not wait.
+//! - A task that is missing in an answer ends before one that is named begins: the tasks between them have these recorded dependencies, too,
+//!   also those of the third recorded pass. No failure is handed on along such an edge, so nothing but the order would come of it.
 //!
 //! Tasks without accesses and effects depend on the last epoch alone. They belong to no pass, and interrupt none. A task that uses a buffer with
 //! several versions is never replayed, because the version depends on what is done. A graph with horizons or conflict
 //! edges does not replay either.
 
 mod pass;
+mod paths;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -1,5 +1,6 @@
 //! A pass: the steps that a program repeats, their recorded dependencies, and the ids of the tasks that have replayed them.
 
+use super::paths::Paths;
 use crate::task::{Access, BufferId, Dependency, Effect, Kind, ObjectId, Origin, Submitted, TaskId};
 use smallvec::SmallVec;
 
@@ -49,6 +50,20 @@ impl Pass {
             versions: answer.versions.clone(),
         });
     }
+
+    /// Removes the dependencies that only say what comes first, where a path of others says it, too.
+    fn remove_implied(&mut self) {
+        let before = |step: &Step| step.dependencies.iter().filter_map(Recorded::step).collect();
+        let mut paths = Paths::new(self.steps.iter().map(before).collect());
+        for (at, step) in self.steps.iter_mut().enumerate() {
+            let orders = |edge: &Recorded| matches!(edge.kind, Kind::Anti | Kind::Output);
+            if step.dependencies.iter().any(orders) {
+                paths.visit(at);
+                let implied = |on: usize| paths.implies(at, on);
+                step.dependencies.retain(|edge| !(orders(edge) && edge.step().is_some_and(implied)));
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -73,6 +88,12 @@ struct Recorded {
     on: On,
     kind: Kind,
     origin: Origin,
+}
+
+impl Recorded {
+    fn step(&self) -> Option<usize> {
+        if let On::Step(step) = self.on { Some(step as usize) } else { None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +193,7 @@ impl Recording {
         pass.buffers.dedup();
         pass.objects.sort_unstable();
         pass.objects.dedup();
+        pass.remove_implied();
         Some((pass, self.ids.split_off(2 * self.period)))
     }
 }
