@@ -22,7 +22,7 @@ pub(crate) struct Successor {
 /// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
 pub(crate) type Callback = Box<dyn FnOnce(&Head) + Send>;
 
-pub(crate) type Successors = SmallVec<[Successor; 2]>;
+pub(crate) type Successors = SmallVec<[Successor; 3]>;
 
 /// What waits for a task to complete.
 #[derive(Default)]
