@@ -8,12 +8,13 @@
 //!
 //! # Protocol
 //! 1. A thread that takes part takes a strand that no other thread has, by its lock.
-//! 2. It looks at what the next unit waits for: for each other strand a number of units that must be done. If they are, it executes the unit and
-//!    counts it as done, and goes on with the next one.
+//! 2. It looks at what the next unit waits for: for each other strand a number of units that must be done. If they are, it executes the unit, and
+//!    goes on with the next one. It stores the number of units that are done only if some unit waits for just that number: a store that other
+//!    threads read costs as much as a small unit.
 //! 3. If they are not, it spins for a moment. Then it gives the strand back and looks for another one that can go on: there may be fewer
 //!    threads than strands.
-//! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that counts a unit as done looks whether
-//!    threads sleep, and wakes them. Both use sequentially consistent operations: either the one sees the unit, or the other sees the
+//! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that stores the number of units looks whether
+//!    threads sleep, and wakes them. Both use sequentially consistent operations: either the one sees the number, or the other sees the
 //!    thread.
 //! 5. When all units of all replays are done, all threads leave.
 //!

@@ -31,6 +31,8 @@ pub(crate) struct Step {
     /// Its number among all units.
     pub(super) unit: u64,
     pub(super) waits: SmallVec<[Wait; 2]>,
+    /// Whether a unit of another strand waits for just so many units of this strand. For others, the count is of no use.
+    pub(super) is_awaited: bool,
 }
 
 /// What a unit waits for in another strand.
@@ -79,7 +81,7 @@ impl Plan {
         let mut at = Vec::with_capacity(units.len());
         for (unit, &PlannedUnit { task, part, .. }) in (0..).zip(units) {
             let strand = number_of(&dealt[unit as usize]);
-            strands[strand].push(Step { task, part, unit, waits: SmallVec::new() });
+            strands[strand].push(Step { task, part, unit, waits: SmallVec::new(), is_awaited: false });
             at.push((strand, strands[strand].len()));
         }
         for (unit, order) in orders.iter().enumerate() {
@@ -98,6 +100,7 @@ impl Plan {
             strands[own][place - 1].waits = waits;
         }
         leave_out_earlier_waits(&mut strands);
+        mark_awaited_units(&mut strands);
         Self { strands, units: units.len() as u64 }
     }
 
@@ -121,6 +124,16 @@ fn leave_out_earlier_waits(strands: &mut [Vec<Step>]) {
             step.waits.retain(|wait| wait.more > known[wait.strand]);
             step.waits.iter().for_each(|wait| known[wait.strand] = wait.more);
         }
+    }
+}
+
+/// Marks the units with which the counts are reached that other strands wait for.
+fn mark_awaited_units(strands: &mut [Vec<Step>]) {
+    let waits: Vec<Wait> = strands.iter().flatten().flat_map(|step| &step.waits).copied().collect();
+    for Wait { strand, more } in waits {
+        let steps = &mut strands[strand];
+        let last = (more - 1).rem_euclid(steps.len() as i64);
+        steps[last as usize].is_awaited = true;
     }
 }
 
@@ -174,6 +187,10 @@ mod tests {
         let on = |strand, more| vec![Wait { strand, more }];
         assert_eq!(waits(0), [vec![], on(1, -1), vec![], on(1, 1)]);
         assert_eq!(waits(1), [on(0, 0), vec![], on(0, 2), vec![]]);
+        let awaited =
+            |strand: usize| plan.strands[strand].iter().map(|step| step.is_awaited).collect::<Vec<_>>();
+        assert_eq!(awaited(0), [false, true, false, true]);
+        assert_eq!(awaited(1), [true, false, true, false]);
     }
 
     #[test]

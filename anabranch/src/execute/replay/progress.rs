@@ -20,6 +20,7 @@ fn in_one_order() {
 
 /// How many units of each strand are done.
 pub(super) struct Progress {
+    /// As far as another strand waits for that many.
     done: Box<[CachePadded<AtomicU64>]>,
     /// The number of strands that have an end still before them.
     unfinished: AtomicUsize,

@@ -176,7 +176,7 @@ where
             }
             if replay == self.replays {
                 self.progress.finish(number);
-            } else if self.strands.len() > 1 {
+            } else if step.is_awaited {
                 self.progress.set_done(number, replay * steps.len() as u64 + at as u64);
             }
         }
