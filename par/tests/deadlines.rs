@@ -5,9 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files whose tests wait for no thread: values alone, compilers in child processes, and a program with deadlines of its own.
-const WITHOUT: [&str; 8] = [
-    "tests/escapes.rs",
+/// Files whose tests wait for no thread: values alone, and a program with deadlines of its own.
+const WITHOUT: [&str; 7] = [
     "tests/fork.rs",
     "src/cancel.rs",
     "src/panic.rs",

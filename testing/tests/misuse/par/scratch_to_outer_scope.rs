@@ -4,7 +4,7 @@ use anabranch_par::scratch;
 
 fn main() {
     scratch::scope(|outer| {
-        let kept = outer.scope(|inner| inner.filled(8, 0_u8));
+        let kept = outer.scope(|inner| inner.filled(8, 0_u8)); //~ none: lifetime may not live long enough
         kept[0] = 1;
     });
 }

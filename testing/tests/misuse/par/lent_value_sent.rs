@@ -6,6 +6,6 @@ fn main() {
     let pool = Pool::new(1, || 0);
     let value = pool.take();
     std::thread::scope(|threads| {
-        threads.spawn(move || drop(value));
+        threads.spawn(move || drop(value)); //~ E0277: cannot be sent between threads safely
     });
 }

@@ -4,6 +4,6 @@ use anabranch_par::prelude::*;
 
 fn main() {
     let mut sum = 0;
-    (0..10).par().for_each(|i| sum += i);
+    (0..10).par().for_each(|i| sum += i); //~ E0594: cannot assign to `sum`, as it is a captured variable in a `Fn` closure
     println!("{sum}");
 }

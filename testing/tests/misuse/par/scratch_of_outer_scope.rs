@@ -4,7 +4,7 @@ use anabranch_par::scratch;
 
 fn main() {
     scratch::scope(|outer| {
-        outer.scope(|_inner| {
+        outer.scope(|_inner| { //~ E0502: cannot borrow `*outer` as mutable because it is also borrowed as immutable
             outer.filled(8, 0_u8);
         });
     });
