@@ -148,7 +148,8 @@ pub struct Dependency {
 pub struct Submitted {
     /// The new task or epoch.
     pub id: TaskId,
-    /// The tasks that it comes after: at most one edge to each, ascending. There is at least an edge to an epoch or horizon.
+    /// The tasks that it comes after: at most one edge to each, ascending. There is at least an edge to an epoch or horizon. An edge that only
+    /// says what comes first may be missing, if others imply it.
     pub dependencies: SmallVec<[Dependency; 4]>,
     /// The version of the buffer that each access uses, in order (0 unless the buffer has several).
     pub versions: SmallVec<[u32; 8]>,

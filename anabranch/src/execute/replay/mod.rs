@@ -9,10 +9,10 @@
 //! # Protocol
 //! 1. A thread that takes part takes a strand that no other thread has, by its lock.
 //! 2. It looks at what the next unit waits for: for each other strand a number of units that must be done. If they are, it executes the unit, and
-//!    goes on with the next one. It stores the number of units that are done only if some unit waits for just that number: a store that other
-//!    threads read costs as much as a small unit.
-//! 3. If they are not, it spins for a moment. Then it gives the strand back and looks for another one that can go on: there may be fewer
-//!    threads than strands.
+//!    goes on with the next one. It stores the number of units that are done where some unit waits for just that number, and at the end: a store that
+//!    other threads read costs as much as a small unit.
+//! 3. If they are not, it spins for a moment. Then it gives the strand back, looks once more, and then looks for another one that can go
+//!    on: there may be fewer threads than strands.
 //! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that stores the number of units looks whether
 //!    threads sleep, and wakes them. Both use sequentially consistent operations: either the one sees the number, or the other sees the
 //!    thread.
@@ -33,7 +33,7 @@
 //! | field | read by | written by |
 //! |---|---|---|
 //! | the position in a strand | the thread that has the strand | the same |
-//! | the count of units that are done | all threads | the thread that has the strand |
+//! | the number of units that are done | all threads | the thread that has the strand |
 //! | the first turn that does not run, and why | all threads | threads whose unit has failed, the thread that sees a cancellation |
 //! | the list of threads that sleep | threads that register, and that wake them, under its lock | the same |
 

@@ -31,7 +31,7 @@ pub(crate) struct Step {
     /// Its number among all units.
     pub(super) unit: u64,
     pub(super) waits: SmallVec<[Wait; 2]>,
-    /// Whether a unit of another strand waits for just so many units of this strand. For others, the count is of no use.
+    /// Whether a unit of another strand waits for just so many units of this strand. The number is stored only then.
     pub(super) is_awaited: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::sync::{
     Mutex, Thread,
-    atomic::{AtomicU64, AtomicUsize, Ordering::*},
+    atomic::{AtomicU64, AtomicUsize, Ordering::*, fence},
     thread,
 };
 use crossbeam_utils::CachePadded;
@@ -15,12 +15,12 @@ const LOOK: Duration = Duration::from_secs(1);
 #[inline]
 fn in_one_order() {
     #[cfg(loom)]
-    crate::sync::atomic::fence(SeqCst);
+    fence(SeqCst);
 }
 
 /// How many units of each strand are done.
 pub(super) struct Progress {
-    /// As far as another strand waits for that many.
+    /// Stored only where another strand waits for just that number.
     done: Box<[CachePadded<AtomicU64>]>,
     /// The number of strands that have an end still before them.
     unfinished: AtomicUsize,
@@ -81,10 +81,10 @@ impl Progress {
         sleepers.iter().for_each(Thread::unpark);
     }
 
-    /// Sleeps until a unit is counted as done, unless there is something to do. May return earlier.
+    /// Sleeps until a number of units is stored, unless there is something to do. May return earlier.
     ///
-    /// The thread registers, and then looks. A thread that counts a unit looks at the sleepers after that. All of these operations are sequentially
-    /// consistent: so this thread sees the unit, or the other one sees this thread.
+    /// The thread registers, and then looks. A thread that stores a number looks at the sleepers after that. All of these operations are sequentially
+    /// consistent: so this thread sees the number, or the other one sees this thread.
     #[cold]
     pub(super) fn sleep(&self, is_awaited: impl FnOnce() -> bool) {
         let own = thread::current();
@@ -93,7 +93,8 @@ impl Progress {
             sleepers.push(own.clone());
             self.sleeping.store(sleepers.len(), SeqCst);
         }
-        in_one_order();
+        // What this thread looks at next it reads after that, also whether a strand is taken.
+        fence(SeqCst);
         if !self.is_finished() && !is_awaited() {
             thread::park_timeout(LOOK);
         }

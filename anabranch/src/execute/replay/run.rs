@@ -9,7 +9,7 @@ use crate::{
     events::patience::Patience,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence},
     },
 };
 use crossbeam_utils::CachePadded;
@@ -143,10 +143,32 @@ where
     /// Executes units of a strand, at most this many, until one has to wait. Returns whether it has executed any: not if another thread has the
     /// strand.
     fn advance(&self, number: usize, most: usize) -> bool {
-        let Some(strand) = self.strands[number].take() else { return false };
+        let steps = &self.plan.strands[number];
+        let mut has_advanced = false;
+        while let Some(strand) = self.strands[number].take() {
+            let (replay, at) = self.advance_taken(&strand, number, most, &mut has_advanced);
+            strand.go_to(replay, at);
+            drop(strand);
+            // A thread that looked at the strand before it sleeps has found it taken. If what the next unit waits for has been done meanwhile,
+            // this thread must go on. SeqCst: the unit is seen here, or that thread sees that the strand is not taken.
+            fence(SeqCst);
+            if most < usize::MAX || replay == self.replays || !self.is_ready(&steps[at], replay) {
+                break;
+            }
+        }
+        has_advanced
+    }
+
+    /// Executes units of a strand that this thread has: see [`advance`](Self::advance). Returns the position of the next unit.
+    fn advance_taken(
+        &self,
+        strand: &Taken<'_>,
+        number: usize,
+        most: usize,
+        has_advanced: &mut bool,
+    ) -> (u64, usize) {
         let steps = &self.plan.strands[number];
         let (mut replay, mut at) = (strand.replay(), strand.step());
-        let mut has_advanced = false;
         for _ in 0..most {
             if replay == self.replays {
                 break;
@@ -155,7 +177,7 @@ where
             if !self.is_ready(step, replay) && !self.spin(step, replay) {
                 break;
             }
-            has_advanced = true;
+            *has_advanced = true;
             if (number, at) == (0, 0) && (self.is_over)() {
                 self.stop(replay.saturating_mul(self.plan.units), End::Over);
             }
@@ -180,8 +202,7 @@ where
                 self.progress.set_done(number, replay * steps.len() as u64 + at as u64);
             }
         }
-        strand.go_to(replay, at);
-        has_advanced
+        (replay, at)
     }
 
     /// Whether all that a unit waits for is done.

@@ -1,6 +1,6 @@
 //! Tasks that are submitted one by one, in each step anew.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use anabranch::{
     Runtime,
@@ -35,9 +35,43 @@ pub struct Submitted {
     graph: Graph,
     kind: Kind,
     run: Run,
-    /// What each task of each phase reads.
-    regions: Vec<Vec<Region<1>>>,
-    columns: Vec<Vec<Vec<usize>>>,
+    phases: Vec<Arc<Phase>>,
+}
+
+/// The steps that write the same row, as their tasks see them.
+struct Phase {
+    run: Run,
+    /// What each task depends on.
+    columns: Vec<Vec<usize>>,
+    /// The same as regions, and behind them what all tasks together depend on.
+    regions: Vec<Region<1>>,
+}
+
+impl Phase {
+    fn new(graph: Graph, phase: usize, run: Run) -> Self {
+        let columns: Vec<_> = (0..graph.width).map(|column| graph.dependencies(phase, column)).collect();
+        let all = region(columns.iter().flatten().copied());
+        let regions = columns.iter().map(|needed| region(needed.iter().copied())).chain([all]).collect();
+        Self { run, columns, regions }
+    }
+
+    /// What the tasks read.
+    fn needed(self: &Arc<Self>) -> impl RangeMapper<1, 1> + use<> {
+        let phase = Arc::clone(self);
+        mapper(move |chunk: &Chunk<1>, _| {
+            let (range, regions) = (chunk.range, &phase.regions);
+            match range.len() {
+                1 => regions[range.min()[0]].clone(),
+                columns if columns + 1 == regions.len() => regions[columns].clone(),
+                _ => range.points().map(|Point([column])| regions[column].clone()).collect(),
+            }
+        })
+    }
+
+    /// Does a task with what it reads.
+    fn task(&self, step: usize, column: usize, get: impl Fn(usize) -> u64) -> Line {
+        line(self.run.task(step, column, &self.columns[column], get))
+    }
 }
 
 impl Submitted {
@@ -48,77 +82,50 @@ impl Submitted {
     pub fn new(graph: Graph, threads: usize, kind: Kind) -> Result<Self, Failure> {
         let runtime = Runtime::builder().threads(threads).build()?;
         let rows = rows(&runtime, graph)?;
-        let of_phase =
-            |phase| (0..graph.width).map(|column| graph.dependencies(phase, column)).collect::<Vec<_>>();
-        let columns: Vec<_> = (0..rows.len()).map(of_phase).collect();
-        let regions_of =
-            |columns: &Vec<Vec<usize>>| columns.iter().map(|needed| region(needed.iter().copied())).collect();
-        let regions = columns.iter().map(regions_of).collect();
-        Ok(Self {
-            runtime,
-            pool: ThreadPool::new(threads)?,
-            rows,
-            graph,
-            kind,
-            run: Run::new(graph),
-            regions,
-            columns,
-        })
+        let run = Run::new(graph);
+        let phases = (0..rows.len()).map(|phase| Arc::new(Phase::new(graph, phase, run.clone()))).collect();
+        Ok(Self { runtime, pool: ThreadPool::new(threads)?, rows, graph, kind, run, phases })
     }
 
     fn submit(&self, step: usize) -> Result<(), Error> {
         let kept = self.rows.len();
-        let phase = step % kept;
-        let (from, to) = (&self.rows[(phase + kept - 1) % kept], &self.rows[phase]);
+        let at = step % kept;
+        let (from, to) = (&self.rows[(at + kept - 1) % kept], &self.rows[at]);
+        let phase = Arc::clone(&self.phases[at]);
         let width = self.graph.width_at(step);
         match self.kind {
             Kind::HostTasks => (0..width).try_for_each(|column| {
-                let (run, columns) = (self.run.clone(), self.columns[phase][column].clone());
-                let task =
-                    self.runtime.task("task").once().write(to, fixed(GridBox::new(column, column + 1)));
-                if columns.is_empty() {
-                    task.host(move |(to,)| to.set([column], line(run.task(step, column, &[], |_| 0))))?;
+                let (phase, own) = (Arc::clone(&phase), GridBox::new(column, column + 1));
+                let task = self.runtime.task("task").once().write(to, fixed(own));
+                if phase.columns[column].is_empty() {
+                    task.host(move |(to,)| to.set([column], phase.task(step, column, |_| 0)))?;
                     return Ok(());
                 }
-                task.read(from, fixed(self.regions[phase][column].clone())).host(move |(to, from)| {
-                    to.set([column], line(run.task(step, column, &columns, |column| from[[column]][0])));
+                let needed = fixed(phase.regions[column].clone());
+                task.read(from, needed).host(move |(to, from)| {
+                    to.set([column], phase.task(step, column, |column| from[[column]][0]));
                 })?;
                 Ok(())
             }),
             Kind::Batches => {
-                let (run, columns) = (self.run.clone(), self.columns[phase].clone());
                 let task = self.runtime.tasks("task").each([width]);
-                let task = task.read(from, self.needed(phase)).write(to, one_to_one());
-                task.host(move |[column], (from, to)| {
-                    let get = |column| from[[column]][0];
-                    to.set([column], line(run.task(step, column, &columns[column], get)));
-                })?;
+                task.read(from, phase.needed()).write(to, one_to_one()).host(
+                    move |[column], (from, to)| {
+                        to.set([column], phase.task(step, column, |column| from[[column]][0]));
+                    },
+                )?;
                 Ok(())
             }
             Kind::Steps => {
-                let (run, columns) = (self.run.clone(), self.columns[phase].clone());
-                let read = self.needed(phase);
                 let task = self.runtime.task("step").over([width]).chunks(width);
-                task.read(from, read).write(to, one_to_one()).kernel(move |tile, (from, to)| {
+                task.read(from, phase.needed()).write(to, one_to_one()).kernel(move |tile, (from, to)| {
                     for [column] in tile.points() {
-                        to.set(
-                            [column],
-                            line(run.task(step, column, &columns[column], |column| from[[column]][0])),
-                        );
+                        to.set([column], phase.task(step, column, |column| from[[column]][0]));
                     }
                 })?;
                 Ok(())
             }
         }
-    }
-
-    /// What the tasks of a phase read.
-    fn needed(&self, phase: usize) -> impl RangeMapper<1, 1> + use<> {
-        let regions = self.regions[phase].clone();
-        mapper(move |chunk: &Chunk<1>, _| match chunk.range.len() {
-            1 => regions[chunk.range.min()[0]].clone(),
-            _ => chunk.range.points().map(|Point([column])| regions[column].clone()).collect::<Region<1>>(),
-        })
     }
 }
 

@@ -29,8 +29,9 @@
 //!   by them the trackers find those of later passes.
 //! - The same holds of host objects, with sequential effects as writes, and exclusive and relaxed ones as readers.
 //! - An answer may name a task that is done. The caller knows of it, and does not wait.
-//! - A task that is missing in an answer ends before one that is named begins: the tasks between them have these recorded dependencies, too,
-//!   also those of the third recorded pass. No failure is handed on along such an edge, so nothing but the order would come of it.
+//! - A task that is missing in an answer comes before one that is named, by the recorded dependencies of the tasks between them: of those that
+//!   were removed, too, others say the same. The third recorded pass had all of them. No failure is handed on along a removed edge, so nothing
+//!   but the order would come of it.
 //!
 //! Tasks without accesses and effects depend on the last epoch alone. They belong to no pass, and interrupt none. A task that uses a buffer with
 //! several versions is never replayed, because the version depends on what is done. A graph with horizons or conflict

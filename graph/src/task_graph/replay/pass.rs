@@ -51,7 +51,7 @@ impl Pass {
         });
     }
 
-    /// Removes the dependencies that only say what comes first, where a path of others says it, too.
+    /// Removes dependencies that only say what comes first, where a path of others says it, too.
     fn remove_implied(&mut self) {
         let before = |step: &Step| step.dependencies.iter().filter_map(Recorded::step).collect();
         let mut paths = Paths::new(self.steps.iter().map(before).collect());

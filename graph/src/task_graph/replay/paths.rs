@@ -3,13 +3,16 @@
 //! A step that overwrites what others read waits for these readers. Often it also reads what tasks after them have written. Then the
 //! path over those tasks implies the wait, and the edge to the reader costs a link and a release in each pass for nothing.
 //!
+//! The cost of a search is bounded, so some edges stay that others imply.
+//!
 //! Steps are looked at in two passes, this one and the one before: a step depends on earlier ones of its own pass and on later ones
 //! of the pass before. Their *places* count through both: step `i` has the place `i` in the pass before and `steps + i` in this one.
 
 use smallvec::SmallVec;
+use std::collections::BinaryHeap;
 
-/// The number of places that the search of one step visits at most. What lies farther keeps its edge.
-const VISITS: usize = 256;
+/// The number of dependencies that the search of one step looks at, at most. What lies farther keeps its edge.
+const LOOKS: usize = 1024;
 
 /// The steps that each step depends on.
 #[derive(Debug)]
@@ -17,14 +20,15 @@ pub(super) struct Paths {
     before: Vec<SmallVec<[usize; 4]>>,
     /// For each place, the last step, and one more, whose search has visited it.
     seen_by: Vec<usize>,
-    stack: Vec<usize>,
+    /// The places whose dependencies the search has not looked at.
+    open: BinaryHeap<usize>,
 }
 
 impl Paths {
     /// The paths among steps that depend on these others.
     pub(super) fn new(before: Vec<SmallVec<[usize; 4]>>) -> Self {
         let places = 2 * before.len();
-        Self { before, seen_by: vec![0; places], stack: Vec::new() }
+        Self { before, seen_by: vec![0; places], open: BinaryHeap::new() }
     }
 
     /// The place of what the step at a place depends on. `None` if it is in an earlier pass.
@@ -42,22 +46,22 @@ impl Paths {
         let direct: SmallVec<[usize; 8]> =
             self.before[step].iter().filter_map(|&on| self.place(here, on)).collect();
         let Some(&first) = direct.iter().min() else { return };
-        self.stack.clear();
-        self.stack.extend(direct);
-        // The nearest ones first: with them a search that is cut off finds the most.
-        self.stack.sort_unstable();
-        let mut visits = 0;
-        while let Some(place) = self.stack.pop()
-            && visits < VISITS
+        self.open.clear();
+        self.open.extend(direct);
+        let mut looks = 0;
+        // The latest first: a search that is cut off has then found what is near.
+        while let Some(place) = self.open.pop()
+            && looks < LOOKS
         {
-            visits += 1;
-            for &on in &self.before[place % self.before.len()] {
+            let before = &self.before[place % self.before.len()];
+            looks += before.len();
+            for &on in before {
                 if let Some(earlier) = self.place(place, on)
                     && earlier >= first
                     && self.seen_by[earlier] != mark
                 {
                     self.seen_by[earlier] = mark;
-                    self.stack.push(earlier);
+                    self.open.push(earlier);
                 }
             }
         }
@@ -110,10 +114,10 @@ mod tests {
         }
     }
 
-    /// The cost of a search is bounded: edges that are implied by very long paths stay.
+    /// Edges that are implied by very long paths stay.
     #[test]
     fn a_search_ends_after_a_while() {
-        for (steps, implied) in [(VISITS, true), (2 * VISITS, false)] {
+        for (steps, implied) in [(LOOKS, true), (2 * LOOKS, false)] {
             // A chain, whose last step also depends on the first one.
             let mut before: Vec<SmallVec<[usize; 4]>> =
                 (0..steps).map(|step| step.checked_sub(1).into_iter().collect()).collect();
