@@ -5,12 +5,12 @@ mod support;
 mod tree;
 
 use anabranch::{
-    device::{Batch, Device, DeviceKind, DeviceStep, Launch, Operand, Source},
+    device::{Batch, Device, DeviceKind, DeviceProgram, DeviceStep, Launch, Operand, Source},
     prelude::*,
 };
 use anabranch_kernel::{LEAF, Leaves, Number, Operator, Recording, Tape, Value, wgsl::COMBINED};
 use std::sync::Arc;
-use support::{Array, Elemental, Elements, gpu, on_gpu, on_processor, plain::Plain};
+use support::{Array, Elemental, Elements, gpu, on_gpu, on_processor, plain::Plain, run_on_gpu};
 use testing::deadline;
 use tree::Tree;
 
@@ -81,42 +81,64 @@ where
     Vec<T>: Into<Elements>,
     for<'t> Value<'t, T>: std::ops::Mul<Output = Value<'t, T>>,
 {
-    for ((dimensions, extent), operator) in
-        SPACES.into_iter().flat_map(|space| operators::<T>().map(move |operator| (space, operator)))
-    {
-        let recording = record::<T>(dimensions, operator);
-        for of_all_kinds in [true, false] {
-            // What is not a number stays one in a sum, and its bits are not promised.
-            let element = |salt: u64, at: u64| match of_all_kinds {
-                true => T::draw(salt, at),
-                false => T::fraction(at + salt),
-            };
-            let points = extent.iter().product::<usize>() as u64;
-            let fill = |salt: u64| (0..points).map(|at| element(salt, at)).collect::<Vec<T>>();
-            let same = |recording: &Recording, points: [[usize; 3]; 2], numbers: usize| {
-                let results = || Array::row(vec![T::fraction(3); numbers]);
-                let mut arrays = [
-                    Array::new(extent, fill(1)),
-                    Array::new(extent, fill(2)),
-                    results(),
-                    results(),
-                    Array::new(extent, fill(3)),
-                ];
-                let mut expected = arrays.clone();
-                on_gpu(gpu, recording, points, &mut arrays).expect("the device has these operations");
-                on_processor(recording, points, &mut expected);
-                for (operand, (ours, theirs)) in arrays.iter().zip(&expected).enumerate() {
-                    for (&ours, &theirs) in ours.get::<T>().iter().zip(theirs.get::<T>()) {
-                        let what = format!("{operator:?} over {points:?}, {of_all_kinds}: operand {operand}");
-                        assert!(ours.same_bits(theirs), "{what} is {ours:?}, not {theirs:?}");
+    for dimensions in 0..=3 {
+        for operator in operators::<T>() {
+            // Compiled once, because that takes the driver longer than most of the launches.
+            let recording = record::<T>(dimensions, operator);
+            let [whole, leaves] = [recording.clone(), recording.ending_at_leaves()].map(|recording| {
+                let program = gpu.compile(Source::Recording(&recording));
+                (recording, program.expect("the device has these operations"))
+            });
+            for (_, extent) in SPACES.into_iter().filter(|space| space.0 == dimensions) {
+                let space = [[0; 3], extent];
+                for of_all_kinds in [true, false] {
+                    let same = |(recording, program): &(Recording, DeviceProgram), points, numbers| {
+                        let mut arrays = arrays::<T>(extent, of_all_kinds, numbers);
+                        let mut expected = arrays.clone();
+                        run_on_gpu(gpu, (recording, program), points, &mut arrays).expect("it is launched");
+                        on_processor(recording, points, &mut expected);
+                        let what = format!("{operator:?} over {points:?}, {of_all_kinds}");
+                        compare::<T>(&what, &arrays, &expected);
+                    };
+                    same(&whole, space, 1);
+                    for points in parts(dimensions, extent) {
+                        // One number more, which no leaf reaches.
+                        same(&leaves, points, Leaves::new(dimensions, points).count() + 1);
                     }
                 }
-            };
-            same(&recording, [[0; 3], extent], 1);
-            for points in parts(dimensions, extent) {
-                // One number more, which no leaf reaches.
-                same(&recording.ending_at_leaves(), points, Leaves::new(dimensions, points).count() + 1);
             }
+        }
+    }
+}
+
+/// The operands of a recording. What is not a number stays one in a sum, and its bits are not promised.
+fn arrays<T: Element>(extent: [usize; 3], of_all_kinds: bool, numbers: usize) -> [Array; 5]
+where
+    Vec<T>: Into<Elements>,
+{
+    let points = extent.iter().product::<usize>() as u64;
+    let element = |salt: u64, at: u64| match of_all_kinds {
+        true => T::draw(salt, at),
+        false => T::fraction(at + salt),
+    };
+    let fill = |salt: u64| (0..points).map(|at| element(salt, at)).collect::<Vec<T>>();
+    let results = || Array::row(vec![T::fraction(3); numbers]);
+    [
+        Array::new(extent, fill(1)),
+        Array::new(extent, fill(2)),
+        results(),
+        results(),
+        Array::new(extent, fill(3)),
+    ]
+}
+
+fn compare<T: Element>(what: &str, arrays: &[Array], expected: &[Array])
+where
+    Vec<T>: Into<Elements>,
+{
+    for (operand, (ours, theirs)) in arrays.iter().zip(expected).enumerate() {
+        for (&ours, &theirs) in ours.get::<T>().iter().zip(theirs.get::<T>()) {
+            assert!(ours.same_bits(theirs), "{what}: operand {operand} is {ours:?}, not {theirs:?}");
         }
     }
 }

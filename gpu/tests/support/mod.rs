@@ -2,7 +2,8 @@
 #![allow(dead_code)]
 
 use anabranch::device::{
-    Batch, Device, DeviceError, DeviceMemory, DeviceStep, Download, Launch, Operand, Run, Source, Upload,
+    Batch, Device, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run,
+    Source, Upload,
 };
 use anabranch_gpu::Settings;
 use anabranch_kernel::{Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut};
@@ -180,7 +181,7 @@ pub fn download(from: &DeviceMemory) -> (DeviceStep, Arc<Mutex<Option<Vec<u8>>>>
     (DeviceStep::Download(Download { from: from.clone(), runs: whole(from), take }), taken)
 }
 
-/// Runs a recording on a GPU, in one batch with the copies of all arrays.
+/// Compiles a recording for a GPU and runs it there, in one batch with the copies of all arrays.
 pub fn on_gpu(
     gpu: &dyn Device,
     recording: &Recording,
@@ -188,6 +189,16 @@ pub fn on_gpu(
     arrays: &mut [Array],
 ) -> Result<(), DeviceError> {
     let program = gpu.compile(Source::Recording(recording))?;
+    run_on_gpu(gpu, (recording, &program), points, arrays)
+}
+
+/// Runs a recording that was compiled, as [`on_gpu`] does.
+pub fn run_on_gpu(
+    gpu: &dyn Device,
+    (recording, program): (&Recording, &DeviceProgram),
+    points: [[usize; 3]; 2],
+    arrays: &mut [Array],
+) -> Result<(), DeviceError> {
     let (mut steps, mut operands) = (Vec::new(), Vec::new());
     for array in arrays.iter() {
         let bytes = array.elements.bytes();
@@ -197,7 +208,7 @@ pub fn on_gpu(
     }
     let (back, taken): (Vec<_>, Vec<_>) = operands.iter().map(|operand| download(&operand.memory)).unzip();
     steps.push(DeviceStep::Launch(Launch {
-        program,
+        program: program.clone(),
         points,
         operands,
         parameters: recording.parameters().to_vec(),
