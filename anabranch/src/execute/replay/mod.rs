@@ -9,8 +9,8 @@
 //! # Protocol
 //! 1. A thread that takes part takes a strand that no other thread has, by its lock.
 //! 2. It looks at what the next unit waits for: for each other strand a number of units that must be done. If they are, it executes the unit, and
-//!    goes on with the next one. It stores the number of units that are done where some unit waits for just that number, and at the end: a store that
-//!    other threads read costs as much as a small unit.
+//!    goes on with the next one. It stores how many units of the strand are done if a unit of another strand waits for this one, and at the end: a
+//!    store that other threads read costs as much as a small unit.
 //! 3. If they are not, it spins for a moment. Then it gives the strand back, looks once more, and then looks for another one that can go
 //!    on: there may be fewer threads than strands.
 //! 4. If there is none, it registers as a thread that sleeps, looks once more, and parks. A thread that stores the number of units looks whether

@@ -31,7 +31,7 @@ pub(crate) struct Step {
     /// Its number among all units.
     pub(super) unit: u64,
     pub(super) waits: SmallVec<[Wait; 2]>,
-    /// Whether a unit of another strand waits for just so many units of this strand. The number is stored only then.
+    /// Whether a unit of another strand waits until this unit is done. Then the thread stores how many units of the strand are done.
     pub(super) is_awaited: bool,
 }
 
@@ -127,7 +127,7 @@ fn leave_out_earlier_waits(strands: &mut [Vec<Step>]) {
     }
 }
 
-/// Marks the units with which the counts are reached that other strands wait for.
+/// Marks the units for which other strands wait.
 fn mark_awaited_units(strands: &mut [Vec<Step>]) {
     let waits: Vec<Wait> = strands.iter().flatten().flat_map(|step| &step.waits).copied().collect();
     for Wait { strand, more } in waits {

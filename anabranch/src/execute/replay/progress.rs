@@ -20,7 +20,7 @@ fn in_one_order() {
 
 /// How many units of each strand are done.
 pub(super) struct Progress {
-    /// Stored only where another strand waits for just that number.
+    /// Stored after units for which another strand waits, and at the end.
     done: Box<[CachePadded<AtomicU64>]>,
     /// The number of strands that have an end still before them.
     unfinished: AtomicUsize,

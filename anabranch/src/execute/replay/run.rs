@@ -146,7 +146,9 @@ where
         let steps = &self.plan.strands[number];
         let mut has_advanced = false;
         while let Some(strand) = self.strands[number].take() {
-            let (replay, at) = self.advance_taken(&strand, number, most, &mut has_advanced);
+            let begin = (strand.replay(), strand.step());
+            let (replay, at) = self.advance_from(begin, number, most);
+            has_advanced |= (replay, at) != begin;
             strand.go_to(replay, at);
             drop(strand);
             // A thread that looked at the strand before it sleeps has found it taken. If what the next unit waits for has been done meanwhile,
@@ -159,16 +161,10 @@ where
         has_advanced
     }
 
-    /// Executes units of a strand that this thread has: see [`advance`](Self::advance). Returns the position of the next unit.
-    fn advance_taken(
-        &self,
-        strand: &Taken<'_>,
-        number: usize,
-        most: usize,
-        has_advanced: &mut bool,
-    ) -> (u64, usize) {
+    /// Executes units of a strand that this thread has, from this position: see [`advance`](Self::advance). Returns the position of the next
+    /// unit.
+    fn advance_from(&self, (mut replay, mut at): (u64, usize), number: usize, most: usize) -> (u64, usize) {
         let steps = &self.plan.strands[number];
-        let (mut replay, mut at) = (strand.replay(), strand.step());
         for _ in 0..most {
             if replay == self.replays {
                 break;
@@ -177,7 +173,6 @@ where
             if !self.is_ready(step, replay) && !self.spin(step, replay) {
                 break;
             }
-            *has_advanced = true;
             if (number, at) == (0, 0) && (self.is_over)() {
                 self.stop(replay.saturating_mul(self.plan.units), End::Over);
             }

@@ -18,7 +18,7 @@ const LOOKS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Paths {
     before: Vec<SmallVec<[usize; 4]>>,
-    /// For each place, the last step, and one more, whose search has visited it.
+    /// For each place, one more than the number of the last step whose search has found it; 0 if none has.
     seen_by: Vec<usize>,
     /// The places whose dependencies the search has not looked at.
     open: BinaryHeap<usize>,
