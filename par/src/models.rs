@@ -1,7 +1,7 @@
 //! Models of the lock-free parts. Loom checks every interleaving, up to a bound on preemptions:
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --release -p anabranch-par --lib models
+//! RUSTFLAGS="--cfg loom" cargo test --profile loom -p anabranch-par --lib models
 //! ```
 
 use crate::{
