@@ -81,31 +81,46 @@ where
     Vec<T>: Into<Elements>,
     for<'t> Value<'t, T>: std::ops::Mul<Output = Value<'t, T>>,
 {
-    for dimensions in 0..=3 {
-        for operator in operators::<T>() {
-            // Compiled once, because that takes the driver longer than most of the launches.
-            let recording = record::<T>(dimensions, operator);
-            let [whole, leaves] = [recording.clone(), recording.ending_at_leaves()].map(|recording| {
-                let program = gpu.compile(Source::Recording(&recording));
-                (recording, program.expect("the device has these operations"))
-            });
-            for (_, extent) in SPACES.into_iter().filter(|space| space.0 == dimensions) {
-                let space = [[0; 3], extent];
-                for of_all_kinds in [true, false] {
-                    let same = |(recording, program): &(Recording, DeviceProgram), points, numbers| {
-                        let mut arrays = arrays::<T>(extent, of_all_kinds, numbers);
-                        let mut expected = arrays.clone();
-                        run_on_gpu(gpu, (recording, program), points, &mut arrays).expect("it is launched");
-                        on_processor(recording, points, &mut expected);
-                        let what = format!("{operator:?} over {points:?}, {of_all_kinds}");
-                        compare::<T>(&what, &arrays, &expected);
-                    };
-                    same(&whole, space, 1);
-                    for points in parts(dimensions, extent) {
-                        // One number more, which no leaf reaches.
-                        same(&leaves, points, Leaves::new(dimensions, points).count() + 1);
-                    }
-                }
+    for (dimensions, operator) in
+        (0..=3).flat_map(|rank| operators::<T>().map(move |operator| (rank, operator)))
+    {
+        // Compiled once, because that takes the driver longer than most of the launches.
+        let recording = record::<T>(dimensions, operator);
+        let [whole, leaves] = [recording.clone(), recording.ending_at_leaves()].map(|recording| {
+            let program = gpu.compile(Source::Recording(&recording));
+            (recording, program.expect("the device has these operations"))
+        });
+        for (_, extent) in SPACES.into_iter().filter(|space| space.0 == dimensions) {
+            same::<T>(gpu, &whole, extent, [[0; 3], extent], 1);
+            for points in parts(dimensions, extent) {
+                // One number more, which no leaf reaches.
+                same::<T>(gpu, &leaves, extent, points, Leaves::new(dimensions, points).count() + 1);
+            }
+        }
+    }
+}
+
+/// Compares a recording on a GPU with the processor, for arrays of this extent and this number of results.
+fn same<T: Element>(
+    gpu: &dyn Device,
+    (recording, program): &(Recording, DeviceProgram),
+    extent: [usize; 3],
+    points: [[usize; 3]; 2],
+    numbers: usize,
+) where
+    Vec<T>: Into<Elements>,
+{
+    for of_all_kinds in [true, false] {
+        let mut arrays = arrays::<T>(extent, of_all_kinds, numbers);
+        let mut expected = arrays.clone();
+        run_on_gpu(gpu, (recording, program), points, &mut arrays).expect("it is launched");
+        on_processor(recording, points, &mut expected);
+        for (operand, (ours, theirs)) in arrays.iter().zip(&expected).enumerate() {
+            for (&ours, &theirs) in ours.get::<T>().iter().zip(theirs.get::<T>()) {
+                assert!(
+                    ours.same_bits(theirs),
+                    "{recording:?} over {points:?}, {of_all_kinds}: operand {operand} is {ours:?}, not {theirs:?}"
+                );
             }
         }
     }
@@ -130,17 +145,6 @@ where
         results(),
         Array::new(extent, fill(3)),
     ]
-}
-
-fn compare<T: Element>(what: &str, arrays: &[Array], expected: &[Array])
-where
-    Vec<T>: Into<Elements>,
-{
-    for (operand, (ours, theirs)) in arrays.iter().zip(expected).enumerate() {
-        for (&ours, &theirs) in ours.get::<T>().iter().zip(theirs.get::<T>()) {
-            assert!(ours.same_bits(theirs), "{what}: operand {operand} is {ours:?}, not {theirs:?}");
-        }
-    }
 }
 
 /// The whole of an index space, and what comes behind its first band.
