@@ -89,8 +89,8 @@ fn errors(said: &str) -> BTreeMap<usize, String> {
     let lines = said.lines().map(|line| line.split("//~").next().unwrap_or_default());
     let said = lines.collect::<Vec<_>>().join("\n");
     for error in said.split("\n\n").filter(|part| part.starts_with("error[") || part.starts_with("error:")) {
-        // The last one only says how many there were.
-        let Some(place) = error.lines().find(|line| line.trim_start().starts_with("-->")) else { continue };
+        let place =
+            error.lines().find(|line| line.trim_start().starts_with("-->")).expect("an error has a place");
         let line = place.rsplit(':').nth(1).and_then(|line| line.parse().ok()).expect("a place has a line");
         errors.entry(line).or_insert_with(|| error.to_string());
     }
