@@ -148,14 +148,12 @@ fn smooth(
 }
 
 /// Every point of the tile becomes the mean of its neighbours. Returns the largest change.
-fn smooth_tile(tile: &Tile<2>, field: &ReadView<f64, 2>, next: &mut WriteView<'_, f64, 2>) -> f64 {
-    let mut largest: f64 = 0.0;
-    for [y, x] in tile.points() {
+fn smooth_tile(tile: &Tile<2>, field: &ReadView<f64, 2, Cross<2>>, next: &mut WriteView<'_, f64, 2>) -> f64 {
+    tile.points().fold(0.0, |largest: f64, [y, x]| {
         let mean = 0.25 * (field[[y - 1, x]] + field[[y + 1, x]] + field[[y, x - 1]] + field[[y, x + 1]]);
         next.set([y, x], mean);
-        largest = largest.max((mean - field[[y, x]]).abs());
-    }
-    largest
+        largest.max((mean - field[[y, x]]).abs())
+    })
 }
 
 /// The points that are not on the edge.

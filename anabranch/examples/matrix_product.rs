@@ -33,9 +33,7 @@ fn main() -> Result<(), Error> {
 
 fn fill_diagonal(rt: &Runtime, matrix: &Buffer<f32, 2>, value: f32) -> Result<TaskHandle, Error> {
     rt.task("fill diagonal").over([N, N]).write(matrix, one_to_one()).kernel(move |tile, (matrix,)| {
-        for [y, x] in tile.points() {
-            matrix.set([y, x], if y == x { value } else { 0.0 });
-        }
+        tile.points().for_each(|[y, x]| matrix.set([y, x], if y == x { value } else { 0.0 }));
     })
 }
 
@@ -75,10 +73,10 @@ fn verify(
 ) -> Result<TaskHandle, Error> {
     rt.task("verify").over([N, N]).read(matrix, one_to_one()).reduce(ok, and()).kernel(
         move |tile, (matrix, ok)| {
-            for [y, x] in tile.points() {
+            tile.points().for_each(|[y, x]| {
                 let expected = if y == x { value } else { 0.0 };
                 ok.combine([], matrix[[y, x]] == expected);
-            }
+            });
         },
     )
 }

@@ -64,11 +64,11 @@ fn advance(body: &SequenceBody, now: &Buffer<f64, 2>, old: &Buffer<f64, 2>) -> R
         .read(now, neighborhood([1, 1]).along_axes())
         .update(old, one_to_one())
         .kernel(|tile, (now, old)| {
-            for [y, x] in tile.points() {
+            tile.points().for_each(|[y, x]| {
                 let around = (now[[y - 1, x]] + now[[y + 1, x]]) + (now[[y, x - 1]] + now[[y, x + 1]]);
                 let here = now[[y, x]];
                 old[[y, x]] = 2.0 * here - old[[y, x]] + COURANT * (around - 4.0 * here);
-            }
+            });
         })
 }
 
@@ -85,12 +85,12 @@ fn measure_energy(
         .read(now, neighborhood([1, 1]).along_axes())
         .reduce(energy, sum())
         .kernel(|tile, (old, now, energy)| {
-            for [y, x] in tile.points() {
+            tile.points().for_each(|[y, x]| {
                 let change = now[[y, x]] - old[[y, x]];
                 let slopes = [[y + 1, x], [y, x + 1]]
                     .map(|next| (now[next] - now[[y, x]]) * (old[next] - old[[y, x]]));
                 energy.combine([], 0.5 * (change * change + COURANT * (slopes[0] + slopes[1])));
-            }
+            });
         })
 }
 

@@ -157,8 +157,8 @@ pub mod prelude {
         Buffer, CancellationToken, ClusterObject, Error, HostObject, ReadView, Runtime, Snapshot, Status,
         TaskGroup, TaskHandle, Tile, UpdateView, WriteView, and, exclusive,
         grid::{
-            Extent, GridBox, Point, Region, all, even_split, fixed, mapper, neighborhood, one_to_one,
-            permuted, slice, transposed,
+            AnyBoxes, Cross, Extent, GridBox, OneBox, Point, Region, RegionShape, all, even_split, fixed,
+            mapper, neighborhood, one_to_one, permuted, slice, transposed,
         },
         max, min, operator, or, product, relaxed, sequential, sum,
     };

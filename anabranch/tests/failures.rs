@@ -43,7 +43,7 @@ fn an_access_outside_the_declared_region_fails_the_task() {
 #[test]
 fn accesses_by_rows_slices_and_arrays_are_checked() {
     let _deadline = deadline();
-    type Attempt = (&'static str, fn(&ReadView<u8, 2>) -> usize);
+    type Attempt = (&'static str, fn(&ReadView<u8, 2, AnyBoxes<2>>) -> usize);
     let attempts: [Attempt; 4] = [
         ("row [4]", |u| u.row(4).len()),
         ("[1, 5]", |u| u.run([1, 5]).len()),

@@ -34,17 +34,20 @@ enum Vice {
     Greedy,
     /// It leaves the buffer, now and then.
     Outside,
+    /// It gives two boxes, now and then, and promises one.
+    TwoBoxes,
     /// It panics, now and then.
     Panics,
 }
 
-const VICES: [Vice; 7] = [
+const VICES: [Vice; 8] = [
     Vice::Random,
     Vice::RandomParts,
     Vice::Shrinks,
     Vice::NotMonotonic,
     Vice::Greedy,
     Vice::Outside,
+    Vice::TwoBoxes,
     Vice::Panics,
 ];
 
@@ -66,6 +69,8 @@ impl Hostile {
 }
 
 impl RangeMapper<1, 1> for Hostile {
+    type Shape = OneBox<1>;
+
     fn map(&self, chunk: &Chunk<1>, buffer: Extent<1>) -> Region<1> {
         let call = self.calls.fetch_add(1, Relaxed);
         let any = || {
@@ -79,6 +84,10 @@ impl RangeMapper<1, 1> for Hostile {
             Vice::NotMonotonic if call == 0 => GridBox::new(0, LEN / 2),
             Vice::Greedy if bad && call > 0 => GridBox::full(buffer),
             Vice::Outside if bad => GridBox::new(0, LEN + 1),
+            Vice::TwoBoxes if bad => {
+                let (min, max) = (chunk.range.min()[0], chunk.range.max()[0]);
+                return [GridBox::new(min, min + 1), GridBox::new(max - 1, max)].into_iter().collect();
+            }
             Vice::Panics if bad => resume_unwind(Box::new("on purpose")),
             Vice::Shrinks if call > 0 => {
                 let (min, len) = (chunk.range.min()[0], chunk.range.len());
@@ -183,6 +192,9 @@ fn no_answer_of_a_mapper_gives_an_element_to_two_users() {
                     Vice::NotMonotonic => assert_eq!(accepted, 0),
                     Vice::Shrinks => assert_eq!(accepted, 120),
                     Vice::Random => {}
+                    Vice::TwoBoxes => {
+                        assert!((1..120).contains(&accepted), "{accepted} on {threads} threads")
+                    }
                     _ => assert!(accepted > 0, "{vice:?} on {threads} threads: nothing was tried"),
                 }
             }
@@ -226,6 +238,8 @@ impl Hash for Counted {
 }
 
 impl RangeMapper<1, 1> for Counted {
+    type Shape = OneBox<1>;
+
     fn map(&self, chunk: &Chunk<1>, buffer: Extent<1>) -> Region<1> {
         self.0.fetch_add(1, Relaxed);
         neighborhood([1]).map(chunk, buffer)

@@ -119,7 +119,7 @@ fn submit_batch(rt: &Runtime, buffers: &[Buffer<u64, 1>; BUFFERS], step: &Step) 
         return Ok(());
     }
     let near = neighborhood([step.radius]);
-    let near = if step.periodic { near.periodic() } else { near };
+    let near = if step.periodic { near.periodic() } else { near.any_boxes() };
     tasks.read(from, near).write(to, one_to_one()).host(move |[i], (from, to)| {
         to.set([i], around(i, &step).fold(1, |all: u64, j| all.wrapping_mul(31).wrapping_add(from[[j]])));
     })?;
@@ -148,7 +148,7 @@ fn run_program(rt: &Runtime, steps: &[Step], versions: usize) -> Result<Vec<Vec<
                 .kernel(|tile, (to,)| tile.points().for_each(|p| to[p] = to[p].wrapping_mul(3)))?;
         } else {
             let near = neighborhood([step.radius]);
-            let near = if step.periodic { near.periodic() } else { near };
+            let near = if step.periodic { near.periodic() } else { near.any_boxes() };
             task.read(from, near).write(to, one_to_one()).kernel(move |tile, (from, to)| {
                 for [i] in tile.points() {
                     let all = around(i, &step);

@@ -170,7 +170,7 @@ impl<T: Numeric, const D: usize> Array<T, D> {
     }
 
     /// A mapper of all elements of the array.
-    pub(crate) fn whole(&self) -> Fixed<1> {
+    pub(crate) fn whole(&self) -> Fixed<GridBox<1>> {
         fixed(GridBox::new([0], [self.len()]))
     }
 

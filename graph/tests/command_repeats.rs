@@ -63,6 +63,8 @@ impl Hash for Around {
 }
 
 impl RangeMapper<1, 1> for Around {
+    type Shape = OneBox<1>;
+
     fn map(&self, chunk: &Chunk<1>, buffer: Extent<1>) -> Region<1> {
         self.1.fetch_add(1, Relaxed);
         neighborhood([self.0]).map(chunk, buffer)

@@ -45,6 +45,7 @@ mod neighborhood;
 mod point;
 mod region;
 mod region_map;
+mod shape;
 mod split;
 mod sweep;
 mod value;
@@ -58,6 +59,7 @@ pub use neighborhood::{Neighborhood, neighborhood};
 pub use point::{Extent, Point};
 pub use region::Region;
 pub use region_map::{Query, RegionMap};
+pub use shape::{AnyBoxes, Cross, MappedRegion, OneBox, RegionShape};
 pub use split::{split_1d, split_2d};
 pub use value::MapperValue;
 

@@ -6,8 +6,14 @@
 //! buffer is a mistake, which the runtime reports and does not hide. [`neighborhood`](crate::neighborhood), [`all`] and
 //! [`even_split`] never leave the buffer. [`fixed`] and closures may do either.
 
-use crate::{grid_box::GridBox, point::Extent, region::Region, value::MapperValue};
-use std::fmt;
+use crate::{
+    grid_box::GridBox,
+    point::Extent,
+    region::Region,
+    shape::{MappedRegion, OneBox, RegionShape},
+    value::MapperValue,
+};
+use std::{fmt, hash::Hash};
 
 /// A part of an index space, given to one node, device or thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +54,12 @@ impl<const K: usize> Chunk<K> {
             buffer; `all()`, `fixed(…)`, `even_split()` and `mapper(|chunk, extent| …)` map between any"
 )]
 pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
+    /// The shape of all regions that this mapper gives, which makes access to single elements fast: [`OneBox`], [`Cross`](crate::Cross), or
+    /// [`AnyBoxes`](crate::AnyBoxes) if the mapper promises nothing. A task with a region of another shape is refused.
+    type Shape: RegionShape<B>
+    where
+        Self: Sized;
+
     /// The region of a buffer of extent `buffer` that `chunk` accesses.
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B>;
 
@@ -64,11 +76,12 @@ pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
     /// that is `Eq` and `Hash`, return `Some(self)`. Closures that capture something cannot be compared.
     ///
     /// ```
-    /// use anabranch_grid::{Chunk, Extent, GridBox, MapperValue, RangeMapper, Region};
+    /// use anabranch_grid::{Chunk, Extent, GridBox, MapperValue, OneBox, RangeMapper, Region};
     /// /// Each chunk accesses the points behind it.
     /// #[derive(PartialEq, Eq, Hash)]
     /// struct Shifted(usize);
     /// impl RangeMapper<1, 1> for Shifted {
+    ///     type Shape = OneBox<1>;
     ///     fn map(&self, chunk: &Chunk<1>, _: Extent<1>) -> Region<1> {
     ///         GridBox::new(chunk.range.min()[0] + self.0, chunk.range.max()[0] + self.0).into()
     ///     }
@@ -88,8 +101,10 @@ pub trait RangeMapper<const K: usize, const B: usize>: Send + Sync {
 impl<F, R, const K: usize, const B: usize> RangeMapper<K, B> for F
 where
     F: Fn(&Chunk<K>, Extent<B>) -> R + Send + Sync,
-    R: Into<Region<B>>,
+    R: MappedRegion<B>,
 {
+    type Shape = R::Shape;
+
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B> {
         self(chunk, buffer).into()
     }
@@ -115,7 +130,7 @@ impl<const K: usize, const B: usize> fmt::Debug for dyn RangeMapper<K, B> + '_ {
 pub fn mapper<const K: usize, const B: usize, F, R>(closure: F) -> F
 where
     F: Fn(&Chunk<K>, Extent<B>) -> R + Send + Sync,
-    R: Into<Region<B>>,
+    R: MappedRegion<B>,
 {
     closure
 }
@@ -130,6 +145,8 @@ pub fn one_to_one() -> OneToOne {
 pub struct OneToOne;
 
 impl<const K: usize> RangeMapper<K, K> for OneToOne {
+    type Shape = OneBox<K>;
+
     fn map(&self, chunk: &Chunk<K>, _: Extent<K>) -> Region<K> {
         chunk.range.into()
     }
@@ -164,6 +181,8 @@ pub struct Slice {
 }
 
 impl<const K: usize> RangeMapper<K, K> for Slice {
+    type Shape = OneBox<K>;
+
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<K>) -> Region<K> {
         let Self { dim } = *self;
         assert!(dim < K, "slice({dim}) has no meaning in {K} dimensions: the axis must be below {K}");
@@ -198,6 +217,8 @@ pub fn all() -> All {
 pub struct All;
 
 impl<const K: usize, const B: usize> RangeMapper<K, B> for All {
+    type Shape = OneBox<B>;
+
     fn map(&self, _: &Chunk<K>, buffer: Extent<B>) -> Region<B> {
         GridBox::full(buffer).into()
     }
@@ -218,19 +239,24 @@ impl fmt::Debug for All {
 }
 
 /// Every chunk accesses the same box or region. Not clamped to the buffer.
-pub fn fixed<const B: usize>(region: impl Into<Region<B>>) -> Fixed<B> {
-    Fixed { region: region.into() }
+pub fn fixed<R>(region: R) -> Fixed<R> {
+    Fixed { region }
 }
 
 /// See [`fixed`].
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Fixed<const B: usize> {
-    region: Region<B>,
+pub struct Fixed<R> {
+    region: R,
 }
 
-impl<const K: usize, const B: usize> RangeMapper<K, B> for Fixed<B> {
+impl<R, const K: usize, const B: usize> RangeMapper<K, B> for Fixed<R>
+where
+    R: MappedRegion<B> + Clone + Eq + Hash + fmt::Display + Send + Sync + 'static,
+{
+    type Shape = R::Shape;
+
     fn map(&self, _: &Chunk<K>, _: Extent<B>) -> Region<B> {
-        self.region.clone()
+        self.region.clone().into()
     }
 
     fn describe(&self) -> String {
@@ -242,7 +268,7 @@ impl<const K: usize, const B: usize> RangeMapper<K, B> for Fixed<B> {
     }
 }
 
-impl<const B: usize> fmt::Debug for Fixed<B> {
+impl<R: fmt::Display> fmt::Debug for Fixed<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "fixed({})", self.region)
     }
@@ -264,6 +290,8 @@ pub fn even_split() -> EvenSplit {
 pub struct EvenSplit;
 
 impl<const K: usize, const B: usize> RangeMapper<K, B> for EvenSplit {
+    type Shape = OneBox<B>;
+
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B> {
         let range = chunk.range.intersection(&chunk.global);
         if range.is_empty() || buffer.is_empty() {
@@ -330,6 +358,8 @@ pub struct Permuted<const K: usize> {
 }
 
 impl<const K: usize> RangeMapper<K, K> for Permuted<K> {
+    type Shape = OneBox<K>;
+
     fn map(&self, chunk: &Chunk<K>, _: Extent<K>) -> Region<K> {
         let (min, max) = (chunk.range.min(), chunk.range.max());
         GridBox::new(self.axes.map(|axis| min[axis]), self.axes.map(|axis| max[axis])).into()

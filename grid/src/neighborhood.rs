@@ -5,10 +5,11 @@ use crate::{
     mapper::{Chunk, RangeMapper},
     point::Extent,
     region::Region,
+    shape::{AnyBoxes, Cross, OneBox, RegionShape},
     value::MapperValue,
 };
 use smallvec::{SmallVec, smallvec};
-use std::{fmt, ops::Range};
+use std::{fmt, hash::Hash, marker::PhantomData, ops::Range};
 
 /// Each point accesses the points within `radius` on every axis.
 ///
@@ -19,40 +20,64 @@ use std::{fmt, ops::Range};
 /// ```
 /// use anabranch_grid::{Chunk, Extent, GridBox, RangeMapper, neighborhood};
 /// let chunk = Chunk { range: GridBox::new([0, 2], [2, 4]), global: GridBox::full([8, 8]) };
-/// let map = |n: anabranch_grid::Neighborhood<2>| n.map(&chunk, Extent([8, 8])).to_string();
-/// assert_eq!(map(neighborhood([1, 1])), "[0..3, 1..5]");
-/// assert_eq!(map(neighborhood([1, 1]).along_axes()), "[0..2, 1..5] + [2..3, 2..4]");
-/// assert_eq!(map(neighborhood([1, 1]).periodic()), "[0..3, 1..5] + [7..8, 1..5]");
+/// let map = |n: &dyn RangeMapper<2, 2>| n.map(&chunk, Extent([8, 8])).to_string();
+/// assert_eq!(map(&neighborhood([1, 1])), "[0..3, 1..5]");
+/// assert_eq!(map(&neighborhood([1, 1]).along_axes()), "[0..2, 1..5] + [2..3, 2..4]");
+/// assert_eq!(map(&neighborhood([1, 1]).periodic()), "[0..3, 1..5] + [7..8, 1..5]");
 /// ```
 pub fn neighborhood<const K: usize>(radius: [usize; K]) -> Neighborhood<K> {
-    Neighborhood { radius, along_axes: false, periodic: false }
+    Neighborhood { radius, along_axes: false, periodic: false, shape: PhantomData }
 }
 
-/// See [`neighborhood`].
+/// See [`neighborhood`]. `S` is the [shape](RangeMapper::Shape) of its regions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Neighborhood<const K: usize> {
+pub struct Neighborhood<const K: usize, S = OneBox<K>> {
     radius: [usize; K],
     along_axes: bool,
     periodic: bool,
+    shape: PhantomData<S>,
 }
 
 impl<const K: usize> Neighborhood<K> {
+    /// Takes the cross shape: neighbours on one axis at a time, no diagonal neighbours.
+    pub fn along_axes(mut self) -> Neighborhood<K, Cross<K>> {
+        self.along_axes = true;
+        self.with_shape()
+    }
+}
+
+impl<const K: usize> Neighborhood<K, AnyBoxes<K>> {
     /// Takes the cross shape: neighbours on one axis at a time, no diagonal neighbours.
     pub fn along_axes(mut self) -> Self {
         self.along_axes = true;
         self
     }
+}
 
+impl<const K: usize, S> Neighborhood<K, S> {
     /// Wraps around at the buffer's edges on every axis, instead of clamping. The radius may exceed the buffer.
-    pub fn periodic(mut self) -> Self {
+    pub fn periodic(mut self) -> Neighborhood<K, AnyBoxes<K>> {
         self.periodic = true;
-        self
+        self.with_shape()
+    }
+
+    /// The same neighbourhood without a promise of its shape: for a program that decides while it runs whether to
+    /// [wrap around](Self::periodic).
+    pub fn any_boxes(self) -> Neighborhood<K, AnyBoxes<K>> {
+        self.with_shape()
+    }
+
+    fn with_shape<T>(self) -> Neighborhood<K, T> {
+        let Self { radius, along_axes, periodic, shape: _ } = self;
+        Neighborhood { radius, along_axes, periodic, shape: PhantomData }
     }
 }
 
 type Boxes<const K: usize> = SmallVec<[GridBox<K>; 4]>;
 
-impl<const K: usize> RangeMapper<K, K> for Neighborhood<K> {
+impl<const K: usize, S: RegionShape<K> + Eq + Hash> RangeMapper<K, K> for Neighborhood<K, S> {
+    type Shape = S;
+
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<K>) -> Region<K> {
         if chunk.range.is_empty() || buffer.is_empty() {
             return Region::empty();
@@ -114,7 +139,7 @@ fn wrap(interval: Range<usize>, radius: usize, size: usize) -> [Range<usize>; 2]
     if len <= before_edge { [start..start + len, 0..0] } else { [0..len - before_edge, start..size] }
 }
 
-impl<const K: usize> fmt::Debug for Neighborhood<K> {
+impl<const K: usize, S> fmt::Debug for Neighborhood<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "neighborhood({:?})", self.radius)?;
         f.write_str(if self.along_axes { ".along_axes()" } else { "" })?;

@@ -18,7 +18,7 @@ use super::{
     view::{ReadView, WriteView, line_starts},
 };
 use crate::error::Unwritten;
-use anabranch_grid::{GridBox, Region};
+use anabranch_grid::{AnyBoxes, GridBox, Region};
 use bytemuck::checked;
 use std::{
     any::TypeId,
@@ -90,7 +90,7 @@ impl Pattern {
     }
 
     /// Fills the region of a view, if elements of its type can be checked.
-    pub(crate) fn fill<T: Element, const D: usize>(&self, view: &mut WriteView<'_, T, D>) {
+    pub(crate) fn fill<T: Element, const D: usize>(&self, view: &mut WriteView<'_, T, D, AnyBoxes<D>>) {
         if !self.applies_to::<T>() {
             return;
         }
@@ -109,7 +109,10 @@ impl Pattern {
     ///
     /// # Errors
     /// If there are some, or if the task computed elements from such elements.
-    pub(crate) fn check<T: Element, const D: usize>(&self, view: &ReadView<T, D>) -> Result<(), Unwritten> {
+    pub(crate) fn check<T: Element, const D: usize>(
+        &self,
+        view: &ReadView<T, D, AnyBoxes<D>>,
+    ) -> Result<(), Unwritten> {
         if !self.applies_to::<T>() {
             return Ok(());
         }
@@ -137,7 +140,7 @@ impl Pattern {
     #[cold]
     fn report<T: Element, const D: usize>(
         &self,
-        view: &ReadView<T, D>,
+        view: &ReadView<T, D, AnyBoxes<D>>,
         wanted: State,
         shortest: usize,
     ) -> Result<(), Unwritten> {
@@ -248,7 +251,7 @@ fn value<T: Element>(bytes: &[u8]) -> Option<T> {
 
 /// Calls `f` for each line of the region: with its first point, the number of elements before it, and its elements.
 fn for_each_line<T: Element, const D: usize>(
-    view: &ReadView<T, D>,
+    view: &ReadView<T, D, AnyBoxes<D>>,
     mut f: impl FnMut([usize; D], usize, &[T]),
 ) {
     let mut before = 0;

@@ -4,7 +4,7 @@ use super::{
     element::{Element, Rank, Shape},
     view::{ReadView, line_starts},
 };
-use anabranch_grid::{Extent, GridBox};
+use anabranch_grid::{Extent, GridBox, RegionShape};
 use ndarray::Array;
 use std::ops::Index;
 
@@ -20,7 +20,7 @@ pub struct Snapshot<T, const D: usize> {
 
 impl<T: Element, const D: usize> Snapshot<T, D> {
     /// Copies the elements that the view of a box shows.
-    pub(crate) fn of(view: &ReadView<T, D>) -> Self {
+    pub(crate) fn of(view: &ReadView<T, D, impl RegionShape<D>>) -> Self {
         let range = view.region().bounding_box();
         let extent = if view.extent().is_empty() { view.extent() } else { range.extent() };
         Self { range, extent, elements: copy_box(view, &range) }
@@ -71,7 +71,10 @@ impl<T, const D: usize> Index<[usize; D]> for Snapshot<T, D> {
 }
 
 /// Copies the elements of a box, row by row.
-fn copy_box<T: Element, const D: usize>(view: &ReadView<T, D>, range: &GridBox<D>) -> Vec<T> {
+fn copy_box<T: Element, const D: usize>(
+    view: &ReadView<T, D, impl RegionShape<D>>,
+    range: &GridBox<D>,
+) -> Vec<T> {
     if let Some(elements) = view.as_slice() {
         return elements.to_vec();
     }

@@ -34,6 +34,17 @@ pub enum Mistake {
         /// The chunk for which it gave that region.
         chunk: String,
     },
+    /// The range mapper gives a region of another shape than it [promises](anabranch_grid::RangeMapper::Shape).
+    OtherShape {
+        /// The mapper.
+        mapper: String,
+        /// The shape that it promises.
+        promised: &'static str,
+        /// The chunk for which it gave that region.
+        chunk: String,
+        /// The region that it gave.
+        region: String,
+    },
     /// The range mapper gives a part of the index space more than it gives the whole.
     NotMonotonic {
         /// The mapper.
@@ -112,6 +123,11 @@ impl fmt::Display for DeclarationError {
                 f,
                 "{task} accesses {region} of {buffer}, whose extent is {extent} ({mapper} of {chunk}): make the index \
                  space or the mapper fit the buffer"
+            ),
+            Mistake::OtherShape { mapper, promised, chunk, region } => write!(
+                f,
+                "{task}: {mapper} promises that each region of {buffer} is {promised}, but gives {region} for chunk {chunk}: give the mapper \
+                 the `Shape` that its regions have, `AnyBoxes` if they differ"
             ),
             Mistake::NotMonotonic { mapper, chunk, region, whole } => write!(
                 f,

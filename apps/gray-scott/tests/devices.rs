@@ -275,7 +275,8 @@ fn several_steps_in_one_launch_have_the_bits_of_single_ones() {
                     for _ in 0..if together { 1 } else { steps } {
                         let reach = if together { SeveralSteps::MOST } else { 1 };
                         let around = neighborhood([reach, reach]);
-                        let around = if edges == Edges::Periodic { around.periodic() } else { around };
+                        let around =
+                            if edges == Edges::Periodic { around.periodic() } else { around.any_boxes() };
                         let task = rt.task("steps").over(shape).read(&u, around).read(&v, around);
                         let task = task.write(&next_u, one_to_one()).write(&next_v, one_to_one());
                         if together {

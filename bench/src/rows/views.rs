@@ -4,7 +4,7 @@ use std::mem::swap;
 
 use anabranch::{
     Error, ReadView, Runtime, Tile, WriteView,
-    grid::{GridBox, RangeMapper, neighborhood, one_to_one},
+    grid::{GridBox, RangeMapper, RegionShape, neighborhood, one_to_one},
 };
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
 const SLICES: &str = "slices of rows";
 const SUBSLICES: &str = "slices of equal length, zipped";
 const COLUMNS: &str = "rows and columns";
+const FOR_LOOP: &str = "a `for` loop over the points";
 
 pub fn rows() -> Vec<Row> {
     let row = |name, about, run: fn(&Context) -> Result<Outcome, Failure>| {
@@ -23,12 +24,12 @@ pub fn rows() -> Vec<Row> {
     vec![
         row(
             "kernels/stencil-by-point",
-            "per point of 1000 × 1000 `f64`: the mean of the four neighbours, by `view[p]` for the points of a tile; the region is a box",
+            "per point of 1000 × 1000 `f64`: the mean of the four neighbours, by `view[p]` for each of the points of a tile; the region is a box",
             |context| by_point(context, neighborhood([1, 1])),
         ),
         row(
             "kernels/stencil-by-point-cross",
-            "the same with a region of the neighbours along the axes only, which is several boxes; the slices are of one box",
+            "the same with a region of the neighbours along the axes only, which is a cross; the slices are of one box",
             |context| by_point(context, neighborhood([1, 1]).along_axes()),
         ),
     ]
@@ -37,20 +38,22 @@ pub fn rows() -> Vec<Row> {
 fn by_point(context: &Context, around: impl RangeMapper<2, 2> + Clone + 'static) -> Result<Outcome, Failure> {
     let whole = || neighborhood([1, 1]);
     Contest::ours(steps(context, around.clone(), points)?)
-        .peer(COLUMNS, steps(context, around, rows_and_columns)?)
+        .peer(COLUMNS, steps(context, around.clone(), rows_and_columns)?)
+        .peer(FOR_LOOP, steps(context, around, for_loop)?)
         .peer(SLICES, steps(context, whole(), slices)?)
         .peer(SUBSLICES, steps(context, whole(), zipped)?)
         .run(context, context.pick(10, 1))
 }
 
 /// Steps with one kernel, in nanoseconds per point.
-fn steps<F>(
+fn steps<M, F>(
     context: &Context,
-    around: impl RangeMapper<2, 2> + Clone + 'static,
+    around: M,
     kernel: F,
 ) -> Result<impl FnMut() -> Result<Vec<f64>, Failure>, Error>
 where
-    F: Fn(&Tile<2>, &ReadView<f64, 2>, &mut WriteView<'_, f64, 2>) + Copy + Send + Sync + 'static,
+    M: RangeMapper<2, 2> + Clone + 'static,
+    F: Fn(&Tile<2>, &ReadView<f64, 2, M::Shape>, &mut WriteView<'_, f64, 2>) + Copy + Send + Sync + 'static,
 {
     let side = context.pick(1000, 50);
     let load = Load::back_to_back(1, context.pick(60, 2));
@@ -71,19 +74,34 @@ where
 }
 
 #[inline]
-fn points(tile: &Tile<2>, old: &ReadView<f64, 2>, new: &mut WriteView<'_, f64, 2>) {
-    for [y, x] in tile.points() {
-        new.set([y, x], 0.25 * (old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]]));
+fn points<S: RegionShape<2>>(tile: &Tile<2>, old: &ReadView<f64, 2, S>, new: &mut WriteView<'_, f64, 2>) {
+    tile.points().for_each(|p| new.set(p, mean(old, p)));
+}
+
+#[inline]
+fn for_loop<S: RegionShape<2>>(tile: &Tile<2>, old: &ReadView<f64, 2, S>, new: &mut WriteView<'_, f64, 2>) {
+    for p in tile.points() {
+        new.set(p, mean(old, p));
     }
 }
 
 #[inline]
-fn rows_and_columns(tile: &Tile<2>, old: &ReadView<f64, 2>, new: &mut WriteView<'_, f64, 2>) {
+fn rows_and_columns<S: RegionShape<2>>(
+    tile: &Tile<2>,
+    old: &ReadView<f64, 2, S>,
+    new: &mut WriteView<'_, f64, 2>,
+) {
     for y in tile.rows() {
         for x in tile.cols() {
-            new.set([y, x], 0.25 * (old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]]));
+            new.set([y, x], mean(old, [y, x]));
         }
     }
+}
+
+/// The mean of the four neighbours.
+#[inline]
+fn mean<S: RegionShape<2>>(old: &ReadView<f64, 2, S>, [y, x]: [usize; 2]) -> f64 {
+    0.25 * (old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]])
 }
 
 /// The slices begin with the column before the tile.

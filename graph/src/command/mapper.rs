@@ -183,7 +183,7 @@ impl<M: RangeMapper<K, B> + 'static, const K: usize, const B: usize> Erased for 
 
     fn is_constant(&self) -> bool {
         let mapper: &dyn Any = &self.mapper;
-        mapper.is::<All>() || mapper.is::<Fixed<B>>()
+        mapper.is::<All>() || mapper.is::<Fixed<GridBox<B>>>() || mapper.is::<Fixed<Region<B>>>()
     }
 }
 

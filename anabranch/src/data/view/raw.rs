@@ -2,44 +2,32 @@
 
 use super::super::{bound::BoundBuffer, element::Element};
 use crate::error::OutsideRegion;
-use anabranch_grid::{Extent, GridBox, Point, Points, Region};
+use anabranch_grid::{Extent, GridBox, Point, Points, Region, RegionShape};
 use std::{fmt, ptr::NonNull};
 
-/// The part that both kinds of view have in common.
+/// The part that all kinds of view have in common.
 ///
-/// All that an access to the largest box needs lies here as plain numbers. Functions for other accesses get copies and no reference
-/// to this, so that the compiler can keep the numbers in registers while a kernel runs.
-pub(super) struct Raw<T, const D: usize> {
+/// All that the check of an access needs lies here as plain numbers: `shape`, unless it must [search](search). Functions that search or
+/// refuse get copies and no reference to this, so that the compiler can keep the numbers in registers while a kernel runs.
+pub(super) struct Raw<T, const D: usize, S> {
     start: *mut T,
     /// The extent of the buffer.
     extent: [usize; D],
-    /// The first point and the size of the largest box of the region. Without a box, the size is 0.
-    first: [usize; D],
-    size: [usize; D],
-    /// Whether the region has no box: in 0 dimensions the size does not say it.
-    is_empty: bool,
+    shape: S,
     bound: NonNull<BoundBuffer<T, D>>,
     chunk: usize,
 }
 
-impl<T: Element, const D: usize> Raw<T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
     /// # Safety
     /// `bound` lives, and has its memory, as long as this value.
     // A view is made for each call of a kernel, and should stay where it is made.
     #[inline(always)]
     pub(super) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
-        let boxes = bound.regions[chunk].boxes();
-        let largest = match boxes {
-            [] => None,
-            [only] => Some(only),
-            several => Some(largest_of(several)),
-        };
         Self {
             start: bound.start(),
             extent: bound.extent().0,
-            first: largest.map_or([0; D], |range| range.min().0),
-            size: largest.map_or([0; D], |range| range.extent().0),
-            is_empty: boxes.is_empty(),
+            shape: S::new(bound.regions[chunk].boxes()),
             bound: NonNull::from_ref(bound),
             chunk,
         }
@@ -64,18 +52,14 @@ impl<T: Element, const D: usize> Raw<T, D> {
     /// Checks that the region contains `point`.
     #[inline]
     pub(super) fn check(&self, point: [usize; D]) {
-        if !self.is_in_largest(point) {
-            // The function gets the address of a copy: `point` itself needs no memory.
-            find(self.bound(), self.chunk, &point.map(|coordinate| coordinate));
-        }
-    }
-
-    /// Whether `point` is in the largest box of the region.
-    #[inline]
-    fn is_in_largest(&self, point: [usize; D]) -> bool {
-        match D {
-            0 => !self.is_empty,
-            _ => (0..D).all(|d| point[d].wrapping_sub(self.first[d]) < self.size[d]),
+        let (first, size) = self.shape.on_line(point);
+        let last = if D == 0 { 0 } else { point[D - 1] };
+        if last.wrapping_sub(first) >= size {
+            // The functions get the address of a copy: `point` itself needs no memory.
+            let point = point.map(|coordinate| coordinate);
+            if S::IS_EXACT || !search(self.bound(), self.chunk, &point) {
+                refuse_point(self.bound(), self.chunk, &point);
+            }
         }
     }
 
@@ -90,7 +74,9 @@ impl<T: Element, const D: usize> Raw<T, D> {
     /// The elements from `point` to the end of its box along the last dimension, as pointer and length.
     #[inline]
     pub(super) fn run_at(&self, point: [usize; D]) -> (*mut T, usize) {
-        let range = find(self.bound(), self.chunk, &point);
+        let Some(range) = find(self.bound(), self.chunk, &point) else {
+            refuse_point(self.bound(), self.chunk, &point)
+        };
         let len = if D == 0 { 1 } else { range.max()[D - 1] - point[D - 1] };
         (self.at(point), len)
     }
@@ -144,22 +130,29 @@ impl<T: Element, const D: usize> Raw<T, D> {
     }
 }
 
-#[inline(never)]
-fn largest_of<const D: usize>(boxes: &[GridBox<D>]) -> &GridBox<D> {
-    boxes.iter().max_by_key(|range| range.len()).expect("there are several boxes")
-}
-
 /// The box of the region of this chunk that contains `point`.
-#[inline(never)]
 fn find<'b, T: Element, const D: usize>(
     bound: &'b BoundBuffer<T, D>,
     chunk: usize,
     point: &[usize; D],
-) -> &'b GridBox<D> {
-    match bound.regions[chunk].boxes().iter().find(|range| range.contains_point(Point(*point))) {
-        Some(range) => range,
-        None => refuse(bound, chunk, format_args!("{}", Point(*point))),
-    }
+) -> Option<&'b GridBox<D>> {
+    bound.regions[chunk].boxes().iter().find(|range| range.contains_point(Point(*point)))
+}
+
+/// Whether a box of the region of this chunk contains `point`.
+#[inline(never)]
+fn search<T: Element, const D: usize>(bound: &BoundBuffer<T, D>, chunk: usize, point: &[usize; D]) -> bool {
+    find(bound, chunk, point).is_some()
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_point<T: Element, const D: usize>(
+    bound: &BoundBuffer<T, D>,
+    chunk: usize,
+    point: &[usize; D],
+) -> ! {
+    refuse(bound, chunk, format_args!("{}", Point(*point)))
 }
 
 #[cold]

@@ -8,7 +8,7 @@ use super::{
     raw::Raw,
 };
 use crate::label::Label;
-use anabranch_grid::{Extent, Region};
+use anabranch_grid::{Extent, OneBox, Region, RegionShape};
 use ndarray::{ArrayView, ShapeBuilder};
 use std::{fmt, ops::Index, ptr};
 
@@ -16,17 +16,35 @@ use std::{fmt, ops::Index, ptr};
 ///
 /// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
 /// the buffer, the point and the region.
+///
+/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises. A function for views of all shapes is generic:
+///
+/// ```
+/// use anabranch::prelude::*;
+///
+/// fn neighbors<S: RegionShape<2>>(u: &ReadView<f64, 2, S>, [y, x]: [usize; 2]) -> f64 {
+///     u[[y - 1, x]] + u[[y + 1, x]] + u[[y, x - 1]] + u[[y, x + 1]]
+/// }
+/// # let rt = Runtime::new()?;
+/// # let ones = anabranch::ndarray::Array2::<f64>::ones((6, 6));
+/// # let (u, v) = (rt.buffer_from(&ones)?, rt.buffer_from(&ones)?);
+/// let inside = GridBox::new([1, 1], [5, 5]);
+/// let step = rt.task("step").over(inside).read(&u, neighborhood([1, 1]).along_axes()).write(&v, one_to_one());
+/// step.kernel(|tile, (u, v)| tile.points().for_each(|p| v.set(p, neighbors(u, p) / 4.0)))?;
+/// # assert_eq!(rt.fence(&v)?.wait()?[[4, 4]], 1.0);
+/// # Ok::<(), Error>(())
+/// ```
 #[repr(transparent)]
-pub struct ReadView<T, const D: usize> {
-    raw: Raw<T, D>,
+pub struct ReadView<T, const D: usize, S = OneBox<D>> {
+    raw: Raw<T, D, S>,
 }
 
 // SAFETY: a view is a shared slice of elements, which are Sync.
-unsafe impl<T: Element, const D: usize> Send for ReadView<T, D> {}
+unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Send for ReadView<T, D, S> {}
 // SAFETY: as above.
-unsafe impl<T: Element, const D: usize> Sync for ReadView<T, D> {}
+unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Sync for ReadView<T, D, S> {}
 
-impl<T: Element, const D: usize> ReadView<T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> ReadView<T, D, S> {
     /// # Safety
     /// As long as the view exists, `bound` lives and has its memory, and no other task or chunk writes a point of the region
     /// of this chunk. The region lies inside the buffer.
@@ -38,7 +56,7 @@ impl<T: Element, const D: usize> ReadView<T, D> {
 
     /// A view of the same region through the pointer of another view.
     #[inline]
-    pub(super) fn of(raw: &Raw<T, D>) -> &Self {
+    pub(super) fn of(raw: &Raw<T, D, S>) -> &Self {
         // SAFETY: a `ReadView` is a `Raw` and nothing else. The caller's view, which gives access to the region, is borrowed
         // as long as this one, so that nothing writes meanwhile.
         unsafe { &*ptr::from_ref(raw).cast() }
@@ -85,7 +103,7 @@ impl<T: Element, const D: usize> ReadView<T, D> {
     }
 }
 
-impl<T: Element> ReadView<T, 2> {
+impl<T: Element, S: RegionShape<2>> ReadView<T, 2, S> {
     /// The declared part of row `y`, from the first to the last declared column.
     #[inline]
     pub fn row(&self, y: usize) -> &[T] {
@@ -95,7 +113,7 @@ impl<T: Element> ReadView<T, 2> {
     }
 }
 
-impl<T: Element> ReadView<T, 3> {
+impl<T: Element, S: RegionShape<3>> ReadView<T, 3, S> {
     /// The declared part of row `y` of plane `z`.
     #[inline]
     pub fn row(&self, z: usize, y: usize) -> &[T] {
@@ -105,7 +123,7 @@ impl<T: Element> ReadView<T, 3> {
     }
 }
 
-impl<T: Element, const D: usize> Index<[usize; D]> for ReadView<T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> Index<[usize; D]> for ReadView<T, D, S> {
     type Output = T;
 
     #[inline]
@@ -116,7 +134,7 @@ impl<T: Element, const D: usize> Index<[usize; D]> for ReadView<T, D> {
     }
 }
 
-impl<T: Element, const D: usize> fmt::Debug for ReadView<T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> fmt::Debug for ReadView<T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ReadView({} {})", self.raw.bound().label(), self.raw.region())
     }

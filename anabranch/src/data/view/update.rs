@@ -5,6 +5,7 @@ use super::{
     read::ReadView,
     write::WriteView,
 };
+use anabranch_grid::{OneBox, RegionShape};
 use std::{
     fmt,
     ops::{Deref, DerefMut, Index, IndexMut},
@@ -17,6 +18,8 @@ use std::{
 ///
 /// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
 /// the buffer, the point and the region.
+///
+/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises: see [`ReadView`].
 ///
 /// ```
 /// use anabranch::prelude::*;
@@ -31,11 +34,11 @@ use std::{
 /// assert_eq!(rt.fence(&u)?.wait()?.as_slice(), [9.0, 2.0, 6.0]);
 /// # Ok::<(), Error>(())
 /// ```
-pub struct UpdateView<'v, T, const D: usize> {
-    view: WriteView<'v, T, D>,
+pub struct UpdateView<'v, T, const D: usize, S = OneBox<D>> {
+    view: WriteView<'v, T, D, S>,
 }
 
-impl<T: Element, const D: usize> UpdateView<'_, T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> UpdateView<'_, T, D, S> {
     /// # Safety
     /// See [`WriteView::new`].
     #[inline(always)]
@@ -46,20 +49,20 @@ impl<T: Element, const D: usize> UpdateView<'_, T, D> {
 
     /// The view for one call.
     #[inline]
-    pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut UpdateView<'v, T, D> {
+    pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut UpdateView<'v, T, D, S> {
         // SAFETY: see `WriteView::for_call`.
         unsafe { &mut *ptr::from_mut(self).cast() }
     }
 
     /// The region as a task that reads it sees it.
     #[inline]
-    pub fn as_read(&self) -> &ReadView<T, D> {
+    pub fn as_read(&self) -> &ReadView<T, D, S> {
         ReadView::of(&self.view.raw)
     }
 }
 
-impl<'v, T, const D: usize> Deref for UpdateView<'v, T, D> {
-    type Target = WriteView<'v, T, D>;
+impl<'v, T, const D: usize, S> Deref for UpdateView<'v, T, D, S> {
+    type Target = WriteView<'v, T, D, S>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
@@ -67,14 +70,14 @@ impl<'v, T, const D: usize> Deref for UpdateView<'v, T, D> {
     }
 }
 
-impl<T, const D: usize> DerefMut for UpdateView<'_, T, D> {
+impl<T, const D: usize, S> DerefMut for UpdateView<'_, T, D, S> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.view
     }
 }
 
-impl<T: Element, const D: usize> Index<[usize; D]> for UpdateView<'_, T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> Index<[usize; D]> for UpdateView<'_, T, D, S> {
     type Output = T;
 
     #[inline]
@@ -83,7 +86,7 @@ impl<T: Element, const D: usize> Index<[usize; D]> for UpdateView<'_, T, D> {
     }
 }
 
-impl<T: Element, const D: usize> IndexMut<[usize; D]> for UpdateView<'_, T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> IndexMut<[usize; D]> for UpdateView<'_, T, D, S> {
     #[inline]
     fn index_mut(&mut self, point: [usize; D]) -> &mut T {
         let raw = &self.view.raw;
@@ -93,7 +96,7 @@ impl<T: Element, const D: usize> IndexMut<[usize; D]> for UpdateView<'_, T, D> {
     }
 }
 
-impl<T: Element, const D: usize> fmt::Debug for UpdateView<'_, T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> fmt::Debug for UpdateView<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UpdateView({} {})", self.view.raw.bound().label(), self.view.raw.region())
     }

@@ -7,7 +7,7 @@ use super::{
     },
     raw::{Raw, line_starts},
 };
-use anabranch_grid::{Extent, Region};
+use anabranch_grid::{Extent, OneBox, Region, RegionShape};
 use ndarray::{ArrayViewMut, ShapeBuilder};
 use std::{fmt, marker::PhantomData, ptr};
 
@@ -21,31 +21,31 @@ use std::{fmt, marker::PhantomData, ptr};
 /// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
 /// the buffer, the point and the region.
 ///
+/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises: see [`ReadView`](super::ReadView).
+///
 /// ```
 /// use anabranch::prelude::*;
 ///
 /// let rt = Runtime::new()?;
 /// let table = rt.buffer::<u32, 2>([3, 4]);
 /// rt.task("fill").over([3, 4]).write(&table, one_to_one()).kernel(|tile, (table,)| {
-///     for [y, x] in tile.points() {
-///         table.set([y, x], (10 * y + x) as u32);
-///     }
+///     tile.points().for_each(|[y, x]| table.set([y, x], (10 * y + x) as u32));
 /// })?;
 /// assert_eq!(rt.fence(&table)?.wait()?[[2, 3]], 23);
 /// # Ok::<(), Error>(())
 /// ```
-pub struct WriteView<'v, T, const D: usize> {
-    pub(super) raw: Raw<T, D>,
+pub struct WriteView<'v, T, const D: usize, S = OneBox<D>> {
+    pub(super) raw: Raw<T, D, S>,
     /// Ties the view to one call. Views of different calls have different types, so that they cannot be swapped.
     _call: PhantomData<&'v mut [T]>,
 }
 
 // SAFETY: a view is a unique slice of elements, which are Send.
-unsafe impl<T: Element, const D: usize> Send for WriteView<'_, T, D> {}
+unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Send for WriteView<'_, T, D, S> {}
 // SAFETY: as above, and shared access only reads.
-unsafe impl<T: Element, const D: usize> Sync for WriteView<'_, T, D> {}
+unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Sync for WriteView<'_, T, D, S> {}
 
-impl<T: Element, const D: usize> WriteView<'_, T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> WriteView<'_, T, D, S> {
     /// # Safety
     /// As long as the view exists, `bound` lives and has its memory, and nothing else reads or writes a point of the region
     /// of this chunk. The region lies inside the buffer.
@@ -57,7 +57,7 @@ impl<T: Element, const D: usize> WriteView<'_, T, D> {
 
     /// The view for one call.
     #[inline]
-    pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut WriteView<'v, T, D> {
+    pub(crate) fn for_call<'v>(&'v mut self) -> &'v mut WriteView<'v, T, D, S> {
         // SAFETY: only the lifetime parameter changes, which no field's layout depends on. It shrinks behind a unique
         // reference. A caller could put another view there, which lives as long as 'v only, but nothing looks at this
         // view after the call, and it has no destructor.
@@ -133,7 +133,7 @@ impl<T: Element, const D: usize> WriteView<'_, T, D> {
     }
 }
 
-impl<T: Element> WriteView<'_, T, 2> {
+impl<T: Element, S: RegionShape<2>> WriteView<'_, T, 2, S> {
     /// The declared part of row `y`, from the first to the last declared column.
     #[inline]
     pub fn row_mut(&mut self, y: usize) -> &mut [T] {
@@ -143,7 +143,7 @@ impl<T: Element> WriteView<'_, T, 2> {
     }
 }
 
-impl<T: Element> WriteView<'_, T, 3> {
+impl<T: Element, S: RegionShape<3>> WriteView<'_, T, 3, S> {
     /// The declared part of row `y` of plane `z`.
     #[inline]
     pub fn row_mut(&mut self, z: usize, y: usize) -> &mut [T] {
@@ -153,7 +153,7 @@ impl<T: Element> WriteView<'_, T, 3> {
     }
 }
 
-impl<T: Element, const D: usize> fmt::Debug for WriteView<'_, T, D> {
+impl<T: Element, const D: usize, S: RegionShape<D>> fmt::Debug for WriteView<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WriteView({} {})", self.raw.bound().label(), self.raw.region())
     }

@@ -23,7 +23,7 @@ use crate::{
     label::Label,
 };
 use anabranch_graph::Mode;
-use anabranch_grid::RangeMapper;
+use anabranch_grid::{AnyBoxes, RangeMapper};
 
 /// A declared access of a task over a `K`-dimensional index space.
 #[diagnostic::on_unimplemented(
@@ -140,8 +140,8 @@ where
     M: RangeMapper<K, D> + 'static,
 {
     type Bound = BoundBuffer<T, D>;
-    type Guard<'b> = ReadView<T, D>;
-    type View<'v> = &'v ReadView<T, D>;
+    type Guard<'b> = ReadView<T, D, M::Shape>;
+    type View<'v> = &'v ReadView<T, D, M::Shape>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         declaration.buffer(self.buffer, self.mapper, Mode::Read)
@@ -172,8 +172,8 @@ where
     M: RangeMapper<K, D> + 'static,
 {
     type Bound = BoundBuffer<T, D>;
-    type Guard<'b> = WriteView<'b, T, D>;
-    type View<'v> = &'v mut WriteView<'v, T, D>;
+    type Guard<'b> = WriteView<'b, T, D, M::Shape>;
+    type View<'v> = &'v mut WriteView<'v, T, D, M::Shape>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         declaration.buffer(self.buffer, self.mapper, Mode::Write)
@@ -200,13 +200,13 @@ where
 
     unsafe fn prepare(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
         // SAFETY: as for `guard`, and the caller makes the guard later.
-        let mut view = unsafe { WriteView::new(bound, chunk) };
+        let mut view = unsafe { WriteView::<T, D, AnyBoxes<D>>::new(bound, chunk) };
         pattern.fill(&mut view);
     }
 
     unsafe fn check(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
         // SAFETY: as for `guard`, and the caller has dropped the guard.
-        let view = unsafe { ReadView::new(bound, chunk) };
+        let view = unsafe { ReadView::<T, D, AnyBoxes<D>>::new(bound, chunk) };
         if let Err(unwritten) = pattern.check(&view) {
             unwritten.throw();
         }
@@ -219,8 +219,8 @@ where
     M: RangeMapper<K, D> + 'static,
 {
     type Bound = BoundBuffer<T, D>;
-    type Guard<'b> = UpdateView<'b, T, D>;
-    type View<'v> = &'v mut UpdateView<'v, T, D>;
+    type Guard<'b> = UpdateView<'b, T, D, M::Shape>;
+    type View<'v> = &'v mut UpdateView<'v, T, D, M::Shape>;
 
     fn declare(self, declaration: &mut Declaration<K>) -> Result<Self::Bound, Error> {
         declaration.buffer(self.buffer, self.mapper, Mode::Update)

@@ -21,7 +21,7 @@ use crate::{
     },
     error::Error,
 };
-use anabranch_grid::{Fixed, fixed};
+use anabranch_grid::{AnyBoxes, Fixed, Region, fixed};
 
 /// Whether captures copy or move.
 pub trait CaptureMode: Sealed + 'static {}
@@ -96,7 +96,7 @@ impl<T> Sealed for ClusterCapture<T> {}
 
 impl<M: CaptureMode, T: Element, const D: usize> Capture<M> for Part<T, D> {
     type Output = Snapshot<T, D>;
-    type Access = Read<T, D, Fixed<D>>;
+    type Access = Read<T, D, Fixed<Region<D>>>;
 
     fn access(self) -> Result<Self::Access, Error> {
         let Self { buffer, range } = self;
@@ -108,7 +108,7 @@ impl<M: CaptureMode, T: Element, const D: usize> Capture<M> for Part<T, D> {
         Weight::Bytes(self.range.len().saturating_mul(size_of::<T>()))
     }
 
-    fn take(view: ReadView<T, D>) -> Result<Self::Output, Error> {
+    fn take(view: ReadView<T, D, AnyBoxes<D>>) -> Result<Self::Output, Error> {
         Ok(Snapshot::of(&view))
     }
 }

@@ -23,7 +23,7 @@ use anabranch_graph::{
     Access as GraphAccess, Mode,
     command::{BufferAccess, erase},
 };
-use anabranch_grid::{Chunk, Extent, Fixed, GridBox, MapperValue, RangeMapper, Region};
+use anabranch_grid::{AnyBoxes, Chunk, Extent, Fixed, GridBox, MapperValue, RangeMapper, Region};
 use std::{fmt, sync::Arc};
 
 /// The parts of all nodes. Node `n` is point `n` of the index space.
@@ -61,6 +61,8 @@ impl<const D: usize> OfNodes<D> {
 }
 
 impl<const D: usize> RangeMapper<1, D> for OfNodes<D> {
+    type Shape = AnyBoxes<D>;
+
     fn map(&self, chunk: &Chunk<1>, _: Extent<D>) -> Region<D> {
         // A dry run may be for more nodes than there are. These capture nothing.
         let [first, end] = [chunk.range.min(), chunk.range.max()].map(|at| at[0].min(self.0.len()));
@@ -121,8 +123,8 @@ impl<T, const D: usize> Sealed for Parts<T, D> {}
 /// The access behind a capture of parts. Its view is that of a read.
 impl<T: Element, const D: usize> Access<0> for Parts<T, D> {
     type Bound = BoundBuffer<T, D>;
-    type Guard<'b> = ReadView<T, D>;
-    type View<'v> = &'v ReadView<T, D>;
+    type Guard<'b> = ReadView<T, D, AnyBoxes<D>>;
+    type View<'v> = &'v ReadView<T, D, AnyBoxes<D>>;
 
     fn declare(self, declaration: &mut Declaration<'_, 0>) -> Result<Self::Bound, Error> {
         declaration.parts(self)
@@ -138,7 +140,7 @@ impl<T: Element, const D: usize> Access<0> for Parts<T, D> {
 
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         // SAFETY: the same promise.
-        unsafe { <Read<T, D, Fixed<D>> as Access<0>>::guard(bound, chunk) }
+        unsafe { <Read<T, D, Fixed<Region<D>>> as Access<0>>::guard(bound, chunk) }
     }
 
     fn view<'v>(guard: &'v mut Self::Guard<'_>) -> Self::View<'v> {
@@ -159,7 +161,7 @@ impl<M: CaptureMode, T: Element, const D: usize> Capture<M> for Parts<T, D> {
         Weight::Bytes(GridBox::full(self.buffer.extent()).len().saturating_mul(size_of::<T>()))
     }
 
-    fn take(view: ReadView<T, D>) -> Result<Self::Output, Error> {
+    fn take(view: ReadView<T, D, AnyBoxes<D>>) -> Result<Self::Output, Error> {
         Ok((!view.region().is_empty()).then(|| Snapshot::of(&view)))
     }
 }

@@ -36,7 +36,7 @@ use anabranch_graph::{
     Access, BufferId, Effect, GraphError, Mode, Order,
     command::{BufferAccess, CommandError, Reduction, erase},
 };
-use anabranch_grid::{Chunk, GridBox, RangeMapper, Region};
+use anabranch_grid::{Chunk, GridBox, RangeMapper, Region, RegionShape};
 use smallvec::{SmallVec, smallvec};
 use std::{
     ops::Range,
@@ -139,16 +139,19 @@ impl<'a, const K: usize> Declaration<'a, K> {
 
     /// Declares an access to a buffer.
     #[inline]
-    pub(in crate::submit) fn buffer<T: Element, const D: usize>(
+    pub(in crate::submit) fn buffer<T: Element, M: RangeMapper<K, D> + 'static, const D: usize>(
         &mut self,
         buffer: Buffer<T, D>,
-        mapper: impl RangeMapper<K, D> + 'static,
+        mapper: M,
         mode: Mode,
     ) -> Result<BoundBuffer<T, D>, Error> {
         let regions = match self.is_one_chunk() {
             true => smallvec![self.region(&buffer.inner, &mapper, mode)?],
             false => self.regions(&buffer.inner, &mapper, mode)?,
         };
+        if let Some(i) = regions.iter().position(|region| !M::Shape::fits(region.boxes())) {
+            return Err(self.misshapen(&buffer.inner, &mapper, i, &regions[i], M::Shape::WORDS));
+        }
         if let Some(record) = &mut self.record {
             let mapper = erase(mapper, buffer.extent());
             record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
@@ -197,6 +200,23 @@ impl<'a, const K: usize> Declaration<'a, K> {
             return Ok(region);
         }
         Err(self.outside(inner, &mapper.describe(), chunk, &region))
+    }
+
+    /// The error of a region of another shape than its mapper promises.
+    #[cold]
+    fn misshapen<const D: usize>(
+        &self,
+        inner: &BufferInner<D>,
+        mapper: &dyn RangeMapper<K, D>,
+        chunk: usize,
+        region: &Region<D>,
+        promised: &'static str,
+    ) -> Error {
+        let (mapper, chunk) = (mapper.describe(), self.chunks[chunk].range.to_string());
+        self.mistake(
+            &inner.label(),
+            Mistake::OtherShape { mapper, promised, chunk, region: region.to_string() },
+        )
     }
 
     /// The error of a region that leaves its buffer.

@@ -47,6 +47,8 @@ pub enum ReadPattern {
 }
 
 impl<const K: usize, const B: usize> RangeMapper<K, B> for ReadPattern {
+    type Shape = AnyBoxes<B>;
+
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<B>) -> Region<B> {
         fn same<const K: usize, const B: usize>(
             mapper: &dyn RangeMapper<K, K>,
@@ -143,6 +145,8 @@ impl WritePattern {
 }
 
 impl<const K: usize> RangeMapper<K, K> for WritePattern {
+    type Shape = OneBox<K>;
+
     fn map(&self, chunk: &Chunk<K>, _: Extent<K>) -> Region<K> {
         if chunk.range.is_empty() {
             return Region::empty();

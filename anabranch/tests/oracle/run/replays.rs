@@ -91,7 +91,7 @@ where
     let task = split.tiles.into_iter().fold(task, |task, [rows, cols]| task.tiled(rows, cols));
     let task = task.read(from, read_pattern);
     // The new value at a point of the index space, whose element is `before`.
-    let value = move |tile: &Tile<B>, from: &ReadView<u64, A>, p: [usize; B], before: u64| {
+    let value = move |tile: &Tile<B>, from: &ReadView<u64, A, AnyBoxes<A>>, p: [usize; B], before: u64| {
         let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
         let region = RangeMapper::<B, A>::map(&read_pattern, &chunk, from.extent());
         let seed = Replays::seed(step, place, tile.replay());

@@ -98,19 +98,21 @@ type ToCompute<'a, const A: usize, const B: usize> =
     (Scope<'a>, usize, &'a Buffer<u64, A>, &'a Buffer<u64, B>, Compute, &'a Arc<Witness>);
 
 /// Submits a kernel with these mappers, which are those of its patterns.
-fn compute_with<const A: usize, const B: usize>(
+fn compute_with<R, W, const A: usize, const B: usize>(
     (scope, i, from, to, step, witness): ToCompute<'_, A, B>,
-    read: impl RangeMapper<B, A> + 'static,
-    written: impl RangeMapper<B, B> + 'static,
+    read: R,
+    written: W,
 ) -> Result<TaskHandle, Error>
 where
+    R: RangeMapper<B, A> + 'static,
+    W: RangeMapper<B, B> + 'static,
     for<'a> TaskBuilder<'a, B, Over, ()>: Tiled,
 {
     let Compute { read_pattern, target, write_pattern, update, split, node, fail, .. } = step;
     let space = write_pattern.index_space(B, &target);
     let task = kernel::<B>(scope, i, space, split, node)?.read(from, read);
     // The new value at a point of the index space, whose element is `before`.
-    let value = move |tile: &Tile<B>, from: &ReadView<u64, A>, p: [usize; B], before: u64| {
+    let value = move |tile: &Tile<B>, from: &ReadView<u64, A, R::Shape>, p: [usize; B], before: u64| {
         let chunk = Chunk { range: GridBox::new(p, p.map(|i| i + 1)), global: tile.global() };
         let region = RangeMapper::<B, A>::map(&read_pattern, &chunk, from.extent());
         computed(i, padded(write_pattern.point(p)), before, &region, |q| from[q])
@@ -144,7 +146,12 @@ where
 }
 
 /// Writes an element, unless the task is wrong about it.
-fn write<const D: usize>(to: &mut WriteView<'_, u64, D>, point: [usize; D], value: u64, fail: Option<Fail>) {
+fn write<S: RegionShape<D>, const D: usize>(
+    to: &mut WriteView<'_, u64, D, S>,
+    point: [usize; D],
+    value: u64,
+    fail: Option<Fail>,
+) {
     match fail {
         Some(Fail::Unwritten) => {}
         Some(Fail::ReadFirst) => {

@@ -1,12 +1,15 @@
 //! Which cells the steps of a model read.
 
 use crate::model::Edges;
-use anabranch::{grid::Neighborhood, prelude::*};
+use anabranch::{
+    grid::{AnyBoxes, Neighborhood},
+    prelude::*,
+};
 
 /// What is read as far as `reach` around each cell.
-pub(super) fn around(edges: Edges, reach: [usize; 2]) -> Neighborhood<2> {
+pub(super) fn around(edges: Edges, reach: [usize; 2]) -> Neighborhood<2, AnyBoxes<2>> {
     match edges {
         Edges::Periodic => neighborhood(reach).periodic(),
-        Edges::Absorbing | Edges::Clamped => neighborhood(reach),
+        Edges::Absorbing | Edges::Clamped => neighborhood(reach).any_boxes(),
     }
 }

@@ -446,8 +446,8 @@ pub(super) struct Stores<'a> {
 
 /// The views of a task that advances a band.
 struct Fields<'a> {
-    u: &'a ReadView<f32, 2>,
-    v: &'a ReadView<f32, 2>,
+    u: &'a ReadView<f32, 2, AnyBoxes<2>>,
+    v: &'a ReadView<f32, 2, AnyBoxes<2>>,
     next_u: &'a mut WriteView<'a, f32, 2>,
     next_v: &'a mut WriteView<'a, f32, 2>,
 }

@@ -99,6 +99,8 @@ impl RowsOfNodes {
 }
 
 impl RangeMapper<1, 2> for RowsOfNodes {
+    type Shape = AnyBoxes<2>;
+
     fn map(&self, chunk: &Chunk<1>, buffer: Extent<2>) -> Region<2> {
         // In a dry run there are more nodes than the program runs on: these have no rows.
         let [first, end] = [chunk.range.min()[0], chunk.range.max()[0]].map(|node| node.min(self.nodes()));
@@ -130,6 +132,8 @@ pub(super) fn own_element(node: &Chunk<1>, buffer: Extent<1>) -> GridBox<1> {
 pub(super) struct RowsOfTile;
 
 impl RangeMapper<2, 1> for RowsOfTile {
+    type Shape = OneBox<1>;
+
     fn map(&self, tile: &Chunk<2>, _: Extent<1>) -> Region<1> {
         GridBox::new(tile.range.min()[0], tile.range.max()[0]).into()
     }

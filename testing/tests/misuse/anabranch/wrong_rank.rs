@@ -8,7 +8,7 @@ fn main() -> Result<(), Error> {
     rt.task("rows")
         .over([3])
         .write(&plate, one_to_one()) //~ E0277: `all()`, `fixed(…)`, `even_split()` and `mapper(|chunk, extent| …)` map between any
-        .kernel(|tile, (plate,)| tile.rows().for_each(|y| plate.row_mut(y).fill(0.0)))?; //~ E0277: `OneToOne` does not map an index space of 1 dimensions to a buffer of 2 dimensions
+        .kernel(|tile, (plate,)| tile.rows().for_each(|y| plate.row_mut(y).fill(0.0)))?; //~ E0277: the trait `RangeMapper<1, 2>` is not implemented for `OneToOne`
     rt.task("point").once().update(&plate, all()).host(|(plate,)| plate[[0]] = 1.0)?; //~ E0308: mismatched types
     Ok(())
 }

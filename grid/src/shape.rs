@@ -1,0 +1,236 @@
+//! Shapes of regions: what the type of a mapper says about all regions that the mapper gives.
+//!
+//! A kernel accesses the elements of a region one by one, and each access checks that the region contains the point. In a loop over
+//! a line, the compiler computes before the loop how many steps pass the check, and uses vector instructions for these, under two conditions: the
+//! check is one comparison of the last coordinate with numbers that are the same for the whole line, and a point outside ends the
+//! loop. So a region must have at most one interval of each line. That is the case for [one box](OneBox) and for a [cross](Cross).
+//! A region of [any boxes](AnyBoxes) may have several: a point outside the largest box is searched in all boxes.
+
+use crate::{grid_box::GridBox, region::Region};
+use std::fmt;
+
+/// What all regions of a mapper have in common, and the numbers of one of them that say which points it contains.
+///
+/// The shapes are [`OneBox`], [`Cross`] and [`AnyBoxes`]. The trait is sealed.
+pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Send + Sync + 'static {
+    /// The shape in words, for error messages.
+    const WORDS: &'static str;
+
+    /// Whether [`on_line`](Self::on_line) gives all that the region has of a line.
+    const IS_EXACT: bool;
+
+    /// Whether a region of these boxes, in normal form, has this shape.
+    fn fits(boxes: &[GridBox<D>]) -> bool;
+
+    /// The numbers of a region of these boxes, which has this shape.
+    fn new(boxes: &[GridBox<D>]) -> Self;
+
+    /// An interval that the region has of the line through `point` along the last axis: its first coordinate and its size, which is 0 if
+    /// there is none. Without an axis, the only point counts as coordinate 0 of a line.
+    ///
+    /// The points of an [exact](Self::IS_EXACT) shape are those of the intervals. Other regions may have more points.
+    fn on_line(&self, point: [usize; D]) -> (usize, usize);
+}
+
+/// What a mapper maps to: a box or a region.
+pub trait MappedRegion<const D: usize>: Into<Region<D>> {
+    /// The shape of all such regions.
+    type Shape: RegionShape<D>;
+}
+
+impl<const D: usize> MappedRegion<D> for GridBox<D> {
+    type Shape = OneBox<D>;
+}
+
+impl<const D: usize> MappedRegion<D> for Region<D> {
+    type Shape = AnyBoxes<D>;
+}
+
+/// The shape of regions of one box or none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OneBox<const D: usize> {
+    first: [usize; D],
+    /// Without a box, the size is 0.
+    size: [usize; D],
+    /// Whether there is no box: in 0 dimensions the size does not say it.
+    is_empty: bool,
+}
+
+impl<const D: usize> OneBox<D> {
+    const NONE: Self = Self { first: [0; D], size: [0; D], is_empty: true };
+
+    #[inline]
+    fn of(range: Option<&GridBox<D>>) -> Self {
+        range.map_or(Self::NONE, |range| Self {
+            first: range.min().0,
+            size: range.extent().0,
+            is_empty: false,
+        })
+    }
+
+    /// Whether the box has a point with the coordinate of `point` along an axis.
+    #[inline]
+    fn spans(&self, axis: usize, point: [usize; D]) -> bool {
+        point[axis].wrapping_sub(self.first[axis]) < self.size[axis]
+    }
+}
+
+/// `size`, or 0 if `is_none`. Without a branch, and in a form that no compiler makes a branch of: the check of a point stays one comparison of
+/// its last coordinate with a number that is the same for the whole line.
+#[inline]
+fn none_if(is_none: bool, size: usize) -> usize {
+    size.saturating_sub(0_usize.wrapping_sub(usize::from(is_none)))
+}
+
+impl<const D: usize> RegionShape<D> for OneBox<D> {
+    const WORDS: &'static str = "one box";
+    const IS_EXACT: bool = true;
+
+    #[inline]
+    fn fits(boxes: &[GridBox<D>]) -> bool {
+        boxes.len() <= 1
+    }
+
+    #[inline]
+    fn new(boxes: &[GridBox<D>]) -> Self {
+        Self::of(boxes.first())
+    }
+
+    #[inline]
+    fn on_line(&self, point: [usize; D]) -> (usize, usize) {
+        let Some(last) = D.checked_sub(1) else { return (0, usize::from(!self.is_empty)) };
+        let is_outside = (0..last).fold(false, |is_outside, axis| is_outside | !self.spans(axis, point));
+        (self.first[last], none_if(is_outside, self.size[last]))
+    }
+}
+
+/// The shape of the regions of [`neighborhood(…).along_axes()`](crate::Neighborhood::along_axes): a box, the *core*, which is extended
+/// along one axis at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cross<const D: usize> {
+    core: OneBox<D>,
+    /// The smallest box around the region: the core extended along all axes.
+    hull: OneBox<D>,
+}
+
+impl<const D: usize> RegionShape<D> for Cross<D> {
+    const WORDS: &'static str = "a cross";
+    const IS_EXACT: bool = true;
+
+    fn fits(boxes: &[GridBox<D>]) -> bool {
+        let [first, .., last] = boxes else { return true };
+        let (core, hull) =
+            (core_of(boxes), boxes.iter().fold(first.bounding(last), |all, b| all.bounding(b)));
+        let arm = |axis| core.with_axis(axis, hull.low(axis)..hull.high(axis));
+        let beyond_core = |axis| arm(axis).len() - core.len();
+        // The boxes are disjoint.
+        boxes.iter().all(|range| (0..D).any(|axis| arm(axis).contains(range)))
+            && boxes.iter().map(GridBox::len).sum::<usize>()
+                == core.len() + (0..D).map(beyond_core).sum::<usize>()
+    }
+
+    #[inline]
+    fn new(boxes: &[GridBox<D>]) -> Self {
+        match boxes {
+            [] | [_] => {
+                let only = OneBox::of(boxes.first());
+                Self { core: only, hull: only }
+            }
+            several => Self::of_several(several),
+        }
+    }
+
+    #[inline]
+    fn on_line(&self, point: [usize; D]) -> (usize, usize) {
+        let Some(last) = D.checked_sub(1) else { return self.core.on_line(point) };
+        let (mut outside_core, mut is_outside) = (0, false);
+        for axis in 0..last {
+            outside_core += usize::from(!self.core.spans(axis, point));
+            is_outside |= !self.hull.spans(axis, point);
+        }
+        let is_beside_core = outside_core > 0;
+        let before_core = none_if(is_beside_core, self.core.first[last].wrapping_sub(self.hull.first[last]));
+        let around_core = none_if(is_beside_core, self.hull.size[last].wrapping_sub(self.core.size[last]));
+        let size = none_if(is_outside | (outside_core > 1), self.core.size[last].wrapping_add(around_core));
+        (self.core.first[last].wrapping_sub(before_core), size)
+    }
+}
+
+impl<const D: usize> Cross<D> {
+    #[inline(never)]
+    fn of_several(boxes: &[GridBox<D>]) -> Self {
+        let hull = boxes.iter().fold(boxes[0], |all, range| all.bounding(range));
+        Self { core: OneBox::of(Some(&core_of(boxes))), hull: OneBox::of(Some(&hull)) }
+    }
+}
+
+/// The core of the cross of these boxes, of which there are several. Along each axis it is where the cross-sections are largest.
+fn core_of<const D: usize>(boxes: &[GridBox<D>]) -> GridBox<D> {
+    (0..D).fold(boxes[0], |core, axis| {
+        let across = |range: &GridBox<D>| {
+            (0..D).filter(|&d| d != axis).map(|d| range.high(d) - range.low(d)).product::<usize>()
+        };
+        let section = |at: usize| -> usize {
+            boxes.iter().filter(|range| range.low(axis) <= at && at < range.high(axis)).map(across).sum()
+        };
+        let largest = boxes.iter().map(|range| section(range.low(axis))).max().unwrap_or(0);
+        let begins = boxes.iter().map(|range| range.low(axis)).filter(|&at| section(at) == largest);
+        let ends = boxes.iter().map(|range| range.high(axis)).filter(|&end| section(end - 1) == largest);
+        core.with_axis(axis, begins.min().unwrap_or(0)..ends.max().unwrap_or(0))
+    })
+}
+
+/// The shape of all regions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AnyBoxes<const D: usize> {
+    largest: OneBox<D>,
+}
+
+impl<const D: usize> RegionShape<D> for AnyBoxes<D> {
+    const WORDS: &'static str = "any boxes";
+    const IS_EXACT: bool = false;
+
+    #[inline]
+    fn fits(_: &[GridBox<D>]) -> bool {
+        true
+    }
+
+    #[inline]
+    fn new(boxes: &[GridBox<D>]) -> Self {
+        Self {
+            largest: match boxes {
+                [] => OneBox::NONE,
+                [only] => OneBox::of(Some(only)),
+                several => largest_of(several),
+            },
+        }
+    }
+
+    #[inline]
+    fn on_line(&self, point: [usize; D]) -> (usize, usize) {
+        self.largest.on_line(point)
+    }
+}
+
+#[inline(never)]
+fn largest_of<const D: usize>(boxes: &[GridBox<D>]) -> OneBox<D> {
+    OneBox::of(boxes.iter().max_by_key(|range| range.len()))
+}
+
+macro_rules! shapes {
+    ($($shape:ident),*) => {$(
+        impl<const D: usize> sealed::Sealed for $shape<D> {}
+
+        impl<const D: usize> fmt::Debug for $shape<D> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(Self::WORDS)
+            }
+        }
+    )*};
+}
+
+shapes!(OneBox, Cross, AnyBoxes);
+
+mod sealed {
+    pub trait Sealed {}
+}
