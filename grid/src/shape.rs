@@ -28,11 +28,11 @@ pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Send + Sync + 'st
     /// An interval that the region has of the line through `point` along the last axis: its first coordinate and its size, which is 0 if
     /// there is none. Without an axis, the only point counts as coordinate 0 of a line.
     ///
-    /// The points of an [exact](Self::IS_EXACT) shape are those of the intervals. Other regions may have more points.
+    /// A region of an [exact](Self::IS_EXACT) shape has the points of these intervals and no others. A region of another shape may have more.
     fn on_line(&self, point: [usize; D]) -> (usize, usize);
 }
 
-/// What a mapper maps to: a box or a region.
+/// What a closure that is a mapper returns: a box or a region.
 pub trait MappedRegion<const D: usize>: Into<Region<D>> {
     /// The shape of all such regions.
     type Shape: RegionShape<D>;
@@ -75,8 +75,8 @@ impl<const D: usize> OneBox<D> {
     }
 }
 
-/// `size`, or 0 if `is_none`. Without a branch, and in a form that no compiler makes a branch of: the check of a point stays one comparison of
-/// its last coordinate with a number that is the same for the whole line.
+/// `size`, or 0 if `is_none`. Written with an `if`, the compiler would make the check of a point two conditions, of which one is the same for
+/// the whole line, and then finds no number of steps that pass the check.
 #[inline]
 fn none_if(is_none: bool, size: usize) -> usize {
     size.saturating_sub(0_usize.wrapping_sub(usize::from(is_none)))
@@ -122,11 +122,10 @@ impl<const D: usize> RegionShape<D> for Cross<D> {
         let (core, hull) =
             (core_of(boxes), boxes.iter().fold(first.bounding(last), |all, b| all.bounding(b)));
         let arm = |axis| core.with_axis(axis, hull.low(axis)..hull.high(axis));
-        let beyond_core = |axis| arm(axis).len() - core.len();
+        let beyond_core = |axis| points_of(&arm(axis)) - points_of(&core);
         // The boxes are disjoint.
         boxes.iter().all(|range| (0..D).any(|axis| arm(axis).contains(range)))
-            && boxes.iter().map(GridBox::len).sum::<usize>()
-                == core.len() + (0..D).map(beyond_core).sum::<usize>()
+            && sum(boxes.iter().map(points_of)) == sum((0..D).map(beyond_core).chain([points_of(&core)]))
     }
 
     #[inline]
@@ -164,14 +163,21 @@ impl<const D: usize> Cross<D> {
     }
 }
 
+/// The number of points. A buffer in a dry run may be larger than any memory.
+fn points_of<const D: usize>(range: &GridBox<D>) -> u128 {
+    (0..D).fold(1, |points: u128, axis| points.saturating_mul((range.high(axis) - range.low(axis)) as u128))
+}
+
+fn sum(numbers: impl Iterator<Item = u128>) -> u128 {
+    numbers.fold(0, u128::saturating_add)
+}
+
 /// The core of the cross of these boxes, of which there are several. Along each axis it is where the cross-sections are largest.
 fn core_of<const D: usize>(boxes: &[GridBox<D>]) -> GridBox<D> {
     (0..D).fold(boxes[0], |core, axis| {
-        let across = |range: &GridBox<D>| {
-            (0..D).filter(|&d| d != axis).map(|d| range.high(d) - range.low(d)).product::<usize>()
-        };
-        let section = |at: usize| -> usize {
-            boxes.iter().filter(|range| range.low(axis) <= at && at < range.high(axis)).map(across).sum()
+        let across = |range: &GridBox<D>| points_of(&range.with_axis(axis, 0..1));
+        let section = |at: usize| {
+            sum(boxes.iter().filter(|range| range.low(axis) <= at && at < range.high(axis)).map(across))
         };
         let largest = boxes.iter().map(|range| section(range.low(axis))).max().unwrap_or(0);
         let begins = boxes.iter().map(|range| range.low(axis)).filter(|&at| section(at) == largest);

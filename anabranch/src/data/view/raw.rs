@@ -7,8 +7,8 @@ use std::{fmt, ptr::NonNull};
 
 /// The part that all kinds of view have in common.
 ///
-/// All that the check of an access needs lies here as plain numbers: `shape`, unless it must [search](search). Functions that search or
-/// refuse get copies and no reference to this, so that the compiler can keep the numbers in registers while a kernel runs.
+/// All that most checks of an access need lies here as plain numbers, in `shape`. The functions that [search](search) all boxes or refuse an
+/// access get copies and no reference to this, so that the compiler can keep the numbers in registers while a kernel runs.
 pub(super) struct Raw<T, const D: usize, S> {
     start: *mut T,
     /// The extent of the buffer.
@@ -20,7 +20,7 @@ pub(super) struct Raw<T, const D: usize, S> {
 
 impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
     /// # Safety
-    /// `bound` lives, and has its memory, as long as this value.
+    /// `bound` lives, and has its memory, as long as this value. The region of the chunk has the shape `S`.
     // A view is made for each call of a kernel, and should stay where it is made.
     #[inline(always)]
     pub(super) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {

@@ -48,7 +48,8 @@ unsafe impl<T: Element, const D: usize, S: RegionShape<D>> Sync for WriteView<'_
 impl<T: Element, const D: usize, S: RegionShape<D>> WriteView<'_, T, D, S> {
     /// # Safety
     /// As long as the view exists, `bound` lives and has its memory, and nothing else reads or writes a point of the region
-    /// of this chunk. The region lies inside the buffer.
+    /// of this chunk. The region lies inside the buffer, and has the shape
+    /// `S`.
     #[inline(always)]
     pub(crate) unsafe fn new(bound: &BoundBuffer<T, D>, chunk: usize) -> Self {
         // SAFETY: the caller promises it.

@@ -157,7 +157,8 @@ where
 
     #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
-        // SAFETY: while the task runs, the graph lets no task write the region; the caller drops the guard before `bound`.
+        // SAFETY: while the task runs, the graph lets no task write the region, whose shape was checked; the caller drops the guard
+        // before `bound`.
         unsafe { ReadView::new(bound, chunk) }
     }
 
@@ -190,7 +191,7 @@ where
     #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
-        // overlaps it; the caller drops the guard before `bound`.
+        // overlaps it; its shape was checked; the caller drops the guard before `bound`.
         unsafe { WriteView::new(bound, chunk) }
     }
 
@@ -199,13 +200,13 @@ where
     }
 
     unsafe fn prepare(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
-        // SAFETY: as for `guard`, and the caller makes the guard later.
+        // SAFETY: as for `guard`, and the caller makes the guard later. Each region has this shape.
         let mut view = unsafe { WriteView::<T, D, AnyBoxes<D>>::new(bound, chunk) };
         pattern.fill(&mut view);
     }
 
     unsafe fn check(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {
-        // SAFETY: as for `guard`, and the caller has dropped the guard.
+        // SAFETY: as for `guard`, and the caller has dropped the guard. Each region has this shape.
         let view = unsafe { ReadView::<T, D, AnyBoxes<D>>::new(bound, chunk) };
         if let Err(unwritten) = pattern.check(&view) {
             unwritten.throw();
@@ -237,7 +238,7 @@ where
     #[inline(always)]
     unsafe fn guard(bound: &Self::Bound, chunk: usize) -> Self::Guard<'_> {
         // SAFETY: while the task runs, the graph lets no other task use the region, and no other chunk or access of this task
-        // overlaps it; the caller drops the guard before `bound`.
+        // overlaps it; its shape was checked; the caller drops the guard before `bound`.
         unsafe { UpdateView::new(bound, chunk) }
     }
 

@@ -10,6 +10,7 @@
 //! - The graph gets one region for each access. It contains the answers for all chunks: the answer for the whole index space,
 //!   which is checked to contain them ([`Mistake::NotMonotonic`]), or for a write perhaps their union. So the order of tasks,
 //!   and the graph's check that two accesses of one task have no element in common, hold for what the chunks really access.
+//! - Every answer has the shape that the type of the mapper promises ([`Mistake::OtherShape`]). Views rely on it when they check accesses.
 //! - The answers for two chunks of a write have no element in common ([`Mistake::OverlappingWrites`]).
 //! - A mapper that panics unwinds through the submission, before the task is in the graph.
 //! - In a dry run the recorder calls the mapper again, for the chunks of each node. These answers are used for the commands that
@@ -42,6 +43,21 @@ use std::{
     ops::Range,
     sync::{Arc, Weak},
 };
+
+/// What the type of a mapper promises of all of its regions.
+#[derive(Clone, Copy)]
+struct Promise<const D: usize> {
+    is_kept: fn(&[GridBox<D>]) -> bool,
+    /// In words.
+    shape: &'static str,
+}
+
+impl<const D: usize> Promise<D> {
+    #[inline]
+    fn of<M: RangeMapper<K, D>, const K: usize>(_: &M) -> Self {
+        Self { is_kept: M::Shape::fits, shape: M::Shape::WORDS }
+    }
+}
 
 /// The declaration of a task, while its accesses are collected.
 #[derive(Debug)]
@@ -147,11 +163,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
     ) -> Result<BoundBuffer<T, D>, Error> {
         let regions = match self.is_one_chunk() {
             true => smallvec![self.region(&buffer.inner, &mapper, mode)?],
-            false => self.regions(&buffer.inner, &mapper, mode)?,
+            false => self.regions(&buffer.inner, &mapper, Promise::of(&mapper), mode)?,
         };
-        if let Some(i) = regions.iter().position(|region| !M::Shape::fits(region.boxes())) {
-            return Err(self.misshapen(&buffer.inner, &mapper, i, &regions[i], M::Shape::WORDS));
-        }
         if let Some(record) = &mut self.record {
             let mapper = erase(mapper, buffer.extent());
             record.accesses.push(BufferAccess { buffer: buffer.inner.id, mode, mapper });
@@ -181,7 +194,7 @@ impl<'a, const K: usize> Declaration<'a, K> {
         mode: Mode,
     ) -> Result<Region<D>, Error> {
         self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
-        let region = self.mapped(inner, mapper, &self.whole)?;
+        let region = self.mapped(inner, mapper, Promise::of(mapper), &self.whole)?;
         self.accesses.push(Access { buffer: inner.id, region: region.cast(), mode });
         Ok(region)
     }
@@ -192,14 +205,18 @@ impl<'a, const K: usize> Declaration<'a, K> {
         &self,
         inner: &BufferInner<D>,
         mapper: &(impl RangeMapper<K, D> + ?Sized),
+        promise: Promise<D>,
         chunk: &Chunk<K>,
     ) -> Result<Region<D>, Error> {
         let region = mapper.map(chunk, inner.extent);
         let all = GridBox::full(inner.extent);
-        if region.boxes().iter().all(|range| all.contains(range)) {
-            return Ok(region);
+        if !region.boxes().iter().all(|range| all.contains(range)) {
+            return Err(self.outside(inner, &mapper.describe(), chunk, &region));
         }
-        Err(self.outside(inner, &mapper.describe(), chunk, &region))
+        if !(promise.is_kept)(region.boxes()) {
+            return Err(self.misshapen(inner, mapper.describe(), promise.shape, chunk, &region));
+        }
+        Ok(region)
     }
 
     /// The error of a region of another shape than its mapper promises.
@@ -207,16 +224,13 @@ impl<'a, const K: usize> Declaration<'a, K> {
     fn misshapen<const D: usize>(
         &self,
         inner: &BufferInner<D>,
-        mapper: &dyn RangeMapper<K, D>,
-        chunk: usize,
-        region: &Region<D>,
+        mapper: String,
         promised: &'static str,
+        chunk: &Chunk<K>,
+        region: &Region<D>,
     ) -> Error {
-        let (mapper, chunk) = (mapper.describe(), self.chunks[chunk].range.to_string());
-        self.mistake(
-            &inner.label(),
-            Mistake::OtherShape { mapper, promised, chunk, region: region.to_string() },
-        )
+        let (chunk, region) = (chunk.range.to_string(), region.to_string());
+        self.mistake(&inner.label(), Mistake::OtherShape { mapper, promised, chunk, region })
     }
 
     /// The error of a region that leaves its buffer.
@@ -245,10 +259,11 @@ impl<'a, const K: usize> Declaration<'a, K> {
         &mut self,
         inner: &BufferInner<D>,
         mapper: &dyn RangeMapper<K, D>,
+        promise: Promise<D>,
         mode: Mode,
     ) -> Result<Regions<D>, Error> {
         self.check_runtime(&inner.owner, &|| inner.label().to_string())?;
-        let map = |chunk: &Chunk<K>| self.mapped(inner, mapper, chunk);
+        let map = |chunk: &Chunk<K>| self.mapped(inner, mapper, promise, chunk);
         let whole = map(&self.whole)?;
         let several_nodes = self.core.several_nodes().is_some();
         let (region, regions) = if let [only] = self.chunks

@@ -41,8 +41,9 @@ impl<const K: usize> Tile<K> {
     /// The points of this tile one by one, in row-major order, as indices.
     ///
     /// Write `tile.points().for_each(…)`, or a loop over [`rows`](Tile::<2>::rows) with a loop over [`cols`](Tile::<2>::cols) inside, where
-    /// speed matters: the compiler then moves the checks of `view[p]` out of the inner loop and uses vector instructions. With a
-    /// `for` loop over points of more than one dimension it does not, because it sees no inner loop.
+    /// speed matters: the compiler then moves the checks of `view[p]` out of the inner loop and uses vector instructions, if the regions
+    /// are boxes or those of `neighborhood(…).along_axes()`. In a `for` loop over points of more than one dimension it does not, because it
+    /// sees no inner loop.
     #[inline]
     pub fn points(&self) -> impl Iterator<Item = [usize; K]> + use<K> {
         let points: Points<K> = self.chunk.range.points();
