@@ -21,13 +21,10 @@
 //!         .write(&u2, one_to_one())
 //!         .kernel(move |tile, (u, u2)| {
 //!             // … arrive as typed views
-//!             for y in tile.rows() {
-//!                 let (above, below) = (u.row(y.max(1) - 1), u.row((y + 1).min(rows - 1)));
-//!                 let middle = u.row(y);
-//!                 for (x, new) in u2.row_mut(y).iter_mut().enumerate() {
-//!                     *new = 0.25 * above[x] + 0.5 * middle[x] + 0.25 * below[x];
-//!                 }
-//!             }
+//!             tile.points().for_each(|[y, x]| {
+//!                 let (above, below) = (u[[y.max(1) - 1, x]], u[[(y + 1).min(rows - 1), x]]);
+//!                 u2.set([y, x], 0.25 * above + 0.5 * u[[y, x]] + 0.25 * below);
+//!             });
 //!         })?;
 //!     rt.task("note the sum")
 //!         .once() // a host task
