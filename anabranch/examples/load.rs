@@ -93,7 +93,7 @@ fn step(rt: &Runtime, u: &Buffer<f64, 2>, next: &Buffer<f64, 2>, busy: &Arc<Atom
     rt.task("step").over([ROWS, COLS]).read(u, neighborhood([1, 0])).write(next, one_to_one()).kernel(
         move |tile, (u, next)| {
             let begin = Instant::now();
-            for [y, x] in tile.points() {
+            tile.points().for_each(|[y, x]| {
                 let above = u[[y.max(1) - 1, x]];
                 let below = u[[(y + 1).min(ROWS - 1), x]];
                 let mut value = 0.25 * (above + below) + 0.5 * u[[y, x]];
@@ -101,7 +101,7 @@ fn step(rt: &Runtime, u: &Buffer<f64, 2>, next: &Buffer<f64, 2>, busy: &Arc<Atom
                     value = 3.7 * value * (1.0 - value);
                 }
                 next.set([y, x], value);
-            }
+            });
             busy.fetch_add(begin.elapsed().as_nanos() as u64, Relaxed);
         },
     )?;
