@@ -12,6 +12,13 @@ use std::fmt;
 /// What all regions of a mapper have in common, and the numbers of one of them that say which points it contains.
 ///
 /// The shapes are [`OneBox`], [`Cross`] and [`AnyBoxes`]. The trait is sealed.
+///
+/// ```
+/// use anabranch_grid::{GridBox, OneBox, RegionShape};
+/// let shape = OneBox::new(&[GridBox::new([2, 4], [3, 9])]);
+/// assert_eq!(shape.on_line([2, 0]), (4, 5)); // the line of row 2: columns 4 to 8
+/// assert_eq!(shape.on_line([3, 0]).1, 0); // nothing of row 3
+/// ```
 pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The shape in words, for error messages.
     const WORDS: &'static str;
@@ -75,8 +82,10 @@ impl<const D: usize> OneBox<D> {
     }
 }
 
-/// `size`, or 0 if `is_none`. Written with an `if`, the compiler would make the check of a point two conditions, of which one is the same for
-/// the whole line, and then finds no number of steps that pass the check.
+/// `size`, or 0 if `is_none`.
+///
+/// With an `if` instead, the compiler makes two conditions of the check of a point: one for the line, one for the last coordinate. Then it
+/// does not find how many steps of a loop pass the check.
 #[inline]
 fn none_if(is_none: bool, size: usize) -> usize {
     size.saturating_sub(0_usize.wrapping_sub(usize::from(is_none)))
@@ -186,7 +195,8 @@ fn core_of<const D: usize>(boxes: &[GridBox<D>]) -> GridBox<D> {
     })
 }
 
-/// The shape of all regions.
+/// The shape of all regions: those of [`periodic`](crate::Neighborhood::periodic) neighbourhoods, of [`fixed`](crate::fixed) regions and of closures
+/// that return a [`Region`]. A loop over their elements has its checks inside.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AnyBoxes<const D: usize> {
     largest: OneBox<D>,
