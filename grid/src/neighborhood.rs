@@ -9,7 +9,7 @@ use crate::{
     value::MapperValue,
 };
 use smallvec::{SmallVec, smallvec};
-use std::{fmt, hash::Hash, marker::PhantomData, ops::Range};
+use std::{fmt, marker::PhantomData, ops::Range};
 
 /// Each point accesses the points within `radius` on every axis.
 ///
@@ -75,7 +75,7 @@ impl<const K: usize, S> Neighborhood<K, S> {
 
 type Boxes<const K: usize> = SmallVec<[GridBox<K>; 4]>;
 
-impl<const K: usize, S: RegionShape<K> + Eq + Hash> RangeMapper<K, K> for Neighborhood<K, S> {
+impl<const K: usize, S: RegionShape<K>> RangeMapper<K, K> for Neighborhood<K, S> {
     type Shape = S;
 
     fn map(&self, chunk: &Chunk<K>, buffer: Extent<K>) -> Region<K> {

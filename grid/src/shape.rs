@@ -7,7 +7,7 @@
 //! A region of [any boxes](AnyBoxes) may have several: a point outside the largest box is searched in all boxes.
 
 use crate::{grid_box::GridBox, region::Region};
-use std::fmt;
+use std::{fmt, hash::Hash};
 
 /// What all regions of a mapper have in common, and the numbers of one of them that say which points it contains.
 ///
@@ -19,7 +19,7 @@ use std::fmt;
 /// assert_eq!(shape.on_line([2, 0]), (4, 5)); // the line of row 2: columns 4 to 8
 /// assert_eq!(shape.on_line([3, 0]).1, 0); // nothing of row 3
 /// ```
-pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Send + Sync + 'static {
+pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Eq + Hash + Send + Sync + 'static {
     /// The shape in words, for error messages.
     const WORDS: &'static str;
 
@@ -39,7 +39,7 @@ pub trait RegionShape<const D: usize>: sealed::Sealed + Copy + Send + Sync + 'st
     fn on_line(&self, point: [usize; D]) -> (usize, usize);
 }
 
-/// What a closure that is a mapper returns: a box or a region.
+/// What a closure that is a mapper returns, and what [`fixed`](crate::fixed) takes: a box or a region.
 pub trait MappedRegion<const D: usize>: Into<Region<D>> {
     /// The shape of all such regions.
     type Shape: RegionShape<D>;
@@ -127,9 +127,10 @@ impl<const D: usize> RegionShape<D> for Cross<D> {
     const IS_EXACT: bool = true;
 
     fn fits(boxes: &[GridBox<D>]) -> bool {
-        let [first, .., last] = boxes else { return true };
-        let (core, hull) =
-            (core_of(boxes), boxes.iter().fold(first.bounding(last), |all, b| all.bounding(b)));
+        if boxes.len() <= 1 {
+            return true;
+        }
+        let Some((core, hull)) = core_and_hull(boxes) else { return false };
         let arm = |axis| core.with_axis(axis, hull.low(axis)..hull.high(axis));
         let beyond_core = |axis| points_of(&arm(axis)) - points_of(&core);
         // The boxes are disjoint.
@@ -167,9 +168,32 @@ impl<const D: usize> RegionShape<D> for Cross<D> {
 impl<const D: usize> Cross<D> {
     #[inline(never)]
     fn of_several(boxes: &[GridBox<D>]) -> Self {
-        let hull = boxes.iter().fold(boxes[0], |all, range| all.bounding(range));
-        Self { core: OneBox::of(Some(&core_of(boxes))), hull: OneBox::of(Some(&hull)) }
+        let (core, hull) = core_and_hull(boxes).expect("the boxes are a cross");
+        Self { core: OneBox::of(Some(&core)), hull: OneBox::of(Some(&hull)) }
     }
+}
+
+/// If these boxes, at least one, are a cross: its core, and the box around it. `None` if they certainly are none.
+///
+/// Along the last axis on which the boxes differ, all of them have the interval of the core but the widest one, which is the core extended.
+fn core_and_hull<const D: usize>(boxes: &[GridBox<D>]) -> Option<(GridBox<D>, GridBox<D>)> {
+    let hull = boxes.iter().fold(boxes[0], |all, range| all.bounding(range));
+    let common = |axis| {
+        boxes.iter().fold(hull.low(axis)..hull.high(axis), |common, range| {
+            common.start.max(range.low(axis))..common.end.min(range.high(axis))
+        })
+    };
+    let size = |range: &GridBox<D>, axis| range.high(axis) - range.low(axis);
+    for axis in (0..D).rev() {
+        let (common, widest) = (common(axis), boxes.iter().max_by_key(|range| size(range, axis))?);
+        if common.is_empty() {
+            return None;
+        }
+        if common.len() < size(widest, axis) {
+            return Some((widest.with_axis(axis, common), hull));
+        }
+    }
+    Some((hull, hull))
 }
 
 /// The number of points. A buffer in a dry run may be larger than any memory.
@@ -179,20 +203,6 @@ fn points_of<const D: usize>(range: &GridBox<D>) -> u128 {
 
 fn sum(numbers: impl Iterator<Item = u128>) -> u128 {
     numbers.fold(0, u128::saturating_add)
-}
-
-/// The core of the cross of these boxes, of which there are several. Along each axis it is where the cross-sections are largest.
-fn core_of<const D: usize>(boxes: &[GridBox<D>]) -> GridBox<D> {
-    (0..D).fold(boxes[0], |core, axis| {
-        let across = |range: &GridBox<D>| points_of(&range.with_axis(axis, 0..1));
-        let section = |at: usize| {
-            sum(boxes.iter().filter(|range| range.low(axis) <= at && at < range.high(axis)).map(across))
-        };
-        let largest = boxes.iter().map(|range| section(range.low(axis))).max().unwrap_or(0);
-        let begins = boxes.iter().map(|range| range.low(axis)).filter(|&at| section(at) == largest);
-        let ends = boxes.iter().map(|range| range.high(axis)).filter(|&end| section(end - 1) == largest);
-        core.with_axis(axis, begins.min().unwrap_or(0)..ends.max().unwrap_or(0))
-    })
 }
 
 /// The shape of all regions: those of [`periodic`](crate::Neighborhood::periodic) neighbourhoods, of [`fixed`](crate::fixed) regions and of closures

@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_grid::*;
-use common::{Bitmap, SIDE, full_box};
+use common::{Bitmap, SIDE, cases_in, full_box};
 use proptest::prelude::*;
 
 /// Checks that pieces are non-empty, disjoint, in order, and cover the range.
@@ -186,11 +186,7 @@ macro_rules! in_dimensions {
         mod $name {
             use super::*;
             proptest! {
-                // A quarter of the cases for three dimensions, which take longer. Proptest reads `PROPTEST_CASES`.
-                #![proptest_config(ProptestConfig {
-                    cases: ProptestConfig::default().cases.div_ceil(if $d == 3 { 4 } else { 1 }),
-                    ..ProptestConfig::default()
-                })]
+                #![proptest_config(cases_in($d))]
 
                 #[test]
                 fn mappers_are_monotonic(

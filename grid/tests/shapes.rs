@@ -3,7 +3,7 @@
 mod common;
 
 use anabranch_grid::*;
-use common::{Bitmap, SIDE, any_box, boxes, full_box, space};
+use common::{Bitmap, SIDE, any_box, boxes, cases_in, full_box, space};
 use proptest::prelude::*;
 
 /// Whether the interval of the line of a point contains the point.
@@ -83,10 +83,7 @@ macro_rules! in_dimensions {
         mod $name {
             use super::*;
             proptest! {
-                #![proptest_config(ProptestConfig {
-                    cases: ProptestConfig::default().cases.div_ceil(if $d == 3 { 4 } else { 1 }),
-                    ..ProptestConfig::default()
-                })]
+                #![proptest_config(cases_in($d))]
 
                 #[test]
                 fn regions_have_the_shapes_that_their_mappers_promise(

@@ -9,6 +9,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Points per axis.
 pub const SIDE: usize = 6;
 
+/// A quarter of the cases for three dimensions, which take longer. Proptest reads `PROPTEST_CASES`.
+pub fn cases_in(dimensions: usize) -> ProptestConfig {
+    let all = ProptestConfig::default();
+    ProptestConfig { cases: all.cases.div_ceil(if dimensions == 3 { 4 } else { 1 }), ..all }
+}
+
 /// All points that the tests use.
 pub fn space<const D: usize>() -> GridBox<D> {
     GridBox::full([SIDE; D])
