@@ -1,49 +1,62 @@
 //! Several steps in one launch of a shader, for devices that take shaders.
 //!
-//! The memory of a GPU is the limit of a single step, which reads and writes both fields once. Here each group of invocations reads a tile and the
-//! cells around it, makes up to [`SeveralSteps::MOST`] steps in its own memory, and writes the tile. It computes the cells around the tile as
-//! its neighbours do, 20% more than without them.
+//! The memory of a GPU is the limit of a single step, which reads and writes both fields once. Here each group of invocations goes down a tile of the grid
+//! and makes up to [`SeveralSteps::MOST`] steps on the way, with the rows between them in its registers and its own memory. It computes the cells around
+//! the tile as its neighbours do. With the heights that are used, that is a third more cells, or two thirds on small grids.
 //!
 //! The shader computes in the order of the [recorded step](super::RecordedStep).
 
 use super::coefficients::Coefficients;
 use crate::model::{Edges, Params};
 use anabranch::device::Wgsl;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// The cells of a tile along each dimension.
-const TILE: usize = 32;
+/// The invocations of a group. Each has a column of a tile, or one of the [`SeveralSteps::MOST`] columns on both sides.
+const LANES: usize = 128;
+
+/// The rows of a tile, if the grid has enough cells for many groups.
+const HIGH: usize = 64;
+
+/// The rows of a tile in a smaller grid, which has more groups then.
+const LOW: usize = 32;
+
+/// The groups that keep a GPU busy: several for each of its processors.
+const MANY: usize = 1024;
 
 /// The shader for several steps of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct SeveralSteps {
     coefficients: Coefficients,
     edges: Edges,
+    /// The rows of a tile.
+    height: usize,
 }
 
 impl SeveralSteps {
     /// The most steps of one launch. The launch reads the cells up to this distance.
     pub const MOST: usize = 4;
 
-    /// The steps of this model.
-    pub fn new(params: Params, edges: Edges) -> Self {
-        Self { coefficients: Coefficients::new(params), edges }
+    /// The steps of this model, on a device that computes this many cells.
+    pub fn new(params: Params, edges: Edges, cells: u64) -> Self {
+        let tile = HIGH * (LANES - 2 * Self::MOST);
+        let height = if cells >= (MANY * tile) as u64 { HIGH } else { LOW };
+        Self { coefficients: Coefficients::new(params), edges, height }
     }
 
-    /// The shader of a task that declares reads of U and V, up to [`MOST`](Self::MOST) cells around each, and writes of both, for this
-    /// number of steps. If it `marks`, V is not finite after the last step where U or V is not.
+    /// The shader of a task that declares reads of U and V, up to as many cells around each as there are steps, and writes of both. If it `marks`, V
+    /// is not finite after the last step where U or V is not.
     ///
     /// # Panics
-    /// If there are more steps than [`MOST`](Self::MOST).
+    /// If there is no step, or there are more than [`MOST`](Self::MOST).
     pub fn shader(&self, steps: usize, marks: bool) -> Wgsl {
-        assert!(steps <= Self::MOST, "{steps} steps in one launch");
+        assert!((1..=Self::MOST).contains(&steps), "{steps} steps in one launch");
         let Coefficients { u_spread, u_loss, feed, v_spread, v_keep, dt } = self.coefficients;
         let edges: u32 = match self.edges {
             Edges::Absorbing => 0,
             Edges::Periodic => 1,
             Edges::Clamped => 2,
         };
-        Wgsl::new(text())
+        Wgsl::new(text(steps))
             .names(["u", "v", "next_u", "next_v"])
             .parameter("u_spread", u_spread)
             .parameter("u_loss", u_loss)
@@ -53,33 +66,36 @@ impl SeveralSteps {
             .parameter("dt", dt)
             .parameter("zero", 0.0_f32)
             .parameter("edges", edges)
-            .parameter("steps", steps as u32)
+            .parameter("height", self.height as u32)
             .parameter("marks", u32::from(marks))
-            .tiles([16, 16], [TILE, TILE])
+            .tiles([1, LANES as u32], [self.height, LANES - 2 * steps])
             .uninitialized_workgroup()
     }
 }
 
-/// The text of the shader, with copies of what it repeats.
-fn text() -> &'static str {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| repeated(include_str!("several_steps.wgsl")))
+/// The text of the shader for this many steps.
+fn text(steps: usize) -> Arc<str> {
+    static TEXTS: [OnceLock<Arc<str>>; SeveralSteps::MOST] = [const { OnceLock::new() }; SeveralSteps::MOST];
+    let new = || {
+        let constants = format!("const STEPS = {steps};\nconst LANES = {LANES};\n");
+        (constants + &for_each_step(include_str!("several_steps.wgsl"), steps)).into()
+    };
+    Arc::clone(TEXTS[steps - 1].get_or_init(new))
 }
 
-/// Replaces what is between lines `// repeat N` and `// end` by `N` copies, in which `#` is the number of the copy.
-fn repeated(text: &str) -> String {
-    let (mut result, mut copied, mut count) = (String::new(), String::new(), None);
+/// Replaces what is between lines `// for each step` and `// end` by a copy for each step, in which `#` is the number of the step.
+fn for_each_step(text: &str, steps: usize) -> String {
+    let (mut result, mut copied) = (String::new(), None);
     for line in text.lines() {
-        match (line.trim_start().strip_prefix("// "), count) {
-            (Some("end"), Some(copies)) => {
-                (0..copies).for_each(|at: usize| result += &copied.replace('#', &at.to_string()));
-                (copied, count) = (String::new(), None);
+        let line = format!("{line}\n");
+        match (line.trim().strip_prefix("// "), &mut copied) {
+            (Some("for each step"), None) => copied = Some(String::new()),
+            (Some("end"), Some(lines)) => {
+                (0..steps).for_each(|step| result += &lines.replace('#', &step.to_string()));
+                copied = None;
             }
-            (Some(comment), None) if comment.starts_with("repeat ") => {
-                count = comment["repeat ".len()..].parse().ok();
-            }
-            (_, Some(_)) => copied += &format!("{line}\n"),
-            (_, None) => result += &format!("{line}\n"),
+            (_, Some(lines)) => *lines += &line,
+            (_, None) => result += &line,
         }
     }
     result
@@ -91,10 +107,18 @@ mod tests {
     use testing::deadline;
 
     #[test]
-    fn lines_are_repeated() {
+    fn lines_for_each_step_are_repeated() {
         let _deadline = deadline();
-        let text = "// of `repeat N`\n  // repeat 2\nb #\n  // end\nc\n// repeat 1\nd # #\n// end\n// end\n";
-        assert_eq!(repeated(text), "// of `repeat N`\nb 0\nb 1\nc\nd 0 0\n// end\n");
-        assert!(!super::text().contains('#'));
+        let text = "// `for each step`\n  // for each step\nb #\n  // end\nc\n// for each step\nd # #\n// end\n// end\n";
+        assert_eq!(for_each_step(text, 2), "// `for each step`\nb 0\nb 1\nc\nd 0 0\nd 1 1\n// end\n");
+        assert!((1..=SeveralSteps::MOST).all(|steps| !super::text(steps).contains('#')));
+    }
+
+    #[test]
+    fn small_grids_have_low_tiles() {
+        let _deadline = deadline();
+        let height =
+            |rows: u64, cols| SeveralSteps::new(Params::default(), Edges::Clamped, rows * cols).height;
+        assert_eq!([height(1080, 1920), height(4096, 4096)], [LOW, HIGH]);
     }
 }

@@ -1,160 +1,120 @@
-// Several steps in one launch. Each group has a tile of the grid and the cells around it in its own memory, and computes the cells around it
-// itself, fewer with each step: it waits for no other group.
+// Several steps in one launch. The text before this one sets STEPS, the steps of the launch, and LANES, the invocations of a group.
 //
-// An invocation has a strip of cells below each other. From cell to cell it reads one row of neighbours and keeps the two rows above.
+// A group has a tile of the grid and STEPS cells around it, and each invocation one column of these. The group goes down the rows once and makes all
+// steps on the way. In a turn, it reads the next row of the state before the launch. The first step then has the neighbours of the row above that one.
+// Each further step is two rows behind the one before it, so that it has what it needs from the turns before. An invocation keeps three rows
+// of its column for each step, and gets from its neighbours the sums of their columns, which the group has in its own memory.
 //
-// The lines between `repeat N` and `end` stand for N copies of them, in which the sign for a number is 0, 1 and so on. In a loop, a device would keep
-// what belongs to each cell in its memory, and would wait for each element before it asks for the next one.
+// The cells around the tile are computed by its neighbours, too, so a group waits for no other. What a group computes too far outside is wrong, and
+// gets one cell nearer with each step, up to the edge of the tile.
+//
+// The lines between `for each step` and `end` stand for STEPS copies of them, in which the sign for a number is 0, 1 and so on. In a loop, a
+// device would keep the rows in its memory.
 
-const TILE = 32;
-const MOST = 4;
-const SIDE = TILE + 2 * MOST;
-const CELLS = SIDE * SIDE;
-const LANES = 256;
-// The strips of a column, the cells of each, and the invocations that have one.
-const STRIPS = LANES / SIDE;
-const STRIP = (SIDE + STRIPS - 1) / STRIPS;
-const BUSY = STRIPS * SIDE;
-// What is repeated 7 times has all cells of a strip, and all shares of the cells that an invocation reads.
-const_assert STRIP == 7 && (CELLS + LANES - 1) / LANES == 7 && TILE * TILE == 4 * LANES;
+const_assert LANES > 2 * STEPS;
 
 const PERIODIC = 1u;
 const CLAMPED = 2u;
 
-// U and V of each cell.
-var<workgroup> cells: array<vec2f, CELLS>;
+// For each step, the sums of three cells below each other, of U and V, in each column. There are two of them: while invocations read the sums of one turn,
+// others write those of the next one.
+// for each step
+var<workgroup> sums_#: array<vec2f, 2 * LANES>;
+// end
 
-// The neighbours of a strip to the left, in it, and to the right.
-struct Row {
-    left: vec2f,
-    here: vec2f,
-    right: vec2f,
+// Where the state of a cell is, along one dimension. It may be outside of the grid.
+fn source(at: i32, size: i32) -> i32 {
+    if edges() == PERIODIC {
+        return (at % size + size) % size;
+    }
+    if edges() == CLAMPED {
+        // In a mirror at the edge, cells have the neighbours that they have with edges that repeat the nearest cell.
+        let place = (at % (2 * size) + 2 * size) % (2 * size);
+        return min(place, 2 * size - 1 - place);
+    }
+    return at;
 }
 
-fn row_of(y: i32, columns: vec3i) -> Row {
-    let first = clamp(y, 0, SIDE - 1) * SIDE;
-    return Row(cells[first + columns.x], cells[first + columns.y], cells[first + columns.z]);
+fn is_inside(place: i32, size: i32) -> bool {
+    return (place >= 0) & (place < size);
 }
 
-// U and V of the cell in the middle of three rows, after a step.
-fn stepped(above: Row, row: Row, below: Row, marks: bool) -> vec2f {
-    let left = 2.0 * row.left + (above.left + below.left);
-    let middle = 2.0 * row.here + (above.here + below.here);
-    let right = 2.0 * row.right + (above.right + below.right);
-    let around = 2.0 * middle + (left + right);
-    let u = row.here.x;
-    let v = row.here.y;
+// U and V of a cell after a step. `around` is the weighted sum over it and its neighbours.
+fn stepped(here: vec2f, around: vec2f) -> vec2f {
+    let u = here.x;
+    let v = here.y;
     let uv = dt() * u * v;
     let change = u_spread() * around.x + (feed() - u_loss() * u);
     let kept = v_spread() * around.y + v_keep() * v;
-    let new_u = u + (change - uv * v);
-    var new_v = uv * v + kept;
-    if marks {
-        // 0 times infinity is not a number. The compiler does not know that this is 0, so it cannot leave it out.
-        new_v += zero() * new_u;
-    }
-    return vec2f(new_u, new_v);
+    return vec2f(u + (change - uv * v), uv * v + kept);
 }
 
 fn group(id: vec3u, local: vec3u, index: u32) {
     let size = vec2i(u_extent());
-    let tile = vec2i(first_point() + id.xy * u32(TILE));
-    // The place of the first cell around the tile in the grid.
-    let origin = tile - MOST;
-    let count = i32(steps());
-    // The outermost cells that fewer steps do not need.
-    let spare = MOST - count;
-    // The tile may reach beyond the points of this launch, whose last ones need no cells farther than the steps: on several nodes only those are here.
-    let needed = vec2i(end_point()) + count;
-    // repeat 7
-    var start_# = vec2f(0.0);
-    {
-        let cell = i32(index) + # * LANES;
-        let at = vec2i(cell % SIDE, cell / SIDE);
-        var place = origin + at;
-        if edges() == PERIODIC {
-            place = (place % size + size) % size;
-        }
-        let is_needed = all(at >= vec2i(spare)) && all(at < vec2i(SIDE - spare)) && all(origin + at < needed);
-        if is_needed && all(place >= vec2i(0)) && all(place < size) {
-            let row = u32(place.y);
-            let col = u32(place.x);
-            start_# = vec2f(u_get(row, col), v_get(row, col));
-        }
+    let end = vec2i(end_point());
+    let tile = vec2i(first_point()) + vec2i(id.xy) * vec2i(LANES - 2 * STEPS, i32(height()));
+    let end_row = min(end.y, tile.y + i32(height()));
+    let lane = i32(index);
+    let left = max(lane - 1, 0);
+    let right = min(lane + 1, LANES - 1);
+    let column = tile.x - STEPS + lane;
+    // Beyond the last points of this launch, cells farther than the steps may not be here. An invocation that needs no cell reads another one, because a
+    // device asks for the next element before it has this one only where nothing depends on a condition.
+    let source_column = source(min(column, end.x + STEPS - 1), size.x);
+    let has_column = is_inside(source_column, size.x);
+    let column_read = u32(clamp(source_column, 0, size.x - 1));
+    // The rows of this column that are cells: with edges that something leaves those of the grid. Others are 0.
+    var first_cell = -0x40000000;
+    var cells = 0x80000000u;
+    if edges() != PERIODIC && edges() != CLAMPED {
+        first_cell = 0;
+        cells = select(0u, u32(size.y), is_inside(column, size.x));
     }
+    // The rows that this invocation writes, from the first one of the tile.
+    let is_in_tile = lane >= STEPS && lane < LANES - STEPS && column < end.x;
+    let rows_written = select(0u, u32(end_row - tile.y), is_in_tile);
+
+    // The last three rows that each step has got.
+    // for each step
+    var above_# = vec2f(0.0);
+    var here_# = vec2f(0.0);
+    var below_# = vec2f(0.0);
     // end
-    // repeat 7
-    if i32(index) + # * LANES < CELLS {
-        cells[i32(index) + # * LANES] = start_#;
-    }
-    // end
-    workgroupBarrier();
-    let column = i32(index) % SIDE;
-    let first = i32(index) / SIDE * STRIP;
-    // The first and the last cells of the tile that are neighbours of others: with clamped edges those of the grid.
-    var low = vec2i(0);
-    var high = vec2i(SIDE - 1);
-    if edges() == CLAMPED {
-        low = max(low, -origin);
-        high = min(high, size - 1 - origin);
-    }
-    let columns = vec3i(clamp(column - 1, low.x, high.x), column, clamp(column + 1, low.x, high.x));
-    // The rows of the strip that are cells of the grid. Others stay as they are, and are 0.
-    var inside = vec2i(0, SIDE);
-    if edges() != PERIODIC {
-        inside = vec2i(max(0, -origin.y), min(SIDE, size.y - origin.y));
-        if origin.x + column < 0 || origin.x + column >= size.x {
-            inside.y = 0;
-        }
-    }
-    if i32(index) >= BUSY {
-        inside.y = 0;
-    }
-    for (var step = 1; step <= count; step++) {
-        let edge = spare + step;
-        var rows = vec2i(max(inside.x, edge), min(inside.y, SIDE - edge));
-        if column < edge || column >= SIDE - edge {
-            rows.y = 0;
-        }
-        let marked = marks() == 1u && step == count;
-        var above = row_of(first - 1, columns);
-        var row = row_of(first, columns);
-        // repeat 7
-        var after_# = vec2f(0.0);
+    var buffer = 0;
+    // The first turn only reads. Row `y` is the last one that the first step has, and the last step is 2 STEPS - 1 rows behind.
+    for (var y = tile.y - STEPS - 1; y < end_row + 2 * STEPS - 1; y++) {
+        let source_row = source(min(y + 1, end_row + STEPS - 1), size.y);
+        let row_read = u32(clamp(source_row, 0, size.y - 1));
+        let read = vec2f(u_get(row_read, column_read), v_get(row_read, column_read));
+        let at = buffer + lane;
+        // for each step
+        let sum_# = 2.0 * here_# + (above_# + below_#);
+        sums_#[at] = sum_#;
+        // end
+        workgroupBarrier();
+        let at_left = buffer + left;
+        let at_right = buffer + right;
+        // The row that a step gets from the one before it.
+        var next = select(vec2f(0.0), read, has_column & is_inside(source_row, size.y));
+        // for each step
         {
-            let y = first + #;
-            var below = row_of(y + 1, columns);
-            if y == low.y {
-                above = row;
-            }
-            if y == high.y {
-                below = row;
-            }
-            if y >= rows.x && y < rows.y {
-                after_# = stepped(above, row, below, marked);
-            }
-            above = row;
-            row = below;
+            let around = 2.0 * sum_# + (sums_#[at_left] + sums_#[at_right]);
+            let after = stepped(here_#, around);
+            above_# = here_#;
+            here_# = below_#;
+            below_# = next;
+            next = select(vec2f(0.0), after, u32(y - (2 * # + 1) - first_cell) < cells);
         }
         // end
-        workgroupBarrier();
-        // repeat 7
-        if i32(index) < BUSY && first + # < SIDE {
-            cells[(first + #) * SIDE + column] = after_#;
+        let row = y - (2 * STEPS - 1);
+        if u32(row - tile.y) < rows_written {
+            if marks() == 1u {
+                // 0 times infinity is not a number. The compiler does not know that this is 0, so it cannot leave it out.
+                next.y += zero() * next.x;
+            }
+            next_u_set(u32(row), u32(column), next.x);
+            next_v_set(u32(row), u32(column), next.y);
         }
-        // end
-        workgroupBarrier();
+        buffer = LANES - buffer;
     }
-    // repeat 4
-    {
-        let cell = i32(index) + # * LANES;
-        let inside = vec2i(cell % TILE, cell / TILE);
-        let place = vec2u(tile + inside);
-        if all(place < end_point()) {
-            let at = (inside.y + MOST) * SIDE + inside.x + MOST;
-            next_u_set(place.y, place.x, cells[at].x);
-            next_v_set(place.y, place.x, cells[at].y);
-        }
-    }
-    // end
 }

@@ -108,6 +108,21 @@ fn a_device_without_memory_ends_the_run_with_the_buffer_and_the_bytes() {
 }
 
 #[test]
+fn frames_that_are_not_stored_stay_on_the_device() {
+    let _deadline = testing::deadline();
+    let (progress, interrupt, accounts) = (quiet(), Interrupt::default(), Accounts::default());
+    let (p, device) = (parameters(), Arc::new(Simulated::new()));
+    let run = Run {
+        device: Some(Arc::clone(&device) as Arc<dyn Device>),
+        frames: FrameOutput::Nowhere,
+        ..unstored(Start::initial(p.clone()), 2, &progress, &interrupt, &accounts)
+    };
+    assert_eq!(run.run().unwrap().frames, p.frames);
+    // U and V at the end, and of each frame where it is not finite.
+    assert_eq!(device.counts().bytes_down, 2 * p.frame_bytes() + 8 * p.frames);
+}
+
+#[test]
 fn an_interrupted_run_saves_the_state_of_the_device() {
     let _deadline = testing::deadline();
     let folder = tempfile::tempdir().unwrap();

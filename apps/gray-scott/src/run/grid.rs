@@ -78,6 +78,8 @@ struct Frame {
 struct Exchange {
     /// What each band finds in it, in the element of its first row. Nothing is found before the first frame, and never if frames are not checked.
     found: Buffer<u64, 1>,
+    /// What devices find in it (see [`OnDevice::find`]).
+    first: [Buffer<u32, 0>; 2],
     /// Whether each node has stored its rows, in as many elements as there are nodes.
     parts: Buffer<u64, 1>,
 }
@@ -88,6 +90,7 @@ impl Exchange {
         let nothing = vec![Findings::default().lowest(); rows];
         Ok(Self {
             found: rt.buffer_from(&nothing)?.named(format!("found {number}")),
+            first: ["row", "column"].map(|of| rt.buffer([]).named(format!("first {of} {number}"))),
             parts: rt.buffer([nodes]).named(format!("parts {number}")),
         })
     }
@@ -213,30 +216,22 @@ impl<'rt> Grid<'rt> {
             self.v = next_v;
         }
         computing(&last.expect("a sweep has a step"));
-        if to_frame && self.check_finite { self.look() } else { Ok(()) }
+        if to_frame && self.check_finite { self.look(on_device) } else { Ok(()) }
     }
 
-    /// Submits the kernel that looks at a frame of a device, on the host, where the frame is stored from. The last step has marked in V where U is not
-    /// finite.
-    fn look(&self) -> Result<(), Error> {
-        let stepper = self.stepper;
-        let found = &self.frames[0].exchange.as_ref().expect(EXCHANGE).found;
-        self.rt
-            .task("check")
-            .over(self.shape)
-            .chunks(self.bands)
-            .read(&self.v, one_to_one())
-            .write(found, RowsOfTile)
-            .kernel(move |tile, (v, found)| {
-                let findings = Findings::default();
-                for row in tile.rows() {
-                    let values = v.row(row);
-                    if let Some(col) = stepper.first_non_finite(values) {
-                        findings.record((row * values.len() + col) as u64, true);
-                    }
-                }
-                findings.tell(tile, found);
-            })?;
+    /// Submits the tasks that look at a frame of a device. The last step has marked in V where U is not finite.
+    fn look(&self, on_device: &OnDevice) -> Result<(), Error> {
+        let Exchange { found, first, .. } = self.frames[0].exchange.as_ref().expect(EXCHANGE);
+        on_device.find(self.rt, &self.v, first)?;
+        let cols = self.cols() as u64;
+        let task = self.rt.task("found").over([1]).read(&first[0], all()).read(&first[1], all());
+        task.write(found, one_to_one()).kernel(move |_, (row, col, found)| {
+            let findings = Findings::default();
+            if let Some([row, col]) = OnDevice::found(row[[]], col[[]]) {
+                findings.record(row * cols + col, true);
+            }
+            found.fill(findings.lowest());
+        })?;
         Ok(())
     }
 

@@ -20,8 +20,8 @@
 //!
 //! # Devices
 //!
-//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same: the runtime copies
-//! a frame to the host, where a task looks whether it is finite and others store it, while the device computes on.
+//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same. The device looks
+//! whether a frame is finite. The runtime copies it to the host if it is stored, while the device computes on.
 //!
 //! # Several nodes
 //!
@@ -62,6 +62,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 use storage::Storage;
@@ -198,7 +199,8 @@ impl Run<'_> {
         };
         while submission.step < last && !submission.is_stopped() {
             if !submission.advance()? {
-                std::thread::sleep(LOOK);
+                // A frame that a device has room for wakes this thread.
+                thread::park_timeout(LOOK);
             }
         }
         let step = submission.finish()?;

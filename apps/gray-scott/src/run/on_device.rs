@@ -17,9 +17,12 @@ use anabranch::{
     device::{Device, DeviceError},
     prelude::*,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
 };
 
 /// The most steps that are submitted and not done. The threads of a device need some in advance, and an interruption waits for all of them.
@@ -86,17 +89,20 @@ impl OnDevice {
             shape: [parameters.rows, parameters.cols],
             own_cells,
             edges,
-            kernels: Kernels::Shader(SeveralSteps::new(constants, edges)),
+            kernels: Kernels::Shader(SeveralSteps::new(constants, edges, own_cells)),
             marks: check_finite,
             accounts: accounts.clone(),
             most_frames,
             frames: Arc::default(),
             stored: Arc::default(),
         };
-        // A launch for no cells is compiled, and does nothing.
+        // A launch for no cells is compiled, and does nothing. There is a shader for each number of steps.
         let nothing = Self { shape: [0, 0], ..on_device.clone() };
-        match nothing.submit(rt, launch) {
-            Ok(_) => Ok(on_device),
+        let most = SeveralSteps::MOST as u64;
+        let compiled =
+            (1..=most).try_for_each(|steps| nothing.submit(rt, &Launch { steps, ..*launch }).map(drop));
+        match compiled {
+            Ok(()) => Ok(on_device),
             Err(anabranch::Error::Device { error: DeviceError::Unsupported { .. }, .. }) => {
                 let step = |marks| RecordedStep::new(constants, edges, marks);
                 let kernels = Kernels::Recorded { between_frames: step(false), to_frame: step(check_finite) };
@@ -113,12 +119,13 @@ impl OnDevice {
         self.frames.load(Ordering::Relaxed) - self.stored.load(Ordering::Relaxed) < self.most_frames
     }
 
-    /// Counts the frame that this task stores.
+    /// Counts the frame that this task stores. The end of the task unparks this thread, because there is room for another frame then.
     pub(super) fn stores(&self, task: &TaskHandle) {
         self.frames.fetch_add(1, Ordering::Relaxed);
-        let stored = Arc::clone(&self.stored);
+        let (stored, submitting) = (Arc::clone(&self.stored), thread::current());
         task.on_done(move |_| {
             stored.fetch_add(1, Ordering::Relaxed);
+            submitting.unpark();
         });
     }
 
@@ -155,6 +162,32 @@ impl OnDevice {
                 task.each(move |(u, v, next_u, next_v)| kernel.record(u, v, next_u, next_v))
             }
         }
+    }
+
+    /// Submits the kernels that look for the first element of V that is not finite, for [`found`](Self::found). The device looks itself: V of a frame that is
+    /// not stored stays there.
+    pub(super) fn find(
+        &self,
+        rt: &Runtime,
+        v: &Buffer<f32, 2>,
+        [row, col]: &[Buffer<u32, 0>; 2],
+    ) -> Result<(), Error> {
+        // 0 times what is not finite is not a number, which differs from all numbers.
+        let find = |name| rt.task(name).over(self.shape).on(&self.device).read(v, one_to_one());
+        find("first row")
+            .reduce(row, min())
+            .each(|(v, row)| row.combine_if((v.here() * 0.0).differs(0.0), v.index(0)))?;
+        find("first column").read(row, all()).reduce(col, min()).each(|(v, row, col)| {
+            let is_found = (v.here() * 0.0).differs(0.0) & v.index(0).equals(row.value());
+            col.combine_if(is_found, v.index(1));
+        })?;
+        Ok(())
+    }
+
+    /// The place of the first element of V that is not finite, from the numbers that [`find`](Self::find) leaves.
+    pub(super) fn found(row: u32, col: u32) -> Option<[u64; 2]> {
+        // The least of no numbers is the largest one.
+        (row != u32::MAX).then(|| [row, col].map(u64::from))
     }
 
     /// Counts the time until the last step of a sweep is done as computing. To be called before the sweep is submitted; the answer takes its last task.

@@ -80,7 +80,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
     }
     let writer = args.output.path().map(|_| output::open(&args.output, &choice)).transpose()?;
     let checkpoints = args.output.checkpoints();
-    let frames = FrameOutput::Whole;
+    let frames = if writer.is_some() { FrameOutput::Whole } else { FrameOutput::Nowhere };
     compute(args, choice.start, processor, writer, frames, checkpoints, &interrupt, &accounts, &shown)
 }
 
