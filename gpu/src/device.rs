@@ -5,7 +5,7 @@ use crate::{
     error::GpuError,
     memory::{Budget, creator::Creator},
     program::{GpuProgram, Needs, validate::validate},
-    threads::{complete, encode, shared::Shared},
+    threads::{LosesOnPanic, complete, encode, shared::Shared},
 };
 use anabranch::device::{
     Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline,
@@ -28,6 +28,9 @@ pub(crate) struct Gpu {
     batches: Mutex<Option<Sender<(u64, Batch)>>>,
     threads: Vec<JoinHandle<()>>,
 }
+
+/// What a thread of a device does.
+type Work = Box<dyn FnOnce(&Arc<Shared>) + Send>;
 
 impl Gpu {
     /// Opens the adapter at this place.
@@ -59,16 +62,18 @@ impl Gpu {
         driver.tell(&shared);
         let (batches, to_encode) = mpsc::channel();
         let (encoded, to_complete) = mpsc::channel();
-        let [for_device, for_completion] = [0, 1].map(|_| Arc::clone(&shared));
-        let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new()
-                .name(name.to_string())
-                .spawn(run)
-                .map_err(|error| refused(error.to_string()))
+        let start = |name: &str, run: Work| {
+            let shared = Arc::clone(&shared);
+            let run = move || {
+                let _loses = LosesOnPanic(&shared.timeline);
+                run(&shared);
+            };
+            let started = thread::Builder::new().name(name.to_string()).spawn(run);
+            started.map_err(|error| refused(error.to_string()))
         };
         let threads = vec![
-            start("gpu", Box::new(move || encode::run(&for_device, &to_encode, &encoded)))?,
-            start("gpu completion", Box::new(move || complete::run(&for_completion, &to_complete)))?,
+            start("gpu", Box::new(move |shared| encode::run(shared, &to_encode, &encoded)))?,
+            start("gpu completion", Box::new(move |shared| complete::run(shared, &to_complete)))?,
         ];
         Ok(Self { shared, batches: Mutex::new(Some(batches)), threads })
     }
@@ -138,9 +143,8 @@ impl Drop for Gpu {
             return;
         }
         for thread in threads {
-            if thread.join().is_err() {
-                self.shared.timeline.lose("its thread has panicked");
-            }
+            // A thread that has panicked has lost the device.
+            let _ = thread.join();
         }
     }
 }

@@ -5,7 +5,8 @@
 //! 1. [`open`] gives a device, with two threads.
 //! 2. The *device thread* gets the batches over a channel. All that wait there go together: it encodes them into one command buffer, with one
 //!    compute pass for launches that follow each other, and submits it. Only this thread submits, because a driver may block there.
-//! 3. The *completion thread* waits for the submissions in their order, hands the bytes of downloads over, and advances the timeline.
+//! 3. The *completion thread* waits for the submissions in their order, hands the bytes of downloads over, and advances the timeline. While a submission is
+//!    the last one, it asks the driver again and again for a moment before it blocks.
 //!
 //! Both threads spin for a moment before they block, so that launches which follow each other quickly need not wake them.
 //!

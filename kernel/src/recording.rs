@@ -5,11 +5,12 @@ use crate::{
     number::{Kind, Number as _, Scalar},
     operation::{Edge, Id, Load, Operation, What},
     reduction::Reduction,
-    tape::{Combination, Inner, Operand},
+    tape::{self, Combination, Inner, Operand},
 };
 use rustc_hash::FxHasher;
 use std::{
     hash::{Hash, Hasher},
+    mem,
     ops::Range,
     panic::Location,
 };
@@ -125,7 +126,7 @@ impl Body {
                 now = Some(fold);
                 now
             }
-            What::EndTurn(fold) => std::mem::replace(&mut now, self.folds[fold as usize].parent),
+            What::EndTurn(fold) => mem::replace(&mut now, self.folds[fold as usize].parent),
             _ => now,
         };
         self.operations.iter().map(scope).collect()
@@ -137,15 +138,24 @@ pub(crate) fn count(parameters: &[Scalar], number: u32) -> u32 {
     u32::of_scalar(parameters[number as usize]).expect("the literals are those of a recording of the program")
 }
 
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let Self { body, parameters, asked } = self;
+        tape::keep(|spare| spare.reuse(body, parameters, asked));
+    }
+}
+
 impl Recording {
-    pub(crate) fn new(dimensions: usize, tape: Inner) -> Self {
-        let Inner { mut operations, mut folds, scopes, loads, asked, operands, stores, parameters, .. } =
-            tape;
-        let stores = stores.iter().enumerate();
+    /// Takes what is on a tape. What is left there has no meaning.
+    pub(crate) fn new(dimensions: usize, tape: &mut Inner) -> Self {
+        let (mut operations, mut folds) = (mem::take(&mut tape.operations), mem::take(&mut tape.folds));
+        let (loads, asked) = (mem::take(&mut tape.loads), mem::take(&mut tape.asked));
+        let (operands, parameters) = (mem::take(&mut tape.operands), mem::take(&mut tape.parameters));
+        let stores = tape.stores.iter().enumerate();
         let mut stores: Vec<_> =
             stores.filter_map(|(operand, store)| store.map(|(id, _)| (operand, id))).collect();
         if !folds.is_empty() {
-            let new = put_in_order(&mut operations, &mut folds, &scopes);
+            let new = put_in_order(&mut operations, &mut folds, &tape.scopes);
             stores.iter_mut().for_each(|(_, id)| *id = new[*id as usize]);
         }
         let body = Body { dimensions, operands, loads, operations, folds, stores, ends_at_leaves: false };

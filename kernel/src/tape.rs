@@ -7,17 +7,13 @@ use crate::{
     number::{Kind, Number, Scalar},
     operand::{Input, InputOutput, Output},
     operation::{Along, Edge, Id, Load, Operation, What},
-    recording::Recording,
+    recording::{Body, Recording},
     reduction::{Accumulator, Operator},
     state::{FoldState, FoldValues as _},
     value::Value,
 };
 use rustc_hash::FxHashMap;
-use std::{
-    cell::{Cell, RefCell},
-    mem, ops,
-    panic::Location,
-};
+use std::{cell::RefCell, mem, ops, panic::Location};
 
 /// What a kernel does with an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,15 +31,15 @@ pub(crate) struct Combination {
     pub(crate) includes_current: bool,
 }
 
-/// The most operations for which a map is kept.
+/// Memory for more operations than this is not kept, because each later tape would have to clear a large map.
 const MOST_SPARE: usize = 256;
 
 /// The largest offset along a dimension. No sum of it and a coordinate overflows.
 const FARTHEST: usize = isize::MAX as usize / 4;
 
 thread_local! {
-    /// The memory of the map that the last tape of this thread has left.
-    static SPARE: Cell<FxHashMap<Operation, Id>> = Cell::default();
+    /// What the last tape and the last recording of this thread have left, without elements: the next tape uses their memory.
+    static SPARE: RefCell<Inner> = RefCell::default();
 }
 
 /// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is used.
@@ -81,15 +77,12 @@ impl Tape {
     /// If there are more.
     pub fn new(dimensions: usize) -> Self {
         assert!(dimensions <= 3, "{dimensions} dimensions: a recorded kernel has up to 3");
-        let inner = Inner {
-            operations: Vec::with_capacity(32),
-            scopes: Vec::with_capacity(32),
-            loads: Vec::with_capacity(16),
-            asked: Vec::with_capacity(16),
-            // A thread that ends may have none any more.
-            known: SPARE.try_with(Cell::take).unwrap_or_default(),
-            ..Inner::default()
-        };
+        // A thread that ends may have nothing spare any more.
+        let mut inner = SPARE.try_with(RefCell::take).unwrap_or_default();
+        inner.operations.reserve(32);
+        inner.scopes.reserve(32);
+        inner.loads.reserve(16);
+        inner.asked.reserve(16);
         Self { dimensions, inner: RefCell::new(inner) }
     }
 
@@ -138,24 +131,10 @@ impl Tape {
     /// The first mistake of the closure: see [`RecordError`].
     pub fn finish(self) -> Result<Recording, RecordError> {
         let mut inner = self.inner.into_inner();
-        let mut known = mem::take(&mut inner.known);
-        // A large kernel leaves no large map behind, which later ones would have to clear.
-        if known.capacity() <= MOST_SPARE {
-            known.clear();
-            let _ = SPARE.try_with(|spare| spare.set(known));
-        }
-        if let Some(error) = inner.error.take() {
-            return Err(error);
-        }
-        let is_missing = |&operand: &usize| {
-            let Operand { is_written, reduction, .. } = inner.operands[operand];
-            (is_written || reduction.is_some()) && inner.stores[operand].is_none()
-        };
-        match (0..inner.operands.len()).find(is_missing) {
-            Some(operand) if inner.operands[operand].is_written => Err(RecordError::NeverSet { operand }),
-            Some(operand) => Err(RecordError::NeverCombined { operand }),
-            None => Ok(Recording::new(self.dimensions, inner)),
-        }
+        let recording = inner.check().map(|()| Recording::new(self.dimensions, &mut inner));
+        inner.clear();
+        keep(|spare| *spare = inner);
+        recording
     }
 
     /// Adds an operation, unless it is there already.
@@ -299,7 +278,80 @@ impl Tape {
     }
 }
 
+/// Changes what the next tape of this thread uses.
+pub(crate) fn keep(change: impl FnOnce(&mut Inner)) {
+    // Without it, the next tape asks for memory.
+    let _ = SPARE.try_with(|spare| spare.try_borrow_mut().map(|mut spare| change(&mut spare)));
+}
+
 impl Inner {
+    /// Whether the kernel is right.
+    fn check(&mut self) -> Result<(), RecordError> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let is_missing = |&operand: &usize| {
+            let Operand { is_written, reduction, .. } = self.operands[operand];
+            (is_written || reduction.is_some()) && self.stores[operand].is_none()
+        };
+        match (0..self.operands.len()).find(is_missing) {
+            Some(operand) if self.operands[operand].is_written => Err(RecordError::NeverSet { operand }),
+            Some(operand) => Err(RecordError::NeverCombined { operand }),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets all elements, and the memory of a large kernel.
+    fn clear(&mut self) {
+        if self.known.capacity() > MOST_SPARE {
+            *self = Self::default();
+            return;
+        }
+        let Self {
+            operations,
+            known,
+            parameters,
+            folds,
+            scopes,
+            folded,
+            open,
+            loads,
+            asked,
+            operands,
+            stores,
+            error,
+        } = self;
+        operations.clear();
+        known.clear();
+        parameters.clear();
+        folds.clear();
+        scopes.clear();
+        folded.clear();
+        open.clear();
+        loads.clear();
+        asked.clear();
+        operands.clear();
+        stores.clear();
+        *error = None;
+    }
+
+    /// Takes the memory of a recording that is not needed any more.
+    pub(crate) fn reuse(
+        &mut self,
+        body: &mut Body,
+        parameters: &mut Vec<Scalar>,
+        asked: &mut Vec<&'static Location<'static>>,
+    ) {
+        if body.operations.capacity() > MOST_SPARE {
+            return;
+        }
+        take_memory(&mut self.operations, &mut body.operations);
+        take_memory(&mut self.loads, &mut body.loads);
+        take_memory(&mut self.operands, &mut body.operands);
+        take_memory(&mut self.parameters, parameters);
+        take_memory(&mut self.asked, asked);
+    }
+
     fn push(&mut self, operation: Operation, scope: Option<u32>) -> Id {
         self.operations.push(operation);
         self.scopes.push(scope);
@@ -391,4 +443,10 @@ pub(crate) enum Outside<T> {
     Clamped,
     Periodic,
     Value(T),
+}
+
+/// Gives the memory of a vector to another one, which is empty.
+fn take_memory<T>(to: &mut Vec<T>, from: &mut Vec<T>) {
+    from.clear();
+    *to = mem::take(from);
 }

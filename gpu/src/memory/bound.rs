@@ -22,14 +22,14 @@ impl BoundGroups {
         &self,
         device: &wgpu::Device,
         layout: &wgpu::BindGroupLayout,
-        buffers: Vec<wgpu::Buffer>,
+        buffers: &[wgpu::Buffer],
     ) -> wgpu::BindGroup {
-        let is_wanted = |(of, bound, _): &Known| of == layout && *bound == buffers;
+        let is_wanted = |(of, bound, _): &Known| of == layout && bound == buffers;
         let mut groups = self.0.lock();
         let known = groups.iter().rposition(is_wanted).and_then(|at| groups.remove(at));
         let known = known.unwrap_or_else(|| {
-            let group = create(device, layout, entries(&buffers));
-            (layout.clone(), buffers, group)
+            let group = create(device, layout, entries(buffers));
+            (layout.clone(), buffers.to_vec(), group)
         });
         let group = known.2.clone();
         groups.push_back(known);

@@ -11,6 +11,7 @@ use anabranch_kernel::{
     shader::{Printed, ShaderLaunch},
     wgsl::{BlockPlace, Combine, Dispatch, GROUP, Wgsl},
 };
+use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// A program of a GPU.
@@ -37,6 +38,8 @@ pub(crate) enum GpuProgram {
 #[derive(Debug)]
 pub(crate) struct Code<T> {
     pub(crate) text: T,
+    /// Those of the text.
+    bindings: Vec<Binding>,
     compiled: OnceLock<Result<Compiled, String>>,
 }
 
@@ -55,6 +58,8 @@ pub(crate) struct Binding {
     pub(crate) bytes: u64,
     pub(crate) is_written: bool,
 }
+
+const HAS_TEXT: &str = "a shader has a text for each launch";
 
 /// What is needed to launch a program.
 pub(crate) trait Launchable {
@@ -115,7 +120,7 @@ impl Launchable for Wgsl {
     }
 
     fn dispatches(&self, launch: &Launch, most: u32) -> Result<Vec<Dispatch>, String> {
-        let extents = launch.operands.iter().map(|operand| operand.extent).collect::<Vec<_>>();
+        let extents: SmallVec<[_; 8]> = launch.operands.iter().map(|operand| operand.extent).collect();
         Wgsl::dispatches(self, launch.points, &extents, &launch.parameters, most)
             .map_err(|error| error.to_string())
     }
@@ -187,11 +192,12 @@ impl GpuProgram {
         }
     }
 
-    /// What a launch needs.
-    pub(crate) fn of_launch(&self, launch: &Launch) -> &dyn Launchable {
-        match self {
-            Self::Recording { code, .. } => &code.text,
-            Self::Shader { .. } => &self.code_of_shader(launch).expect("it is a shader").text,
+    /// What a launch needs, and its bindings.
+    pub(crate) fn of_launch(&self, launch: &Launch) -> (&dyn Launchable, &[Binding]) {
+        match (self, self.code_of_shader(launch)) {
+            (_, Some(code)) => (&code.text, &code.bindings),
+            (Self::Recording { code, .. }, None) => (&code.text, &code.bindings),
+            (Self::Shader { .. }, None) => unreachable!("{HAS_TEXT}"),
         }
     }
 
@@ -200,7 +206,7 @@ impl GpuProgram {
         match (self, self.code_of_shader(launch)) {
             (_, Some(code)) => code.compiled(device),
             (Self::Recording { code, .. }, None) => code.compiled(device),
-            (Self::Shader { .. }, None) => unreachable!("a shader has a text for each launch"),
+            (Self::Shader { .. }, None) => unreachable!("{HAS_TEXT}"),
         }
     }
 
@@ -227,20 +233,20 @@ impl GpuProgram {
 
 impl<T: Launchable> Code<T> {
     fn new(text: T) -> Self {
-        Self { text, compiled: OnceLock::new() }
+        Self { bindings: text.bindings(), text, compiled: OnceLock::new() }
     }
 
     fn compiled(&self, device: &wgpu::Device) -> Result<Compiled, String> {
         let compiled = self.compiled.get_or_init(|| {
             let errors = Scopes::push(device);
-            let compiled = compile(&self.text, device);
+            let compiled = compile(&self.text, &self.bindings, device);
             errors.pop().map_or(Ok(compiled), Err)
         });
         compiled.clone()
     }
 }
 
-fn compile(shader: &dyn Launchable, device: &wgpu::Device) -> Compiled {
+fn compile(shader: &dyn Launchable, bindings: &[Binding], device: &wgpu::Device) -> Compiled {
     let entry = |binding: u32, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
         binding,
         visibility: wgpu::ShaderStages::COMPUTE,
@@ -254,9 +260,8 @@ fn compile(shader: &dyn Launchable, device: &wgpu::Device) -> Compiled {
         BlockPlace::Storage => Some(entry(0, storage(true))),
     };
     let immediate_size = if block.is_none() { shader.block_bytes() as u32 } else { 0 };
-    let bindings = shader.bindings();
     let status = shader.has_status().then(|| entry(bindings.len() as u32 + 1, storage(false)));
-    let operands = (1..).zip(&bindings).map(|(at, of)| entry(at, storage(!of.is_written)));
+    let operands = (1..).zip(bindings).map(|(at, of)| entry(at, storage(!of.is_written)));
     let leaves = (1..).skip(bindings.len()).take(shader.reductions()).map(|at| entry(at, storage(false)));
     let entries = block.into_iter().chain(operands).chain(leaves).chain(status).collect::<Vec<_>>();
     let layout =
@@ -305,17 +310,15 @@ impl Needs<'_> {
         if needs_i64 && !self.has_i64 {
             return Err("it has no 64-bit integers".to_string());
         }
-        let (launchable, others): (&dyn Launchable, usize) = match program {
+        let buffers = match program {
             GpuProgram::Recording { code, .. } => {
-                (&code.text, usize::from(code.text.block_place() == BlockPlace::Storage))
+                let block = usize::from(code.text.block_place() == BlockPlace::Storage);
+                code.bindings.len() + code.text.reductions() + block
             }
             // The status, and perhaps the block.
-            GpuProgram::Shader { code, .. } => (&code.text, 2),
+            GpuProgram::Shader { code, .. } => code.bindings.len() + 2,
         };
-        let (buffers, most) = (
-            launchable.bindings().len() + launchable.reductions() + others,
-            self.limits.max_storage_buffers_per_shader_stage,
-        );
+        let most = self.limits.max_storage_buffers_per_shader_stage;
         if buffers > most as usize {
             return Err(format!("it has {buffers} operands, and the device takes {most}"));
         }

@@ -1,12 +1,19 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
-use super::{receive::next, shared::Shared};
+use super::{
+    receive::{SPIN, next},
+    shared::Shared,
+};
 use crate::{
     memory::{copies::Landing, staging::Sort},
     program::status::{self, Statuses},
 };
 use anabranch::device::{DeviceError, DeviceMemory};
-use std::sync::{Arc, mpsc::Receiver};
+use std::{
+    sync::{Arc, mpsc::Receiver},
+    thread,
+    time::Instant,
+};
 
 /// Batches that were submitted together.
 pub(crate) struct Submission {
@@ -71,6 +78,25 @@ impl Submission {
     }
 }
 
+/// Waits for a submission. While it `is_last`, a program may wait for it and do nothing else. Then this thread asks the driver again and again for a moment
+/// before it blocks there, because a driver takes longer to wake a thread than to do a small launch.
+///
+/// It asks whether all submissions are done: wgpu panics if several threads ask for one of them with a timeout.
+fn wait(
+    device: &wgpu::Device,
+    index: wgpu::SubmissionIndex,
+    is_last: impl Fn() -> bool,
+) -> Result<(), wgpu::PollError> {
+    let begin = Instant::now();
+    while is_last() && begin.elapsed() < SPIN {
+        if device.poll(wgpu::PollType::Poll)?.is_queue_empty() {
+            return Ok(());
+        }
+        thread::yield_now();
+    }
+    device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None }).map(drop)
+}
+
 /// Waits for submissions until no more can come.
 pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
     let receive = || next(submissions, || shared.budget.rest());
@@ -82,8 +108,8 @@ pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
             part.land(shared);
         }
         if let Some(index) = index {
-            let wait = wgpu::PollType::Wait { submission_index: Some(index), timeout: None };
-            if let Err(error) = shared.device.poll(wait) {
+            let is_last = || parts.last().is_some_and(|part| shared.timeline.submitted() == part.value);
+            if let Err(error) = wait(&shared.device, index, is_last) {
                 shared.timeline.lose(format!("waiting for a batch has failed: {error}"));
             }
         }

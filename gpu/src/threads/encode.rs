@@ -11,6 +11,7 @@ use crate::{
     program::{Scopes, status::Statuses},
 };
 use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Run, Upload};
+use smallvec::SmallVec;
 use std::{
     mem,
     num::NonZeroU64,
@@ -185,7 +186,7 @@ impl<'a> Encoding<'a> {
         }
         let device = &self.shared.device;
         let used = launch.operands.iter().map(|(memory, copy)| self.buffer(copy.as_ref().unwrap_or(memory)));
-        let Some(operands) = used.collect::<Option<Vec<_>>>() else { return };
+        let Some(operands) = used.collect::<Option<SmallVec<[_; 8]>>>() else { return };
         let PreparedLaunch { compiled, has_immediates, .. } = &launch;
         let statuses = self.statuses.as_mut().filter(|_| launch.reports());
         let status = statuses.map(Statuses::next);
@@ -193,8 +194,7 @@ impl<'a> Encoding<'a> {
         let Some(leaves) = self.leaves(&launch.reductions) else { return };
         // Without a block, a status and leaves the bindings are the same in all launches on these buffers.
         let is_fixed = *has_immediates && !launch.has_status && leaves.is_empty();
-        let fixed =
-            is_fixed.then(|| self.shared.budget.bound.get(device, &compiled.layout, operands.clone()));
+        let fixed = is_fixed.then(|| self.shared.budget.bound.get(device, &compiled.layout, &operands));
         for dispatch in &launch.dispatches {
             let bound = if let Some(fixed) = &fixed {
                 fixed.clone()

@@ -77,14 +77,13 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
         return Err(failed(format!("a launch has {has} operands, and its program has {expects}")));
     }
     let compiled = program.compiled(&launch, &shared.device).map_err(failed)?;
-    let of_launch = program.of_launch(&launch);
+    let (of_launch, bindings) = program.of_launch(&launch);
     let most = shared.limits.max_compute_workgroups_per_dimension;
     let dispatches = of_launch.dispatches(&launch, most).map_err(failed)?;
-    let bindings = of_launch.bindings();
     let is_same =
         |a: usize, b: usize| memory::is_same(&launch.operands[a].memory, &launch.operands[b].memory);
     let mut operands = Vec::with_capacity(bindings.len());
-    for binding in &bindings {
+    for binding in bindings {
         let operand = &launch.operands[binding.operand];
         let memory = known(&operand.memory, &shared.budget).map_err(failed)?;
         let elements = operand.extent.iter();

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// How long a thread spins: longer than a program takes that launches a small kernel, waits for it, and launches the next one.
-const SPIN: Duration = Duration::from_micros(200);
+pub(super) const SPIN: Duration = Duration::from_micros(200);
 
 /// How long a thread waits until it calls what it was given for that.
 const IDLE: Duration = Duration::from_secs(1);

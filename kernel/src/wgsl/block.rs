@@ -3,7 +3,7 @@
 use super::{
     error::WgslError,
     layout::width,
-    points::{HEAD, Part, parts},
+    points::{HEAD_BYTES, Part, parts},
     text::{Binding, Wgsl},
 };
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     operation::{Along, Edge, Load},
     recording::AccessAlong,
 };
+use std::mem;
 
 /// A part of a launch: a dispatch of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,15 +58,19 @@ impl Wgsl {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
-        let tail = self.tail(extents, parameters)?;
+        let mut block = Vec::with_capacity(self.layout.bytes);
+        block.resize(HEAD_BYTES, 0);
+        self.add_tail(&mut block, extents, parameters)?;
         self.check(points, extents, parameters)?;
-        let dispatch = |Part { head, groups }: Part| {
-            let mut block = Vec::with_capacity(self.layout.bytes);
-            head.iter().for_each(|word| block.extend_from_slice(&word.to_le_bytes()));
-            block.extend_from_slice(&tail);
+        let last = parts.len() - 1;
+        let dispatch = |(at, Part { head, groups }): (usize, Part)| {
+            // Most launches have one part.
+            let mut block = if at == last { mem::take(&mut block) } else { block.clone() };
+            let words = block.chunks_exact_mut(4).zip(head);
+            words.for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
             Dispatch { block, groups }
         };
-        Ok(parts.into_iter().map(dispatch).collect())
+        Ok(parts.into_iter().enumerate().map(dispatch).collect())
     }
 
     /// Refuses points whose elements are outside of an operand. A shader would give a zero there, or any other element.
@@ -107,9 +112,13 @@ impl Wgsl {
         Ok(())
     }
 
-    /// The part of the block that is equal in all dispatches of a launch.
-    pub(super) fn tail(&self, extents: &[[usize; 3]], parameters: &[Scalar]) -> Result<Vec<u8>, WgslError> {
-        let mut bytes = Vec::with_capacity(self.layout.bytes);
+    /// Adds the part of the block that is equal in all dispatches of a launch, behind the head.
+    pub(super) fn add_tail(
+        &self,
+        bytes: &mut Vec<u8>,
+        extents: &[[usize; 3]],
+        parameters: &[Scalar],
+    ) -> Result<(), WgslError> {
         for &operand in &self.layout.extents {
             let Some(&extent) = extents.get(operand) else {
                 let expected = format!("an operand {operand}");
@@ -133,7 +142,6 @@ impl Wgsl {
             let shifts = [0, 1, 2].map(|dim| load.along[dim].offset.rem_euclid(extent[dim] as isize) as u32);
             shifts.iter().for_each(|shift| bytes.extend_from_slice(&shift.to_le_bytes()));
         }
-        let head = 4 * HEAD.len();
         for &(number, kind) in &self.layout.parameters {
             let found = parameters.get(number as usize).copied();
             let Some(value) = found.filter(|value| value.kind() == kind) else {
@@ -141,10 +149,10 @@ impl Wgsl {
                 let found = found.map_or("none".to_string(), |value| format!("{value:?}"));
                 return Err(WgslError::Mismatch { expected, found });
             };
-            bytes.resize((head + bytes.len()).next_multiple_of(width(kind)) - head, 0);
-            push(&mut bytes, value);
+            bytes.resize(bytes.len().next_multiple_of(width(kind)), 0);
+            push(bytes, value);
         }
-        bytes.resize(self.layout.bytes - head, 0);
-        Ok(bytes)
+        bytes.resize(self.layout.bytes, 0);
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Which point each invocation of a shader has, and the dispatches that have all points of a box.
 
 use super::error::WgslError;
+use smallvec::SmallVec;
 
 /// The number of points of a group.
 pub const GROUP: u32 = 256;
@@ -8,6 +9,9 @@ pub const GROUP: u32 = 256;
 /// The fields at the front of the block, all `u32`.
 pub(crate) const HEAD: [&str; 9] =
     ["first_z", "first_y", "first_x", "planes", "rows", "columns", "width", "fold", "turns"];
+
+/// Their bytes.
+pub(super) const HEAD_BYTES: usize = 4 * HEAD.len();
 
 /// The most columns of a group that has several rows: a line of a GPU's cache, twice.
 const COLUMNS: u32 = 64;
@@ -25,10 +29,10 @@ const MOST_COLUMNS: u64 = 1 << 31;
 
 /// The dispatches for the points from the first of `points` to below the second. `most` is the number of groups that a device takes in each
 /// dimension.
-pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, WgslError> {
+pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<SmallVec<[Part; 1]>, WgslError> {
     let [min, max] = points;
     if (0..3).any(|dim| max[dim] <= min[dim]) {
-        return Ok(Vec::new());
+        return Ok(SmallVec::new());
     }
     if max.iter().any(|&end| end > 1 << 32) || (0..3).any(|dim| max[dim] - min[dim] > u32::MAX as usize) {
         return Err(WgslError::TooManyPoints { end: max });
@@ -48,7 +52,7 @@ pub(crate) fn parts(points: [[usize; 3]; 2], most: u32) -> Result<Vec<Part>, Wgs
     let most_x = if is_folded { u64::from(most) * u64::from(most) } else { u64::from(most) };
     let step =
         [u64::from(most), u64::from(most) * rows_of_group, ((most_x * turns) << width).min(MOST_COLUMNS)];
-    let mut parts = Vec::new();
+    let mut parts = SmallVec::new();
     for z in (min[0]..max[0]).step_by(step[0] as usize) {
         for y in (min[1]..max[1]).step_by(step[1] as usize) {
             for x in (min[2]..max[2]).step_by(step[2].min(usize::MAX as u64) as usize) {

@@ -350,20 +350,16 @@ impl Wgsl {
         if count > MOST_POINTS || max.iter().any(|&end| end > 1 << 32) || leaves.div_ceil(most) > most {
             return Err(WgslError::TooManyPoints { end: max });
         }
-        // No point takes an element, so no edge needs one.
-        let tail =
-            if count > 0 { self.tail(extents, parameters)? } else { vec![0; self.layout.bytes - HEAD_BYTES] };
-        if count > 0 {
-            self.check(points, extents, parameters)?;
-        }
         let groups_y = leaves.div_ceil(most);
         let groups_x = leaves.div_ceil(groups_y);
         let head = [min, extent].into_iter().flatten().chain([0, groups_x, 1]);
         let mut block: Vec<u8> = head.flat_map(|word| (word as u32).to_le_bytes()).collect();
-        block.extend_from_slice(&tail);
+        if count > 0 {
+            self.add_tail(&mut block, extents, parameters)?;
+            self.check(points, extents, parameters)?;
+        }
+        // Without points none takes an element, so no edge needs one.
+        block.resize(self.layout.bytes, 0);
         Ok(vec![Dispatch { block, groups: [groups_x as u32, groups_y as u32, 1] }])
     }
 }
-
-/// The bytes of the fields at the front of the block.
-const HEAD_BYTES: usize = 4 * super::points::HEAD.len();

@@ -91,7 +91,7 @@ pub(in crate::execute) struct Prepared {
     /// The copies, which are in the graph and linked, and the number of tasks that each waits for.
     copies: SmallVec<[(Node, u32); 2]>,
     /// For each piece of the task, the copies that it depends on, with their buffers: those of what the piece reads itself.
-    pub(in crate::execute) needs: Vec<SmallVec<[Dependency; 4]>>,
+    pub(in crate::execute) needs: SmallVec<[SmallVec<[Dependency; 4]>; 1]>,
 }
 
 impl Prepared {

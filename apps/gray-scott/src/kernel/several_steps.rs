@@ -2,7 +2,7 @@
 //!
 //! The memory of a GPU is the limit of a single step, which reads and writes both fields once. Here each group of invocations goes down a tile of the grid
 //! and makes up to [`SeveralSteps::MOST`] steps on the way, with the rows between them in its registers and its own memory. It computes the cells around
-//! the tile as its neighbours do. With the heights that are used, that is a third more cells, or two thirds on small grids.
+//! the tile as its neighbours do: a third more cells than without them, or half on small grids.
 //!
 //! The shader computes in the order of the [recorded step](super::RecordedStep).
 
@@ -11,7 +11,7 @@ use crate::model::{Edges, Params};
 use anabranch::device::Wgsl;
 use std::sync::{Arc, OnceLock};
 
-/// The invocations of a group. Each has a column of a tile, or one of the [`SeveralSteps::MOST`] columns on both sides.
+/// The invocations of a group. Each has a column of a tile, or one of as many columns as there are steps on each side of it.
 const LANES: usize = 128;
 
 /// The rows of a tile, if the grid has enough cells for many groups.
@@ -33,7 +33,7 @@ pub struct SeveralSteps {
 }
 
 impl SeveralSteps {
-    /// The most steps of one launch. The launch reads the cells up to this distance.
+    /// The most steps of one launch, which reads the cells up to as many away as it has steps.
     pub const MOST: usize = 4;
 
     /// The steps of this model, on a device that computes this many cells.

@@ -5,8 +5,8 @@
 // Each further step is two rows behind the one before it, so that it has what it needs from the turns before. An invocation keeps three rows
 // of its column for each step, and gets from its neighbours the sums of their columns, which the group has in its own memory.
 //
-// The cells around the tile are computed by its neighbours, too, so a group waits for no other. What a group computes too far outside is wrong, and
-// gets one cell nearer with each step, up to the edge of the tile.
+// The cells around the tile are computed by its neighbours, too, so a group waits for no other. The outermost cells of a group are wrong. With each step
+// that reaches one cell further in, up to the edge of the tile.
 //
 // The lines between `for each step` and `end` stand for STEPS copies of them, in which the sign for a number is 0, 1 and so on. In a loop, a
 // device would keep the rows in its memory.
@@ -16,8 +16,8 @@ const_assert LANES > 2 * STEPS;
 const PERIODIC = 1u;
 const CLAMPED = 2u;
 
-// For each step, the sums of three cells below each other, of U and V, in each column. There are two of them: while invocations read the sums of one turn,
-// others write those of the next one.
+// For each step, the sums of three cells below each other, of U and V, in each column. An array has room for two turns: while invocations read the sums
+// of one turn, others write those of the next one.
 // for each step
 var<workgroup> sums_#: array<vec2f, 2 * LANES>;
 // end
@@ -29,7 +29,10 @@ fn source(at: i32, size: i32) -> i32 {
     }
     if edges() == CLAMPED {
         // In a mirror at the edge, cells have the neighbours that they have with edges that repeat the nearest cell.
-        let place = (at % (2 * size) + 2 * size) % (2 * size);
+        var place = at % (2 * size);
+        if place < 0 {
+            place += 2 * size;
+        }
         return min(place, 2 * size - 1 - place);
     }
     return at;
@@ -59,11 +62,11 @@ fn group(id: vec3u, local: vec3u, index: u32) {
     let right = min(lane + 1, LANES - 1);
     let column = tile.x - STEPS + lane;
     // Beyond the last points of this launch, cells farther than the steps may not be here. An invocation that needs no cell reads another one, because a
-    // device asks for the next element before it has this one only where nothing depends on a condition.
+    // device has several reads on their way at once only if they depend on no condition.
     let source_column = source(min(column, end.x + STEPS - 1), size.x);
     let has_column = is_inside(source_column, size.x);
     let column_read = u32(clamp(source_column, 0, size.x - 1));
-    // The rows of this column that are cells: with edges that something leaves those of the grid. Others are 0.
+    // The rows of this column that are cells. With absorbing edges these are in the grid, and the others are 0.
     var first_cell = -0x40000000;
     var cells = 0x80000000u;
     if edges() != PERIODIC && edges() != CLAMPED {

@@ -77,6 +77,7 @@ struct Frame {
 #[derive(Clone)]
 struct Exchange {
     /// What each band finds in it, in the element of its first row. Nothing is found before the first frame, and never if frames are not checked.
+    /// What devices find is in the first element.
     found: Buffer<u64, 1>,
     /// What devices find in it (see [`OnDevice::find`]).
     first: [Buffer<u32, 0>; 2],

@@ -20,7 +20,7 @@
 //!
 //! # Devices
 //!
-//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same. The device looks
+//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same. The device checks
 //! whether a frame is finite. The runtime copies it to the host if it is stored, while the device computes on.
 //!
 //! # Several nodes
@@ -199,7 +199,7 @@ impl Run<'_> {
         };
         while submission.step < last && !submission.is_stopped() {
             if !submission.advance()? {
-                // A frame that a device has room for wakes this thread.
+                // With a device, the end of a task that stores a frame wakes this thread.
                 thread::park_timeout(LOOK);
             }
         }

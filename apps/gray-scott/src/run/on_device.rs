@@ -1,7 +1,7 @@
 //! The sweeps of a run on a device.
 //!
 //! Each launch is several steps of a shader, or one step of a recorded kernel on a device that takes no shaders. The device gets the launches one
-//! after the other, and the runtime copies each frame to the host when its step is done, beside the steps that follow. The kernels are in
+//! after the other. It checks whether each frame is finite, and the runtime copies a frame that is stored to the host, beside the steps that follow. The kernels are in
 //! `kernel/several_steps.rs` and `kernel/recorded.rs`; how many steps one launch makes is known here alone.
 //!
 //! On several nodes each device gets the rows of its node, and before each launch the rows next to them, which the runtime fetches.
