@@ -6,10 +6,14 @@
 //! the closure asks for it.
 
 use crate::{
-    number::{Kind, Scalar},
+    number::{Kind, Number as _, Scalar},
     operation::{Id, Operation, What},
-    recording::count,
 };
+
+/// The value of a literal that counts elements.
+pub(crate) fn count(parameters: &[Scalar], number: u32) -> u32 {
+    u32::of_scalar(parameters[number as usize]).expect("the literals are those of a recording of the program")
+}
 
 /// A loop. Its counter goes from the value of one literal to below that of another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -19,35 +19,30 @@
 
 #![forbid(unsafe_code)]
 
-mod coordinate;
+mod contents;
 mod error;
 mod fold;
 mod host;
 mod leaves;
 mod number;
-mod operand;
 mod operation;
 mod precise;
 mod program;
 mod recording;
 mod reduction;
 pub mod shader;
-mod state;
 mod steps;
-mod tape;
+mod symbolic;
 mod uses;
-mod value;
 pub mod wgsl;
 
-pub use coordinate::Coordinate;
 pub use error::RecordError;
 pub use host::{Instructions, Memory, Operands};
 pub use leaves::{LANES, LEAF, Leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
-pub use operand::{Input, InputOutput, Output};
 pub use program::Program;
 pub use recording::{Access, AccessAlong, Beyond, Recording};
-pub use reduction::{Accumulator, Operator, Reduction};
-pub use state::{FoldState, FoldValues};
-pub use tape::Tape;
-pub use value::{IntoValue, Mask, Value};
+pub use reduction::{Operator, Reduction};
+pub use symbolic::{
+    Accumulator, Coordinate, FoldState, FoldValues, Input, InputOutput, IntoValue, Mask, Output, Tape, Value,
+};

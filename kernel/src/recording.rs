@@ -1,11 +1,11 @@
 //! What a closure has left on its tape.
 
 use crate::{
-    fold::{Fold, is_never, put_in_order},
-    number::{Kind, Number as _, Scalar},
+    contents::{self, Combination, Contents, Operand},
+    fold::{Fold, count, is_never, put_in_order},
+    number::{Kind, Scalar},
     operation::{Edge, Id, Load, Operation, What},
     reduction::Reduction,
-    tape::{self, Combination, Inner, Operand},
 };
 use rustc_hash::FxHasher;
 use std::{
@@ -133,21 +133,17 @@ impl Body {
     }
 }
 
-/// The value of a literal that counts elements.
-pub(crate) fn count(parameters: &[Scalar], number: u32) -> u32 {
-    u32::of_scalar(parameters[number as usize]).expect("the literals are those of a recording of the program")
-}
-
 impl Drop for Recording {
     fn drop(&mut self) {
         let Self { body, parameters, asked } = self;
-        tape::keep(|spare| spare.reuse(body, parameters, asked));
+        let Body { operations, loads, operands, .. } = body;
+        contents::keep(|spare| spare.reuse(operations, loads, operands, parameters, asked));
     }
 }
 
 impl Recording {
     /// Takes what is on a tape. What is left there has no meaning.
-    pub(crate) fn new(dimensions: usize, tape: &mut Inner) -> Self {
+    pub(crate) fn new(dimensions: usize, tape: &mut Contents) -> Self {
         let (mut operations, mut folds) = (mem::take(&mut tape.operations), mem::take(&mut tape.folds));
         let (loads, asked) = (mem::take(&mut tape.loads), mem::take(&mut tape.asked));
         let (operands, parameters) = (mem::take(&mut tape.operands), mem::take(&mut tape.parameters));

@@ -1,11 +1,6 @@
-//! Reductions: operators, and the accumulators into which a kernel combines one value of each point.
+//! Reductions: operators, and the numbers that they combine.
 
-use crate::{
-    number::{Kind, Number},
-    tape::Tape,
-    value::{IntoValue, Mask},
-};
-use std::marker::PhantomData;
+use crate::number::Kind;
 
 /// What combines two values of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,34 +40,6 @@ pub struct Reduction {
     pub operator: Operator,
     /// Whether the number that the operand had before is combined, too.
     pub includes_current: bool,
-}
-
-/// An operand into which the kernel combines one value of each point: see [`Leaves`](crate::Leaves) for the order.
-#[derive(Clone, Copy)]
-pub struct Accumulator<'t, T> {
-    pub(crate) tape: &'t Tape,
-    operand: usize,
-    operator: Operator,
-    number: PhantomData<T>,
-}
-
-impl<'t, T: Number> Accumulator<'t, T> {
-    pub(crate) fn new(tape: &'t Tape, operand: usize, operator: Operator) -> Self {
-        Self { tape, operand, operator, number: PhantomData }
-    }
-
-    /// Combines the value of the point. A kernel does this once for each accumulator.
-    #[track_caller]
-    pub fn combine(&self, value: impl IntoValue<'t, T>) {
-        let value = value.into_value(self.tape);
-        self.tape.store(self.operand, value.id());
-    }
-
-    /// Combines the value of the point where the mask is true, and nothing elsewhere. The value is computed everywhere.
-    #[track_caller]
-    pub fn combine_if(&self, mask: Mask<'t>, value: impl IntoValue<'t, T>) {
-        self.combine(mask.select(value, T::identity(self.operator)));
-    }
 }
 
 /// Numbers that operators combine.

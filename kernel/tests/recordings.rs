@@ -1,6 +1,9 @@
 //! What is on a tape, which recordings are one program, and what is wrong with a recording.
 
-use anabranch_kernel::{AccessAlong, Beyond, Input, Kind, Output, Program, RecordError, Recording, Tape};
+use anabranch_kernel::{
+    AccessAlong, Beyond, Input, Kind, Operator, Output, Program, RecordError, Recording, Tape,
+};
+use std::thread;
 use testing::deadline;
 
 fn scaled(factor: f32) -> Recording {
@@ -17,6 +20,45 @@ fn another_literal_is_no_other_program() {
     assert_eq!(one.program_hash(), other.program_hash());
     assert!(Program::new(&one).is_of(&other));
     assert_eq!(one.parameters().len(), 2);
+}
+
+#[test]
+fn a_recording_has_nothing_of_those_before_it_on_its_thread() {
+    let _deadline = deadline();
+    let first = thread::spawn(|| format!("{:?}", scaled(2.0))).join().expect("the kernel is right");
+    let folded = || {
+        let tape = Tape::new(1);
+        let (u, v) = (tape.input::<f64, 1>(), tape.output::<f64, 1>());
+        let total = tape.accumulator::<f64>(Operator::Sum, true);
+        v.set(v.fold(0..3, u.here(), |sum, k| sum * u.get([k])));
+        total.combine(u.here());
+        tape.finish()
+    };
+    let long = || {
+        let tape = Tape::new(1);
+        let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+        v.set((0..1000).fold(u.here(), |sum, _| sum + 1.0));
+        tape.finish()
+    };
+    let wrong = |sets: usize| {
+        let tape = Tape::new(2);
+        let v = tape.output::<f32, 2>();
+        (0..sets).for_each(|_| v.set(3.0));
+        tape.finish()
+    };
+    let mut kept = Vec::new();
+    for round in 0..6 {
+        match round {
+            0 => drop(folded().expect("the kernel is right")),
+            1 => kept.push(folded().expect("the kernel is right")),
+            2 => drop(long().expect("the kernel is right")),
+            3 => assert!(matches!(wrong(0), Err(RecordError::NeverSet { operand: 0 }))),
+            4 => assert!(matches!(wrong(2), Err(RecordError::SetTwice { operand: 0, .. }))),
+            _ => drop(Tape::new(3).input::<i32, 3>()),
+        }
+        assert_eq!(format!("{:?}", scaled(2.0)), first, "after round {round}");
+    }
+    assert_eq!(format!("{:?}", kept[0]), format!("{:?}", folded().expect("the kernel is right")));
 }
 
 #[test]

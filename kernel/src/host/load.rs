@@ -2,9 +2,9 @@
 
 use super::{argument::Elements, assembled::Assembled, operands::Operands};
 use crate::{
+    fold::count,
     number::{Scalar, Slice},
     operation::{Along, Edge, Load, Row},
-    recording::count,
 };
 
 /// The number of points of a block at an edge, where elements have to be put together. It is enough for the longest vectors: with fewer,

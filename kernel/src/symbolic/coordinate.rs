@@ -1,11 +1,10 @@
 //! Coordinates: which element of an operand a kernel takes.
 
+use super::{tape::Tape, value::Value};
 use crate::{
     error::RecordError,
     number::Kind,
     operation::{Along, Binary, Id, What},
-    tape::Tape,
-    value::Value,
 };
 use std::{fmt, ops, panic::Location};
 
@@ -64,6 +63,14 @@ impl<'t> Coordinate<'t> {
         let add = |a: Id, b: Id| tape.record::<u32>(What::Binary(Binary::Add, a, b), Kind::U32).id();
         let sum = parts.map(Value::id).reduce(add);
         Value::new(tape, sum.expect("a coordinate with a tape has a point or a counter"))
+    }
+}
+
+impl Tape {
+    /// The coordinate of the point along a dimension, for elements of operands.
+    #[track_caller]
+    pub(crate) fn point(&self, dimension: usize) -> Coordinate<'_> {
+        Coordinate::of_point(self, self.dimension(dimension))
     }
 }
 

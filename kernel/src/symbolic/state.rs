@@ -1,11 +1,15 @@
-//! The state of a fold, as its closure sees it.
+//! Folds, and their state as the closure sees it.
 
-use crate::{
-    number::{Kind, Number},
-    operation::Id,
+use super::{
+    coordinate::Coordinate,
     tape::Tape,
     value::{IntoValue as _, Value},
 };
+use crate::{
+    number::{Kind, Number},
+    operation::Id,
+};
+use std::{ops, panic::Location};
 
 /// What a [fold](crate::Output::fold) begins with: a literal, a value, or a tuple of up to four of these, of any types.
 #[diagnostic::on_unimplemented(
@@ -31,6 +35,31 @@ pub trait FoldValues<'t>: Copy {
     /// The values that are the results of the next operations.
     #[doc(hidden)]
     fn of_ids(tape: &'t Tape, ids: &mut dyn Iterator<Item = Id>) -> Self;
+}
+
+impl Tape {
+    /// Adds a fold: see [`Output::fold`](crate::Output::fold).
+    #[track_caller]
+    pub(crate) fn fold<'t, S: FoldState<'t>>(
+        &'t self,
+        turns: ops::Range<usize>,
+        first: S,
+        turn: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
+    ) -> S::Values {
+        let at = Location::caller();
+        let range = [turns.start, turns.end].map(|number| self.count(number, at));
+        let ids = |values: S::Values| {
+            let mut ids = Vec::new();
+            values.push_ids(self, &mut ids);
+            ids
+        };
+        let firsts = ids(first.into_values(self));
+        let (fold, now) = self.open_fold(range, &firsts, at);
+        let now = S::Values::of_ids(self, &mut now.into_iter());
+        let next = ids(turn(now, Coordinate::of_fold(self, fold)));
+        let results = self.close_fold(fold, &next);
+        S::Values::of_ids(self, &mut results.into_iter())
+    }
 }
 
 impl<'t, T: Number> FoldState<'t> for T {

@@ -1,9 +1,9 @@
 //! Symbolic values: what an operand gives, and what operations make of it.
 
+use super::tape::Tape;
 use crate::{
     number::{Float, Kind, Number, Signed},
     operation::{Binary, Compare, Id, Unary, What},
-    tape::Tape,
 };
 use std::{fmt, marker::PhantomData, ops};
 

@@ -1,15 +1,37 @@
 //! The operands of a kernel, as its closure sees them.
 
-use crate::{
+use super::{
+    accumulator::Accumulator,
     coordinate::Coordinate,
-    number::Number,
-    operation::Along,
-    reduction::Accumulator,
     state::FoldState,
     tape::{Outside, Tape},
     value::{IntoValue, Value},
 };
+use crate::{number::Number, operation::Along};
 use std::{array, marker::PhantomData, ops::Range, panic::Location};
+
+impl Tape {
+    /// The next operand, which the kernel reads. It has as many dimensions as the index space.
+    pub fn input<T: Number, const D: usize>(&self) -> Input<'_, T, D> {
+        self.input_of_rank()
+    }
+
+    /// The next operand, which the kernel reads. It has `D` dimensions, up to 3, and the index space has `K`.
+    pub fn input_of_rank<T: Number, const D: usize, const K: usize>(&self) -> Input<'_, T, D, K> {
+        assert!(D <= 3, "{D} dimensions: an operand of a recorded kernel has up to 3");
+        Input::new(self, self.operand(T::KIND, false, None))
+    }
+
+    /// The next operand, which the kernel writes.
+    pub fn output<T: Number, const D: usize>(&self) -> Output<'_, T, D> {
+        Output::new(self, self.operand(T::KIND, true, None))
+    }
+
+    /// The next operand, which the kernel reads and then writes at each point.
+    pub fn input_output<T: Number, const D: usize>(&self) -> InputOutput<'_, T, D> {
+        InputOutput::new(self, self.operand(T::KIND, true, None))
+    }
+}
 
 /// An operand that the kernel reads, with `D` dimensions, over an index space of `K` dimensions.
 ///
