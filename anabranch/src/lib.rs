@@ -53,8 +53,8 @@
 //! - *Failure is data flow*: a task that panics or returns an error poisons the data that it was to write. Tasks that need this
 //!   data are skipped, other tasks run, and the next [`wait`](Runtime::wait) reports the failure; for a task in a
 //!   [group](TaskGroup), the next wait of this group, and no other. A complete overwrite heals a buffer.
-//! - *Cancellation* applies to tasks that have not begun, and to [replays](Sequence::replay). A cancelled task poisons the buffers that it was to write and leaves
-//!   host objects as they are, unless it is replays that have begun; `wait` does not report it. [Groups](TaskGroup::cancel) do not cancel fences, barriers and
+//! - *Cancellation* applies to tasks that have not begun, and to [replays](Sequence::replay). A cancelled task poisons the buffers that it was to write. It leaves
+//!   host objects as they are; only replays that have begun poison them, too. `wait` does not report the cancellation. [Groups](TaskGroup::cancel) do not cancel fences, barriers and
 //!   [`drain`](Runtime::drain), through which the program looks at the results that are left.
 //! - *A waiting thread is delayed only by tasks that it waits for*: a thread that waits for one task runs that task or none, and
 //!   no thread waits for a conflict. [A switch](Builder::help_while_waiting) keeps tasks off threads that wait.
@@ -80,7 +80,7 @@
 //! # Safety
 //! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make it sound;
 //! `host_object`, for the value behind its lock), in `execute` (`node` and `run`, for the pointer of a task to its runtime;
-//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `body`, `batch`, `fence`, `parts` and `sequence`, which open
+//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use; `copy`, for memory that copies to and from devices use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `body`, `batch`, `fence`, `parts` and `sequence`, which open
 //! accesses).
 
 mod agree;

@@ -154,7 +154,7 @@ fn a_point_that_fails_ends_the_sequential_effects() {
             .unwrap();
         let error = rt.wait().unwrap_err().to_string();
         assert!(
-            error.contains("no more") && error.contains("5 tasks that depend on it were skipped"),
+            error.contains("no more") && error.contains("5 tasks that depend on failed tasks were skipped"),
             "{error}"
         );
         assert_eq!(*seen.lock(), [0, 1, 2, 3, 4]);

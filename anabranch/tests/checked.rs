@@ -140,7 +140,7 @@ fn a_value_that_was_computed_from_an_unwritten_element_is_found() {
     let error = cause(&rt).to_string();
     assert_eq!(
         error,
-        "it read buffer \"c\" before it wrote it, to compute [], but declared to write []: declare `update`"
+        "it computed [] of buffer \"c\" from elements that it had not written yet, but declared to write []: declare `update`"
     );
 }
 

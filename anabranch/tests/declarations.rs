@@ -121,8 +121,8 @@ fn two_accesses_to_common_elements_are_an_error() {
     assert_eq!(
         error,
         format!(
-            "task \"in place\" {line} declares two accesses to [0..10] of buffer \"u\", and writes it by at least \
-             one of them: declare one `update`, or read from another buffer"
+            "task \"in place\" {line} declares two accesses to [0..10] of buffer \"u\", and at least one of them \
+             writes: declare one `update`, or read from another buffer"
         )
     );
 }

@@ -33,7 +33,7 @@ fn an_access_outside_the_declared_region_fails_the_task() {
             rt.wait().unwrap_err().to_string(),
             format!(
                 "task \"lazy stencil\" ({}:{line}) failed: it accessed [25] of buffer \"u\" in chunk [0..25], but \
-                 declared [0..25]",
+                 declared [0..25]: declare a larger region, or access only declared elements",
                 file!()
             )
         );
@@ -146,7 +146,7 @@ fn dependents_are_skipped_and_independent_work_goes_on() {
         let error = rt.wait().unwrap_err();
         let Error::Failed(failures) = &error else { panic!("{error}") };
         assert_eq!((failures.iter().count(), failures.skipped()), (1, 3));
-        assert!(error.to_string().contains("(3 tasks that depend on it were skipped)"));
+        assert!(error.to_string().contains("(3 tasks that depend on failed tasks were skipped)"));
         assert_eq!(ran.load(Relaxed), 0);
         assert_eq!(rt.fence(&c).unwrap().wait().unwrap().as_slice(), [3; 8]);
         // A later task that reads the poisoned data is skipped too, and the failure is reported again.
@@ -177,7 +177,7 @@ fn a_failed_effect_poisons_the_object() {
     rt.task("three").once().effect(&log, sequential()).host(|(log,)| log.push(3)).unwrap();
     let error = rt.drain(log.capture()).unwrap_err();
     assert!(
-        error.to_string().contains("the disk is full (1 task that depends on it was skipped)"),
+        error.to_string().contains("the disk is full (1 task that depends on a failed task was skipped)"),
         "{error}"
     );
     // The value is not lost: the handle still has it.

@@ -432,7 +432,12 @@ fn failures_are_the_same_errors_on_all_nodes_and_the_program_goes_on() {
         for (error, parts) in errors.iter().zip([
             ["task \"save\"", "task \"turn\"", "task \"fill\"", "on node 1: it panicked"],
             ["task \"sum\"", "task \"turn\"", "task \"fill\"", "no luck"],
-            ["task \"fill\"", "on node 1", "no luck", "parts of tasks that depend on it were skipped"],
+            [
+                "task \"fill\"",
+                "on node 1",
+                "no luck",
+                "parts of tasks that depend on failed tasks were skipped",
+            ],
             ["task \"save\"", "on node 1", "no disk", "(on node 1)"],
             ["task \"save\"", "on node 1", "no disk", ""],
             ["no file", "(on node 1)", "", ""],

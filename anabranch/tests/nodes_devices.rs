@@ -409,7 +409,7 @@ fn a_failure_on_the_host_of_one_node_skips_what_a_device_would_have_done_with_it
             text.contains("task \"fill\" (") && text.contains(&format!("on node {}", nodes - 1)),
             "{text}"
         );
-        assert!(text.ends_with("(2 parts of tasks that depend on it were skipped)"), "{text}");
+        assert!(text.ends_with("(2 parts of tasks that depend on failed tasks were skipped)"), "{text}");
     }
 }
 

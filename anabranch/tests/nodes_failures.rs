@@ -118,7 +118,10 @@ fn a_failure_on_one_node_is_the_same_error_on_all_and_the_program_goes_on() {
                 let nodes = NODES[at / 3];
                 assert!(wait.starts_with("task \"fill\" (") && wait.contains(why), "{wait}");
                 assert!(wait.contains(&format!("failed on node {}: ", odd.min(nodes - 1))), "{wait}");
-                assert!(wait.ends_with("(1 part of a task that depends on it was skipped)"), "{wait}");
+                assert!(
+                    wait.ends_with("(1 part of a task that depends on a failed task was skipped)"),
+                    "{wait}"
+                );
                 assert!(fence.contains("task \"add\"") && fence.contains(why), "{fence}");
             }
         }
@@ -140,7 +143,7 @@ fn a_poisoned_border_reaches_only_the_neighbours_that_read_it() {
         let error = text(rt.wait());
         assert!(
             error.contains("on node 3")
-                && error.ends_with("(15 parts of tasks that depend on it were skipped)"),
+                && error.ends_with("(15 parts of tasks that depend on failed tasks were skipped)"),
             "{error}"
         );
         Ok(steps.iter().map(|step| step.status() == Status::Skipped).collect::<Vec<_>>())

@@ -226,9 +226,9 @@ impl fmt::Debug for StoreError {
 /// The remedy for a frame that is not stored.
 fn earlier(stored: u64) -> String {
     match stored {
-        0 => "write its first frame before".into(),
+        0 => "write frame 0 first".into(),
         _ => format!(
-            "read a frame before frame {stored}, resume from it at the latest, or write the frames in between"
+            "read a frame before frame {stored}, resume from frame {stored} or an earlier one, or write the frames in between"
         ),
     }
 }

@@ -240,13 +240,13 @@ fn a_file_that_differs_from_the_options_is_not_resumed() {
         &options.resume::<f32>(3).unwrap_err(),
         &[
             "frame 2",
-            "is not stored: the file holds 2 of its 4 frames; read a frame before frame 2, resume from it",
+            "is not stored: the file holds 2 of its 4 frames; read a frame before frame 2, resume from frame 2",
         ],
     );
     let empty = folder.path().join("empty.h5");
     write(&FileOptions::new(&empty).frames(1).frame_shape(&[1]), 0);
     let error = Reader::open(&empty).unwrap().read_frame::<f32>(0).unwrap_err();
-    assert_says(&error, &["empty.h5 is not stored", "write its first frame before"]);
+    assert_says(&error, &["empty.h5 is not stored", "write frame 0 first"]);
 }
 
 #[test]

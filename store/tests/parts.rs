@@ -75,7 +75,7 @@ fn only_the_file_that_is_being_written_is_opened() {
     };
     let writer = options(&path).create::<f32>().unwrap();
     part(&writer, &path).unwrap();
-    assert!(refused(&writer, &other).contains("there is none"));
+    assert!(refused(&writer, &other).contains("finds no file"));
     // A file of the same layout that no process writes, and one that is written and differs.
     options(&other).create::<f32>().unwrap().finish().unwrap();
     assert!(refused(&writer, &other).contains("no process is writing it"));

@@ -221,7 +221,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
 
     /// A part for each node, for [`fence`](crate::Runtime::fence), [`barrier_with`](crate::Runtime::barrier_with) and
     /// [`drain`](crate::Runtime::drain): node `n` gets the contents of `part(n)`. A node whose part is `None`, or empty, gets `None` and is
-    /// sent nothing. On one node, `part` is called with 0 only.
+    /// sent nothing. On one node, `part` is called with 0 only, and in a [dry run](crate::Builder::dry_run) with each node of the dry run.
     ///
     /// The call that takes the parts calls `part` with every node, on every node: the answers must be the same everywhere. Different
     /// ones are an error on all nodes. Unlike a fence of what all nodes get, one of parts may fail on some nodes only: see

@@ -4,7 +4,7 @@ use super::host_object::{HostObject, ObjectInner};
 use anabranch_graph::ObjectId;
 use std::{any::Any, fmt, sync::Arc};
 
-/// A handle to a value that exists once among all nodes, on its *home*, and that only tasks can reach: one log, one solver. See
+/// A handle to a value that exists once among all nodes, on its *home*, and that only tasks, fences and captures can reach: one log, one solver. See
 /// [`Runtime::cluster_object`](crate::Runtime::cluster_object).
 ///
 /// The effects on it are ordered over all nodes: every part of a task, on whatever node, comes after all parts of the last task with an

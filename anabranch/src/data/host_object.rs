@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, OnceLock, Weak},
 };
 
-/// A handle to a value that only tasks can reach: a file, a solver, a counter.
+/// A handle to a value that only tasks, fences and captures can reach: a file, a solver, a counter.
 ///
 /// A task declares its effect on the object with an order. Between two tasks the stricter order decides:
 ///

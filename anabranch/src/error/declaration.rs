@@ -132,7 +132,7 @@ impl fmt::Display for DeclarationError {
             Mistake::NotMonotonic { mapper, chunk, region, whole } => write!(
                 f,
                 "{task}: the mapper of {buffer} is not monotonic: {mapper} gives {region} for chunk {chunk}, but \
-                 {whole} for the whole index space, which does not contain it"
+                 {whole} for the whole index space: give the whole index space all that the mapper gives its chunks"
             ),
             Mistake::OverlappingWrites { mapper, chunks: [first, second], common } => write!(
                 f,
@@ -141,7 +141,7 @@ impl fmt::Display for DeclarationError {
             ),
             Mistake::OverlappingAccesses { common } => write!(
                 f,
-                "{task} declares two accesses to {common} of {buffer}, and writes it by at least one of them: declare \
+                "{task} declares two accesses to {common} of {buffer}, and at least one of them writes: declare \
                  one `update`, or read from another buffer"
             ),
             Mistake::OffsetOutside { offset, at, chunk, missing, region } => write!(

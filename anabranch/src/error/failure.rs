@@ -58,10 +58,10 @@ impl fmt::Display for Failures {
         let are_parts = self.first.node.is_some();
         match (self.skipped, are_parts) {
             (0, _) => Ok(()),
-            (1, false) => write!(f, " (1 task that depends on it was skipped)"),
-            (1, true) => write!(f, " (1 part of a task that depends on it was skipped)"),
-            (n, false) => write!(f, " ({n} tasks that depend on it were skipped)"),
-            (n, true) => write!(f, " ({n} parts of tasks that depend on it were skipped)"),
+            (1, false) => write!(f, " (1 task that depends on a failed task was skipped)"),
+            (1, true) => write!(f, " (1 part of a task that depends on a failed task was skipped)"),
+            (n, false) => write!(f, " ({n} tasks that depend on failed tasks were skipped)"),
+            (n, true) => write!(f, " ({n} parts of tasks that depend on failed tasks were skipped)"),
         }
     }
 }
@@ -187,7 +187,7 @@ pub enum Cause {
         chunk: Option<String>,
     },
     /// The task accessed an element outside the region that it declared.
-    #[error("it accessed {asked} of {buffer}{place}, but declared {declared}", place = in_chunk(chunk))]
+    #[error("it accessed {asked} of {buffer}{place}, but declared {declared}: declare a larger region, or access only declared elements", place = in_chunk(chunk))]
     OutsideDeclared {
         /// The buffer.
         buffer: String,
@@ -218,7 +218,7 @@ pub enum Cause {
     /// The task computed elements from elements that it declared to write and had not written. Only the
     /// [checked mode](crate::Builder::checked) finds this.
     #[error(
-        "it read {buffer} before it wrote it{place}, to compute {elements}, but declared to write {declared}: declare `update`",
+        "it computed {elements} of {buffer}{place} from elements that it had not written yet, but declared to write {declared}: declare `update`",
         place = in_chunk(chunk)
     )]
     ReadBeforeWrite {

@@ -189,7 +189,7 @@ pub enum Error {
     },
 
     /// A call that is not possible with several nodes yet.
-    #[error("{what}: this is not possible with several nodes yet")]
+    #[error("{what}: this is not possible with several nodes yet; run the program on one node")]
     OneNodeOnly {
         /// What was asked for.
         what: String,

@@ -66,7 +66,7 @@ pub enum Error {
     #[error(transparent)]
     Store(StoreError),
     /// The file to resume was not written by this program.
-    #[error("{} lacks the parameters of a simulation: it was not written by gray-scott simulate", path.display())]
+    #[error("{} lacks the parameters of a simulation: gray-scott simulate did not write this file; move it away, or choose another --output", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// The checkpoint beside the file belongs to another run.
     #[error(
-        "{} is the checkpoint of another run (--{} {}) than {} (--{} {}): remove it to compute that run from its beginning",
+        "{} is the checkpoint of another run (--{} {}) than {} (--{} {}): remove the checkpoint to compute the run of the output file from its beginning",
         path.display(), difference.name, difference.second, output.display(), difference.name, difference.first
     )]
     ForeignCheckpoint {

@@ -18,8 +18,11 @@ pub(crate) fn explain(adapters: &[Adapter]) -> String {
         return Facts::gather(software).explain();
     }
     match software.first() {
-        Some(name) => format!("the only device is {name}, which computes on the processor"),
-        None => "the system has no driver of Metal, Direct3D 12 or Vulkan".to_string(),
+        Some(name) => format!(
+            "the only device is {name}, which computes on the processor: install the driver of your GPU"
+        ),
+        None => "the system has no driver of Metal, Direct3D 12 or Vulkan: install the driver of your GPU"
+            .to_string(),
     }
 }
 

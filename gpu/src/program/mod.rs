@@ -320,7 +320,9 @@ impl Needs<'_> {
         };
         let most = self.limits.max_storage_buffers_per_shader_stage;
         if buffers > most as usize {
-            return Err(format!("it has {buffers} operands, and the device takes {most}"));
+            return Err(format!(
+                "the kernel needs {buffers} storage buffers, and the device permits {most}: use fewer operands, or run the task on the host"
+            ));
         }
         let [x, y, z] = match program {
             GpuProgram::Recording { .. } => [GROUP, 1, 1],

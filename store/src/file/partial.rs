@@ -109,7 +109,7 @@ pub(crate) fn find(path: &Path) -> Result<(PathBuf, File)> {
             Err(_) => {
                 return Err(StoreError::NotAnnounced {
                     path: path.into(),
-                    reason: "there is none here".into(),
+                    reason: "this process finds no file at the path".into(),
                 });
             }
         }

@@ -38,15 +38,16 @@ use std::sync::Arc;
 const CHUNKS_PER_THREAD: usize = 4;
 
 impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
-    /// Splits the index space into at most this many chunks (by default four for each thread); chunks are never empty. The
+    /// Splits the index space into at most this many chunks (by default four for each thread, or one if there is one thread); chunks are never empty. With several nodes or
+    /// [pieces](Self::pieces), each node or piece gets an equal share of this number, rounded up. The
     /// results of a kernel must not depend on the number of chunks.
     pub fn chunks(mut self, chunks: usize) -> Self {
         self.hints.chunks = Some(chunks.max(1));
         self
     }
 
-    /// Orders the kernel piece by piece: its index space is cut along the first dimension into at most this many pieces, on all nodes
-    /// together, and each piece begins as soon as its own inputs are there. By default a kernel is one piece.
+    /// Orders the kernel piece by piece: its index space is cut along the first dimension into at most this many pieces on all nodes
+    /// together, rounded up to a multiple of the number of nodes, and each piece begins as soon as its own inputs are there. By default a kernel is one piece.
     ///
     /// A stencil in pieces flows: a piece of the next step begins when the neighbouring pieces of this step are done, while
     /// others still run. Each piece costs as much as a task, so a piece should take some ten microseconds at least. Chunks are
@@ -129,7 +130,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         self.append(Reduce { buffer: buffer.clone(), operator, include_current: true })
     }
 
-    /// Makes the number of rows of a chunk a multiple of this number (1 by default).
+    /// Makes the number of rows of each chunk but the last a multiple of this number (1 by default).
     pub fn granularity(mut self, rows: usize) -> Self {
         self.hints.granularity[0] = rows.max(1);
         self
@@ -153,7 +154,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     }
 
     /// Sets the device that runs the task, which must be a recorded kernel ([`each`](Self::each)) or have a [shader](Self::shader). By default the
-    /// threads of the runtime run it.
+    /// [device of the runtime](crate::Builder::device) runs it if there is one that can, and otherwise the threads of the runtime.
     ///
     /// What the task reads and the device lacks is copied to it before, and what a task on the host reads later is copied back. A device runs
     /// the whole index space at once, so it ignores chunks and, on one node, pieces. With several nodes each node passes a device of its own, which
@@ -200,12 +201,12 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
     }
 
     /// Submits a recorded kernel: `closure` runs once, now, on symbolic values, and what it has recorded runs for each point of the
-    /// index space. It gets an [`Input`](crate::recorded::Input) for each read, an [`Output`](crate::recorded::Output) for each write and
-    /// an [`InputOutput`](crate::recorded::InputOutput) for each update. A write or update is `one_to_one()`. A read may be of a buffer
+    /// index space. The closure gets an [`Input`](crate::recorded::Input) for each read, an [`Output`](crate::recorded::Output) for each write,
+    /// an [`InputOutput`](crate::recorded::InputOutput) for each update and an [`Accumulator`](crate::recorded::Accumulator) for each reduction. A write or update is `one_to_one()`. A read may be of a buffer
     /// of another rank than the index space.
     ///
     /// The recording is checked now: an error names the line that takes an element which the task does not declare. It runs in vector
-    /// instructions, without a check for each element. Other literals in the same closure are no other program, so nothing is prepared anew for them.
+    /// instructions, without a check for each element. If the same closure is submitted again with other literals, the runtime uses the program that it has, and prepares nothing.
     /// The guide has [a page](crate::guide::recorded_kernels) on recorded kernels.
     ///
     /// ```

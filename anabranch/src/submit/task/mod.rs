@@ -217,7 +217,7 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         self
     }
 
-    /// Sets the node that executes the task (0 by default). A [dry run](crate::Builder::dry_run) has as many as the program asks for.
+    /// Sets the node that executes the task (by default the home of the [cluster objects](crate::ClusterObject) that the task has effects on, or 0 if there are none). A [dry run](crate::Builder::dry_run) has as many nodes as the program asks for.
     ///
     /// # Errors
     /// [`Error::Setting`] if there is no such node.

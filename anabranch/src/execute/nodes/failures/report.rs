@@ -292,7 +292,10 @@ mod tests {
         let parts: Vec<_> = all[0].split("; ").collect();
         assert_eq!(parts.len(), 4, "{parts:?}");
         assert!(parts[0].starts_with("task \"task 2\"") && parts[0].contains("on node 1"), "{parts:?}");
-        assert!(parts[3].ends_with("(3 parts of tasks that depend on it were skipped)"), "{parts:?}");
+        assert!(
+            parts[3].ends_with("(3 parts of tasks that depend on failed tasks were skipped)"),
+            "{parts:?}"
+        );
         assert_eq!(reports(&[None, None]), ["", ""]);
     }
 
