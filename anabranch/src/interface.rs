@@ -39,6 +39,7 @@
 //! | effects | [`Effect`] with an order: [`Sequential`], [`Exclusive`], [`Relaxed`]; [`PartEffect`]; [`Communicates`]; [`HasEffects`] says which objects have which |
 //! | tuples of accesses | [`AccessList`], [`KernelAccessList`], [`Append`], [`Declaration`] |
 //! | recorded kernels | [`RecordedAccess`], [`RecordedAccessList`], [`RecordedOperator`] |
+//! | shaders | [`ShaderTask`], [`ShaderAccess`], [`ShaderAccessList`], [`ShaderElement`], [`OperandType`] |
 //! | results of host functions | [`HostResult`] |
 //! | operators | [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Custom`] |
 //! | captures | [`Capture`], [`Captures`] and their mode, [`Copies`] or [`Moves`]; [`Part`], [`Parts`], [`ObjectCapture`], [`ClusterCapture`], [`Fenceable`] |
