@@ -5,7 +5,7 @@ use super::{
     fill::fill,
     finite::Findings,
     nodes::{Nodes, RowsOfNodes, RowsOfTile, own_element},
-    on_device::{Launch, OnDevice, STEPS_PER_SWEEP},
+    on_device::{FirstCell, Launch, OnDevice, STEPS_PER_SWEEP},
     pace,
     part::Part,
     storage::Storage,
@@ -79,19 +79,19 @@ struct Exchange {
     /// What each band finds in it, in the element of its first row. Nothing is found before the first frame, and never if frames are not checked.
     /// What devices find is in the first element.
     found: Buffer<u64, 1>,
-    /// What devices find in it (see [`OnDevice::find`]).
-    first: [Buffer<u32, 0>; 2],
+    /// What devices find in it.
+    first: FirstCell,
     /// Whether each node has stored its rows, in as many elements as there are nodes.
     parts: Buffer<u64, 1>,
 }
 
 impl Exchange {
-    /// For a grid with this many rows, and the buffer of frames with this number.
-    fn new(rt: &Runtime, rows: usize, nodes: usize, number: usize) -> Result<Self, Error> {
-        let nothing = vec![Findings::default().lowest(); rows];
+    /// For a grid of this shape, and the buffer of frames with this number.
+    fn new(rt: &Runtime, shape: [usize; 2], nodes: usize, number: usize) -> Result<Self, Error> {
+        let nothing = vec![Findings::default().lowest(); shape[0]];
         Ok(Self {
             found: rt.buffer_from(&nothing)?.named(format!("found {number}")),
-            first: ["row", "column"].map(|of| rt.buffer([]).named(format!("first {of} {number}"))),
+            first: FirstCell::new(rt, shape, number),
             parts: rt.buffer([nodes]).named(format!("parts {number}")),
         })
     }
@@ -135,7 +135,7 @@ impl<'rt> Grid<'rt> {
         let (buffers, versions) = if exchanges { (queue + 2, 1) } else { frame_buffers(queue) };
         let bands = bands(p.rows, nodes.steps, nodes.threads);
         let frame = |i| {
-            let exchange = exchanges.then(|| Exchange::new(rt, p.rows, nodes.count(), i)).transpose()?;
+            let exchange = exchanges.then(|| Exchange::new(rt, shape, nodes.count(), i)).transpose()?;
             Ok::<_, Error>(Frame { v: empty(format!("frames {i}")).with_versions(versions), exchange })
         };
         let rows = nodes.rows(p.rows);
@@ -220,20 +220,10 @@ impl<'rt> Grid<'rt> {
         if to_frame && self.check_finite { self.look(on_device) } else { Ok(()) }
     }
 
-    /// Submits the tasks that look at a frame of a device. The last step has marked in V where U is not finite.
+    /// Submits the tasks that look at a frame of a device.
     fn look(&self, on_device: &OnDevice) -> Result<(), Error> {
         let Exchange { found, first, .. } = self.frames[0].exchange.as_ref().expect(EXCHANGE);
-        on_device.find(self.rt, &self.v, first)?;
-        let cols = self.cols() as u64;
-        let task = self.rt.task("found").over([1]).read(&first[0], all()).read(&first[1], all());
-        task.write(found, one_to_one()).kernel(move |_, (row, col, found)| {
-            let findings = Findings::default();
-            if let Some([row, col]) = OnDevice::found(row[[]], col[[]]) {
-                findings.record(row * cols + col, true);
-            }
-            found.fill(findings.lowest());
-        })?;
-        Ok(())
+        on_device.look(self.rt, &self.v, first, found)
     }
 
     /// The buffer for V after the next sweep. While the last frame in a buffer of frames is still being stored, the sweep writes another

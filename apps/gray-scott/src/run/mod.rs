@@ -20,7 +20,7 @@
 //!
 //! # Devices
 //!
-//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device.rs`). Buffers, frames and host tasks are the same. The device checks
+//! On a device a sweep is launches of a shader or of a recorded kernel (`on_device/mod.rs`). Buffers, frames and host tasks are the same. The device checks
 //! whether a frame is finite. The runtime copies it to the host if it is stored, while the device computes on.
 //!
 //! # Several nodes
@@ -338,11 +338,5 @@ impl Submission<'_> {
     }
 }
 
-#[cfg(test)]
-mod device_tests;
-#[cfg(test)]
-mod nodes_device_tests;
-#[cfg(test)]
-mod nodes_tests;
 #[cfg(test)]
 mod tests;

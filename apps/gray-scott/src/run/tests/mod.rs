@@ -1,5 +1,9 @@
 //! Tests of whole runs.
 
+mod device;
+mod nodes;
+mod nodes_device;
+
 use super::*;
 use crate::{
     files::checkpoint,

@@ -6,6 +6,10 @@
 //!
 //! On several nodes each device gets the rows of its node, and before each launch the rows next to them, which the runtime fetches.
 
+mod first;
+
+pub(super) use first::FirstCell;
+
 use super::{around::around, times::Accounts};
 use crate::{
     error::Error,
@@ -164,30 +168,15 @@ impl OnDevice {
         }
     }
 
-    /// Submits the kernels that look for the first element of V that is not finite, for [`found`](Self::found). The device looks itself: V of a frame that is
-    /// not stored stays there.
-    pub(super) fn find(
+    /// Submits the tasks that look for the first cell of a frame that is not finite, and write it to the first element of `found`.
+    pub(super) fn look(
         &self,
         rt: &Runtime,
         v: &Buffer<f32, 2>,
-        [row, col]: &[Buffer<u32, 0>; 2],
+        first: &FirstCell,
+        found: &Buffer<u64, 1>,
     ) -> Result<(), Error> {
-        // 0 times what is not finite is not a number, which differs from all numbers.
-        let find = |name| rt.task(name).over(self.shape).on(&self.device).read(v, one_to_one());
-        find("first row")
-            .reduce(row, min())
-            .each(|(v, row)| row.combine_if((v.here() * 0.0).differs(0.0), v.index(0)))?;
-        find("first column").read(row, all()).reduce(col, min()).each(|(v, row, col)| {
-            let is_found = (v.here() * 0.0).differs(0.0) & v.index(0).equals(row.value());
-            col.combine_if(is_found, v.index(1));
-        })?;
-        Ok(())
-    }
-
-    /// The place of the first element of V that is not finite, from the numbers that [`find`](Self::find) leaves.
-    pub(super) fn found(row: u32, col: u32) -> Option<[u64; 2]> {
-        // The least of no numbers is the largest one.
-        (row != u32::MAX).then(|| [row, col].map(u64::from))
+        first.look(rt, &self.device, v, found)
     }
 
     /// Counts the time until the last step of a sweep is done as computing. To be called before the sweep is submitted; the answer takes its last task.

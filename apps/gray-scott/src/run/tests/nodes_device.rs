@@ -2,14 +2,12 @@
 //! computes on the processor and gets the shader.
 
 use super::{
-    nodes_tests::{Nodes, options, parameters},
-    tests::{SlowStore, frames, quiet, unstored},
+    nodes::{Nodes, options, parameters},
     *,
 };
-use crate::{error::describe, files::checkpoint, parameters::Parameters, start::Fields};
-use anabranch::{device::Simulated, local_nodes};
-use anabranch_store::{Reader, SyncLevel};
-use std::{fs, path::Path};
+use crate::error::describe;
+use anabranch::local_nodes;
+use std::fs;
 
 /// The device of a node.
 type DeviceOf = fn(u16) -> Option<Arc<dyn Device>>;

@@ -1,14 +1,10 @@
 //! Tests of whole runs on several nodes, in this process.
 
-use super::{
-    tests::{frames, quiet},
-    *,
-};
-use crate::{parameters::Parameters, start::Fields};
+use super::*;
 use anabranch::{Error as RuntimeError, local_nodes};
-use anabranch_store::{FileOptions, PartWriter, Reader, SyncLevel, Writer};
+use anabranch_store::{PartWriter, Writer};
 use parking_lot::Mutex;
-use std::{fs, path::Path};
+use std::fs;
 
 pub(super) fn parameters(rows: usize) -> Parameters {
     Parameters { rows, cols: 17, frames: 5, steps_per_frame: 11, noise: Some(3), ..Parameters::default() }
