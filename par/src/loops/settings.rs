@@ -159,7 +159,13 @@ impl Settings<'_> {
             Schedule::Static(Split::Consecutive) => Kind::Blocks { participants, grain: share(4).min(most) },
             Schedule::Static(Split::RoundRobin) => Kind::RoundRobin { participants },
         };
-        Plan { participants, partition: Partition::new(units, kind), probe: !hooked, most, flush: self.flush }
+        Plan {
+            participants,
+            partition: Partition::new(units, kind),
+            may_begin_alone: !hooked,
+            most,
+            flush: self.flush,
+        }
     }
 
     /// The plan of a stream: any thread that is free takes part until the iterator ends.
@@ -167,6 +173,6 @@ impl Settings<'_> {
         let participants = self.threads.clamp(1, pool.threads());
         // These units are never claimed. They stand for the items that are still to come.
         let partition = Partition::new(isize::MAX as usize, Kind::Dynamic { grain: 1 });
-        Plan { participants, partition, probe: false, most: 1, flush: self.flush }
+        Plan { participants, partition, may_begin_alone: false, most: 1, flush: self.flush }
     }
 }

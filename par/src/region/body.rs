@@ -31,7 +31,21 @@ unsafe impl Send for ErasedBody {}
 // SAFETY: as above.
 unsafe impl Sync for ErasedBody {}
 
+/// Takes part in the work of a body.
+///
+/// # Safety
+/// `body` must point to a `B`.
+unsafe fn participate<B: RegionBody>(body: *const (), claimer: Claimer<'_>) {
+    // SAFETY: the caller vouches for the type, and for the body, which lives as long as the region is open.
+    unsafe { &*body.cast::<B>() }.participate(claimer);
+}
+
 impl ErasedBody {
+    /// A number for the code of a body. Bodies of two types may have the same one if their code is the same.
+    pub(super) fn code<B: RegionBody>() -> usize {
+        participate::<B> as *const () as usize
+    }
+
     pub(super) fn new<B: RegionBody>(
         body: &B,
         partition: Partition,
@@ -39,10 +53,6 @@ impl ErasedBody {
         flush: bool,
         context: Context,
     ) -> Self {
-        unsafe fn participate<B: RegionBody>(body: *const (), claimer: Claimer<'_>) {
-            // SAFETY: `new` made the pointer from a `&B`; the caller vouches that the region is still open.
-            unsafe { &*body.cast::<B>() }.participate(claimer);
-        }
         Self {
             body: ptr::from_ref(body).cast(),
             participate: participate::<B>,

@@ -11,12 +11,13 @@
 //!
 //! Nothing is allocated. The states of a slot are described in [`slot`].
 //!
-//! If no slot is free, the opener runs the region alone. If the units may be tiny, it begins alone and opens the slot only if
-//! the work that is left is long enough to share.
+//! If no slot is free, the opener runs the region alone. If the units may be tiny, or the loop was short before ([`history`]), it begins alone and opens the
+//! slot only if the work that is left is long enough to share.
 
 mod body;
 pub(crate) mod claims;
 pub(crate) mod helper;
+mod history;
 pub(crate) mod slot;
 pub(crate) mod slots;
 
@@ -31,7 +32,8 @@ use crate::{
     thread_pool::state::PoolState,
 };
 use body::ErasedBody;
-use claims::{Claimer, Counters, Partition};
+use claims::{Claimer, Counters, Partition, Tell};
+use history::{Advice, Key};
 use std::{cell::OnceCell, thread, time::Duration};
 
 /// How often a region that needs a slot looks for a free one.
@@ -45,7 +47,7 @@ pub(crate) struct Plan {
     /// The units, and how participants claim them.
     pub(crate) partition: Partition,
     /// Whether the opener may begin alone, to see whether the region is worth opening.
-    pub(crate) probe: bool,
+    pub(crate) may_begin_alone: bool,
     /// How many units an opener that is alone takes at a time.
     pub(crate) most: usize,
     /// Whether denormal numbers are flushed. They are flushed anyway if the opener is in that mode, because results must not
@@ -61,15 +63,26 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
     let opening = Opening::new(pool, plan, body, participants);
     if participants == 1 || plan.partition.is_one_run() {
         opening.participate(|| Claimer::alone(plan.partition, plan.most));
-    } else if plan.probe && plan.partition.is_probed() {
-        let open = |rest| opening.open(Claimed::new(pool)?, rest);
-        opening.participate(|| Claimer::probing(plan.partition, own_block(pool), &open));
+    } else if plan.may_begin_alone && plan.partition.may_begin_alone() {
+        run_by_history(pool, plan, &opening);
     } else {
-        let counters = Claimed::new(pool).and_then(|claimed| opening.open(claimed, plan.partition));
-        opening.participate(|| match counters {
-            Some(counters) => Claimer::new(plan.partition, counters, own_block(pool)),
-            None => Claimer::alone(plan.partition, plan.most),
-        });
+        opening.share(pool, plan, None);
+    }
+}
+
+/// Runs a region that its opener may begin alone, by what it remembers of it.
+#[inline]
+fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: &Opening<'r, B>) {
+    let partition = plan.partition;
+    let key = Key::of::<B>(partition.units());
+    let tell = |took| history::record(key, took);
+    let advice = history::advice(key);
+    let was_short = advice == Advice::Alone;
+    if was_short || partition.is_probed() {
+        let open = |rest| opening.open(Claimed::new(pool)?, rest);
+        opening.participate(|| Claimer::probing(partition, pool.stopwatch, &open, was_short, &tell));
+    } else {
+        opening.share(pool, plan, (advice == Advice::Measure).then_some(&tell));
     }
 }
 
@@ -154,6 +167,20 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         );
         self.claimed.set(claimed).ok()?;
         Some(counters)
+    }
+
+    /// Opens a slot, if one is free, and takes part. If the opener measures, `tell` gets how long the loop takes one thread.
+    #[inline]
+    fn share(&self, pool: &'r PoolState, plan: &Plan, tell: Option<&Tell<'_>>) {
+        let counters = Claimed::new(pool).and_then(|claimed| self.open(claimed, plan.partition));
+        self.participate(|| {
+            let Some(counters) = counters else { return Claimer::alone(plan.partition, plan.most) };
+            let claimer = Claimer::new(plan.partition, counters, own_block(pool));
+            match tell {
+                Some(tell) => claimer.measuring(pool.stopwatch, tell),
+                None => claimer,
+            }
+        });
     }
 
     #[inline]

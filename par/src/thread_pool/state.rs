@@ -6,7 +6,7 @@ use crate::{
     jobs::queue::JobQueue,
     join::offers::Offers,
     patience::Patience,
-    region::slots::RegionSlots,
+    region::{claims::Stopwatch, slots::RegionSlots},
     team::reservations::Reservations,
 };
 use std::{
@@ -32,6 +32,8 @@ pub(crate) struct PoolState {
     pub(crate) idle: Patience,
     /// Of a thread that waits for other threads.
     pub(crate) patience: Patience,
+    /// Measures short loops.
+    pub(crate) stopwatch: Stopwatch,
     stop: AtomicBool,
     /// Parallel regions that may be joined.
     pub(crate) regions: RegionSlots,
@@ -57,6 +59,7 @@ impl PoolState {
             workers,
             idle,
             patience,
+            stopwatch: Stopwatch::calibrated(),
             stop: AtomicBool::new(false),
             regions: RegionSlots::new(workers),
             jobs: JobQueue::new(workers),

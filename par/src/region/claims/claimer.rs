@@ -1,23 +1,20 @@
 //! One participant's side of the claims.
 
-use super::{AdaptiveBatch, Counters, Kind, Partition, counters::Counter};
+use super::{AdaptiveBatch, Counters, Kind, Partition, counters::Counter, stopwatch::Stopwatch};
 use crate::sync::atomic::Ordering::*;
-use std::{
-    ops::Range,
-    time::{Duration, Instant},
-};
+use std::{ops::Range, time::Duration};
 
 /// If the first unit takes this long, the region is opened at once.
 const LONG_UNIT: Duration = Duration::from_nanos(100);
 
-/// The units that are left must take one thread this long to be shared: a thread that helps costs some 300 ns.
-const WORTH_SHARING: Duration = Duration::from_nanos(1500);
-
-/// About how long it takes to read the clock.
-const CLOCK_COST: Duration = Duration::from_nanos(20);
+/// Units must take one thread this long to be shared: a thread that helps costs some 300 to 800 ns.
+pub(crate) const WORTH_SHARING: Duration = Duration::from_nanos(1500);
 
 /// Opens the region for the units that are left. `None` where it cannot be opened.
 pub(crate) type OpenRegion<'a> = dyn Fn(Partition) -> Option<&'a Counters> + 'a;
+
+/// Gets the time that the whole loop would take one thread.
+pub(crate) type Tell<'a> = dyn Fn(Duration) + 'a;
 
 /// Claims units for one participant, run by run.
 pub(crate) struct Claimer<'a> {
@@ -32,15 +29,27 @@ pub(crate) struct Claimer<'a> {
     /// Alone: how many units to claim at a time.
     most: usize,
     batch: AdaptiveBatch,
-    probe: Option<Probe<'a>>,
+    /// An opener that has not found out yet how long the units take.
+    measuring: Option<Measuring<'a>>,
 }
 
-/// The state of a caller that is alone and has not decided yet whether to open the region.
-struct Probe<'a> {
-    open: &'a OpenRegion<'a>,
-    /// How many units were done when the clock was last read, and the time then.
+/// How an opener measures the units.
+struct Measuring<'a> {
+    stopwatch: Stopwatch,
+    /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many its first run has.
     done: usize,
-    since: Option<Instant>,
+    /// Gets how long the loop takes.
+    tell: &'a Tell<'a>,
+    way: Way<'a>,
+}
+
+/// What an opener that measures does otherwise.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// It has opened the region, and measures its first run.
+    Shares,
+    /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no such thing: then it measures once.
+    Probes { open: &'a OpenRegion<'a>, was_short: bool },
 }
 
 impl<'a> Claimer<'a> {
@@ -54,7 +63,7 @@ impl<'a> Claimer<'a> {
             next: 0,
             most: 1,
             batch: AdaptiveBatch::new(),
-            probe: None,
+            measuring: None,
         }
     }
 
@@ -68,23 +77,46 @@ impl<'a> Claimer<'a> {
             next: 0,
             most: most.max(1),
             batch: AdaptiveBatch::new(),
-            probe: None,
+            measuring: None,
         }
     }
 
-    /// For a caller that begins alone, and calls `open` for the remaining units if the first ones show that sharing them
-    /// pays: in a loop of half a microsecond, waking other threads costs more than they save.
-    pub(crate) fn probing(partition: Partition, own_block: usize, open: &'a OpenRegion<'a>) -> Self {
-        let probe = Probe { open, done: 0, since: None };
-        Self { own_block, probe: Some(probe), ..Self::alone(partition, usize::MAX) }
+    /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that sharing them
+    /// pays: in a loop of half a microsecond, waking other threads costs more than they save. If the loop `was_short` before, the opener measures once.
+    pub(crate) fn probing(
+        partition: Partition,
+        stopwatch: Stopwatch,
+        open: &'a OpenRegion<'a>,
+        was_short: bool,
+        tell: &'a Tell<'a>,
+    ) -> Self {
+        let way = Way::Probes { open, was_short };
+        let measuring = Some(Measuring { stopwatch, done: 0, tell, way });
+        // All participants claim from the one block that such a partition has.
+        debug_assert!(partition.blocks() == 1);
+        Self { measuring, ..Self::alone(partition, usize::MAX) }
+    }
+
+    /// The same claimer, for the opener of an open region: it measures its first run.
+    pub(crate) fn measuring(self, stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
+        Self { measuring: Some(Measuring { stopwatch, done: 0, tell, way: Way::Shares }), ..self }
     }
 
     /// Claims the next run, if there is one that begins before unit `limit`.
     #[inline]
     pub(crate) fn claim(&mut self, limit: usize) -> Option<Range<usize>> {
-        if self.probe.is_some() {
-            self.decide();
+        match &self.measuring {
+            None => self.claim_next(limit),
+            Some(Measuring { way: Way::Probes { .. }, .. }) => {
+                self.decide();
+                self.claim_next(limit)
+            }
+            Some(Measuring { way: Way::Shares, .. }) => self.claim_measured(limit),
         }
+    }
+
+    #[inline]
+    fn claim_next(&mut self, limit: usize) -> Option<Range<usize>> {
         match self.counters {
             None => {
                 let end = self.partition.units.min(limit);
@@ -99,35 +131,63 @@ impl<'a> Claimer<'a> {
         }
     }
 
-    /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit, then for a few, then
-    /// for an eighth of them, then for all.
-    #[inline]
-    fn decide(&mut self) {
-        let Some(probe) = &mut self.probe else { return };
-        let (done, units) = (self.next, self.partition.units);
-        let few = (units / 64).min(32);
-        let now = Instant::now();
-        if let Some(since) = probe.since.replace(now) {
-            let took = (now - since).saturating_sub(CLOCK_COST);
-            let left = took.as_nanos() as u64 * (units - done) as u64 / (done - probe.done) as u64;
-            // The clock is too coarse to extrapolate from one unit.
-            let first = done == 1;
-            let share = if first { took >= LONG_UNIT } else { left >= WORTH_SHARING.as_nanos() as u64 };
-            let decided = share || probe.done > few;
-            if share {
-                let rest = self.partition.after(done);
-                if let Some(counters) = (probe.open)(rest) {
-                    (self.counters, self.partition) = (Some(counters), rest);
-                }
+    /// The opener of an open region measures its first run.
+    fn claim_measured(&mut self, limit: usize) -> Option<Range<usize>> {
+        let run = self.claim_next(limit);
+        let measuring = self.measuring.as_mut()?;
+        match &run {
+            Some(run) if measuring.done == 0 => {
+                measuring.done = run.len();
+                measuring.stopwatch.start();
             }
-            probe.done = done;
-            if decided {
-                self.most = usize::MAX;
-                self.probe = None;
-                return;
+            _ => {
+                if let Some(took) = measuring.stopwatch.lap() {
+                    (measuring.tell)(of_units(took, measuring.done, self.partition.units));
+                }
+                self.measuring = None;
             }
         }
+        run
+    }
+
+    /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit, then for a few, then
+    /// for an eighth of them, then for all. A loop that was short begins with an eighth.
+    #[inline]
+    fn decide(&mut self) {
+        let Some(measuring) = &mut self.measuring else { return };
+        let Way::Probes { open, was_short } = measuring.way else { return };
+        let (done, units) = (self.next, self.partition.units);
+        let few = (units / 16).min(64);
+        match measuring.stopwatch.lap() {
+            None => measuring.stopwatch.start(),
+            Some(took) => {
+                let measured = done - measuring.done;
+                // The clock is too coarse to extrapolate from one unit of many.
+                let first = done == 1 && !was_short;
+                let share = if first {
+                    took >= LONG_UNIT
+                } else {
+                    takes(took, measured, units - done, WORTH_SHARING)
+                };
+                if share || was_short || measuring.done > few {
+                    if share || !was_short {
+                        (measuring.tell)(of_units(took, measured, units));
+                    }
+                    self.most = usize::MAX;
+                    self.measuring = None;
+                    if share {
+                        let rest = self.partition.after(done);
+                        if let Some(counters) = open(rest) {
+                            (self.counters, self.partition) = (Some(counters), rest);
+                        }
+                    }
+                    return;
+                }
+            }
+        }
+        measuring.done = done;
         self.most = match done {
+            0 if was_short => (units / 8).max(1),
             0 => 1,
             1 => few,
             _ => units / 8,
@@ -171,4 +231,15 @@ impl<'a> Claimer<'a> {
         let start = counter.next.fetch_add(batch, Relaxed);
         (start < end).then(|| first + start..first + units.min(start + batch))
     }
+}
+
+/// How long `units` take if `done` of them took this long.
+fn of_units(took: Duration, done: usize, units: usize) -> Duration {
+    Duration::from_nanos(took.as_nanos() as u64 * units as u64 / done.max(1) as u64)
+}
+
+/// Whether `units` take at least `time` if `done` of them took this long. Without a division, which takes longer than the rest of a decision.
+fn takes(took: Duration, done: usize, units: usize, time: Duration) -> bool {
+    let nanos = |time: Duration| time.as_nanos() as u64;
+    nanos(took) * units as u64 >= nanos(time) * done as u64
 }

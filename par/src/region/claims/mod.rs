@@ -28,7 +28,8 @@
 //! (`every_unit_is_claimed_once` in `models.rs`).
 //!
 //! A caller whose units may be tiny does not open the region at once. Its claimer *probes*: it begins alone, measures, and opens
-//! the region for the rest only if the work left is long enough to share.
+//! the region for the rest only if the work left is long enough to share. The opener of a loop that was short before
+//! ([`history`](super::history)) does the same, also if it has few units.
 //!
 //! Two schedules adapt the length of runs:
 //! - *Guided* runs become shorter towards the end, by *factoring*: half of the remaining units is cut into one run for each
@@ -41,11 +42,13 @@ mod adaptive;
 mod claimer;
 mod counters;
 mod partition;
+mod stopwatch;
 
 pub(crate) use adaptive::AdaptiveBatch;
-pub(crate) use claimer::Claimer;
+pub(crate) use claimer::{Claimer, Tell, WORTH_SHARING};
 pub(crate) use counters::Counters;
 pub(crate) use partition::{Kind, Partition};
+pub(crate) use stopwatch::Stopwatch;
 
 #[cfg(all(test, not(loom)))]
 mod tests;

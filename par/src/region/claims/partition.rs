@@ -49,10 +49,20 @@ impl Partition {
         Self { first: done, ..Self::new(self.units - done, self.kind) }
     }
 
-    /// Whether the caller should begin alone and measure before it opens the region.
-    pub(crate) fn is_probed(&self) -> bool {
-        PROBED.contains(&self.units)
+    /// The number of units.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// Whether the caller may begin alone: any participant may do any unit, and there are not so many that the loop is long in any case.
+    pub(crate) fn may_begin_alone(&self) -> bool {
+        self.units < PROBED.end
             && matches!(self.kind, Kind::Dynamic { .. } | Kind::Guided { .. } | Kind::Greedy { .. })
+    }
+
+    /// Whether a caller that may begin alone should do so, if it knows nothing of the loop.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.units >= PROBED.start
     }
 
     /// Whether there is at most one run, so that there is nothing to share.

@@ -1,4 +1,10 @@
 use super::*;
+use std::{
+    cell::Cell,
+    ops::Range,
+    thread,
+    time::{Duration, Instant},
+};
 
 const KINDS: fn(usize) -> [Kind; 6] = |participants| {
     [
@@ -80,4 +86,80 @@ fn a_lone_participant_claims_all_units_in_order() {
         [claimer.claim(9), claimer.claim(9), claimer.claim(9), claimer.claim(9)],
         [Some(0..4), Some(4..8), Some(8..10), None]
     );
+}
+
+/// Runs a loop of `units` units, of which each takes `time`, as an opener that begins alone. Returns the runs, the partition that it opened the region for and what
+/// it told.
+fn probe(
+    units: usize,
+    time: Duration,
+    was_short: bool,
+) -> (Vec<Range<usize>>, Option<Partition>, Option<Duration>) {
+    let (opened, told) = (Cell::new(None), Cell::new(None));
+    let counters = Counters::new(1);
+    let open = |rest: Partition| {
+        counters.lay_out(&rest);
+        opened.set(Some(rest));
+        Some(&counters)
+    };
+    let tell = |time| told.set(Some(time));
+    let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
+    let mut claimer = Claimer::probing(partition, Stopwatch::calibrated(), &open, was_short, &tell);
+    let mut runs = Vec::new();
+    while let Some(run) = claimer.claim(usize::MAX) {
+        let begin = Instant::now();
+        while begin.elapsed() < time * run.len() as u32 {}
+        runs.push(run);
+    }
+    (runs, opened.get(), told.get())
+}
+
+#[test]
+fn a_loop_that_was_short_and_takes_long_is_shared_after_its_first_run() {
+    for units in [2, 3, 100, 1000] {
+        let first = (units / 8).max(1);
+        let (runs, opened, told) = probe(units, Duration::from_micros(5), true);
+        assert_eq!(runs[0], 0..first);
+        let rest = opened.expect("the units left are worth sharing");
+        assert_eq!((rest.first, rest.units), (first, units - first));
+        assert!(told.unwrap() >= Duration::from_micros(4) * units as u32, "{told:?}");
+        assert!(runs.into_iter().flatten().eq(0..units));
+    }
+}
+
+#[test]
+fn a_loop_that_was_short_and_is_short_again_stays_with_its_opener() {
+    for units in [2, 3, 100, 1000] {
+        let first = (units / 8).max(1);
+        // The thread may lose its processor now and then.
+        let mut alone =
+            (0..1000).map(|_| probe(units, Duration::ZERO, true)).filter(|(_, opened, _)| opened.is_none());
+        let (runs, _, told) = alone.next_back().expect("no run was short");
+        assert_eq!((runs, told), (vec![0..first, first..units], None));
+    }
+}
+
+#[test]
+fn a_loop_of_which_nothing_is_known_is_shared_if_its_units_are_long() {
+    let (runs, opened, told) = probe(1000, Duration::from_micros(1), false);
+    assert_eq!((runs[0].clone(), opened.unwrap().first), (0..1, 1));
+    assert!(told.unwrap() >= Duration::from_micros(900), "{told:?}");
+}
+
+#[test]
+fn an_opener_that_shares_measures_its_first_run() {
+    let told = Cell::new(None);
+    let tell = |time| told.set(Some(time));
+    let partition = Partition::new(3, Kind::Dynamic { grain: 2 });
+    let counters = Counters::new(1);
+    counters.lay_out(&partition);
+    let mut claimer = Claimer::new(partition, &counters, 0).measuring(Stopwatch::calibrated(), &tell);
+    assert_eq!(claimer.claim(usize::MAX), Some(0..2));
+    thread::sleep(Duration::from_millis(2));
+    assert_eq!(told.get(), None);
+    assert_eq!(claimer.claim(usize::MAX), Some(2..3));
+    let time = told.get().unwrap();
+    assert!(time >= Duration::from_millis(3), "{time:?}");
+    assert_eq!(claimer.claim(usize::MAX), None);
+    assert_eq!(told.get(), Some(time));
 }
