@@ -350,5 +350,5 @@ fn only_recorded_kernels_run_on_devices() {
     let refused = rt.record("wrong", |body| {
         body.task("compiled").over([8]).on(&device).update(&u, one_to_one()).kernel(|_, _| ())
     });
-    assert!(matches!(refused, Err(Error::Setting { .. })));
+    assert!(matches!(refused, Err(Error::TaskSetting { .. })));
 }

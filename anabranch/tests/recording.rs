@@ -176,7 +176,7 @@ fn a_task_runs_on_the_node_that_it_names() {
     let summary = rt.dry_run_summary().unwrap();
     assert!(summary.contains("3 tasks, 7 commands"), "{summary}");
     let error = rt.task("nowhere").once().on_node(3).unwrap_err().to_string();
-    assert!(error.contains("the node of a task is 3"), "{error}");
+    assert!(error.contains("its node is 3; choose an existing node"), "{error}");
 }
 
 #[test]

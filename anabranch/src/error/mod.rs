@@ -212,6 +212,19 @@ pub enum Error {
     #[error("the runtime could not start: {0}")]
     Pool(#[source] Arc<anabranch_par::PoolError>),
 
+    /// A setting of a task is not possible.
+    #[error("{task}: {setting} is {value}; choose {range}")]
+    TaskSetting {
+        /// The refused task.
+        task: TaskLabel,
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+        /// What is possible.
+        range: &'static str,
+    },
+
     /// A setting is out of range.
     #[error("{setting} is {value}; choose {range}")]
     Setting {

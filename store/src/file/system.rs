@@ -37,9 +37,18 @@ impl System {
 /// Whether the file is on a file system whose clients keep data to themselves.
 #[cfg(target_os = "linux")]
 fn is_on_network(path: &Path) -> io::Result<bool> {
-    // NFS, SMB 1, SMB 2 and later, CIFS, 9p, AFS, Coda, and FUSE, behind which a network may be.
-    const NETWORK: [u32; 8] =
-        [0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x0102_1997, 0x5346_414f, 0x7375_7245, 0x6573_5546];
+    // NFS, SMB 1, SMB 2 and later, CIFS, 9p, AFS, Coda, BeeGFS, whose clients write from buffers of their own, and FUSE, behind which a network may be.
+    const NETWORK: [u32; 9] = [
+        0x6969,
+        0x517b,
+        0xfe53_4d42,
+        0xff53_4d42,
+        0x0102_1997,
+        0x5346_414f,
+        0x7375_7245,
+        0x1983_0326,
+        0x6573_5546,
+    ];
     Ok(NETWORK.contains(&(rustix::fs::statfs(path)?.f_type as u32)))
 }
 

@@ -434,13 +434,8 @@ impl<'a, const K: usize> Declaration<'a, K> {
         if !self.communicates || self.effects.iter().all(|effect| effect.order.is_in_order()) {
             return Ok(());
         }
-        let (setting, value) =
-            ("an effect of a task with a communicator", "`exclusive()` or `relaxed()`".into());
-        Err(Error::Setting {
-            setting,
-            value,
-            range: "`sequential()`, because all nodes must run such tasks in one order",
-        })
+        let range = "`sequential()`, because all nodes must run tasks with a communicator in one order";
+        Err(self.task.refuse("the order of an effect", "`exclusive()` or `relaxed()`".into(), range))
     }
 
     /// Checks that a buffer or object belongs to the runtime of this task.

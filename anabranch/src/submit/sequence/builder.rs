@@ -149,7 +149,7 @@ impl<'r, L> SequenceTask<'r, 0, Once, L> {
         let function = Arc::new(move |replay, views: L::Views<'_>| {
             function(replay, views).into_result().map(ControlFlow::Continue)
         });
-        self.task.hints.go_home().map_err(|error| self.task.core.refuse(error))?;
+        self.task.hints.go_home(&self.task.label).map_err(|error| self.task.core.refuse(error))?;
         let (template, by_submission) = (Template::of(&self.task), Arc::clone(&function));
         let submit: Submit = Box::new(move |replay| {
             let (function, number) = (Arc::clone(&by_submission), replay.number);

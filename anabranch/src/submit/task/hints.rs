@@ -1,6 +1,6 @@
 //! The settings of a task: how it is split, and how it is run.
 
-use crate::{error::Error, submit::launch::declaration::Declaration};
+use crate::{error::Error, label::TaskLabel, submit::launch::declaration::Declaration};
 use anabranch_graph::command::{self, NodeId, Tiling, Work};
 use anabranch_grid::{GridBox, split_1d};
 use anabranch_kernel::Leaves;
@@ -64,11 +64,11 @@ impl<const K: usize> Hints<K> {
     ///
     /// # Errors
     /// If there are too many leaves to count.
-    pub(in crate::submit) fn cut_at_bands(&mut self, leaves: Leaves) -> Result<(), Error> {
+    pub(in crate::submit) fn cut_at_bands(&mut self, task: &TaskLabel, leaves: Leaves) -> Result<(), Error> {
         if u32::try_from(leaves.count()).is_err() {
-            let (setting, value) =
-                ("the index space of a recorded reduction", format!("{} leaves", leaves.count()));
-            return Err(Error::Setting { setting, value, range: "fewer than 2^32 leaves of 4096 points" });
+            let setting = "the index space of its reduction";
+            let value = format!("{} leaves of 4096 points", leaves.count());
+            return Err(task.refuse(setting, value, "fewer than 2^32 leaves"));
         }
         (self.granularity, self.tiles, self.pieces) = ([leaves.rows_of_band(), 1], false, 1);
         self.bands = Some((leaves.count() / leaves.per_band()).max(1));
@@ -90,17 +90,17 @@ impl<const K: usize> Hints<K> {
     }
 
     /// Places a task that runs once on the home of its objects.
-    pub(in crate::submit) fn go_home(&mut self) -> Result<(), Error> {
-        let setting = "the node of a task";
+    pub(in crate::submit) fn go_home(&mut self, task: &TaskLabel) -> Result<(), Error> {
+        let setting = "its node";
         match (self.homes, self.node) {
             ([None, _], _) => return Ok(()),
             ([Some(first), Some(second)], _) => {
                 let value = format!("{first} and {second}, the homes of two of its host objects");
-                return Err(Error::Setting { setting, value, range: "objects with one home, or two tasks" });
+                return Err(task.refuse(setting, value, "objects with one home, or two tasks"));
             }
             ([Some(home), None], Some(node)) if node != home => {
                 let value = format!("{node}, but the home of its host object is node {home}");
-                return Err(Error::Setting { setting, value, range: "the home, or no `on_node`" });
+                return Err(task.refuse(setting, value, "the home, or no `on_node`"));
             }
             ([home, None], _) => self.node = home,
         }

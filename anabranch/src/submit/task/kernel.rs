@@ -251,7 +251,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         }
         if L::REDUCES {
             // On all nodes alike, whether they compute on devices or on the host.
-            self.hints.cut_at_bands(leaves(&self.space)).map_err(|error| core.refuse(error))?;
+            self.hints.cut_at_bands(&self.label, leaves(&self.space)).map_err(|error| core.refuse(error))?;
             if core.several_nodes().is_some() {
                 recording = recording.ending_at_leaves();
             }
@@ -293,7 +293,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         if self.hints.blocking {
             let (value, range) =
                 ("a kernel that blocks".into(), "`host`: a thread that runs kernels must not block");
-            return Err(Error::Setting { setting: "the task", value, range });
+            return Err(self.label.refuse("the task", value, range));
         }
         self.choose_leaves();
         if self.hints.pieces > 1 {

@@ -194,7 +194,7 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
     fn placed(mut self, node: u16) -> Result<Self, Error> {
         if node >= self.core.nodes() {
             let range = "an existing node: the first is 0";
-            return Err(Error::Setting { setting: "the node of a task", value: node.to_string(), range });
+            return Err(self.label.refuse("its node", node.to_string(), range));
         }
         self.hints.node = Some(node);
         Ok(self)
@@ -250,7 +250,7 @@ impl<'rt, L> TaskBuilder<'rt, 0, Once, L> {
         L: AccessList<0>,
         F: for<'v> FnOnce(L::Views<'v>) -> Result<(), HostError> + Send + 'static,
     {
-        self.hints.go_home().map_err(|error| self.core.refuse(error))?;
+        self.hints.go_home(&self.label).map_err(|error| self.core.refuse(error))?;
         self.submit_host(Work::HostOnce, |_, views| function(views))
     }
 }
@@ -330,7 +330,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         }
         let (value, range) =
             ("a host task with a reduction".into(), "`kernel`: its chunks are the leaves of the tree");
-        Err(Error::Setting { setting: "the task", value, range })
+        Err(self.label.refuse("the task", value, range))
     }
 
     fn submit_host<F>(mut self, work: Work, function: F) -> Result<TaskHandle, Error>

@@ -279,11 +279,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
     /// Checks that a task which is not a recorded kernel is not to run on a device.
     pub(in crate::submit) fn check_is_on_host(&self) -> Result<(), Error> {
         let KernelPlace::Device(device) = &self.place else { return Ok(()) };
-        let (setting, value) = ("the device of a task", device.info().name.clone());
-        Err(Error::Setting {
-            setting,
-            value,
-            range: "no device, or `each` or `shader`: devices run recorded kernels and shaders only",
-        })
+        let range = "no device, or `each` or `shader`: devices run recorded kernels and shaders only";
+        Err(self.label.refuse("its device", device.info().name.clone(), range))
     }
 }

@@ -102,7 +102,7 @@ mod tests {
         let shape = [5, 7];
         // Cells count row after row. A later row with an earlier column does not win.
         for cells in [&[][..], &[0], &[34], &[6, 7], &[20, 14, 28], &[33, 19, 26]] {
-            let mut values = vec![f32::MAX; 35];
+            let mut values = [f32::MAX; 35];
             for (i, &cell) in cells.iter().enumerate() {
                 values[cell] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][i % 3];
             }
