@@ -28,18 +28,20 @@ fn each_kind_of_result_goes_to_its_operand() {
     let recording = tape.finish().expect("the kernel is right");
     let (len, longest) = (2500, usize::MAX);
     let input: Vec<f32> = (0..len).map(|at| at as f32).collect();
+    let sets = Instructions::ALL.into_iter().filter(|set| set.is_available());
     // Slices of all points, and shorter ones than blocks are.
-    for longest in [longest, 700] {
+    for (instructions, longest) in sets.flat_map(|set| [(set, longest), (set, 700)]) {
         let mut floats = [(); 5].map(|()| vec![-1.0_f32; len]);
         let mut places = vec![0_u32; len];
         let [a, b, c, d, e] = &mut floats;
         let mut rows = Rows { read: &input, set: vec![a, b, &mut places, c, d, e], longest };
-        let (points, instructions) = ([[0; 3], [1, 1, len]], Instructions::detect());
+        let points = [[0; 3], [1, 1, len]];
         let program = Program::new(&recording);
         program.run(recording.parameters(), points, &mut rows, &mut Memory::default(), instructions);
         for (x, u) in input.iter().enumerate() {
             let results = [u * 2.0 + 1.0, u.sqrt(), 4.0, *u, u.sqrt()];
-            assert_eq!(floats.each_ref().map(|floats| floats[x]), results, "{x} of slices of {longest}");
+            let set = floats.each_ref().map(|floats| floats[x]);
+            assert_eq!(set, results, "{x} of slices of {longest}, {instructions:?}");
             assert_eq!(places[x], x as u32);
         }
     }
