@@ -4,19 +4,21 @@
 //! same loops again and again.
 //!
 //! 1. A loop has a [`Key`]: its code and its number of units. A thread keeps a [`Record`] of each of some loops, in a table of its own.
-//! 2. The opener of a loop measures how long its first run of units takes, and records how long the whole loop would take one thread.
-//! 3. A loop that was [`SHORT`] several times in a row is done by its opener alone. The opener still measures the first run. If that shows that the units left are
-//!    worth it, the opener opens the region for them, and the record begins anew.
+//! 2. The opener of a loop that it shares measures how long its first run of units takes, and how long it takes part. It records how long the whole loop would take
+//!    one thread: at least as long as it takes part itself, because the first units may be the shortest ones.
+//! 3. A loop that was [`SHORT`] several times in a row is done by its opener alone, in two or three runs. The opener measures each of them. If one shows that the units left
+//!    are worth it, the opener opens the region for them. Then, or if the whole loop was not short, the record begins anew.
 //! 4. The opener of any other loop does not measure it the next [`UNMEASURED`] times. It shares a loop of almost no work, too, because such a loop has ended
 //!    before another thread comes.
 //!
-//! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes long for the first time, is shared after its first run.
-//! Two loops whose keys have the same place in the table displace each other, and are shared.
+//! So a loop that takes sometimes long and sometimes not is shared. A loop that was always short, and takes long for the first time, is shared after a unit or an eighth of them;
+//! only if these are short and the others long, its opener does it alone this once. Two loops whose keys have the same place in the table displace each other, and are shared.
+//! Where it takes long to read the clock, all loops are shared.
 
 use super::{RegionBody, body::ErasedBody, claims::WORTH_SHARING};
 use std::{cell::Cell, ops::Range, time::Duration};
 
-/// How long a loop takes one thread that is done sooner by one thread than by two. To share a shorter loop costs less than to measure it.
+/// Loops that take one thread this long are done sooner by one thread than by two. To share a shorter loop costs less than to measure it.
 const SHORT: Range<Duration> = Duration::from_nanos(250)..WORTH_SHARING;
 
 /// How often in a row a loop was short before its opener does it alone.

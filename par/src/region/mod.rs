@@ -75,8 +75,12 @@ pub(crate) fn run<B: RegionBody>(pool: &PoolState, plan: &Plan, body: &B) {
 fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: &Opening<'r, B>) {
     let partition = plan.partition;
     let key = Key::of::<B>(partition.units());
-    let tell = |took| history::record(key, took);
-    let advice = history::advice(key);
+    let advice = if pool.stopwatch.is_quick() { history::advice(key) } else { Advice::Share };
+    let tell = |took| {
+        if advice != Advice::Share {
+            history::record(key, took);
+        }
+    };
     let was_short = advice == Advice::Alone;
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);

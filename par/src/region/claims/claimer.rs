@@ -7,6 +7,9 @@ use std::{ops::Range, time::Duration};
 /// If the first unit takes this long, the region is opened at once.
 const LONG_UNIT: Duration = Duration::from_nanos(100);
 
+/// From so many units on, an opener does not conclude from the first one how long all take.
+const MANY: usize = 16;
+
 /// Units must take one thread this long to be shared: a thread that helps costs some 300 to 800 ns.
 pub(crate) const WORTH_SHARING: Duration = Duration::from_nanos(1500);
 
@@ -38,6 +41,8 @@ struct Measuring<'a> {
     stopwatch: Stopwatch,
     /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many its first run has.
     done: usize,
+    /// For an opener that is not alone: how long the loop takes one thread, by its first run.
+    estimate: Option<Duration>,
     /// Gets how long the loop takes.
     tell: &'a Tell<'a>,
     way: Way<'a>,
@@ -46,9 +51,9 @@ struct Measuring<'a> {
 /// What an opener that measures does otherwise.
 #[derive(Clone, Copy)]
 enum Way<'a> {
-    /// It has opened the region, and measures its first run.
+    /// It has opened the region.
     Shares,
-    /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no such thing: then it measures once.
+    /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no such thing: then it measures less often.
     Probes { open: &'a OpenRegion<'a>, was_short: bool },
 }
 
@@ -91,15 +96,16 @@ impl<'a> Claimer<'a> {
         tell: &'a Tell<'a>,
     ) -> Self {
         let way = Way::Probes { open, was_short };
-        let measuring = Some(Measuring { stopwatch, done: 0, tell, way });
+        let measuring = Some(Measuring { stopwatch, done: 0, estimate: None, tell, way });
         // All participants claim from the one block that such a partition has.
         debug_assert!(partition.blocks() == 1);
         Self { measuring, ..Self::alone(partition, usize::MAX) }
     }
 
-    /// The same claimer, for the opener of an open region: it measures its first run.
+    /// The same claimer, for the opener of an open region: it measures its first run, and how long it takes part.
     pub(crate) fn measuring(self, stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
-        Self { measuring: Some(Measuring { stopwatch, done: 0, tell, way: Way::Shares }), ..self }
+        let way = Way::Shares;
+        Self { measuring: Some(Measuring { stopwatch, done: 0, estimate: None, tell, way }), ..self }
     }
 
     /// Claims the next run, if there is one that begins before unit `limit`.
@@ -108,7 +114,7 @@ impl<'a> Claimer<'a> {
         match &self.measuring {
             None => self.claim_next(limit),
             Some(Measuring { way: Way::Probes { .. }, .. }) => {
-                self.decide();
+                self.decide(limit);
                 self.claim_next(limit)
             }
             Some(Measuring { way: Way::Shares, .. }) => self.claim_measured(limit),
@@ -131,67 +137,72 @@ impl<'a> Claimer<'a> {
         }
     }
 
-    /// The opener of an open region measures its first run.
+    /// The opener of an open region measures its first run. If that has the shortest units, the loop takes at least as long as the opener takes part.
     fn claim_measured(&mut self, limit: usize) -> Option<Range<usize>> {
+        let Some(mut measuring) = self.measuring.take() else { return self.claim_next(limit) };
+        if measuring.estimate.is_none() {
+            let took = measuring.stopwatch.lap();
+            measuring.estimate = took.map(|took| of_units(took, measuring.done, self.partition.units));
+        }
         let run = self.claim_next(limit);
-        let measuring = self.measuring.as_mut()?;
-        match &run {
-            Some(run) if measuring.done == 0 => {
+        if let Some(run) = &run {
+            if measuring.done == 0 {
                 measuring.done = run.len();
                 measuring.stopwatch.start();
             }
-            _ => {
-                if let Some(took) = measuring.stopwatch.lap() {
-                    (measuring.tell)(of_units(took, measuring.done, self.partition.units));
-                }
-                self.measuring = None;
-            }
+            self.measuring = Some(measuring);
+        } else if let Some(estimate) = measuring.estimate {
+            measuring.stopwatch.lap();
+            (measuring.tell)(estimate.max(measuring.stopwatch.total()));
         }
         run
     }
 
     /// Opens the region if the units left take long enough. Otherwise the caller stays alone, for one unit, then for a few, then
-    /// for an eighth of them, then for all. A loop that was short begins with an eighth.
+    /// for an eighth of them, then for all. In a loop that was short it leaves out the few, and of few units the eighth.
     #[inline]
-    fn decide(&mut self) {
+    fn decide(&mut self, limit: usize) {
         let Some(measuring) = &mut self.measuring else { return };
         let Way::Probes { open, was_short } = measuring.way else { return };
         let (done, units) = (self.next, self.partition.units);
-        let few = (units / 16).min(64);
-        match measuring.stopwatch.lap() {
-            None => measuring.stopwatch.start(),
-            Some(took) => {
-                let measured = done - measuring.done;
-                // The clock is too coarse to extrapolate from one unit of many.
-                let first = done == 1 && !was_short;
-                let share = if first {
-                    took >= LONG_UNIT
-                } else {
-                    takes(took, measured, units - done, WORTH_SHARING)
-                };
-                if share || was_short || measuring.done > few {
-                    if share || !was_short {
-                        (measuring.tell)(of_units(took, measured, units));
-                    }
-                    self.most = usize::MAX;
-                    self.measuring = None;
-                    if share {
-                        let rest = self.partition.after(done);
-                        if let Some(counters) = open(rest) {
-                            (self.counters, self.partition) = (Some(counters), rest);
-                        }
-                    }
-                    return;
-                }
-            }
-        }
-        measuring.done = done;
-        self.most = match done {
-            0 if was_short => (units / 8).max(1),
-            0 => 1,
-            1 => few,
-            _ => units / 8,
+        let Some(took) = measuring.stopwatch.lap() else {
+            measuring.stopwatch.start();
+            self.most = 1;
+            return;
         };
+        if done >= units.min(limit) {
+            // The opener has been alone to the end, so that this is how long the loop takes one thread.
+            let total = measuring.stopwatch.total();
+            if done >= units && (!was_short || total >= WORTH_SHARING) {
+                (measuring.tell)(total);
+            }
+            self.measuring = None;
+            return;
+        }
+        let (measured, left) = (done - measuring.done, units - done);
+        // The clock is too coarse to extrapolate from one unit to many.
+        let share = if measuring.done == 0 && units >= MANY {
+            took >= LONG_UNIT
+        } else {
+            takes(took, measured, left, WORTH_SHARING)
+        };
+        let rest = self.partition.after(done);
+        if share && !rest.is_one_run() {
+            (measuring.tell)(of_units(took, measured, units).max(WORTH_SHARING));
+            self.most = usize::MAX;
+            self.measuring = None;
+            if let Some(counters) = open(rest) {
+                (self.counters, self.partition) = (Some(counters), rest);
+            }
+            return;
+        }
+        self.most = match (measuring.done, was_short) {
+            (0, false) => (units / 16).clamp(1, 64),
+            (0, true) if units >= MANY => units / 8,
+            (1, false) => (units / 8).max(1),
+            _ => usize::MAX,
+        };
+        measuring.done = done;
     }
 
     fn claim_run(&mut self, counters: &Counters, limit: usize) -> Option<Range<usize>> {
@@ -235,11 +246,11 @@ impl<'a> Claimer<'a> {
 
 /// How long `units` take if `done` of them took this long.
 fn of_units(took: Duration, done: usize, units: usize) -> Duration {
-    Duration::from_nanos(took.as_nanos() as u64 * units as u64 / done.max(1) as u64)
+    Duration::from_nanos((took.as_nanos() as u64).saturating_mul(units as u64) / done.max(1) as u64)
 }
 
 /// Whether `units` take at least `time` if `done` of them took this long. Without a division, which takes longer than the rest of a decision.
 fn takes(took: Duration, done: usize, units: usize, time: Duration) -> bool {
     let nanos = |time: Duration| time.as_nanos() as u64;
-    nanos(took) * units as u64 >= nanos(time) * done as u64
+    nanos(took).saturating_mul(units as u64) >= nanos(time) * done as u64
 }

@@ -5,11 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// A clock that takes longer to read is no use for loops of a microsecond.
+const QUICK: Duration = Duration::from_nanos(100);
+
 /// A stopwatch that subtracts the time that it takes to read the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
     /// How long one reading takes.
     reading: Duration,
+    begin: Option<Instant>,
+    /// When it was read last.
     since: Option<Instant>,
 }
 
@@ -24,11 +29,23 @@ impl Stopwatch {
         };
         // The least of several means: the thread may lose its processor.
         let reading = (0..4).map(|_| mean()).min().unwrap_or_default();
-        Self { reading, since: None }
+        Self { reading, begin: None, since: None }
+    }
+
+    /// Whether the clock can be read often.
+    #[inline]
+    pub(crate) fn is_quick(&self) -> bool {
+        self.reading <= QUICK
     }
 
     pub(crate) fn start(&mut self) {
-        self.since = Some(Instant::now());
+        self.begin = Some(Instant::now());
+        self.since = self.begin;
+    }
+
+    /// The time from the start to the last call of [`lap`](Self::lap), readings included; zero if it was not started.
+    pub(crate) fn total(&self) -> Duration {
+        self.since.zip(self.begin).map_or(Duration::ZERO, |(since, begin)| since - begin)
     }
 
     /// The time since the start or the last call; `None` if the stopwatch was not started.

@@ -88,11 +88,11 @@ fn a_lone_participant_claims_all_units_in_order() {
     );
 }
 
-/// Runs a loop of `units` units, of which each takes `time`, as an opener that begins alone. Returns the runs, the partition that it opened the region for and what
+/// Runs a loop as an opener that begins alone. `time` is that of a unit. Returns the runs, the partition that it opened the region for and what
 /// it told.
 fn probe(
     units: usize,
-    time: Duration,
+    time: impl Fn(usize) -> Duration,
     was_short: bool,
 ) -> (Vec<Range<usize>>, Option<Partition>, Option<Duration>) {
     let (opened, told) = (Cell::new(None), Cell::new(None));
@@ -107,59 +107,96 @@ fn probe(
     let mut claimer = Claimer::probing(partition, Stopwatch::calibrated(), &open, was_short, &tell);
     let mut runs = Vec::new();
     while let Some(run) = claimer.claim(usize::MAX) {
-        let begin = Instant::now();
-        while begin.elapsed() < time * run.len() as u32 {}
+        work(run.clone().map(&time).sum());
         runs.push(run);
     }
+    assert!(runs.iter().cloned().flatten().eq(0..units), "{runs:?}");
     (runs, opened.get(), told.get())
 }
 
+fn work(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {}
+}
+
 #[test]
-fn a_loop_that_was_short_and_takes_long_is_shared_after_its_first_run() {
-    for units in [2, 3, 100, 1000] {
-        let first = (units / 8).max(1);
-        let (runs, opened, told) = probe(units, Duration::from_micros(5), true);
-        assert_eq!(runs[0], 0..first);
+fn a_loop_that_was_short_and_takes_long_is_shared_after_its_first_unit() {
+    for units in [3, 100, 1000] {
+        let (runs, opened, told) = probe(units, |_| Duration::from_micros(5), true);
+        assert_eq!(runs[0], 0..1);
         let rest = opened.expect("the units left are worth sharing");
-        assert_eq!((rest.first, rest.units), (first, units - first));
+        assert_eq!((rest.first, rest.units), (1, units - 1));
         assert!(told.unwrap() >= Duration::from_micros(4) * units as u32, "{told:?}");
-        assert!(runs.into_iter().flatten().eq(0..units));
     }
+}
+
+#[test]
+fn one_unit_that_is_left_is_not_shared() {
+    let (_, opened, told) = probe(2, |_| Duration::from_micros(5), true);
+    assert!(opened.is_none() && told.unwrap() >= Duration::from_micros(9), "{told:?}");
 }
 
 #[test]
 fn a_loop_that_was_short_and_is_short_again_stays_with_its_opener() {
-    for units in [2, 3, 100, 1000] {
-        let first = (units / 8).max(1);
+    for (units, expected) in
+        [(2, vec![0..1, 1..2]), (15, vec![0..1, 1..15]), (100, vec![0..1, 1..13, 13..100])]
+    {
         // The thread may lose its processor now and then.
-        let mut alone =
-            (0..1000).map(|_| probe(units, Duration::ZERO, true)).filter(|(_, opened, _)| opened.is_none());
+        let mut alone = (0..1000)
+            .map(|_| probe(units, |_| Duration::ZERO, true))
+            .filter(|(_, opened, _)| opened.is_none());
         let (runs, _, told) = alone.next_back().expect("no run was short");
-        assert_eq!((runs, told), (vec![0..first, first..units], None));
+        assert_eq!((runs, told), (expected, None));
+    }
+}
+
+#[test]
+fn a_loop_whose_first_unit_is_short_is_not_taken_for_a_short_loop() {
+    let long = Duration::from_micros(20);
+    for units in [2, 8, 30, 200] {
+        let time = |unit| if unit == 0 { Duration::ZERO } else { long };
+        for was_short in [false, true] {
+            let (_, _, told) = probe(units, time, was_short);
+            assert!(told.unwrap() >= WORTH_SHARING, "{units} units: {told:?}");
+        }
+        // Also if the opener shares it.
+        let told = Cell::new(None);
+        let tell = |time| told.set(Some(time));
+        let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
+        let counters = Counters::new(1);
+        counters.lay_out(&partition);
+        let mut claimer = Claimer::new(partition, &counters, 0).measuring(Stopwatch::calibrated(), &tell);
+        while let Some(run) = claimer.claim(usize::MAX) {
+            work(run.map(time).sum());
+        }
+        assert!(told.get().unwrap() >= WORTH_SHARING, "{units} units: {told:?}");
     }
 }
 
 #[test]
 fn a_loop_of_which_nothing_is_known_is_shared_if_its_units_are_long() {
-    let (runs, opened, told) = probe(1000, Duration::from_micros(1), false);
+    let (runs, opened, told) = probe(1000, |_| Duration::from_micros(1), false);
     assert_eq!((runs[0].clone(), opened.unwrap().first), (0..1, 1));
     assert!(told.unwrap() >= Duration::from_micros(900), "{told:?}");
 }
 
 #[test]
-fn an_opener_that_shares_measures_its_first_run() {
+fn an_opener_that_shares_measures_its_first_run_and_how_long_it_takes_part() {
     let told = Cell::new(None);
     let tell = |time| told.set(Some(time));
     let partition = Partition::new(3, Kind::Dynamic { grain: 2 });
-    let counters = Counters::new(1);
-    counters.lay_out(&partition);
-    let mut claimer = Claimer::new(partition, &counters, 0).measuring(Stopwatch::calibrated(), &tell);
-    assert_eq!(claimer.claim(usize::MAX), Some(0..2));
-    thread::sleep(Duration::from_millis(2));
-    assert_eq!(told.get(), None);
-    assert_eq!(claimer.claim(usize::MAX), Some(2..3));
-    let time = told.get().unwrap();
-    assert!(time >= Duration::from_millis(3), "{time:?}");
-    assert_eq!(claimer.claim(usize::MAX), None);
-    assert_eq!(told.get(), Some(time));
+    for pauses in [[2, 0], [0, 3]] {
+        let counters = Counters::new(1);
+        counters.lay_out(&partition);
+        let mut claimer = Claimer::new(partition, &counters, 0).measuring(Stopwatch::calibrated(), &tell);
+        for (pause, run) in pauses.into_iter().zip([0..2, 2..3]) {
+            assert_eq!(claimer.claim(usize::MAX), Some(run));
+            thread::sleep(Duration::from_millis(pause));
+        }
+        assert_eq!(told.take(), None);
+        assert_eq!(claimer.claim(usize::MAX), None);
+        let time = told.take().unwrap();
+        assert!(time >= Duration::from_micros(2900), "{time:?}");
+        assert_eq!((claimer.claim(usize::MAX), told.get()), (None, None));
+    }
 }
