@@ -64,9 +64,9 @@ pub enum RecordError {
         at: &'static Location<'static>,
     },
 
-    /// A value that a fold computes in its turns is used outside of it.
+    /// A value that a fold computes in its iterations is used outside of it.
     #[error(
-        "a value that the fold at {fold} computes in its turns is used outside of it: make it a part of what the closure returns"
+        "a value that the fold at {fold} computes in its iterations is used outside of it: make it a part of what the closure returns"
     )]
     OutsideOfFold {
         /// The fold.

@@ -145,12 +145,12 @@ macro_rules! points {
                     self.tape.index(dimension)
                 }
 
-                /// Computes a state again and again, once for each number of a range. `turn` gets the state and the number, and returns
-                /// the next state. The result is the state after the last turn; of an empty range it is `first`.
+                /// Computes a state again and again, once for each number of a range. `iteration` gets the state and the number, and returns
+                /// the next state. The result is the state after the last iteration; of an empty range it is `first`.
                 ///
-                /// `first` is a literal, a value, or a tuple of up to four of these. `turn` runs once, and what it records is a loop. The range
+                /// `first` is a literal, a value, or a tuple of up to four of these. `iteration` runs once, and what it records is a loop. The range
                 /// is no part of the program, as a literal is not: a kernel that folds over another range is the same program. Folds may be
-                /// in the turns of others. What a turn computes stays inside of it, except for the state.
+                /// in the iterations of others. What an iteration computes stays inside of it, except for the state.
                 ///
                 /// ```
                 /// # let tape = anabranch_kernel::Tape::new(2);
@@ -167,9 +167,9 @@ macro_rules! points {
                     &self,
                     range: Range<usize>,
                     first: S,
-                    turn: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
+                    iteration: impl FnOnce(S::Values, Coordinate<'t>) -> S::Values,
                 ) -> S::Values {
-                    self.tape.fold(range, first, turn)
+                    self.tape.fold(range, first, iteration)
                 }
             }
         )*

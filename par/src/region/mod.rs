@@ -32,7 +32,7 @@ use crate::{
     thread_pool::state::PoolState,
 };
 use body::ErasedBody;
-use claims::{Claimer, Counters, Partition, Tell};
+use claims::{Claimer, Counters, Measuring, Partition};
 use history::{Advice, Key};
 use std::{cell::OnceCell, thread, time::Duration};
 
@@ -78,15 +78,19 @@ fn run_by_history<'r, B: RegionBody>(pool: &'r PoolState, plan: &Plan, opening: 
     let advice = if pool.stopwatch.is_quick() { history::advice(key) } else { Advice::Share };
     let tell = |took| {
         if advice != Advice::Share {
-            history::record(key, took);
+            history::record(key, took, partition.is_probed());
         }
     };
     let was_short = advice == Advice::Alone;
     if was_short || partition.is_probed() {
         let open = |rest| opening.open(Claimed::new(pool)?, rest);
-        opening.participate(|| Claimer::probing(partition, pool.stopwatch, &open, was_short, &tell));
+        let mut measuring = Measuring::probing(pool.stopwatch, &open, was_short, &tell);
+        opening.participate(|| Claimer::probing(partition, &mut measuring));
+    } else if advice == Advice::Measure {
+        let mut measuring = Measuring::sharing(pool.stopwatch, &tell);
+        opening.share(pool, plan, Some(&mut measuring));
     } else {
-        opening.share(pool, plan, (advice == Advice::Measure).then_some(&tell));
+        opening.share(pool, plan, None);
     }
 }
 
@@ -173,15 +177,18 @@ impl<'r, B: RegionBody> Opening<'r, B> {
         Some(counters)
     }
 
-    /// Opens a slot, if one is free, and takes part. If the opener measures, `tell` gets how long the loop takes one thread.
+    /// Opens a slot, if one is free, and takes part.
     #[inline]
-    fn share(&self, pool: &'r PoolState, plan: &Plan, tell: Option<&Tell<'_>>) {
+    fn share<'t>(&self, pool: &'r PoolState, plan: &Plan, measuring: Option<&'t mut Measuring<'t>>)
+    where
+        'r: 't,
+    {
         let counters = Claimed::new(pool).and_then(|claimed| self.open(claimed, plan.partition));
         self.participate(|| {
             let Some(counters) = counters else { return Claimer::alone(plan.partition, plan.most) };
             let claimer = Claimer::new(plan.partition, counters, own_block(pool));
-            match tell {
-                Some(tell) => claimer.measuring(pool.stopwatch, tell),
+            match measuring {
+                Some(measuring) => claimer.measuring(measuring),
                 None => claimer,
             }
         });

@@ -62,7 +62,7 @@ impl<S: Producer, Q: Step<S::Item>> Loop<'_, S, Q> {
         self.try_fold(|| None, |sum, item: Result<T, E>| Ok(Some(append(sum, item?, &op))), optional(&op))
     }
 
-    /// Folds the items of each chunk (of each batch, for a stream) into an accumulator, and combines the accumulators. Each
+    /// Folds the items of each leaf (of each batch, for a stream) into an accumulator, and combines the accumulators. Each
     /// begins with `identity()`, which may enter the result any number of times, so it must change nothing:
     /// `combine(identity(), a)` is `a`.
     ///

@@ -5,7 +5,7 @@ use crate::sync::atomic::Ordering::*;
 use std::{ops::Range, time::Duration};
 
 /// If the first unit takes this long, the region is opened at once.
-const LONG_UNIT: Duration = Duration::from_nanos(100);
+const LONG_UNIT: Duration = Duration::from_nanos(40);
 
 /// From so many units on, an opener does not conclude from the first one how long all take.
 const MANY: usize = 16;
@@ -32,12 +32,12 @@ pub(crate) struct Claimer<'a> {
     /// Alone: how many units to claim at a time.
     most: usize,
     batch: AdaptiveBatch,
-    /// An opener that has not found out yet how long the units take.
-    measuring: Option<Measuring<'a>>,
+    /// Of an opener that has not found out yet how long the units take. A reference, because claimers are moved.
+    measuring: Option<&'a mut Measuring<'a>>,
 }
 
 /// How an opener measures the units.
-struct Measuring<'a> {
+pub(crate) struct Measuring<'a> {
     stopwatch: Stopwatch,
     /// How many units were done when the stopwatch was read last. For an opener that is not alone: how many its first run has.
     done: usize,
@@ -55,6 +55,24 @@ enum Way<'a> {
     Shares,
     /// It is alone, and opens the region if the units left are worth it. `was_short` says that it expects no such thing: then it measures less often.
     Probes { open: &'a OpenRegion<'a>, was_short: bool },
+}
+
+impl<'a> Measuring<'a> {
+    /// For an opener that shares the loop.
+    pub(crate) fn sharing(stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
+        Self { stopwatch, done: 0, estimate: None, tell, way: Way::Shares }
+    }
+
+    /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that sharing them
+    /// pays: in a loop of half a microsecond, waking other threads costs more than they save. If the loop `was_short` before, the opener measures less often.
+    pub(crate) fn probing(
+        stopwatch: Stopwatch,
+        open: &'a OpenRegion<'a>,
+        was_short: bool,
+        tell: &'a Tell<'a>,
+    ) -> Self {
+        Self { way: Way::Probes { open, was_short }, ..Self::sharing(stopwatch, tell) }
+    }
 }
 
 impl<'a> Claimer<'a> {
@@ -86,26 +104,16 @@ impl<'a> Claimer<'a> {
         }
     }
 
-    /// For an opener that begins alone, and calls `open` for the remaining units if the first ones show that sharing them
-    /// pays: in a loop of half a microsecond, waking other threads costs more than they save. If the loop `was_short` before, the opener measures once.
-    pub(crate) fn probing(
-        partition: Partition,
-        stopwatch: Stopwatch,
-        open: &'a OpenRegion<'a>,
-        was_short: bool,
-        tell: &'a Tell<'a>,
-    ) -> Self {
-        let way = Way::Probes { open, was_short };
-        let measuring = Some(Measuring { stopwatch, done: 0, estimate: None, tell, way });
+    /// For an opener that begins alone, and measures the units.
+    pub(crate) fn probing(partition: Partition, measuring: &'a mut Measuring<'a>) -> Self {
         // All participants claim from the one block that such a partition has.
         debug_assert!(partition.blocks() == 1);
-        Self { measuring, ..Self::alone(partition, usize::MAX) }
+        Self { measuring: Some(measuring), ..Self::alone(partition, usize::MAX) }
     }
 
     /// The same claimer, for the opener of an open region: it measures its first run, and how long it takes part.
-    pub(crate) fn measuring(self, stopwatch: Stopwatch, tell: &'a Tell<'a>) -> Self {
-        let way = Way::Shares;
-        Self { measuring: Some(Measuring { stopwatch, done: 0, estimate: None, tell, way }), ..self }
+    pub(crate) fn measuring(self, measuring: &'a mut Measuring<'a>) -> Self {
+        Self { measuring: Some(measuring), ..self }
     }
 
     /// Claims the next run, if there is one that begins before unit `limit`.
@@ -139,7 +147,7 @@ impl<'a> Claimer<'a> {
 
     /// The opener of an open region measures its first run. If that has the shortest units, the loop takes at least as long as the opener takes part.
     fn claim_measured(&mut self, limit: usize) -> Option<Range<usize>> {
-        let Some(mut measuring) = self.measuring.take() else { return self.claim_next(limit) };
+        let Some(measuring) = self.measuring.take() else { return self.claim_next(limit) };
         if measuring.estimate.is_none() {
             let took = measuring.stopwatch.lap();
             measuring.estimate = took.map(|took| of_units(took, measuring.done, self.partition.units));
@@ -162,7 +170,7 @@ impl<'a> Claimer<'a> {
     /// for an eighth of them, then for all. In a loop that was short it leaves out the few, and of few units the eighth.
     #[inline]
     fn decide(&mut self, limit: usize) {
-        let Some(measuring) = &mut self.measuring else { return };
+        let Some(measuring) = self.measuring.as_deref_mut() else { return };
         let Way::Probes { open, was_short } = measuring.way else { return };
         let (done, units) = (self.next, self.partition.units);
         let Some(took) = measuring.stopwatch.lap() else {

@@ -45,7 +45,7 @@ mod partition;
 mod stopwatch;
 
 pub(crate) use adaptive::AdaptiveBatch;
-pub(crate) use claimer::{Claimer, Tell, WORTH_SHARING};
+pub(crate) use claimer::{Claimer, Measuring, WORTH_SHARING};
 pub(crate) use counters::Counters;
 pub(crate) use partition::{Kind, Partition};
 pub(crate) use stopwatch::Stopwatch;

@@ -8,7 +8,10 @@ use std::{
 /// A clock that takes longer to read is no use for loops of a microsecond.
 const QUICK: Duration = Duration::from_nanos(100);
 
-/// A stopwatch that subtracts the time that it takes to read the clock.
+/// What a participant does between two runs takes about this long.
+const CLAIM: Duration = Duration::from_nanos(15);
+
+/// A stopwatch for runs of units. It subtracts the time that it takes to read the clock and to claim a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
     /// How long one reading takes.
@@ -48,11 +51,11 @@ impl Stopwatch {
         self.since.zip(self.begin).map_or(Duration::ZERO, |(since, begin)| since - begin)
     }
 
-    /// The time since the start or the last call; `None` if the stopwatch was not started.
+    /// The time of the units since the start or the last call; `None` if the stopwatch was not started.
     pub(crate) fn lap(&mut self) -> Option<Duration> {
         let since = self.since?;
         let now = Instant::now();
         self.since = Some(now);
-        Some((now - since).saturating_sub(self.reading))
+        Some((now - since).saturating_sub(self.reading + CLAIM))
     }
 }

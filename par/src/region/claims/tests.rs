@@ -104,7 +104,8 @@ fn probe(
     };
     let tell = |time| told.set(Some(time));
     let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
-    let mut claimer = Claimer::probing(partition, Stopwatch::calibrated(), &open, was_short, &tell);
+    let mut measuring = Measuring::probing(Stopwatch::calibrated(), &open, was_short, &tell);
+    let mut claimer = Claimer::probing(partition, &mut measuring);
     let mut runs = Vec::new();
     while let Some(run) = claimer.claim(usize::MAX) {
         work(run.clone().map(&time).sum());
@@ -165,7 +166,8 @@ fn a_loop_whose_first_unit_is_short_is_not_taken_for_a_short_loop() {
         let partition = Partition::new(units, Kind::Dynamic { grain: 1 });
         let counters = Counters::new(1);
         counters.lay_out(&partition);
-        let mut claimer = Claimer::new(partition, &counters, 0).measuring(Stopwatch::calibrated(), &tell);
+        let mut measuring = Measuring::sharing(Stopwatch::calibrated(), &tell);
+        let mut claimer = Claimer::new(partition, &counters, 0).measuring(&mut measuring);
         while let Some(run) = claimer.claim(usize::MAX) {
             work(run.map(time).sum());
         }
@@ -188,7 +190,8 @@ fn an_opener_that_shares_measures_its_first_run_and_how_long_it_takes_part() {
     for pauses in [[2, 0], [0, 3]] {
         let counters = Counters::new(1);
         counters.lay_out(&partition);
-        let mut claimer = Claimer::new(partition, &counters, 0).measuring(Stopwatch::calibrated(), &tell);
+        let mut measuring = Measuring::sharing(Stopwatch::calibrated(), &tell);
+        let mut claimer = Claimer::new(partition, &counters, 0).measuring(&mut measuring);
         for (pause, run) in pauses.into_iter().zip([0..2, 2..3]) {
             assert_eq!(claimer.claim(usize::MAX), Some(run));
             thread::sleep(Duration::from_millis(pause));
