@@ -517,7 +517,7 @@ fn a_thread_in_a_critical_section_does_not_wait_for_a_value() {
 #[test]
 fn loops_of_all_lengths_run_every_item_once() {
     let _deadline = testing::deadline();
-    for config in all_schedules() {
+    let all_lengths = |config: Config| {
         for items in (0..70).chain([127, 128, 129, 1000]) {
             for chunks in CHUNKS {
                 let counts: Vec<_> = (0..items).map(|_| AtomicUsize::new(0)).collect();
@@ -527,5 +527,9 @@ fn loops_of_all_lengths_run_every_item_once() {
                 assert!(counts.iter().all(|c| c.load(Relaxed) == 1), "{items} items, {config:?} {chunks:?}");
             }
         }
+    };
+    // A thread that has opened a short loop several times does it alone. So each schedule has a thread of its own.
+    for config in all_schedules() {
+        thread::scope(|scope| scope.spawn(|| all_lengths(config)).join().unwrap());
     }
 }

@@ -34,9 +34,9 @@ unsafe impl Sync for ErasedBody {}
 /// Takes part in the work of a body.
 ///
 /// # Safety
-/// `body` must point to a `B`.
+/// `body` must point to a `B` that lives until this returns.
 unsafe fn participate<B: RegionBody>(body: *const (), claimer: Claimer<'_>) {
-    // SAFETY: the caller vouches for the type, and for the body, which lives as long as the region is open.
+    // SAFETY: the caller vouches for the type and for the life of the body.
     unsafe { &*body.cast::<B>() }.participate(claimer);
 }
 

@@ -34,7 +34,9 @@ fn idle_cpu(context: &Context) -> Result<Outcome, Failure> {
     let nap = Duration::from_millis(context.pick(500, 50));
     let pool = ThreadPool::new(THREADS)?;
     Contest::ours(|| {
-        (0..THREADS).par().on(&pool).chunking(false).for_each(|i| {
+        // In this schedule the loop is shared, also if it is short.
+        let wakes = (0..THREADS).par().on(&pool).schedule(Schedule::Static(Split::RoundRobin));
+        wakes.for_each(|i| {
             black_box(i);
         });
         thread::sleep(REST);

@@ -7,7 +7,7 @@ use std::{ops::Range, time::Duration};
 /// If the first unit takes this long, the region is opened at once.
 const LONG_UNIT: Duration = Duration::from_nanos(40);
 
-/// From so many units on, an opener does not conclude from the first one how long all take.
+/// An opener does not conclude from the first unit how long this many units take, or more: the clock is too coarse.
 const MANY: usize = 16;
 
 /// Units must take one thread this long to be shared: a thread that helps costs some 300 to 800 ns.
@@ -188,7 +188,6 @@ impl<'a> Claimer<'a> {
             return;
         }
         let (measured, left) = (done - measuring.done, units - done);
-        // The clock is too coarse to extrapolate from one unit to many.
         let share = if measuring.done == 0 && units >= MANY {
             took >= LONG_UNIT
         } else {

@@ -54,7 +54,7 @@ impl Partition {
         self.units
     }
 
-    /// Whether the caller may begin alone: any participant may do any unit, and there are not so many that the loop is long in any case.
+    /// Whether the caller may begin alone: any participant may do any unit, and the units are few enough that the loop may be short.
     pub(crate) fn may_begin_alone(&self) -> bool {
         self.units < PROBED.end
             && matches!(self.kind, Kind::Dynamic { .. } | Kind::Guided { .. } | Kind::Greedy { .. })
