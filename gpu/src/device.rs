@@ -5,7 +5,7 @@ use crate::{
     error::GpuError,
     memory::{Budget, creator::Creator},
     program::{GpuProgram, Needs, validate::validate},
-    threads::{LosesOnPanic, complete, encode, shared::Shared},
+    threads::{LosesOnPanic, complete, encode, group::Message, shared::Shared},
 };
 use anabranch::device::{
     Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline,
@@ -24,8 +24,8 @@ use std::{
 /// A GPU.
 pub(crate) struct Gpu {
     shared: Arc<Shared>,
-    /// Batches on their way to the device thread. The lock keeps them in the order of the timeline.
-    batches: Mutex<Option<Sender<(u64, Batch)>>>,
+    /// The way to the device thread. The lock keeps them in the order of the timeline.
+    messages: Mutex<Option<Sender<Message>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -60,7 +60,7 @@ impl Gpu {
             limits,
         });
         driver.tell(&shared);
-        let (batches, to_encode) = mpsc::channel();
+        let (messages, to_encode) = mpsc::channel();
         let (encoded, to_complete) = mpsc::channel();
         let start = |name: &str, run: Work| {
             let shared = Arc::clone(&shared);
@@ -71,11 +71,12 @@ impl Gpu {
             let started = thread::Builder::new().name(name.to_string()).spawn(run);
             started.map_err(|error| refused(error.to_string()))
         };
+        let done = messages.clone();
         let threads = vec![
             start("gpu", Box::new(move |shared| encode::run(shared, &to_encode, &encoded)))?,
-            start("gpu completion", Box::new(move |shared| complete::run(shared, &to_complete)))?,
+            start("gpu completion", Box::new(move |shared| complete::run(shared, &to_complete, &done)))?,
         ];
-        Ok(Self { shared, batches: Mutex::new(Some(batches)), threads })
+        Ok(Self { shared, messages: Mutex::new(Some(messages)), threads })
     }
 }
 
@@ -123,9 +124,10 @@ impl Device for Gpu {
     }
 
     fn submit(&self, batch: Batch) -> u64 {
-        let batches = self.batches.lock();
+        let messages = self.messages.lock();
         let value = self.shared.timeline.begin();
-        let sent = batches.as_ref().is_some_and(|batches| batches.send((value, batch)).is_ok());
+        let message = Message::Batch((value, batch));
+        let sent = messages.as_ref().is_some_and(|messages| messages.send(message).is_ok());
         if !sent {
             self.shared.timeline.lose("its thread has ended");
         }
@@ -137,7 +139,10 @@ impl Drop for Gpu {
     /// Waits for the batches in flight. A closure of a batch may hold the last handle: then nothing waits, because the thread that drops
     /// the device is one of those that compute the batches.
     fn drop(&mut self) {
-        *self.batches.lock() = None;
+        if let Some(messages) = self.messages.lock().take() {
+            // A thread that has ended needs no word.
+            let _ = messages.send(Message::Close);
+        }
         let (threads, here) = (mem::take(&mut self.threads), thread::current().id());
         if threads.iter().any(|thread| thread.thread().id() == here) {
             return;

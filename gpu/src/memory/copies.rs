@@ -201,6 +201,11 @@ impl Piece {
 }
 
 impl Landing {
+    /// Whether the bytes come in several pieces.
+    pub(crate) fn has_pieces(&self) -> bool {
+        self.pieces.len() > 1
+    }
+
     /// Asks for the bytes of the last piece, which this submission copies.
     pub(crate) fn map(&mut self, index: &wgpu::SubmissionIndex) {
         self.pieces.iter_mut().filter(|piece| piece.coming.is_none()).for_each(|piece| piece.map(index));

@@ -1,6 +1,7 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
 use super::{
+    group::Message,
     receive::{SPIN, next},
     shared::Shared,
 };
@@ -10,12 +11,15 @@ use crate::{
 };
 use anabranch::device::{DeviceError, DeviceMemory};
 use std::{
-    sync::{Arc, mpsc::Receiver},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
     thread,
     time::Instant,
 };
 
-/// Batches that were submitted together.
+/// A group of batches that was submitted, or what was submitted before the end of one.
 pub(crate) struct Submission {
     /// What to wait for; `None` if there was nothing to do.
     pub(crate) index: Option<wgpu::SubmissionIndex>,
@@ -97,14 +101,14 @@ fn wait(
     device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None }).map(drop)
 }
 
-/// Waits for submissions until no more can come.
-pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
+/// Waits for submissions until no more can come. `done` tells the device thread of each group that the device has done.
+pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>, done: &Sender<Message>) {
     let receive = || next(submissions, || shared.budget.rest());
     while let Some(Submission { index, mut parts, statuses, used }) = receive() {
         if let [part] = &mut *parts
-            && statuses.is_none()
+            && part.downloads.iter().any(Landing::has_pieces)
         {
-            // The host reads the pieces of a large download while the last ones are on their way.
+            // The host reads the pieces of a large download, which goes alone, while the last ones are on their way.
             part.land(shared);
         }
         if let Some(index) = index {
@@ -112,6 +116,10 @@ pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
             if let Err(error) = wait(&shared.device, index, is_last) {
                 shared.timeline.lose(format!("waiting for a batch has failed: {error}"));
             }
+        }
+        if !parts.is_empty() {
+            // Without the device thread, no group waits for that.
+            let _ = done.send(Message::Done);
         }
         let has_uploads = used.iter().any(|(sort, _)| *sort == Sort::Upload);
         used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));

@@ -1,16 +1,16 @@
-//! The device thread: batches become command buffers.
+//! The device thread: groups of batches become command buffers.
 
 use super::{
     complete::{Part, Submission},
+    group::{Groups, Message, Numbered},
     prepare::{Prepared, PreparedLaunch, prepare},
-    receive::next,
     shared::Shared,
 };
 use crate::{
-    memory::{GpuMemory, bound, copies, known, staging::Sort},
+    memory::{GpuMemory, bound, known, staging::Sort},
     program::{Scopes, status::Statuses},
 };
-use anabranch::device::{Batch, DeviceError, DeviceMemory, DeviceStep, Download, Run, Upload};
+use anabranch::device::{DeviceError, DeviceMemory, Run};
 use smallvec::SmallVec;
 use std::{
     mem,
@@ -21,50 +21,20 @@ use std::{
     },
 };
 
-/// The most batches that go together: the first of them is done when the last one is.
-const TOGETHER: usize = 64;
-
-/// Encodes and submits batches until no more can come.
-pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<(u64, Batch)>, submissions: &Sender<Submission>) {
-    let mut held = None;
-    while let Some(first) = held.take().or_else(|| next(batches, || ())) {
-        let mut together = vec![first];
-        while together.len() < TOGETHER
-            && !together.last().is_some_and(|(_, batch)| has_download(batch) || is_large(batch))
-            && let Ok(next) = batches.try_recv()
-        {
-            if is_large(&next.1) {
-                held = Some(next);
-                break;
-            }
-            together.push(next);
-        }
-        let submission = submit(shared, together, submissions);
+/// Encodes and submits groups of batches until no more can come.
+pub(crate) fn run(shared: &Arc<Shared>, messages: &Receiver<Message>, submissions: &Sender<Submission>) {
+    for group in Groups::new(messages) {
+        let submission = submit(shared, group, submissions);
         if submissions.send(submission).is_err() {
             return;
         }
     }
 }
 
-/// Whether the host waits for bytes of a batch. Such a batch is the last one of those that go together: what comes behind it must not delay it.
-fn has_download(batch: &Batch) -> bool {
-    batch.steps.iter().any(|step| matches!(step, DeviceStep::Download(_)))
-}
-
-/// Whether a batch copies in several pieces. Such a batch goes alone: its pieces are submitted before it ends.
-fn is_large(batch: &Batch) -> bool {
-    batch.steps.iter().any(|step| match step {
-        DeviceStep::Upload(Upload { runs, .. }) | DeviceStep::Download(Download { runs, .. }) => {
-            copies::is_large(runs)
-        }
-        _ => false,
-    })
-}
-
-/// Submits batches together. `submissions` gets what is submitted before that.
-fn submit(shared: &Arc<Shared>, batches: Vec<(u64, Batch)>, submissions: &Sender<Submission>) -> Submission {
+/// Submits a group of batches. `submissions` gets what is submitted before that.
+fn submit(shared: &Arc<Shared>, group: Vec<Numbered>, submissions: &Sender<Submission>) -> Submission {
     let scopes = Scopes::push(&shared.device);
-    let prepared = batches.into_iter().map(|(value, batch)| match shared.timeline.is_lost() {
+    let prepared = group.into_iter().map(|(value, batch)| match shared.timeline.is_lost() {
         Some(error) => (value, Err(error)),
         None => (value, prepare(shared, batch)),
     });

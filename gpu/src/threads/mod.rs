@@ -2,6 +2,7 @@
 
 pub(crate) mod complete;
 pub(crate) mod encode;
+pub(crate) mod group;
 mod prepare;
 pub(crate) mod receive;
 pub(crate) mod shared;
