@@ -42,7 +42,7 @@ impl Stopwatch {
     }
 
     pub(crate) fn start(&mut self) {
-        self.begin = Some(Instant::now());
+        self.begin = Some(now());
         self.since = self.begin;
     }
 
@@ -54,8 +54,44 @@ impl Stopwatch {
     /// The time of the units since the start or the last call; `None` if the stopwatch was not started.
     pub(crate) fn lap(&mut self) -> Option<Duration> {
         let since = self.since?;
-        let now = Instant::now();
+        let now = now();
         self.since = Some(now);
         Some((now - since).saturating_sub(self.reading + CLAIM))
+    }
+}
+
+/// The time now; in a test that has stopped the clock of its thread, the time that the test says.
+#[inline]
+fn now() -> Instant {
+    #[cfg(test)]
+    if let Some(now) = stopped::now() {
+        return now;
+    }
+    Instant::now()
+}
+
+/// A clock that goes on only when a test says so: how fast a machine is, also under a sanitizer, does not matter then.
+#[cfg(test)]
+pub(crate) mod stopped {
+    use super::{Duration, Instant, Stopwatch};
+    use std::cell::Cell;
+
+    thread_local! {
+        static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn now() -> Option<Instant> {
+        NOW.get()
+    }
+
+    /// Stops the clock of this thread, and gives a stopwatch that reads it, each time for 20 ns.
+    pub(crate) fn stopwatch() -> Stopwatch {
+        NOW.set(Some(Instant::now()));
+        Stopwatch { reading: Duration::from_nanos(20), begin: None, since: None }
+    }
+
+    /// Lets the clock of this thread, which is stopped, go on by this time.
+    pub(crate) fn advance(time: Duration) {
+        NOW.set(Some(NOW.get().expect("the clock is stopped") + time));
     }
 }
