@@ -4,7 +4,7 @@ use crate::{
     adapters::driver::{self, Driver},
     error::GpuError,
     memory::{Budget, creator::Creator},
-    program::{GpuProgram, Needs, validate::validate},
+    program::{GpuProgram, Needs, status, validate::validate},
     threads::{LosesOnPanic, complete, encode, group::Message, shared::Shared},
 };
 use anabranch::device::{
@@ -58,6 +58,7 @@ impl Gpu {
                 .max(limits.min_storage_buffer_offset_alignment)
                 .max(16) as usize,
             limits,
+            status_layout: status::layout(&driver.device),
         });
         driver.tell(&shared);
         let (messages, to_encode) = mpsc::channel();

@@ -5,7 +5,7 @@ pub(crate) mod reduce;
 pub(crate) mod status;
 pub(crate) mod validate;
 
-use crate::ready;
+use crate::{ready, threads::shared::Shared};
 use anabranch::device::{Launch, Shader};
 use anabranch_kernel::{
     shader::{Printed, ShaderLaunch},
@@ -73,7 +73,7 @@ pub(crate) trait Launchable {
     }
     fn block_place(&self) -> BlockPlace;
     fn block_bytes(&self) -> usize;
-    /// Whether it has a status, as its last binding.
+    /// Whether it has a status, as binding 0 of group 1.
     fn has_status(&self) -> bool;
     /// Whether the memory of a group is filled with zeros.
     fn zeroes_workgroup(&self) -> bool;
@@ -202,10 +202,10 @@ impl GpuProgram {
     }
 
     /// The text for a launch, compiled; or what the compiler says, with the line.
-    pub(crate) fn compiled(&self, launch: &Launch, device: &wgpu::Device) -> Result<Compiled, String> {
+    pub(crate) fn compiled(&self, launch: &Launch, shared: &Shared) -> Result<Compiled, String> {
         match (self, self.code_of_shader(launch)) {
-            (_, Some(code)) => code.compiled(device),
-            (Self::Recording { code, .. }, None) => code.compiled(device),
+            (_, Some(code)) => code.compiled(shared),
+            (Self::Recording { code, .. }, None) => code.compiled(shared),
             (Self::Shader { .. }, None) => unreachable!("{HAS_TEXT}"),
         }
     }
@@ -236,17 +236,18 @@ impl<T: Launchable> Code<T> {
         Self { bindings: text.bindings(), text, compiled: OnceLock::new() }
     }
 
-    fn compiled(&self, device: &wgpu::Device) -> Result<Compiled, String> {
+    fn compiled(&self, shared: &Shared) -> Result<Compiled, String> {
         let compiled = self.compiled.get_or_init(|| {
-            let errors = Scopes::push(device);
-            let compiled = compile(&self.text, &self.bindings, device);
+            let errors = Scopes::push(&shared.device);
+            let compiled = compile(&self.text, &self.bindings, shared);
             errors.pop().map_or(Ok(compiled), Err)
         });
         compiled.clone()
     }
 }
 
-fn compile(shader: &dyn Launchable, bindings: &[Binding], device: &wgpu::Device) -> Compiled {
+fn compile(shader: &dyn Launchable, bindings: &[Binding], shared: &Shared) -> Compiled {
+    let device = &shared.device;
     let entry = |binding: u32, ty: wgpu::BufferBindingType| wgpu::BindGroupLayoutEntry {
         binding,
         visibility: wgpu::ShaderStages::COMPUTE,
@@ -260,15 +261,15 @@ fn compile(shader: &dyn Launchable, bindings: &[Binding], device: &wgpu::Device)
         BlockPlace::Storage => Some(entry(0, storage(true))),
     };
     let immediate_size = if block.is_none() { shader.block_bytes() as u32 } else { 0 };
-    let status = shader.has_status().then(|| entry(bindings.len() as u32 + 1, storage(false)));
     let operands = (1..).zip(bindings).map(|(at, of)| entry(at, storage(!of.is_written)));
     let leaves = (1..).skip(bindings.len()).take(shader.reductions()).map(|at| entry(at, storage(false)));
-    let entries = block.into_iter().chain(operands).chain(leaves).chain(status).collect::<Vec<_>>();
+    let entries = block.into_iter().chain(operands).chain(leaves).collect::<Vec<_>>();
     let layout =
         device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let with_status = [Some(&layout), Some(&shared.status_layout)];
     let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label: None,
-        bind_group_layouts: &[Some(&layout)],
+        bind_group_layouts: if shader.has_status() { &with_status } else { &with_status[..1] },
         immediate_size,
     });
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {

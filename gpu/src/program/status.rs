@@ -1,16 +1,36 @@
 //! The statuses of launches of shaders, in which a shader notes an access outside of its declaration.
 //!
-//! All launches of a submission have theirs in one buffer. It is filled with zeros before the first command, because a copy between two launches
+//! All launches of a submission have theirs in one buffer, and one bind group, which each launch sets with the offset of its own. So the bind groups of
+//! their operands are the same in each submission. It is filled with zeros before the first command, because a copy between two launches
 //! would end their pass. It is copied behind the last one.
 
-use crate::{memory::staging::Sort, threads::shared::Shared};
+use crate::{
+    memory::{bound, staging::Sort},
+    threads::shared::Shared,
+};
 use anabranch::device::DeviceError;
 use anabranch_kernel::shader::{Outside, Printed};
-use std::num::NonZeroU64;
+use std::{iter, num::NonZeroU64};
+
+/// The layout of the bind group of a status.
+pub(crate) fn layout(device: &wgpu::Device) -> wgpu::BindGroupLayout {
+    let status = wgpu::BindGroupLayoutEntry {
+        binding: 0,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only: false },
+            has_dynamic_offset: true,
+            min_binding_size: NonZeroU64::new(Printed::STATUS_BYTES),
+        },
+        count: None,
+    };
+    device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &[status] })
+}
 
 /// The statuses of a submission.
 pub(crate) struct Statuses {
     device: wgpu::Buffer,
+    bound: wgpu::BindGroup,
     landing: wgpu::Buffer,
     stride: u64,
     used: u64,
@@ -26,7 +46,11 @@ impl Statuses {
         let take = |sort| shared.staging.take(&shared.creator, sort, launches * stride);
         let (device, landing) = (take(Sort::Status), take(Sort::Download));
         encoder.clear_buffer(&device, 0, Some(launches * stride));
-        Some(Self { device, landing, stride, used: 0 })
+        let size = NonZeroU64::new(Printed::STATUS_BYTES);
+        let status = wgpu::BufferBinding { buffer: &device, offset: 0, size };
+        let entry = wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(status) };
+        let bound = bound::create(&shared.device, &shared.status_layout, iter::once(entry));
+        Some(Self { device, bound, landing, stride, used: 0 })
     }
 
     /// Takes the next status: where it begins.
@@ -35,11 +59,9 @@ impl Statuses {
         (self.used - 1) * self.stride
     }
 
-    /// The binding of a status.
-    pub(crate) fn entry(&self, binding: u32, at: u64) -> wgpu::BindGroupEntry<'_> {
-        let size = NonZeroU64::new(Printed::STATUS_BYTES);
-        let buffer = wgpu::BufferBinding { buffer: &self.device, offset: at, size };
-        wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(buffer) }
+    /// The bind group of a status, which takes the place where the status begins as its offset.
+    pub(crate) fn bound(&self) -> &wgpu::BindGroup {
+        &self.bound
     }
 
     /// Copies the statuses, behind all launches.

@@ -159,11 +159,11 @@ impl<'a> Encoding<'a> {
         let Some(operands) = used.collect::<Option<SmallVec<[_; 8]>>>() else { return };
         let PreparedLaunch { compiled, has_immediates, .. } = &launch;
         let statuses = self.statuses.as_mut().filter(|_| launch.reports());
-        let status = statuses.map(Statuses::next);
-        part.statuses.extend(status);
+        let status = statuses.map(|statuses| (statuses.next(), statuses.bound().clone()));
+        part.statuses.extend(status.as_ref().map(|(at, _)| at));
         let Some(leaves) = self.leaves(&launch.reductions) else { return };
-        // Without a block, a status and leaves the bindings are the same in all launches on these buffers.
-        let is_fixed = *has_immediates && !launch.has_status && leaves.is_empty();
+        // Without a block and leaves the bindings are the same in all launches on these buffers.
+        let is_fixed = *has_immediates && leaves.is_empty();
         let fixed = is_fixed.then(|| self.shared.budget.bound.get(device, &compiled.layout, &operands));
         for dispatch in &launch.dispatches {
             let bound = if let Some(fixed) = &fixed {
@@ -178,14 +178,16 @@ impl<'a> Encoding<'a> {
                     self.blocks.resize(self.blocks.len().next_multiple_of(self.shared.alignment), 0);
                     Some(block_entry(blocks, at, dispatch.block.len() as u64))
                 };
-                let last = (operands.len() + leaves.len()) as u32 + 1;
-                let status = self.statuses.as_ref().zip(status).map(|(all, at)| all.entry(last, at));
                 let operands = bound::entries(operands.iter().chain(&leaves));
-                bound::create(device, &compiled.layout, block.into_iter().chain(operands).chain(status))
+                bound::create(device, &compiled.layout, block.into_iter().chain(operands))
             };
             let pass = self.pass();
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &bound, &[]);
+            if let Some((at, bound)) = &status {
+                // A submission has far fewer than 2^24 launches, and their statuses are 256 bytes apart or less.
+                pass.set_bind_group(1, bound, &[*at as u32]);
+            }
             if *has_immediates {
                 pass.set_immediates(0, &dispatch.block);
             }

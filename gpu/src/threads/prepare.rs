@@ -76,7 +76,7 @@ fn prepare_launch(shared: &Shared, launch: Launch) -> Result<PreparedLaunch, Dev
         let (has, expects) = (launch.operands.len(), program.operands());
         return Err(failed(format!("a launch has {has} operands, and its program has {expects}")));
     }
-    let compiled = program.compiled(&launch, &shared.device).map_err(failed)?;
+    let compiled = program.compiled(&launch, shared).map_err(failed)?;
     let (of_launch, bindings) = program.of_launch(&launch);
     let most = shared.limits.max_compute_workgroups_per_dimension;
     let dispatches = of_launch.dispatches(&launch, most).map_err(failed)?;

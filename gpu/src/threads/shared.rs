@@ -14,6 +14,8 @@ pub(crate) struct Shared {
     pub(crate) staging: Arc<Staging>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) limits: wgpu::Limits,
+    /// The layout of the group of bindings that has the status of a launch.
+    pub(crate) status_layout: wgpu::BindGroupLayout,
     /// The bytes that a dispatch takes as immediate data.
     pub(crate) immediates: usize,
     /// What the offsets of blocks are multiples of.

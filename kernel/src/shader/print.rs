@@ -79,8 +79,8 @@ impl Printed {
         self.source.signature()
     }
 
-    /// The operands, all of them: storage buffers of group 0. The first one is binding 1, and so on. Behind them is the status, which the
-    /// shader writes. Binding 0 is the block, unless it is immediate data.
+    /// The operands, all of them: storage buffers of group 0. The first one is binding 1, and so on. Binding 0 is the block,
+    /// unless it is immediate data. The status, which the shader writes, is binding 0 of group 1.
     pub fn bindings(&self) -> impl Iterator<Item = (Binding, u64)> {
         self.source.operands.iter().enumerate().map(|(operand, of)| {
             let binding = Binding { operand, kind: of.element.kind, is_written: of.is_written };
@@ -214,11 +214,10 @@ fn declare(source: &ShaderSource, fields: &[Field], place: BlockPlace, has_list:
             "@group(0) @binding({binding}) var<storage, {access}> anabranch_{number}: array<{element}>;"
         );
     }
-    let binding = source.operands.len() + 1;
     let _ = writeln!(
         text,
         "struct AnabranchStatus {{\n    is_taken: atomic<u32>,\n    words: array<u32, {}>,\n}}\n\
-         @group(0) @binding({binding}) var<storage, read_write> anabranch_status: AnabranchStatus;",
+         @group(1) @binding(0) var<storage, read_write> anabranch_status: AnabranchStatus;",
         STATUS - 1
     );
 }
