@@ -137,7 +137,7 @@ pub struct OutputArgs {
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
 
-    /// Frames that may wait for the disk before the simulation waits for it
+    /// Frames that may wait for the disk before the simulation waits for it. On a device, frames that are not stored wait for the check of their values
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = whole(0usize, 1024), allow_negative_numbers = true)]
     pub io_buffer: usize,
 
@@ -191,9 +191,10 @@ impl OutputArgs {
         })
     }
 
-    /// Frames that may wait for storage.
-    pub fn queue(&self) -> usize {
-        if self.no_output { 0 } else { self.io_buffer }
+    /// Frames that may wait for storage. On a device, frames that are not stored wait until the host knows whether they are finite: so the device has the
+    /// next steps before that.
+    pub fn queue(&self, on_device: bool) -> usize {
+        if self.no_output && !on_device { 0 } else { self.io_buffer }
     }
 
     /// The file to write; `None` with `--no-output`.
@@ -264,7 +265,13 @@ mod tests {
         let args = parse("").unwrap();
         assert_eq!(args.parameters.over(&Parameters::default()), Parameters::default());
         assert_eq!(args.output.output, PathBuf::from("output.h5"));
-        assert_eq!(args.output.io_buffer, 2);
+        assert_eq!([true, false].map(|on_device| args.output.queue(on_device)), [2, 2]);
+    }
+
+    #[test]
+    fn frames_that_are_not_stored_wait_on_a_device_only() {
+        let args = parse("--no-output -i 5").unwrap();
+        assert_eq!([true, false].map(|on_device| args.output.queue(on_device)), [5, 0]);
     }
 
     #[test]
