@@ -144,6 +144,7 @@ fn memory_that_a_device_refuses_fails_the_task_with_buffer_bytes_and_device() {
         "4000",
         "5000",
         &simulated.info().name,
+        "; use smaller buffers, fewer versions or a larger budget",
     ] {
         assert!(error.contains(part), "{error}: {part}");
     }
@@ -155,6 +156,21 @@ fn memory_that_a_device_refuses_fails_the_task_with_buffer_bytes_and_device() {
     fill.kernel(|tile, (v,)| tile.points().for_each(|p| v.set(p, 3.0))).unwrap();
     double(&v).wait().unwrap();
     assert_eq!(rt.fence(&v).unwrap().wait().unwrap().as_slice()[499], 6.0);
+}
+
+#[test]
+fn a_buffer_that_is_too_large_for_a_device_fails_the_task_with_what_to_do() {
+    let _deadline = deadline();
+    let on = device(&Arc::new(Simulated::builder().largest_buffer(1000).build()));
+    let rt = Runtime::new().unwrap();
+    let u = rt.buffer_from(&[1.0_f64; 500]).unwrap().named("u");
+    let task = rt.task("double").over([500]).on(&on).update(&u, one_to_one());
+    let error = task.each(|(u,)| u.set(u.here() * 2.0)).unwrap().wait().unwrap_err().to_string();
+    for part in ["no memory for buffer \"u\"", "4000", "at most 1000 bytes; use several smaller buffers"] {
+        assert!(error.contains(part), "{error}: {part}");
+    }
+    assert!(!error.contains("budget"), "{error}");
+    assert!(rt.wait().is_err());
 }
 
 #[test]

@@ -138,6 +138,27 @@ fn an_operand_that_is_set_as_another_one_is_read_as_it_was() {
 }
 
 #[test]
+fn one_memory_that_is_set_as_two_operands_fails_the_batch() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let tape = Tape::new(1);
+    let (read, [one, two]) = (tape.input::<u32, 1>(), [(); 2].map(|()| tape.output::<u32, 1>()));
+    one.set(read.here() + 1);
+    two.set(read.here() + 2);
+    let recording = tape.finish().unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
+    let [read, written, other] = [(); 3].map(|()| device.allocate(12).unwrap());
+    let run = |operands: [&DeviceMemory; 3]| {
+        device.timeline().wait(submit(&device, [launch(&program, &recording, [1, 1, 3], &operands)]), || ())
+    };
+    let twice = failed(run([&read, &written, &written]));
+    assert_eq!(twice, "a launch writes operands 1 and 2, which are one buffer");
+    assert_eq!(values::<u32>(&device, &written), [0; 3]);
+    assert_eq!(run([&read, &written, &other]), Ok(()));
+    assert_eq!(values::<u32>(&device, &written), [1; 3]);
+}
+
+#[test]
 fn batches_are_done_in_their_order_with_any_delays() {
     let _deadline = deadline();
     for seed in 0..4 {

@@ -107,7 +107,7 @@ pub enum Error {
     },
 
     /// A device has no memory for a buffer.
-    #[error("no memory for {buffer}: {error}; use smaller buffers, fewer versions or a larger budget")]
+    #[error("no memory for {buffer}: {error}{}", instead_of_memory(error))]
     DeviceMemory {
         /// The buffer.
         buffer: Label,
@@ -284,6 +284,15 @@ impl Error {
 impl From<anabranch_par::PoolError> for Error {
     fn from(error: anabranch_par::PoolError) -> Self {
         Self::Pool(Arc::new(error))
+    }
+}
+
+/// What to do about memory that a device refuses.
+fn instead_of_memory(error: &DeviceError) -> &'static str {
+    match error {
+        DeviceError::OutOfMemory { .. } => "; use smaller buffers, fewer versions or a larger budget",
+        DeviceError::TooLarge { .. } => "; use several smaller buffers",
+        _ => "",
     }
 }
 

@@ -90,6 +90,7 @@ impl<'a> Bound<'a> {
             }
             places.push(Place { kind, extent, memory, before: None });
         }
+        check_written_once(prepared, &places)?;
         let memory: Vec<_> = blocks.into_iter().map(Block::words).collect();
         let mut bound = Self { memory, before: Vec::new(), operands: places };
         bound.keep_what_is_overwritten(prepared);
@@ -113,6 +114,18 @@ impl<'a> Bound<'a> {
             }
         }
     }
+}
+
+/// Refuses a launch that sets one memory as two operands: which of the values is there afterwards would depend on the device.
+fn check_written_once(prepared: &Prepared, places: &[Place]) -> Result<(), String> {
+    let written: Vec<_> = (0..places.len()).filter(|&operand| prepared.is_written[operand]).collect();
+    for (at, &two) in written.iter().enumerate() {
+        let is_same = |&&one: &&usize| places[one].memory == places[two].memory;
+        if let Some(one) = written[..at].iter().find(is_same) {
+            return Err(format!("a launch writes operands {one} and {two}, which are one buffer"));
+        }
+    }
+    Ok(())
 }
 
 impl Place {
