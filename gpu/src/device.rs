@@ -5,7 +5,7 @@ use crate::{
     error::GpuError,
     memory::{Budget, creator::Creator},
     program::{GpuProgram, Needs, status, validate::validate},
-    threads::{LosesOnPanic, complete, encode, group::Message, shared::Shared},
+    threads::{LosesOnPanic, complete, encode, shared::Shared},
 };
 use anabranch::device::{
     Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline,
@@ -16,6 +16,7 @@ use std::{
     mem,
     sync::{
         Arc,
+        atomic::AtomicUsize,
         mpsc::{self, Sender},
     },
     thread::{self, JoinHandle},
@@ -24,8 +25,8 @@ use std::{
 /// A GPU.
 pub(crate) struct Gpu {
     shared: Arc<Shared>,
-    /// The way to the device thread. The lock keeps them in the order of the timeline.
-    messages: Mutex<Option<Sender<Message>>>,
+    /// Batches on their way to the device thread. The lock keeps them in the order of the timeline.
+    batches: Mutex<Option<Sender<(u64, Batch)>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -59,9 +60,10 @@ impl Gpu {
                 .max(16) as usize,
             limits,
             status_layout: status::layout(&driver.device),
+            in_flight: AtomicUsize::new(0),
         });
         driver.tell(&shared);
-        let (messages, to_encode) = mpsc::channel();
+        let (batches, to_encode) = mpsc::channel();
         let (encoded, to_complete) = mpsc::channel();
         let start = |name: &str, run: Work| {
             let shared = Arc::clone(&shared);
@@ -72,12 +74,11 @@ impl Gpu {
             let started = thread::Builder::new().name(name.to_string()).spawn(run);
             started.map_err(|error| refused(error.to_string()))
         };
-        let done = messages.clone();
         let threads = vec![
             start("gpu", Box::new(move |shared| encode::run(shared, &to_encode, &encoded)))?,
-            start("gpu completion", Box::new(move |shared| complete::run(shared, &to_complete, &done)))?,
+            start("gpu completion", Box::new(move |shared| complete::run(shared, &to_complete)))?,
         ];
-        Ok(Self { shared, messages: Mutex::new(Some(messages)), threads })
+        Ok(Self { shared, batches: Mutex::new(Some(batches)), threads })
     }
 }
 
@@ -125,10 +126,9 @@ impl Device for Gpu {
     }
 
     fn submit(&self, batch: Batch) -> u64 {
-        let messages = self.messages.lock();
+        let batches = self.batches.lock();
         let value = self.shared.timeline.begin();
-        let message = Message::Batch((value, batch));
-        let sent = messages.as_ref().is_some_and(|messages| messages.send(message).is_ok());
+        let sent = batches.as_ref().is_some_and(|batches| batches.send((value, batch)).is_ok());
         if !sent {
             self.shared.timeline.lose("its thread has ended");
         }
@@ -140,10 +140,7 @@ impl Drop for Gpu {
     /// Waits for the batches in flight. A closure of a batch may hold the last handle: then nothing waits, because the thread that drops
     /// the device is one of those that compute the batches.
     fn drop(&mut self) {
-        if let Some(messages) = self.messages.lock().take() {
-            // A thread that has ended needs no word.
-            let _ = messages.send(Message::Close);
-        }
+        *self.batches.lock() = None;
         let (threads, here) = (mem::take(&mut self.threads), thread::current().id());
         if threads.iter().any(|thread| thread.thread().id() == here) {
             return;

@@ -131,10 +131,11 @@ pub(crate) fn is_same(a: &DeviceMemory, b: &DeviceMemory) -> bool {
 impl Drop for GpuMemory {
     fn drop(&mut self) {
         let used = self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed) - self.bytes;
-        if let Some(buffer) = self.buffer.take()
-            && !*self.is_broken.get_mut()
-        {
-            let surplus = self.budget.pool.lock().give_back(buffer.size(), buffer, used);
+        if let Some(buffer) = self.buffer.take() {
+            let surplus = match *self.is_broken.get_mut() {
+                true => vec![buffer],
+                false => self.budget.pool.lock().give_back(buffer.size(), buffer, used),
+            };
             self.budget.drop_buffers(surplus);
         }
     }

@@ -1,7 +1,6 @@
 //! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
 
 use super::{
-    group::Message,
     receive::{SPIN, next},
     shared::Shared,
 };
@@ -11,10 +10,7 @@ use crate::{
 };
 use anabranch::device::{DeviceError, DeviceMemory};
 use std::{
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender},
-    },
+    sync::{Arc, atomic::Ordering, mpsc::Receiver},
     thread,
     time::Instant,
 };
@@ -101,11 +97,12 @@ fn wait(
     device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None }).map(drop)
 }
 
-/// Waits for submissions until no more can come. `done` tells the device thread of each group that the device has done.
-pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>, done: &Sender<Message>) {
+/// Waits for submissions until no more can come.
+pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
     let receive = || next(submissions, || shared.budget.rest());
     while let Some(Submission { index, mut parts, statuses, used }) = receive() {
         if let [part] = &mut *parts
+            && statuses.is_none()
             && part.downloads.iter().any(Landing::has_pieces)
         {
             // The host reads the pieces of a large download, which goes alone, while the last ones are on their way.
@@ -118,8 +115,8 @@ pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>, done
             }
         }
         if !parts.is_empty() {
-            // Without the device thread, no group waits for that.
-            let _ = done.send(Message::Done);
+            // Relaxed: the device thread only decides by it whether it waits for more batches.
+            shared.in_flight.fetch_sub(1, Ordering::Relaxed);
         }
         let has_uploads = used.iter().any(|(sort, _)| *sort == Sort::Upload);
         used.into_iter().for_each(|(sort, buffer)| shared.staging.give_back(sort, buffer));

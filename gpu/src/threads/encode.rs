@@ -2,7 +2,7 @@
 
 use super::{
     complete::{Part, Submission},
-    group::{Groups, Message, Numbered},
+    group::{Groups, Numbered},
     prepare::{Prepared, PreparedLaunch, prepare},
     shared::Shared,
 };
@@ -17,13 +17,15 @@ use std::{
     num::NonZeroU64,
     sync::{
         Arc,
+        atomic::Ordering,
         mpsc::{Receiver, Sender},
     },
 };
 
 /// Encodes and submits groups of batches until no more can come.
-pub(crate) fn run(shared: &Arc<Shared>, messages: &Receiver<Message>, submissions: &Sender<Submission>) {
-    for group in Groups::new(messages) {
+pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<Numbered>, submissions: &Sender<Submission>) {
+    for group in Groups::new(batches, &shared.in_flight) {
+        shared.in_flight.fetch_add(1, Ordering::Relaxed);
         let submission = submit(shared, group, submissions);
         if submissions.send(submission).is_err() {
             return;

@@ -1,64 +1,59 @@
 //! Which batches go together: the device thread encodes a group of batches into one submission.
 //!
 //! A driver takes longer for a submission than for a launch in it (60 us and 16 us on an NVIDIA H100). So a group takes all batches that are there. While the
-//! device has [`AHEAD`] submissions before it, the group stays open for more: it could not begin yet. A group ends with a batch that the host waits for.
+//! device has [`AHEAD`] groups to do, the device thread looks a moment longer for more, because the group would only wait in the driver. A group ends with a batch that
+//! copies to the host.
 
 use super::receive::next;
 use crate::memory::copies;
 use anabranch::device::{Batch, DeviceStep, Download, Upload};
-use std::sync::mpsc::Receiver;
+use std::{
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc::Receiver,
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 /// The most batches of a group: the first of them is done when the last one is.
 const MOST: usize = 64;
 
-/// While the device has so many submissions, another one need not go at once. It takes two, so that the device always has one while the end of the other
-/// gets known and the next one is encoded.
+/// While the device has so many groups to do, another one need not go at once. It takes two, so that the device has one while the end of the other gets known.
 const AHEAD: usize = 2;
+
+/// How long a group then waits for its next batch: longer than a program takes to submit one, and shorter than a driver takes for a submission.
+const MOMENT: Duration = Duration::from_micros(50);
 
 /// A batch, and the value of the timeline when it is done.
 pub(crate) type Numbered = (u64, Batch);
 
-/// What the device thread gets.
-pub(crate) enum Message {
-    Batch(Numbered),
-    /// The device has done a group, which the completion thread says.
-    Done,
-    /// No batch comes any more.
-    Close,
-}
-
 /// The groups of the batches that come.
 pub(super) struct Groups<'a> {
-    messages: &'a Receiver<Message>,
+    batches: &'a Receiver<Numbered>,
+    /// The groups that the device has to do.
+    in_flight: &'a AtomicUsize,
     /// The batch that begins the next group.
     held: Option<Numbered>,
-    /// The groups that the device has not done.
-    in_flight: usize,
-    is_closed: bool,
 }
 
 impl<'a> Groups<'a> {
-    pub(super) fn new(messages: &'a Receiver<Message>) -> Self {
-        Self { messages, held: None, in_flight: 0, is_closed: false }
+    pub(super) fn new(batches: &'a Receiver<Numbered>, in_flight: &'a AtomicUsize) -> Self {
+        Self { batches, in_flight, held: None }
     }
 
-    /// The first batch of a group, for which this waits.
-    fn first(&mut self) -> Option<Numbered> {
-        while self.held.is_none() && !self.is_closed {
-            let message = next(self.messages, || ());
-            self.held = self.receive(message);
+    /// A batch that is there, or comes in a moment while the device has enough to do.
+    fn another(&self) -> Option<Numbered> {
+        let begin = Instant::now();
+        loop {
+            let batch = self.batches.try_recv().ok();
+            // Relaxed: nothing else depends on it.
+            let is_busy = self.in_flight.load(Ordering::Relaxed) >= AHEAD;
+            if batch.is_some() || !is_busy || begin.elapsed() >= MOMENT {
+                return batch;
+            }
+            thread::yield_now();
         }
-        self.held.take()
-    }
-
-    /// The batch of a message.
-    fn receive(&mut self, message: Option<Message>) -> Option<Numbered> {
-        match message {
-            Some(Message::Batch(batch)) => return Some(batch),
-            Some(Message::Done) => self.in_flight -= 1,
-            Some(Message::Close) | None => self.is_closed = true,
-        }
-        None
     }
 }
 
@@ -67,23 +62,15 @@ impl Iterator for Groups<'_> {
 
     /// Waits for batches, until no more can come.
     fn next(&mut self) -> Option<Vec<Numbered>> {
-        let mut group = vec![self.first()?];
-        while !self.is_closed && group.len() < MOST && !group.last().is_some_and(|(_, batch)| ends(batch)) {
-            let message = if self.in_flight < AHEAD {
-                let Ok(message) = self.messages.try_recv() else { break };
-                Some(message)
-            } else {
-                self.messages.recv().ok()
-            };
-            match self.receive(message) {
-                Some(batch) if is_large(&batch.1) => {
-                    self.held = Some(batch);
-                    break;
-                }
-                batch => group.extend(batch),
+        let mut group = vec![self.held.take().or_else(|| next(self.batches, || ()))?];
+        while group.len() < MOST && !group.last().is_some_and(|(_, batch)| ends(batch)) {
+            let Some(batch) = self.another() else { break };
+            if is_large(&batch.1) {
+                self.held = Some(batch);
+                break;
             }
+            group.push(batch);
         }
-        self.in_flight += 1;
         Some(group)
     }
 }
@@ -105,9 +92,9 @@ fn is_large(batch: &Batch) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::receive::SPIN, *};
+    use super::*;
     use anabranch::device::{DeviceMemory, Run};
-    use std::{sync::mpsc, thread};
+    use std::sync::mpsc;
     use testing::deadline;
 
     fn memory() -> DeviceMemory {
@@ -132,88 +119,60 @@ mod tests {
 
     const LARGE: u64 = 64 << 20;
 
-    /// The numbers of the batches of a group.
-    fn numbers(group: Option<Vec<Numbered>>) -> Vec<u64> {
-        group.into_iter().flatten().map(|(number, _)| number).collect()
+    /// The numbers of the batches of each group.
+    fn numbers(groups: Groups<'_>) -> Vec<Vec<u64>> {
+        groups.map(|group| group.into_iter().map(|(number, _)| number).collect()).collect()
     }
 
     #[test]
-    fn batches_that_are_there_go_together_until_the_host_waits_for_one() {
+    fn batches_that_are_there_go_together_until_one_copies_to_the_host() {
         let _deadline = deadline();
-        let (send, messages) = mpsc::channel();
-        let batches = [
-            upload(4),
-            upload(4),
-            download(4),
-            upload(4),
-            upload(LARGE),
-            upload(4),
-            download(LARGE),
-            upload(4),
-        ];
-        for (number, batch) in (1..).zip(batches) {
-            send.send(Message::Batch((number, batch))).unwrap();
-            // So that no group stays open.
-            send.send(Message::Done).unwrap();
+        for in_flight in [0, AHEAD] {
+            let (send, batches) = mpsc::channel();
+            let all = [
+                upload(4),
+                upload(4),
+                download(4),
+                upload(4),
+                upload(LARGE),
+                upload(4),
+                download(LARGE),
+                upload(4),
+            ];
+            (1..).zip(all).for_each(|batch| send.send(batch).unwrap());
+            drop(send);
+            let groups = numbers(Groups::new(&batches, &AtomicUsize::new(in_flight)));
+            assert_eq!(groups, [vec![1, 2, 3], vec![4], vec![5], vec![6], vec![7], vec![8]]);
         }
-        send.send(Message::Close).unwrap();
-        let groups = Groups { in_flight: 8, ..Groups::new(&messages) };
-        let groups = groups.map(|group| numbers(Some(group))).collect::<Vec<_>>();
-        assert_eq!(groups, [vec![1, 2, 3], vec![4], vec![5], vec![6], vec![7], vec![8]]);
     }
 
     #[test]
     fn a_group_has_a_largest_number_of_batches() {
         let _deadline = deadline();
-        let (send, messages) = mpsc::channel();
-        for number in 0..MOST as u64 + 2 {
-            send.send(Message::Batch((number, upload(4)))).unwrap();
-        }
-        send.send(Message::Close).unwrap();
-        let lengths = Groups::new(&messages).map(|group| group.len()).collect::<Vec<_>>();
+        let (send, batches) = mpsc::channel();
+        (0..MOST as u64 + 2).for_each(|number| send.send((number, upload(4))).unwrap());
+        drop(send);
+        let in_flight = AtomicUsize::new(0);
+        let lengths = Groups::new(&batches, &in_flight).map(|group| group.len()).collect::<Vec<_>>();
         assert_eq!(lengths, [MOST, 2]);
     }
 
     #[test]
-    fn a_group_stays_open_while_the_device_has_others() {
+    fn a_group_waits_for_more_only_while_the_device_has_enough_to_do_and_not_for_long() {
         let _deadline = deadline();
-        let (send, messages) = mpsc::channel();
-        let (group, grouped) = mpsc::channel();
-        let batch = |number| send.send(Message::Batch((number, upload(4)))).unwrap();
-        let grouping = thread::spawn(move || {
-            Groups::new(&messages).for_each(|of| group.send(numbers(Some(of))).unwrap());
-        });
-        // The device is idle, then it has one group: a batch does not wait.
-        for number in [1, 2] {
-            batch(number);
-            assert_eq!(grouped.recv().unwrap(), [number]);
-        }
-        for number in [3, 4, 5] {
-            batch(number);
-            assert!(grouped.recv_timeout(5 * SPIN).is_err(), "a group with batch {number} has not waited");
-        }
-        send.send(Message::Done).unwrap();
-        assert_eq!(grouped.recv().unwrap(), [3, 4, 5]);
-        send.send(Message::Close).unwrap();
-        grouping.join().unwrap();
-    }
-
-    #[test]
-    fn an_open_group_goes_with_a_batch_that_the_host_waits_for_and_at_the_end() {
-        let _deadline = deadline();
-        let (send, messages) = mpsc::channel();
-        let mut groups = Groups { in_flight: AHEAD, ..Groups::new(&messages) };
-        for (number, batch) in
-            [(1, upload(4)), (2, download(4)), (3, upload(4)), (4, upload(LARGE)), (5, upload(4))]
-        {
-            send.send(Message::Batch((number, batch))).unwrap();
-        }
-        // Nothing is done, and nothing waits for that.
-        for group in [&[1, 2][..], &[3], &[4]] {
-            assert_eq!(numbers(groups.next()), group);
-        }
-        send.send(Message::Close).unwrap();
-        assert_eq!(numbers(groups.next()), [5]);
-        assert!(groups.next().is_none());
+        let (send, batches) = mpsc::channel();
+        let in_flight = AtomicUsize::new(AHEAD);
+        let mut groups = Groups::new(&batches, &in_flight);
+        let mut group_of = |number| {
+            send.send((number, upload(4))).unwrap();
+            let begin = Instant::now();
+            assert_eq!(groups.next().map(|group| group.len()), Some(1));
+            begin.elapsed()
+        };
+        // Nothing else comes, and nothing tells the device thread so.
+        assert!(group_of(1) >= MOMENT);
+        // The thread may lose its processor now and then.
+        in_flight.store(AHEAD - 1, Ordering::Relaxed);
+        assert!((2..1000).any(|number| group_of(number) < MOMENT), "each group has waited");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::memory::{Budget, creator::Creator, staging::Staging};
 use anabranch::device::{DeviceInfo, Timeline};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 /// What the threads of a GPU share.
 pub(crate) struct Shared {
@@ -16,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) limits: wgpu::Limits,
     /// The layout of the group of bindings that has the status of a launch.
     pub(crate) status_layout: wgpu::BindGroupLayout,
+    /// The groups of batches that are submitted and that the device has not done, as far as the completion thread knows.
+    pub(crate) in_flight: AtomicUsize,
     /// The bytes that a dispatch takes as immediate data.
     pub(crate) immediates: usize,
     /// What the offsets of blocks are multiples of.

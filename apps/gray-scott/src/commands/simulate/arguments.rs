@@ -137,7 +137,7 @@ pub struct OutputArgs {
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
 
-    /// Frames that may wait for the disk before the simulation waits for it. On a device, frames that are not stored wait for the check of their values
+    /// Frames that may wait for the disk before the simulation waits for it. On a device, frames that are not stored wait for the end of their check
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = whole(0usize, 1024), allow_negative_numbers = true)]
     pub io_buffer: usize,
 
