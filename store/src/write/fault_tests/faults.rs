@@ -181,7 +181,12 @@ fn a_slow_producer_leaves_the_device_idle_and_the_statistics_say_so() {
     let _deadline = testing::deadline();
     let (_bench, writer) = bench(|o| o, |_| Ok(()));
     let mut writer = writer.queued(2).unwrap();
+    let monitor = writer.monitor();
     for i in 0..5 {
+        while monitor.stored_frames() < i {
+            std::thread::yield_now();
+        }
+        // The frames before are stored, so that the device is idle however fast the machine is.
         std::thread::sleep(Duration::from_millis(4));
         writer.append(&frame(i), stamp(i)).unwrap();
     }
