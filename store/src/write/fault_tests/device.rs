@@ -8,7 +8,7 @@ use crate::{
         system::{FileSystem, System},
     },
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::{fs::File, io, path::Path, sync::Arc};
 
 pub(super) const LEN: usize = 600;
@@ -110,7 +110,12 @@ impl Device for Faulty {
     }
 }
 
+/// No process starts while there is a bench. A process that starts has all open files of this one for a moment, with the locks of HDF5 on them. So the file of a bench
+/// could not be opened again.
+pub(super) static STARTING_PROCESS: RwLock<()> = RwLock::new(());
+
 pub(super) struct Bench {
+    _no_process_starts: RwLockReadGuard<'static, ()>,
     _folder: tempfile::TempDir,
     pub(super) options: FileOptions,
     pub(super) log: Log,
@@ -122,6 +127,7 @@ pub(super) fn bench(
     adjust: impl FnOnce(FileOptions) -> FileOptions,
     before: impl FnMut(usize) -> io::Result<()> + Send + 'static,
 ) -> (Bench, Writer<f32>) {
+    let no_process_starts = STARTING_PROCESS.read_recursive();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.h5");
     let options = adjust(FileOptions::new(&path).frames(20).frame_shape(&[LEN]).stamps(true));
@@ -131,7 +137,7 @@ pub(super) fn bench(
     let file = File::options().read(true).write(true).open(&path).unwrap();
     let device = Faulty { file, state: Mutex::new((0, Box::new(before))), log: Arc::clone(&log) };
     let writer = Writer::new(Box::new(device), &options, &layout, 0, 0).unwrap();
-    (Bench { _folder: folder, options, log, layout }, writer)
+    (Bench { _no_process_starts: no_process_starts, _folder: folder, options, log, layout }, writer)
 }
 
 /// Noise, so that compressed frames are large too.
