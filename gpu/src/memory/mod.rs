@@ -3,6 +3,8 @@
 pub(crate) mod bound;
 pub(crate) mod copies;
 pub(crate) mod creator;
+pub(crate) mod landing;
+pub(crate) mod pieces;
 mod pool;
 pub(crate) mod staging;
 

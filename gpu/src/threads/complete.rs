@@ -5,7 +5,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    memory::{copies::Landing, staging::Sort},
+    memory::{landing::Landing, staging::Sort},
     program::status::{self, Statuses},
 };
 use anabranch::device::{DeviceError, DeviceMemory};

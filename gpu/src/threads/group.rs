@@ -5,7 +5,7 @@
 //! copies to the host.
 
 use super::receive::next;
-use crate::memory::copies;
+use crate::memory::pieces;
 use anabranch::device::{Batch, DeviceStep, Download, Upload};
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use std::{
 /// The most batches of a group: the first of them is done when the last one is.
 const MOST: usize = 64;
 
-/// While the device has so many groups to do, another one need not go at once. It takes two, so that the device has one while the end of the other gets known.
+/// A device that has this number of groups to do need not get another one at once. They are two, so that the device still has one while the host learns of the end of the other.
 const AHEAD: usize = 2;
 
 /// How long a group then waits for its next batch: longer than a program takes to submit one, and shorter than a driver takes for a submission.
@@ -84,7 +84,7 @@ fn ends(batch: &Batch) -> bool {
 fn is_large(batch: &Batch) -> bool {
     batch.steps.iter().any(|step| match step {
         DeviceStep::Upload(Upload { runs, .. }) | DeviceStep::Download(Download { runs, .. }) => {
-            copies::is_large(runs)
+            pieces::is_large(runs)
         }
         _ => false,
     })
@@ -105,13 +105,13 @@ mod tests {
         vec![Run { offset: 0, bytes }]
     }
 
-    /// A batch that copies so many bytes to the device.
+    /// A batch that copies this number of bytes to the device.
     fn upload(bytes: u64) -> Batch {
         let fill = Box::new(|_: &mut dyn FnMut(&[u8])| ());
         Batch { steps: vec![DeviceStep::Upload(Upload { to: memory(), runs: runs(bytes), fill })] }
     }
 
-    /// A batch that copies so many bytes from the device.
+    /// A batch that copies this number of bytes from the device.
     fn download(bytes: u64) -> Batch {
         let take = Box::new(|_: &mut dyn FnMut(&mut [u8])| ());
         Batch { steps: vec![DeviceStep::Download(Download { from: memory(), runs: runs(bytes), take })] }
