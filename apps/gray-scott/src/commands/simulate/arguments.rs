@@ -137,7 +137,8 @@ pub struct OutputArgs {
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
 
-    /// Frames that may wait for the disk before the simulation waits for it. On a device, frames that are not stored wait for the end of their check
+    /// Frames that may wait for the disk before the simulation waits for it. With --no-output a device keeps this number of
+    /// frames until their check has ended
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = whole(0usize, 1024), allow_negative_numbers = true)]
     pub io_buffer: usize,
 
@@ -180,6 +181,15 @@ impl From<SyncArg> for SyncLevel {
     }
 }
 
+impl SimulateArgs {
+    /// Frames that may wait for storage. A device checks frames that are not stored: they wait until the host knows whether they are finite, so that the device
+    /// has the next steps before that.
+    pub fn queue(&self, on_device: bool) -> usize {
+        let wait = !self.output.no_output || on_device && self.check_finite;
+        if wait { self.output.io_buffer } else { 0 }
+    }
+}
+
 impl OutputArgs {
     /// The checkpoints of the run; `None` with `--no-output`.
     pub fn checkpoints(&self) -> Option<Checkpoints> {
@@ -189,12 +199,6 @@ impl OutputArgs {
             every: self.checkpoint_every.unwrap_or(50),
             interval: seconds.map(Duration::from_secs_f32),
         })
-    }
-
-    /// Frames that may wait for storage. On a device, frames that are not stored wait until the host knows whether they are finite: so the device has the
-    /// next steps before that.
-    pub fn queue(&self, on_device: bool) -> usize {
-        if self.no_output && !on_device { 0 } else { self.io_buffer }
     }
 
     /// The file to write; `None` with `--no-output`.
@@ -265,13 +269,17 @@ mod tests {
         let args = parse("").unwrap();
         assert_eq!(args.parameters.over(&Parameters::default()), Parameters::default());
         assert_eq!(args.output.output, PathBuf::from("output.h5"));
-        assert_eq!([true, false].map(|on_device| args.output.queue(on_device)), [2, 2]);
+        assert_eq!(args.output.io_buffer, 2);
     }
 
     #[test]
-    fn frames_that_are_not_stored_wait_on_a_device_only() {
-        let args = parse("--no-output -i 5").unwrap();
-        assert_eq!([true, false].map(|on_device| args.output.queue(on_device)), [5, 0]);
+    fn frames_that_are_not_stored_wait_on_a_device_that_checks_them() {
+        for (words, queues) in
+            [("", [5, 5]), ("--no-output", [5, 0]), ("--no-output --check-finite=false", [0, 0])]
+        {
+            let args = parse(&format!("-i 5 {words}")).unwrap();
+            assert_eq!([true, false].map(|on_device| args.queue(on_device)), queues, "{words}");
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub fn run(args: &SimulateArgs) -> Result<Outcome, Error> {
         say(args, &note);
     }
     let parameters = &choice.start.parameters;
-    device.iter().try_for_each(|device| check_device(parameters, args.output.queue(true), device.info()))?;
+    device.iter().try_for_each(|device| check_device(parameters, args.queue(true), device.info()))?;
     let processor = Processor { nodes: 1, threads: threads(args.threads)?, simd: Simd::detect(), device };
     say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
 
@@ -113,7 +113,7 @@ fn compute(
         until: parameters.frames,
         threads: processor.threads,
         simd: processor.simd,
-        queue: args.output.queue(processor.device.is_some()),
+        queue: args.queue(processor.device.is_some()),
         device: processor.device,
         check_finite: args.check_finite,
         writer: writer.map(|writer| Box::new(writer) as Box<dyn FrameSink>),

@@ -122,7 +122,7 @@ fn lay_out(
     if let Some(note) = choice.note.take() {
         say(args, &note);
     }
-    least.map_or(Ok(()), |least| check_device(&choice.start.parameters, args.output.queue(true), least))?;
+    least.map_or(Ok(()), |least| check_device(&choice.start.parameters, args.queue(true), least))?;
     say(args, &plan::describe(&choice, &args.output, &processor.to_string())?);
     if !output::extend_for(&args.output, &choice, || interrupt.is_some_and(Interrupt::requested))? {
         say(args, &output::not_extended(&args.output));

@@ -57,7 +57,7 @@ fn check(parameters: &Parameters, args: &SimulateArgs, sharing: Sharing) -> Resu
                 .into(),
         ));
     }
-    room::check_run(parameters, args.output.queue(false), sharing)
+    room::check_run(parameters, args.queue(false), sharing)
 }
 
 /// The parameters come from the file. Parameters on the command line must be the same, but for more frames.
