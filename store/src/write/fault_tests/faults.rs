@@ -166,14 +166,12 @@ fn a_slow_device_slows_the_producer_and_the_statistics_say_so() {
     let _deadline = testing::deadline();
     let begun = Arc::new(AtomicUsize::new(0));
     let appended = Arc::clone(&begun);
-    let mut written = 0;
-    // The device begins a frame when the producer has filled the queue and comes with another frame.
-    let slow = move |_| {
-        written += 1;
-        while appended.load(Ordering::Relaxed) < 10.min(written + 3) {
+    // The device waits until the producer has filled the queue and comes with another frame. The producer waits for most of the time that the device then takes.
+    let slow = move |frame| {
+        while appended.load(Ordering::Relaxed) < 10.min(frame + 4) {
             std::thread::yield_now();
         }
-        std::thread::sleep(Duration::from_millis(4));
+        std::thread::sleep(Duration::from_millis(10));
         Ok(())
     };
     let (_bench, writer) = bench(|o| o, slow);
@@ -185,9 +183,9 @@ fn a_slow_device_slows_the_producer_and_the_statistics_say_so() {
     }
     let stats = writer.finish().unwrap().stats;
     let queue = stats.queue.unwrap();
-    assert!(queue.producer_waited > Duration::ZERO, "{stats:?}");
-    assert!(stats.writing >= Duration::from_millis(40), "{stats:?}");
-    assert!(stats.idle + stats.writing <= stats.elapsed, "{stats:?}");
+    assert!(queue.producer_waited > Duration::from_millis(20), "{stats:?}");
+    assert!(stats.writing > Duration::from_millis(40), "{stats:?}");
+    assert!(stats.idle < stats.writing, "{stats:?}");
     assert_eq!((stats.frames, stats.bytes, queue.max_depth), (10, 10 * FRAME as u64, 2));
     assert!(queue.mean_depth > 1.0 && queue.mean_depth <= 2.0, "{stats:?}");
     assert!(stats.bytes_per_second() > 0.0);
