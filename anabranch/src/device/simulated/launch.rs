@@ -118,10 +118,10 @@ impl<'a> Bound<'a> {
 
 /// Refuses a launch that sets one memory as two operands: which of the values is there afterwards would depend on the device.
 fn check_written_once(prepared: &Prepared, places: &[Place]) -> Result<(), String> {
-    let written: Vec<_> = (0..places.len()).filter(|&operand| prepared.is_written[operand]).collect();
-    for (at, &two) in written.iter().enumerate() {
-        let is_same = |&&one: &&usize| places[one].memory == places[two].memory;
-        if let Some(one) = written[..at].iter().find(is_same) {
+    let written = || (0..places.len()).filter(|&operand| prepared.is_written[operand]);
+    for two in written() {
+        let is_same = |&one: &usize| one < two && places[one].memory == places[two].memory;
+        if let Some(one) = written().find(is_same) {
             return Err(format!("a launch writes operands {one} and {two}, which are one buffer"));
         }
     }
