@@ -30,13 +30,15 @@ impl Mpi {
         self.mpirun
     }
 
-    /// The command that starts a program `nodes` times.
-    pub fn command(&self, nodes: u16, program: &Path) -> Command {
+    /// The command that starts a program `nodes` times. The launcher and the processes have `folder` for their temporary files.
+    /// Each launcher needs a folder of its own: Open MPI fails if two launchers create their folder in `/tmp` at the same time.
+    pub fn command(&self, nodes: u16, program: &Path, folder: &Path) -> Command {
         let mut command = Command::new(self.mpirun);
         command
             .args(self.arguments)
             .args(["-n", &nodes.to_string()])
             .arg(program)
+            .env("TMPDIR", folder)
             .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
         if let Ok(options) = std::env::var("ASAN_OPTIONS") {
             // MPI libraries do not free all of their memory.
@@ -49,9 +51,10 @@ impl Mpi {
     /// not installed, and says so.
     ///
     /// # Panics
-    /// If it is installed and cannot be started.
+    /// If it is installed and cannot be started, or if no temporary folder can be created.
     pub fn run(&self, nodes: u16, program: &Path, more: impl FnOnce(&mut Command)) -> Option<Output> {
-        let mut command = self.command(nodes, program);
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
+        let mut command = self.command(nodes, program, folder.path());
         more(&mut command);
         output(&mut command, &format!("tests with {}", self.mpirun), self.package)
     }

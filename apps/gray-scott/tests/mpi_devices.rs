@@ -7,7 +7,7 @@ use anabranch_store::Reader;
 use common::{
     devices::{assert_near, device},
     fail, folder, frames,
-    nodes::{process, signal, start},
+    nodes::{signal, start},
     succeed, wait_for_frames,
 };
 use gray_scott::files::checkpoint;
@@ -16,7 +16,7 @@ use testing::{deadline, mpi::text};
 
 /// Runs the program on nodes in `folder` to its end: its exit status, and what it has printed. `None` if there is no MPI.
 fn run(nodes: u16, folder: &Path, args: &str) -> Option<(i32, String)> {
-    let output = start(nodes, folder, args)?.wait_with_output().unwrap();
+    let output = start(nodes, folder, args)?.wait();
     Some((output.status.code().unwrap_or(-1), text(&output)))
 }
 
@@ -60,8 +60,8 @@ fn a_signal_to_one_node_stops_the_run_and_other_numbers_of_nodes_go_on_with_the_
     let long = format!("simulate -r 49 -c 40 -n 200 -e 40 --edges periodic --noise 4 --device {device}");
     let Some(run_of_3) = start(3, folder.path(), &format!("{long} -o run.h5")) else { return };
     wait_for_frames(&path, 2);
-    signal(process(&run_of_3, 2), "INT");
-    let output = run_of_3.wait_with_output().unwrap();
+    signal(run_of_3.process(2), "INT");
+    let output = run_of_3.wait();
     let said = text(&output);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert_eq!(said.matches("Stopped with ").count(), 1, "{said}");
@@ -72,8 +72,8 @@ fn a_signal_to_one_node_stops_the_run_and_other_numbers_of_nodes_go_on_with_the_
     let run_of_2 =
         start(2, folder.path(), &format!("simulate --resume -o run.h5 --device {device}")).unwrap();
     wait_for_frames(&path, first + 2);
-    signal(process(&run_of_2, 0), "TERM");
-    let output = run_of_2.wait_with_output().unwrap();
+    signal(run_of_2.process(0), "TERM");
+    let output = run_of_2.wait();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
 
     // One process completes the run.

@@ -7,7 +7,7 @@ mod common;
 use anabranch_store::Reader;
 use common::{
     folder, frames,
-    nodes::{process, signal, start},
+    nodes::{signal, start},
     succeed, wait_for_frames, wait_until,
 };
 use gray_scott::files::checkpoint;
@@ -42,8 +42,8 @@ fn a_signal_to_one_node_or_to_all_stops_the_run_and_other_numbers_of_nodes_go_on
     // Node 2 alone gets the signal.
     let Some(run) = start(3, folder.path(), &format!("{LONG} -o run.h5")) else { return };
     wait_for_frames(&path, 2);
-    signal(process(&run, 2), "INT");
-    let output = run.wait_with_output().unwrap();
+    signal(run.process(2), "INT");
+    let output = run.wait();
     let said = text(&output);
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert_eq!(said.matches("Stopped with ").count(), 1, "{said}");
@@ -54,9 +54,9 @@ fn a_signal_to_one_node_or_to_all_stops_the_run_and_other_numbers_of_nodes_go_on
     // All nodes get it, not at the same time.
     let run = start(2, folder.path(), "simulate --resume -o run.h5").unwrap();
     wait_for_frames(&path, first + 2);
-    let processes = [1, 0].map(|node| process(&run, node));
+    let processes = [1, 0].map(|node| run.process(node));
     processes.iter().for_each(|&process| signal(process, "TERM"));
-    let output = run.wait_with_output().unwrap();
+    let output = run.wait();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
     assert!(stored(&path) >= first + 2);
 
@@ -80,8 +80,8 @@ fn a_killed_node_leaves_a_valid_file_and_the_run_goes_on_from_its_checkpoint() {
         let Some(run) = start(3, folder.path(), &args) else { return };
         wait_for_frames(&path, 3);
         wait_until(|| checkpoint::path_of(&path).exists());
-        signal(process(&run, node), "KILL");
-        let output = run.wait_with_output().unwrap();
+        signal(run.process(node), "KILL");
+        let output = run.wait();
         assert!(!output.status.success(), "{}", text(&output));
         assert!(stored(&path) >= 3);
         assert_complete(&path, &whole);
@@ -101,19 +101,18 @@ fn a_run_is_extended_on_nodes_and_its_checkpoints_are_those_of_one_process() {
     let base = "-r 13 -c 20 -e 7 --noise 2 --checkpoint-every 2";
     let part = |file: &str| fs::read(folder.path().join(file)).unwrap();
     let Some(run) = start(4, folder.path(), &format!("simulate {base} -n 5 -o nodes.h5")) else { return };
-    let output = run.wait_with_output().unwrap();
+    let output = run.wait();
     assert!(output.status.success(), "{}", text(&output));
     succeed(folder.path(), &format!("simulate -q {base} -n 5 -o one.h5"));
     assert!(part("nodes.h5.checkpoint") == part("one.h5.checkpoint"));
 
     let args = "simulate --resume --frames 9 --checkpoint-every 2 -o nodes.h5";
-    let output = start(3, folder.path(), args).unwrap().wait_with_output().unwrap();
+    let output = start(3, folder.path(), args).unwrap().wait();
     let said = text(&output);
     assert!(output.status.success() && said.matches("Extending nodes.h5").count() == 1, "{said}");
     succeed(folder.path(), "simulate -q --resume --frames 9 --checkpoint-every 2 -o one.h5");
     assert!(part("nodes.h5") == part("one.h5") && part("nodes.h5.checkpoint") == part("one.h5.checkpoint"));
-    let output =
-        start(2, folder.path(), "simulate --resume -o nodes.h5").unwrap().wait_with_output().unwrap();
+    let output = start(2, folder.path(), "simulate --resume -o nodes.h5").unwrap().wait();
     let said = text(&output);
     assert!(output.status.success() && said.matches("nothing is left to do").count() == 1, "{said}");
 }

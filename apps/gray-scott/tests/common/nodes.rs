@@ -4,20 +4,29 @@ use std::{
     fs,
     io::{ErrorKind, Write as _},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
+use tempfile::TempDir;
 use testing::mpi::OPEN_MPI;
 
-/// Starts the program on several nodes. `None` if there is no MPI.
-pub fn start(nodes: u16, folder: &Path, args: &str) -> Option<Child> {
-    let mut command = OPEN_MPI.command(nodes, Path::new(env!("CARGO_BIN_EXE_gray-scott")));
+/// A run on several nodes.
+pub struct Run {
+    mpirun: Child,
+    /// For the files of Open MPI.
+    _files: TempDir,
+}
+
+/// Starts the program on several nodes in `folder`. `None` if there is no MPI.
+pub fn start(nodes: u16, folder: &Path, args: &str) -> Option<Run> {
+    let files = tempfile::tempdir().unwrap();
+    let mut command = OPEN_MPI.command(nodes, Path::new(env!("CARGO_BIN_EXE_gray-scott")), files.path());
     command
         .args(args.split_whitespace())
         .current_dir(folder)
         .env("ANABRANCH_NUM_THREADS", "1")
         .env_remove("ANABRANCH_DEVICE");
     match command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
-        Ok(child) => Some(child),
+        Ok(mpirun) => Some(Run { mpirun, _files: files }),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let _ = writeln!(std::io::stderr(), "skipped: tests with {}", OPEN_MPI.mpirun());
             None
@@ -26,18 +35,25 @@ pub fn start(nodes: u16, folder: &Path, args: &str) -> Option<Child> {
     }
 }
 
-/// The process of a node of a run.
-pub fn process(mpirun: &Child, node: u16) -> u32 {
-    let (parent, rank) = (mpirun.id().to_string(), format!("OMPI_COMM_WORLD_RANK={node}"));
-    let is_ours = |process: &Path| {
-        let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        let environment = fs::read(process.join("environ")).unwrap_or_default();
-        stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1)) == Some(&parent)
-            && environment.split(|&byte| byte == 0).any(|variable| variable == rank.as_bytes())
-    };
-    let mut processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    let found = processes.find(|process| is_ours(process)).expect("the node runs");
-    found.file_name().unwrap().to_str().unwrap().parse().unwrap()
+impl Run {
+    /// The process of a node.
+    pub fn process(&self, node: u16) -> u32 {
+        let (parent, rank) = (self.mpirun.id().to_string(), format!("OMPI_COMM_WORLD_RANK={node}"));
+        let is_ours = |process: &Path| {
+            let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+            let environment = fs::read(process.join("environ")).unwrap_or_default();
+            stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1)) == Some(&parent)
+                && environment.split(|&byte| byte == 0).any(|variable| variable == rank.as_bytes())
+        };
+        let mut processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+        let found = processes.find(|process| is_ours(process)).expect("the node runs");
+        found.file_name().unwrap().to_str().unwrap().parse().unwrap()
+    }
+
+    /// Waits for the end of the run.
+    pub fn wait(self) -> Output {
+        self.mpirun.wait_with_output().unwrap()
+    }
 }
 
 /// Sends a signal to the process of a node.
