@@ -394,7 +394,7 @@ fn hold(on: &Arc<dyn Device>) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();
     let fill = Box::new(move |_: &mut dyn FnMut(&[u8])| _ = held.recv_timeout(Duration::from_secs(60)));
     let (to, runs) = (on.allocate(4).unwrap(), Vec::new());
-    on.submit(Batch { steps: vec![DeviceStep::Upload(Upload { to, runs, fill })] });
+    on.submit(Batch::from([DeviceStep::Upload(Upload { to, runs, fill })]));
     release
 }
 

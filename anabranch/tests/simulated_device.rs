@@ -77,8 +77,8 @@ fn a_launch_computes_a_part_of_a_buffer_of_three_dimensions() {
         points: [[0, 1, 1], [2, 3, 2]],
         operands: [&u, &v]
             .map(|memory| Operand { memory: memory.clone(), extent, declared: Vec::new() })
-            .to_vec(),
-        parameters: recording.parameters().to_vec(),
+            .into(),
+        parameters: recording.parameters().into(),
         groups: [0; 3],
     });
     let numbers: Vec<i64> = (0..12).collect();
@@ -391,8 +391,8 @@ fn a_wrong_step_fails_its_batch() {
         run(DeviceStep::Launch(Launch {
             program: program.clone(),
             points,
-            operands: vec![operand; count],
-            parameters: vec![Scalar::U32(1)],
+            operands: vec![operand; count].into(),
+            parameters: [Scalar::U32(1)].into_iter().collect(),
             groups: [0; 3],
         }))
     };

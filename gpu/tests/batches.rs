@@ -57,7 +57,7 @@ fn copies_have_their_runs() {
         all,
         DeviceStep::Download(Download { from: memory.clone(), runs: runs_back, take }),
     ];
-    gpu.submit(Batch { steps });
+    gpu.submit(steps.into_iter().collect());
     gpu.wait().expect("the batch is right");
     assert_eq!(words(whole.lock().as_ref().expect("it is done")), [0, 1, 2, 0, 0, 0, 3, 0, 0, 0]);
     assert_eq!(*part.lock(), [3, 0, 1]);
@@ -76,15 +76,15 @@ fn many_batches_are_done_in_their_order() {
         let launch = Launch {
             program: program.clone(),
             points: [[0; 3], [1, 1, 100]],
-            operands: operands.clone(),
-            parameters: increment().parameters().to_vec(),
+            operands: operands.clone().into(),
+            parameters: increment().parameters().into(),
             groups: [0; 3],
         };
         let to = Arc::clone(&seen);
         let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| to.lock().push(words(&got(get, 400))[99]));
         let runs = vec![Run { offset: 0, bytes: 400 }];
         let back = DeviceStep::Download(Download { from: memory.clone(), runs, take });
-        gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch), back] });
+        gpu.submit(Batch::from([DeviceStep::Launch(launch), back]));
     }
     gpu.wait().expect("the batches are right");
     println!("300 batches: {:?}", begin.elapsed());
@@ -99,19 +99,19 @@ fn a_program_is_launched_on_many_buffers_in_turn() {
     let program = gpu.compile(Source::Recording(&increment())).expect("the device has it");
     let memories = (0..80).map(|_| gpu.allocate(8).expect("it is small")).collect::<Vec<_>>();
     let start = (0..).zip(&memories).map(|(at, memory)| upload(memory, bytes(&[at, 0]))).collect();
-    gpu.submit(Batch { steps: start });
+    gpu.submit(start);
     for memory in [&memories[..], &memories[40..], &memories[70..]].concat() {
         let launch = Launch {
             program: program.clone(),
             points: [[0; 3], [1, 1, 2]],
-            operands: vec![Operand { memory, extent: [1, 1, 2], declared: Vec::new() }],
-            parameters: increment().parameters().to_vec(),
+            operands: vec![Operand { memory, extent: [1, 1, 2], declared: Vec::new() }].into(),
+            parameters: increment().parameters().into(),
             groups: [0; 3],
         };
-        gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch)] });
+        gpu.submit(Batch::from([DeviceStep::Launch(launch)]));
     }
     let (steps, results): (Vec<_>, Vec<_>) = memories.iter().map(download).unzip();
-    gpu.submit(Batch { steps });
+    gpu.submit(steps.into_iter().collect());
     gpu.wait().expect("the batches are right");
     for (at, result) in (0..).zip(results) {
         let launches = 1 + u32::from(at >= 40) + u32::from(at >= 70);
@@ -129,13 +129,13 @@ fn a_launch_may_read_the_buffer_that_it_writes() {
     let launch = Launch {
         program,
         points: [[0; 3], [1, 1, 5]],
-        operands: vec![operand.clone(), operand],
-        parameters: vec![],
+        operands: vec![operand.clone(), operand].into(),
+        parameters: Default::default(),
         groups: [0; 3],
     };
     let (back, taken) = download(&memory);
     let steps = vec![upload(&memory, bytes(&[1, 2, 3, 4, 5])), DeviceStep::Launch(launch), back];
-    gpu.submit(Batch { steps });
+    gpu.submit(steps.into_iter().collect());
     gpu.wait().expect("the batch is right");
     assert_eq!(words(taken.lock().as_ref().expect("it is done")), [7, 4, 6, 8, 5]);
 }
@@ -152,8 +152,8 @@ fn a_batch_with_a_wrong_step_fails_alone_and_does_nothing() {
     let small = Launch {
         program: gpu.compile(Source::Recording(&increment())).expect("the device has it"),
         points: [[0; 3], [1, 1, 5]],
-        operands: vec![Operand { memory: memory.clone(), extent: [1, 1, 5], declared: Vec::new() }],
-        parameters: increment().parameters().to_vec(),
+        operands: vec![Operand { memory: memory.clone(), extent: [1, 1, 5], declared: Vec::new() }].into(),
+        parameters: increment().parameters().into(),
         groups: [0; 3],
     };
     let wrong = [
@@ -163,8 +163,8 @@ fn a_batch_with_a_wrong_step_fails_alone_and_does_nothing() {
     ];
     for (step, expected) in wrong {
         let (back, taken) = download(&memory);
-        let failing = gpu.submit(Batch { steps: vec![upload(&memory, vec![9; 16]), step] });
-        let next = gpu.submit(Batch { steps: vec![back] });
+        let failing = gpu.submit(Batch::from([upload(&memory, vec![9; 16]), step]));
+        let next = gpu.submit(Batch::from([back]));
         let error = gpu.timeline().wait(failing, || ()).expect_err("a step is wrong").to_string();
         assert!(error.contains(expected), "{error}");
         gpu.timeline().wait(next, || ()).expect("the next batch is right");
@@ -200,9 +200,9 @@ fn a_batch_whose_function_is_wrong_fails_alone() {
         (DeviceStep::Download(Download { from, runs, take: Box::new(take) }), expected)
     });
     for (step, expected) in uploads.into_iter().chain(downloads) {
-        let failing = gpu.submit(Batch { steps: vec![step] });
+        let failing = gpu.submit(Batch::from([step]));
         let (back, taken) = download(&memory);
-        let next = gpu.submit(Batch { steps: vec![upload(&memory, vec![9; 16]), back] });
+        let next = gpu.submit(Batch::from([upload(&memory, vec![9; 16]), back]));
         let error = gpu.timeline().wait(failing, || ()).expect_err("a step is wrong").to_string();
         assert!(error.contains(expected), "{error}");
         gpu.timeline().wait(next, || ()).expect("the next batch is right");
@@ -224,8 +224,8 @@ fn large_copies_are_done_in_their_order() {
         DeviceStep::Launch(Launch {
             program: program.clone(),
             points: [[0; 3], extent],
-            operands: vec![operand],
-            parameters: increment().parameters().to_vec(),
+            operands: vec![operand].into(),
+            parameters: increment().parameters().into(),
             groups: [0; 3],
         })
     };
@@ -247,10 +247,10 @@ fn large_copies_are_done_in_their_order() {
         let up = DeviceStep::Upload(Upload { to: memory.clone(), runs: runs(), fill });
         let back = DeviceStep::Download(Download { from: memory.clone(), runs: runs(), take });
         if round % 2 == 0 {
-            gpu.submit(Batch { steps: vec![up, launch(), back, launch()] });
+            gpu.submit(Batch::from([up, launch(), back, launch()]));
         } else {
             [up, launch(), back].into_iter().for_each(|step| {
-                gpu.submit(Batch { steps: vec![step] });
+                gpu.submit(Batch::from([step]));
             });
         }
     }
@@ -270,7 +270,7 @@ fn memory_is_limited_and_free_again() {
     let first = gpu.allocate(600).expect("there is room");
     let error = gpu.allocate(600).expect_err("there is no room");
     assert!(matches!(error, DeviceError::OutOfMemory { bytes: 600, used: 600, budget: 1000, .. }), "{error}");
-    gpu.submit(Batch { steps: vec![upload(&first, vec![1; 600])] });
+    gpu.submit(Batch::from([upload(&first, vec![1; 600])]));
     drop(first);
     gpu.wait().expect("the batch is right");
     gpu.allocate(1000).expect("the memory is free");
@@ -290,7 +290,7 @@ fn a_device_that_is_dropped_does_what_it_got() {
             to.fetch_add(1, Ordering::Relaxed);
         });
         let back = Download { from: memory.clone(), runs: support::whole(&memory), take };
-        gpu.submit(Batch { steps: vec![DeviceStep::Download(back)] });
+        gpu.submit(Batch::from([DeviceStep::Download(back)]));
     }
     drop(gpu);
     assert_eq!(done.load(Ordering::Relaxed), 50);
@@ -310,7 +310,7 @@ fn the_last_handle_may_be_dropped_by_a_batch() {
         send.send(()).expect("the test waits");
     });
     let back = Download { from: memory.clone(), runs: support::whole(&memory), take };
-    gpu.submit(Batch { steps: vec![DeviceStep::Download(back)] });
+    gpu.submit(Batch::from([DeviceStep::Download(back)]));
     drop(gpu);
     go.send(()).expect("the batch waits");
     dropped.recv().expect("the device has ended");
@@ -321,12 +321,12 @@ fn memory_of_another_handle_is_refused_and_both_handles_work() {
     let _deadline = deadline();
     let (Some(one), Some(other)) = (gpu(), gpu()) else { return };
     let (mine, theirs) = (one.allocate(4).expect("it is small"), other.allocate(4).expect("it is small"));
-    let failing = one.submit(Batch { steps: vec![upload(&theirs, vec![1; 4])] });
+    let failing = one.submit(Batch::from([upload(&theirs, vec![1; 4])]));
     let error = one.timeline().wait(failing, || ()).expect_err("it is of another handle").to_string();
     assert!(error.contains("memory of another device"), "{error}");
     for (gpu, memory) in [(&one, &mine), (&other, &theirs)] {
         let (back, taken) = download(memory);
-        gpu.submit(Batch { steps: vec![upload(memory, vec![2; 4]), back] });
+        gpu.submit(Batch::from([upload(memory, vec![2; 4]), back]));
         gpu.wait().expect("the batch is right");
         assert_eq!(taken.lock().as_deref(), Some(&[2; 4][..]));
     }
@@ -342,7 +342,7 @@ fn devices_are_opened_used_and_dropped_by_several_threads() {
                     let Some(gpu) = gpu() else { return };
                     let memory = gpu.allocate(4).expect("it is small");
                     let (back, taken) = download(&memory);
-                    gpu.submit(Batch { steps: vec![upload(&memory, vec![round; 4]), back] });
+                    gpu.submit(Batch::from([upload(&memory, vec![round; 4]), back]));
                     gpu.wait().expect("the batch is right");
                     assert_eq!(taken.lock().as_deref(), Some(&[round; 4][..]));
                 }

@@ -242,11 +242,11 @@ fn results_of_leaves_need_memory_of_their_own() {
     let launch = Launch {
         program,
         points: [[0; 3], [1, 1, points]],
-        operands: vec![operand(1), operand(1), operand(0), operand(0), operand(1)],
-        parameters: recording.parameters().to_vec(),
+        operands: vec![operand(1), operand(1), operand(0), operand(0), operand(1)].into(),
+        parameters: recording.parameters().into(),
         groups: [0; 3],
     };
-    let value = gpu.submit(Batch { steps: vec![DeviceStep::Launch(launch)] });
+    let value = gpu.submit(Batch::from([DeviceStep::Launch(launch)]));
     let error = gpu.timeline().wait(value, || gpu.poll()).unwrap_err();
     assert!(error.to_string().contains("another one is the same buffer"), "{error}");
 }

@@ -2,16 +2,39 @@
 
 use super::{DeviceMemory, DeviceProgram};
 use anabranch_kernel::Scalar;
+use smallvec::SmallVec;
 use std::fmt;
 
-/// Steps that a device does one after the other.
+/// The parameters of a launch.
+pub(crate) type Parameters = SmallVec<[Scalar; 2]>;
+
+/// Steps that a device does one after the other: `[first, second].into()`, or what `collect` makes of an iterator.
+///
+/// Most batches are one launch with few operands and parameters. There is room for them in the batch itself, because it is expensive to free
+/// memory on the thread of the device that another thread has allocated and allocates again.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The steps, in their order.
-    pub steps: Vec<DeviceStep>,
+    pub steps: SmallVec<[DeviceStep; 1]>,
+}
+
+impl<const N: usize> From<[DeviceStep; N]> for Batch {
+    fn from(steps: [DeviceStep; N]) -> Self {
+        steps.into_iter().collect()
+    }
+}
+
+impl FromIterator<DeviceStep> for Batch {
+    fn from_iter<I: IntoIterator<Item = DeviceStep>>(steps: I) -> Self {
+        Self { steps: steps.into_iter().collect() }
+    }
 }
 
 /// A step of a batch.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "almost all steps are launches, and a box is memory that another thread frees"
+)]
 #[derive(Debug)]
 pub enum DeviceStep {
     /// Copies to the device.
@@ -70,9 +93,9 @@ pub struct Launch {
     /// The box: the first point, and the point behind the last one along each dimension, padded at the front.
     pub points: [[usize; 3]; 2],
     /// The operands of the recording or shader, in their order.
-    pub operands: Vec<Operand>,
+    pub operands: SmallVec<[Operand; 2]>,
     /// The values of the literals of the recording, or of the parameters of the shader.
-    pub parameters: Vec<Scalar>,
+    pub parameters: SmallVec<[Scalar; 2]>,
     /// The groups along each dimension, padded with ones at the front, of a shader that has groups.
     pub groups: [usize; 3],
 }

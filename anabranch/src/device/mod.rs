@@ -17,6 +17,7 @@ mod simulated;
 mod source;
 mod timeline;
 
+pub(crate) use self::batch::Parameters;
 pub use self::{
     batch::{Batch, DeviceStep, Download, Fill, Launch, Operand, Run, Take, Upload},
     error::DeviceError,

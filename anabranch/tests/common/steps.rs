@@ -3,8 +3,7 @@
 use anabranch::{
     bytemuck,
     device::{
-        Batch, Device, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run,
-        Upload,
+        Device, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run, Upload,
     },
     recorded::Recording,
 };
@@ -53,7 +52,7 @@ pub fn values<T: bytemuck::Pod + Send>(device: &impl Device, memory: &DeviceMemo
 }
 
 pub fn submit(device: &impl Device, steps: impl IntoIterator<Item = DeviceStep>) -> u64 {
-    device.submit(Batch { steps: steps.into_iter().collect() })
+    device.submit(steps.into_iter().collect())
 }
 
 pub fn launch(
@@ -70,7 +69,7 @@ pub fn launch(
         program: program.clone(),
         points: [[0; 3], extent],
         operands,
-        parameters: recording.parameters().to_vec(),
+        parameters: recording.parameters().into(),
         groups: [0; 3],
     })
 }

@@ -90,7 +90,7 @@ fn waiting_cpu(context: &Context) -> Result<Outcome, Failure> {
             put(&[0; 4]);
         });
         let upload = Upload { to: memory.clone(), runs: vec![Run { offset: 0, bytes: 4 }], fill };
-        device.submit(Batch { steps: vec![DeviceStep::Upload(upload)] });
+        device.submit(Batch::from([DeviceStep::Upload(upload)]));
         let task = runtime.task("last").over([64]).on(&device).write(&u, one_to_one());
         task.each(|(u,)| u.set(1.0))?;
         runtime.wait()?;

@@ -108,13 +108,13 @@ mod tests {
     /// A batch that copies this number of bytes to the device.
     fn upload(bytes: u64) -> Batch {
         let fill = Box::new(|_: &mut dyn FnMut(&[u8])| ());
-        Batch { steps: vec![DeviceStep::Upload(Upload { to: memory(), runs: runs(bytes), fill })] }
+        Batch::from([DeviceStep::Upload(Upload { to: memory(), runs: runs(bytes), fill })])
     }
 
     /// A batch that copies this number of bytes from the device.
     fn download(bytes: u64) -> Batch {
         let take = Box::new(|_: &mut dyn FnMut(&mut [u8])| ());
-        Batch { steps: vec![DeviceStep::Download(Download { from: memory(), runs: runs(bytes), take })] }
+        Batch::from([DeviceStep::Download(Download { from: memory(), runs: runs(bytes), take })])
     }
 
     const LARGE: u64 = 64 << 20;

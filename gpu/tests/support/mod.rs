@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use anabranch::device::{
-    Batch, Device, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run,
-    Source, Upload,
+    Device, DeviceError, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run, Source,
+    Upload,
 };
 use anabranch_gpu::Settings;
 use anabranch_kernel::{Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut};
@@ -210,12 +210,12 @@ pub fn run_on_gpu(
     steps.push(DeviceStep::Launch(Launch {
         program: program.clone(),
         points,
-        operands,
-        parameters: recording.parameters().to_vec(),
+        operands: operands.into(),
+        parameters: recording.parameters().into(),
         groups: [0; 3],
     }));
     steps.extend(back);
-    let value = gpu.submit(Batch { steps });
+    let value = gpu.submit(steps.into_iter().collect());
     gpu.timeline().wait(value, || gpu.poll())?;
     for (array, bytes) in arrays.iter_mut().zip(taken) {
         array.elements.set_bytes(&bytes.lock().take().expect("the batch is done"));

@@ -32,24 +32,22 @@ use std::{
 /// let device = Simulated::new();
 /// let memory = device.allocate(16)?;
 /// let (to, from) = mpsc::channel();
-/// device.submit(Batch {
-///     steps: vec![
-///         DeviceStep::Upload(Upload {
-///             to: memory.clone(),
-///             runs: vec![Run { offset: 4, bytes: 8 }],
-///             fill: Box::new(|put| put(&[7; 8])),
+/// device.submit(Batch::from([
+///     DeviceStep::Upload(Upload {
+///         to: memory.clone(),
+///         runs: vec![Run { offset: 4, bytes: 8 }],
+///         fill: Box::new(|put| put(&[7; 8])),
+///     }),
+///     DeviceStep::Download(Download {
+///         from: memory,
+///         runs: vec![Run { offset: 0, bytes: 16 }],
+///         take: Box::new(move |get| {
+///             let mut bytes = [1; 16];
+///             get(&mut bytes);
+///             to.send(bytes).unwrap();
 ///         }),
-///         DeviceStep::Download(Download {
-///             from: memory,
-///             runs: vec![Run { offset: 0, bytes: 16 }],
-///             take: Box::new(move |get| {
-///                 let mut bytes = [1; 16];
-///                 get(&mut bytes);
-///                 to.send(bytes).unwrap();
-///             }),
-///         }),
-///     ],
-/// });
+///     }),
+/// ]));
 /// device.wait()?;
 /// assert_eq!(from.recv().unwrap(), [0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0]);
 /// assert_eq!(device.counts().bytes_up, 8);

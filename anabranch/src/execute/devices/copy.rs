@@ -192,7 +192,7 @@ impl Body for CopyBody {
                 DeviceStep::Download(Download { from: memory, runs, take })
             }
         };
-        let value = device.submit(Batch { steps: vec![step] });
+        let value = device.submit(Batch::from([step]));
         device.timeline().on_complete(value, move |result| *ending.result.lock() = Some(result));
         Ok(())
     }

@@ -7,12 +7,11 @@ use super::{
 };
 use crate::{
     data::stored::Stored,
-    device::{Batch, DeviceError, DeviceProgram, DeviceStep, Launch, Operand},
+    device::{DeviceError, DeviceProgram, DeviceStep, Launch, Operand, Parameters},
     error::{Cause, Error, Failure},
     execute::{Body, Compute, task::later::Later},
 };
 use anabranch_grid::{GridBox, Point, Region};
-use anabranch_kernel::Scalar;
 use smallvec::SmallVec;
 use std::{array, iter, sync::Arc};
 
@@ -41,7 +40,7 @@ struct Parts {
     program: Result<DeviceProgram, DeviceError>,
     points: [[usize; 3]; 2],
     operands: LaunchOperands,
-    parameters: Vec<Scalar>,
+    parameters: Parameters,
     groups: [usize; 3],
     /// For a shader: the ranks of the buffers.
     ranks: Option<Vec<usize>>,
@@ -60,7 +59,7 @@ impl LaunchBody {
         program: Result<DeviceProgram, DeviceError>,
         points: [[usize; 3]; 2],
         operands: LaunchOperands,
-        parameters: Vec<Scalar>,
+        parameters: Parameters,
         groups: [usize; 3],
         ranks: Option<Vec<usize>>,
         buffers: Buffers,
@@ -107,11 +106,12 @@ impl Body for LaunchBody {
             downloads.push(landings.download(&*device, number, &memory, count * width));
             Ok(Operand { memory, extent: [1, 1, count], declared })
         };
-        let operands: Result<Vec<_>, Error> = operands.into_iter().enumerate().map(&mut operand).collect();
+        let operands: Result<SmallVec<_>, Error> =
+            operands.into_iter().enumerate().map(&mut operand).collect();
         let operands = operands.map_err(|error| Cause::from(Box::new(error)))?;
         let launch = DeviceStep::Launch(Launch { program, points, operands, parameters, groups });
         let completion = later.completion();
-        let value = device.submit(Batch { steps: iter::once(launch).chain(downloads).collect() });
+        let value = device.submit(iter::once(launch).chain(downloads).collect());
         device.timeline().on_complete(value, move |result| {
             let landed = |()| leaves.as_ref().map_or(Ok(()), |leaves| landings.land(&**leaves));
             let result = result.and_then(landed).map_err(|error| match (error, checked) {

@@ -20,10 +20,10 @@ use super::{
     },
 };
 use crate::{
+    device::Parameters,
     error::Error,
     execute::{TaskHandle, devices::Buffers},
 };
-use anabranch_kernel::Scalar;
 use smallvec::SmallVec;
 
 /// A task that has a shader, and is to get what runs where the shader cannot.
@@ -141,7 +141,7 @@ impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDe
         L::declared(bound, chunk)
     }
 
-    fn parameters(&self) -> Vec<Scalar> {
+    fn parameters(&self) -> Parameters {
         self.0.parameters()
     }
 

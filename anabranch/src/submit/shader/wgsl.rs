@@ -1,7 +1,7 @@
 //! What a program says about a shader.
 
 use super::access::OperandType;
-use crate::recorded::Number;
+use crate::{device::Parameters, recorded::Number};
 use anabranch_kernel::{
     Scalar,
     shader::{Operand, ShaderError, ShaderSource},
@@ -181,7 +181,7 @@ impl Wgsl {
         })
     }
 
-    pub(super) fn parameters(&self) -> Vec<Scalar> {
+    pub(super) fn parameters(&self) -> Parameters {
         self.parameters.iter().map(|&(_, value)| value).collect()
     }
 

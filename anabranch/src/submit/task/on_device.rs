@@ -2,7 +2,7 @@
 
 use super::{TaskBuilder, hints::Hints, index_space::Over};
 use crate::{
-    device::{Device, DeviceError, DeviceProgram},
+    device::{Device, DeviceError, DeviceProgram, Parameters},
     error::Error,
     execute::{
         Core, Node, Place, Submission, TaskHandle,
@@ -23,7 +23,7 @@ use crate::{
 };
 use anabranch_graph::command::Work;
 use anabranch_grid::{Chunk, GridBox};
-use anabranch_kernel::{Recording, Scalar};
+use anabranch_kernel::Recording;
 use smallvec::{SmallVec, smallvec};
 use std::{slice, sync::Arc};
 
@@ -75,8 +75,8 @@ impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for Recordin
         (0..L::RANKS.len()).map(|operand| (L::extent_of(bound, operand), Vec::new())).collect()
     }
 
-    fn parameters(&self) -> Vec<Scalar> {
-        self.0.parameters().to_vec()
+    fn parameters(&self) -> Parameters {
+        Parameters::from_slice(self.0.parameters())
     }
 
     fn leaves(&self, bound: &Arc<L::Bound>, flush_denormals: bool) -> Option<Box<dyn LeavesOnHost>> {
@@ -108,7 +108,7 @@ pub(in crate::submit) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
     /// The operands of the launch for a chunk.
     fn operands(&self, bound: &L::Bound, chunk: usize) -> SmallVec<[Extents; 4]>;
 
-    fn parameters(&self) -> Vec<Scalar>;
+    fn parameters(&self) -> Parameters;
 
     /// For a shader with groups: how many there are for the points of a launch.
     fn groups(&self, _: [[usize; 3]; 2]) -> [usize; 3] {
