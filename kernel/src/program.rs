@@ -3,10 +3,10 @@
 use crate::{
     fold::Fold,
     number::Kind,
-    operation::{Id, Load, Operation, What},
+    operation::{Id, Load, Operation, Row, What},
     recording::{Body, Recording},
     reduction::Reduction,
-    steps::{Action, Chain, Link, Linkable, Loop, Registers, Source, Step},
+    steps::{Action, Join, Link, Linkable, Loop, Registers, Source, Step, With},
     uses::Uses,
 };
 
@@ -17,10 +17,10 @@ pub struct Program {
     pub(crate) body: Body,
     /// What the results need, in an order in which inputs come first.
     pub(crate) steps: Vec<Step>,
-    /// The chains of all steps.
-    pub(crate) chains: Vec<Chain>,
-    /// The links of all chains.
+    /// The links of all chains, one chain after the other.
     pub(crate) links: Vec<Link>,
+    /// The numbers that are operands of links: literals, and loads of one element for all points.
+    pub(crate) numbers: Vec<Source>,
     /// The loops of all steps.
     pub(crate) loops: Vec<Loop>,
     /// The loads that the results need.
@@ -59,14 +59,14 @@ impl Program {
         for id in 0..body.operations.len() as Id {
             schedule.place(id);
         }
-        let Schedule { steps, chains, links, loops, loads, allocation, sources, .. } = schedule;
+        let Schedule { steps, links, numbers, loops, loads, allocation, sources, .. } = schedule;
         let store =
             |(operand, id): (usize, Id)| (operand, body.operations[id as usize].kind, sources[id as usize]);
         let stores = body.results().map(store).collect();
         let reduced = |(reduction, id): (Reduction, Id)| Reduced { reduction, source: sources[id as usize] };
         let reductions = body.reductions().map(reduced).collect();
         let registers = allocation.registers;
-        Self { steps, chains, links, loops, loads, registers, sources, stores, reductions, body }
+        Self { steps, links, numbers, loops, loads, registers, sources, stores, reductions, body }
     }
 
     /// A load that the program needs.
@@ -83,7 +83,10 @@ impl Program {
     /// The number of operations and chains of operations that a block takes, and the number of registers that they need.
     pub fn size(&self) -> (usize, usize) {
         let chained = |step: &Step| match step.action {
-            Action::Chains { from, to } => (to - from) as usize,
+            Action::Chains { from, to } => {
+                let links = &self.links[from as usize..to as usize];
+                links.iter().filter(|link| matches!(link, Link::Store(_))).count()
+            }
             Action::Operation(..) | Action::Copy { .. } => 1,
             Action::Loop(_) => 0,
         };
@@ -95,12 +98,13 @@ impl Program {
 /// A program, as far as it is prepared.
 struct Schedule<'a> {
     operations: &'a [Operation],
+    all_loads: &'a [Load],
     folds: &'a [Fold],
     uses: Uses,
     allocation: Allocation,
     steps: Vec<Step>,
-    chains: Vec<Chain>,
     links: Vec<Link>,
+    numbers: Vec<Source>,
     loops: Vec<Loop>,
     /// The loops that have begun, the innermost one last.
     open: Vec<u32>,
@@ -115,12 +119,13 @@ impl<'a> Schedule<'a> {
         let operations = &body.operations[..];
         Self {
             operations,
+            all_loads: &body.loads,
             folds: &body.folds,
             uses: Uses::new(body),
             allocation: Allocation::default(),
             steps: Vec::with_capacity(operations.len()),
-            chains: Vec::with_capacity(operations.len() / 2),
-            links: Vec::with_capacity(operations.len()),
+            links: Vec::with_capacity(2 * operations.len()),
+            numbers: Vec::new(),
             loops: Vec::new(),
             open: Vec::new(),
             ended: 0,
@@ -170,13 +175,15 @@ impl<'a> Schedule<'a> {
     /// Adds the chain that ends with an operation.
     fn chain(&mut self, end: Id, kind: Kind, register: u32) {
         let from = self.links.len();
+        self.links.push(Link::Store(register));
         let mut at = end;
         let first = loop {
             let linkable = Linkable::new(self.operations[at as usize]).expect("a chain consists of links");
             let continued = self.uses.continued(at);
             let so_far = continued.unwrap_or(linkable.operands[0]);
             let (join, with) = linkable.join(so_far);
-            self.links.push(Link { join, with: self.sources[with as usize] });
+            let operand = self.operand(with);
+            self.links.push(Link::new(join, operand));
             self.release(with, end);
             match continued {
                 Some(operand) => at = operand,
@@ -184,14 +191,33 @@ impl<'a> Schedule<'a> {
             }
         };
         self.release(first, end);
+        let operand = self.operand(first);
+        self.links.push(Link::new(Join::Take, operand));
         self.links[from..].reverse();
-        let to = self.links.len() as u32;
-        self.chains.push(Chain { first: self.sources[first as usize], from: from as u32, to, register });
-        let count = self.chains.len() as u32;
+        let end = self.links.len() as u32;
         match self.steps[self.ended..].last_mut() {
-            Some(Step { action: Action::Chains { to, .. }, kind: before }) if *before == kind => *to = count,
-            _ => self.steps.push(Step { action: Action::Chains { from: count - 1, to: count }, kind }),
+            Some(Step { action: Action::Chains { to, .. }, kind: before }) if *before == kind => *to = end,
+            _ => self.steps.push(Step { action: Action::Chains { from: from as u32, to: end }, kind }),
         }
+    }
+
+    /// A value as the operand of a link.
+    fn operand(&mut self, value: Id) -> With {
+        let source = self.sources[value as usize];
+        match source {
+            Source::Register(register) => return With::Register(register),
+            Source::Load(load) => {
+                let number = self.loads[load as usize].number;
+                if !matches!(self.all_loads[number as usize].row(), Row::Same) {
+                    return With::Load(load);
+                }
+            }
+            Source::Parameter(_) => {}
+            Source::Counter(_) => unreachable!("a counter is no float"),
+            Source::Nowhere => unreachable!("a chain needs what is inside of another one"),
+        }
+        self.numbers.push(source);
+        With::Number(self.numbers.len() as u32 - 1)
     }
 
     /// Adds a step that copies a value to a register, which it returns.

@@ -36,7 +36,7 @@ pub(crate) enum Action {
     Copy { from: Source, register: u32 },
     /// Repeats the steps up to the end of a loop: its number in the program's list.
     Loop(u32),
-    /// Computes the chains of a range of the program's list, which have one type.
+    /// Computes chains, which have one type: their links are a range of the program's list.
     Chains { from: u32, to: u32 },
 }
 
@@ -52,33 +52,76 @@ pub(crate) struct Loop {
     pub(crate) swaps: Vec<(Kind, [u32; 2])>,
 }
 
-/// Operations of which each one uses the result of the one before, and nothing else uses it.
+/// A part of a chain. A chain is operations of which each one uses the result of the one before, and nothing else uses it. Its first link
+/// takes a value, the next ones join it with their operands, and the last one stores the result in a register.
+///
+/// The operand is a block of elements, the same number for all points, or a register. A link has one name for what it does and where its operand
+/// is, because a program that asks for one after the other needs more time for that than for a vector operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chain {
-    pub(crate) first: Source,
-    /// The range of its links in the program's list.
-    pub(crate) from: u32,
-    pub(crate) to: u32,
-    /// Where the last result goes.
-    pub(crate) register: u32,
+pub(crate) enum Link {
+    TakeLoad(u32),
+    TakeNumber(u32),
+    TakeRegister(u32),
+    AddLoad(u32),
+    AddNumber(u32),
+    AddRegister(u32),
+    SubLoad(u32),
+    SubNumber(u32),
+    SubRegister(u32),
+    SubFromLoad(u32),
+    SubFromNumber(u32),
+    SubFromRegister(u32),
+    MulLoad(u32),
+    MulNumber(u32),
+    MulRegister(u32),
+    Store(u32),
 }
 
-/// An operation of a chain, and its other operand.
+/// The operand of a link.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    pub(crate) join: Join,
-    pub(crate) with: Source,
+pub(crate) enum With {
+    /// A load of an element for each point: its number among those that the program needs.
+    Load(u32),
+    /// A number that all points have: its place in the program's list.
+    Number(u32),
+    /// A register of the type of the chain.
+    Register(u32),
 }
 
-/// What a link does with the result so far and its other operand.
+/// What a link does with the result so far and its operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Join {
+    /// Begins a chain with the operand.
+    Take,
     Add,
     /// The result so far minus the operand.
     Sub,
     /// The operand minus the result so far.
     SubFrom,
     Mul,
+}
+
+impl Link {
+    /// A link that joins the result so far with its operand.
+    pub(crate) fn new(join: Join, with: With) -> Self {
+        match (join, with) {
+            (Join::Take, With::Load(at)) => Self::TakeLoad(at),
+            (Join::Take, With::Number(at)) => Self::TakeNumber(at),
+            (Join::Take, With::Register(at)) => Self::TakeRegister(at),
+            (Join::Add, With::Load(at)) => Self::AddLoad(at),
+            (Join::Add, With::Number(at)) => Self::AddNumber(at),
+            (Join::Add, With::Register(at)) => Self::AddRegister(at),
+            (Join::Sub, With::Load(at)) => Self::SubLoad(at),
+            (Join::Sub, With::Number(at)) => Self::SubNumber(at),
+            (Join::Sub, With::Register(at)) => Self::SubRegister(at),
+            (Join::SubFrom, With::Load(at)) => Self::SubFromLoad(at),
+            (Join::SubFrom, With::Number(at)) => Self::SubFromNumber(at),
+            (Join::SubFrom, With::Register(at)) => Self::SubFromRegister(at),
+            (Join::Mul, With::Load(at)) => Self::MulLoad(at),
+            (Join::Mul, With::Number(at)) => Self::MulNumber(at),
+            (Join::Mul, With::Register(at)) => Self::MulRegister(at),
+        }
+    }
 }
 
 /// An operation that can be a link of a chain.

@@ -166,7 +166,7 @@ macro_rules! tests {
                     let recording = tape.finish().expect("the kernel is right");
                     let program = Program::new(&recording);
                     // Around the lengths of vectors, strips and blocks.
-                    for len in [1, 2, 7, 8, 15, 16, 31, 33, 64, 65, 127, 257, 1025, 2047, 2049, 4100] {
+                    for len in [1, 2, 7, 8, 15, 16, 31, 33, 64, 65, 95, 97, 127, 257, 383, 385, 1025, 2047, 2049, 4100] {
                         let input = elements::<$number>(len + 3);
                         for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
                             let mut output = vec![0.0 as $number; len];

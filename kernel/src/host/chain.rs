@@ -1,25 +1,28 @@
 //! Chains: operations of which each one uses the result of the one before. That result stays in the vector registers of the processor.
 //!
-//! A chain goes through its links for a strip of some vectors at once, so that choosing what a link does costs little. All chains of a step
-//! are done with a strip before the next one begins, so that what one leaves for another is in the first-level cache. Each product and
-//! each sum is rounded by itself, as if it were alone.
+//! A chain goes through its links for a strip at once, of as many vectors as there are registers for: choosing what a link does takes as long
+//! as some vectors. All chains of a step are done with a strip before the next one begins, so that what one leaves for another is in the
+//! first-level cache. Each product and each sum is rounded by itself, as if it were alone.
 
 use super::{
-    argument::{Argument, Loaded, number},
+    argument::{Loaded, TYPE},
     banks::{Bank, IN_BANK},
     lanes::Lanes,
 };
 use crate::{
     number::Scalar,
-    steps::{Chain, Join, Link, Source},
+    steps::{Join, Link, Source},
 };
 use pulp::{Simd, WithSimd};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Chains and a block.
 pub(super) struct Chains<'a, T> {
-    pub(super) chains: &'a [Chain],
+    /// The links of the chains.
     pub(super) links: &'a [Link],
+    /// Where the numbers of links are.
+    pub(super) numbers: &'a [Source],
     pub(super) parameters: &'a [Scalar],
     pub(super) loaded: Loaded<'a>,
     pub(super) len: usize,
@@ -30,27 +33,60 @@ impl<T: Lanes> WithSimd for Chains<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        // The results so far and the operands of one link need registers.
+    fn with_simd<S: Simd>(self, simd: S) {
+        // Each is made where it stays: to copy such a list takes longer than to make it.
+        let mut blocks: SmallVec<[&[T]; 24]> = SmallVec::new();
+        (0..self.loaded.elements.len()).for_each(|load| blocks.push(self.block(load)));
+        let mut numbers: SmallVec<[T; 24]> = SmallVec::new();
+        self.numbers.iter().for_each(|&number| numbers.push(self.number(number)));
+        let Self { links, len, bank, .. } = self;
+        let mut strips = Strips { links, blocks: &blocks, numbers: &numbers, len, bank };
+        // The results so far and an operand of one link need registers.
         let at = match S::REGISTER_COUNT {
-            32.. => self.strips::<S, 16>(simd, 0),
-            _ => self.strips::<S, 8>(simd, 0),
+            32.. => strips.compute::<S, 24>(simd, 0),
+            _ => strips.compute::<S, 12>(simd, 0),
         };
-        let at = self.strips::<S, 4>(simd, at);
-        self.vectors(simd, at);
+        let at = strips.compute::<S, 4>(simd, at);
+        strips.compute_vectors(simd, at);
     }
 }
 
-impl<T: Lanes> Chains<'_, T> {
+impl<'a, T: Lanes> Chains<'a, T> {
+    /// The elements of a load, if links take a block of them.
+    #[inline(always)]
+    fn block(&self, load: usize) -> &'a [T] {
+        self.loaded.block(load).unwrap_or_default()
+    }
+
+    /// A number that links join, if it is one of this type.
+    #[inline(always)]
+    fn number(&self, source: Source) -> T {
+        let number = match source {
+            Source::Parameter(parameter) => Some(self.parameters[parameter as usize]),
+            Source::Load(load) => self.loaded.same(load),
+            _ => unreachable!("a number is a literal or loaded"),
+        };
+        number.and_then(T::of_scalar).unwrap_or_default()
+    }
+}
+
+/// Chains that go through a block strip by strip.
+struct Strips<'a, T> {
+    links: &'a [Link],
+    /// The elements of the loads.
+    blocks: &'a [&'a [T]],
+    numbers: &'a [T],
+    len: usize,
+    bank: &'a mut Bank<T>,
+}
+
+impl<T: Lanes> Strips<'_, T> {
     /// Computes all chains for as many strips of `N` vectors as there are from point `at` on. Returns the point after them.
     #[inline(always)]
-    fn strips<S: Simd, const N: usize>(&mut self, simd: S, mut at: usize) -> usize {
+    fn compute<S: Simd, const N: usize>(&mut self, simd: S, mut at: usize) -> usize {
         let points = N * size_of::<T::Vector<S>>() / size_of::<T>();
         while at + points <= self.len {
-            for &chain in self.chains {
-                let result = self.strip::<S, N>(simd, chain, at..at + points);
-                *vectors_mut::<T, S, N>(self.result(chain, at..at + points)) = result;
-            }
+            self.strip::<S, Whole, N>(simd, at..at + points);
             at += points;
         }
         at
@@ -58,105 +94,125 @@ impl<T: Lanes> Chains<'_, T> {
 
     /// Computes all chains from point `at` on, one vector at a time.
     #[inline(always)]
-    fn vectors<S: Simd>(&mut self, simd: S, mut at: usize) {
+    fn compute_vectors<S: Simd>(&mut self, simd: S, mut at: usize) {
         while at < self.len {
             let end = self.len.min(at + size_of::<T::Vector<S>>() / size_of::<T>());
-            for &chain in self.chains {
-                let result = self.vector(simd, chain, at..end);
-                T::store_partial(simd, self.result(chain, at..end), result);
-            }
+            self.strip::<S, OneVector, 1>(simd, at..end);
             at = end;
         }
     }
 
-    /// Computes a chain for the points of `N` vectors.
+    /// Computes all chains for a strip.
     #[inline(always)]
-    fn strip<S: Simd, const N: usize>(
-        &self,
-        simd: S,
-        chain: Chain,
-        points: Range<usize>,
-    ) -> [T::Vector<S>; N] {
-        let mut so_far = match self.argument(chain.first) {
-            Argument::Block(block) => *vectors::<T, S, N>(&block[points.clone()]),
-            Argument::Same(value) => [T::splat(simd, value); N],
-        };
-        for link in &self.links[chain.from as usize..chain.to as usize] {
-            match self.argument(link.with) {
-                Argument::Block(block) => {
-                    let with = vectors::<T, S, N>(&block[points.clone()]);
-                    join::<T, S, N>(simd, link.join, &mut so_far, |i| with[i]);
-                }
-                Argument::Same(value) => {
-                    let with = T::splat(simd, value);
-                    join::<T, S, N>(simd, link.join, &mut so_far, |_| with);
-                }
+    fn strip<S: Simd, V: Vectors<N>, const N: usize>(&mut self, simd: S, points: Range<usize>) {
+        let mut so_far = [T::splat(simd, T::default()); N];
+        for &link in self.links {
+            // Not closures: all of this must be in the function that has the vector instructions.
+            macro_rules! join {
+                ($join:ident load $at:ident) => {
+                    join!($join V::read(simd, self.load($at, &points)))
+                };
+                ($join:ident register $at:ident) => {
+                    join!($join V::read(simd, self.register($at, &points)))
+                };
+                ($join:ident number $at:ident) => {
+                    join!($join [T::splat(simd, self.numbers[$at as usize]); N])
+                };
+                ($join:ident $with:expr) => {
+                    join_each::<T, S, N>(simd, Join::$join, &mut so_far, $with)
+                };
+            }
+            match link {
+                Link::TakeLoad(at) => join!(Take load at),
+                Link::TakeNumber(at) => join!(Take number at),
+                Link::TakeRegister(at) => join!(Take register at),
+                Link::AddLoad(at) => join!(Add load at),
+                Link::AddNumber(at) => join!(Add number at),
+                Link::AddRegister(at) => join!(Add register at),
+                Link::SubLoad(at) => join!(Sub load at),
+                Link::SubNumber(at) => join!(Sub number at),
+                Link::SubRegister(at) => join!(Sub register at),
+                Link::SubFromLoad(at) => join!(SubFrom load at),
+                Link::SubFromNumber(at) => join!(SubFrom number at),
+                Link::SubFromRegister(at) => join!(SubFrom register at),
+                Link::MulLoad(at) => join!(Mul load at),
+                Link::MulNumber(at) => join!(Mul number at),
+                Link::MulRegister(at) => join!(Mul register at),
+                Link::Store(at) => V::write(simd, self.result(at, &points), so_far),
             }
         }
-        so_far
     }
 
-    /// Computes a chain for the points of one vector or fewer.
     #[inline(always)]
-    fn vector<S: Simd>(&self, simd: S, chain: Chain, points: Range<usize>) -> T::Vector<S> {
-        let load = |source| match self.argument(source) {
-            Argument::Block(block) => T::partial(simd, &block[points.clone()]),
-            Argument::Same(value) => T::splat(simd, value),
-        };
-        let mut so_far = [load(chain.first)];
-        for link in &self.links[chain.from as usize..chain.to as usize] {
-            let with = load(link.with);
-            join::<T, S, 1>(simd, link.join, &mut so_far, |_| with);
-        }
-        so_far[0]
+    fn load(&self, load: u32, points: &Range<usize>) -> &[T] {
+        self.blocks[load as usize].get(points.clone()).expect(TYPE)
+    }
+
+    #[inline(always)]
+    fn register(&self, register: u32, points: &Range<usize>) -> &[T] {
+        &self.bank[register as usize].as_ref().expect(IN_BANK).0[points.clone()]
     }
 
     /// The points of the register that the result of a chain goes to.
     #[inline(always)]
-    fn result(&mut self, chain: Chain, points: Range<usize>) -> &mut [T] {
-        &mut self.bank[chain.register as usize].as_mut().expect(IN_BANK).0[points]
-    }
-
-    #[inline(always)]
-    fn argument(&self, source: Source) -> Argument<'_, T> {
-        match source {
-            Source::Load(load) => self.loaded.argument(load),
-            Source::Register(register) => {
-                Argument::Block(&self.bank[register as usize].as_ref().expect(IN_BANK).0)
-            }
-            Source::Parameter(parameter) => Argument::Same(number(self.parameters[parameter as usize])),
-            Source::Counter(_) => unreachable!("a counter is no float"),
-            Source::Nowhere => unreachable!("a chain needs what is inside of another one"),
-        }
+    fn result(&mut self, register: u32, points: &Range<usize>) -> &mut [T] {
+        &mut self.bank[register as usize].as_mut().expect(IN_BANK).0[points.clone()]
     }
 }
 
-/// Does what a link does, for some vectors.
+/// The vectors of a strip.
+trait Vectors<const N: usize> {
+    fn read<T: Lanes, S: Simd>(simd: S, strip: &[T]) -> [T::Vector<S>; N];
+    fn write<T: Lanes, S: Simd>(simd: S, strip: &mut [T], vectors: [T::Vector<S>; N]);
+}
+
+/// A strip that fills all of its vectors.
+struct Whole;
+
+impl<const N: usize> Vectors<N> for Whole {
+    #[inline(always)]
+    fn read<T: Lanes, S: Simd>(_: S, strip: &[T]) -> [T::Vector<S>; N] {
+        *<&[_; N]>::try_from(T::vectors::<S>(strip)).expect(STRIP)
+    }
+
+    #[inline(always)]
+    fn write<T: Lanes, S: Simd>(_: S, strip: &mut [T], vectors: [T::Vector<S>; N]) {
+        *<&mut [_; N]>::try_from(T::vectors_mut::<S>(strip)).expect(STRIP) = vectors;
+    }
+}
+
+/// A strip of one vector, which it may not fill.
+struct OneVector;
+
+impl Vectors<1> for OneVector {
+    #[inline(always)]
+    fn read<T: Lanes, S: Simd>(simd: S, strip: &[T]) -> [T::Vector<S>; 1] {
+        [T::partial(simd, strip)]
+    }
+
+    #[inline(always)]
+    fn write<T: Lanes, S: Simd>(simd: S, strip: &mut [T], [vector]: [T::Vector<S>; 1]) {
+        T::store_partial(simd, strip, vector);
+    }
+}
+
+/// Joins the results so far of some vectors with their operands. The loop has no closures: see [`Strips::strip`].
 #[inline(always)]
-fn join<T: Lanes, S: Simd, const N: usize>(
+fn join_each<T: Lanes, S: Simd, const N: usize>(
     simd: S,
     join: Join,
     so_far: &mut [T::Vector<S>; N],
-    with: impl Fn(usize) -> T::Vector<S>,
+    with: [T::Vector<S>; N],
 ) {
-    match join {
-        Join::Add => (0..N).for_each(|i| so_far[i] = T::add(simd, so_far[i], with(i))),
-        Join::Sub => (0..N).for_each(|i| so_far[i] = T::sub(simd, so_far[i], with(i))),
-        Join::SubFrom => (0..N).for_each(|i| so_far[i] = T::sub(simd, with(i), so_far[i])),
-        Join::Mul => (0..N).for_each(|i| so_far[i] = T::mul(simd, so_far[i], with(i))),
+    for (so_far, &with) in so_far.iter_mut().zip(&with) {
+        *so_far = match join {
+            Join::Take => with,
+            Join::Add => T::add(simd, *so_far, with),
+            Join::Sub => T::sub(simd, *so_far, with),
+            Join::SubFrom => T::sub(simd, with, *so_far),
+            Join::Mul => T::mul(simd, *so_far, with),
+        };
     }
 }
 
 const STRIP: &str = "a strip has its number of vectors";
-
-/// The vectors of a strip.
-#[inline(always)]
-fn vectors<T: Lanes, S: Simd, const N: usize>(slice: &[T]) -> &[T::Vector<S>; N] {
-    T::vectors::<S>(slice).try_into().expect(STRIP)
-}
-
-/// The same, to be written.
-#[inline(always)]
-fn vectors_mut<T: Lanes, S: Simd, const N: usize>(slice: &mut [T]) -> &mut [T::Vector<S>; N] {
-    T::vectors_mut::<S>(slice).try_into().expect(STRIP)
-}

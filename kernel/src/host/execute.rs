@@ -80,8 +80,8 @@ impl Execute<'_, '_> {
 
     fn chains<T: Arithmetic + Lanes>(&mut self, from: u32, to: u32) {
         self.token.run_simd(Chains {
-            chains: &self.program.chains[from as usize..to as usize],
-            links: &self.program.links,
+            links: &self.program.links[from as usize..to as usize],
+            numbers: &self.program.numbers,
             parameters: self.parameters,
             loaded: Loaded { elements: self.elements, assembled: self.assembled },
             len: self.len,
