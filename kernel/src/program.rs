@@ -6,7 +6,7 @@ use crate::{
     operation::{Id, Load, Operation, Row, What},
     recording::{Body, Recording},
     reduction::Reduction,
-    steps::{Action, Join, Link, Linkable, Loop, Registers, Source, Step, With},
+    steps::{Action, Chains, Join, Link, Linkable, Loop, Registers, Source, Step, With},
     uses::Uses,
 };
 
@@ -17,10 +17,8 @@ pub struct Program {
     pub(crate) body: Body,
     /// What the results need, in an order in which inputs come first.
     pub(crate) steps: Vec<Step>,
-    /// The links of all chains, one chain after the other.
-    pub(crate) links: Vec<Link>,
-    /// The numbers that are operands of links: literals, and loads of one element for all points.
-    pub(crate) numbers: Vec<Source>,
+    /// The chains of all steps.
+    pub(crate) chains: Vec<Chains>,
     /// The loops of all steps.
     pub(crate) loops: Vec<Loop>,
     /// The loads that the results need.
@@ -59,14 +57,14 @@ impl Program {
         for id in 0..body.operations.len() as Id {
             schedule.place(id);
         }
-        let Schedule { steps, links, numbers, loops, loads, allocation, sources, .. } = schedule;
+        let Schedule { steps, chains, loops, loads, allocation, sources, .. } = schedule;
         let store =
             |(operand, id): (usize, Id)| (operand, body.operations[id as usize].kind, sources[id as usize]);
         let stores = body.results().map(store).collect();
         let reduced = |(reduction, id): (Reduction, Id)| Reduced { reduction, source: sources[id as usize] };
         let reductions = body.reductions().map(reduced).collect();
         let registers = allocation.registers;
-        Self { steps, links, numbers, loops, loads, registers, sources, stores, reductions, body }
+        Self { steps, chains, loops, loads, registers, sources, stores, reductions, body }
     }
 
     /// A load that the program needs.
@@ -83,9 +81,9 @@ impl Program {
     /// The number of operations and chains of operations that a block takes, and the number of registers that they need.
     pub fn size(&self) -> (usize, usize) {
         let chained = |step: &Step| match step.action {
-            Action::Chains { from, to } => {
-                let links = &self.links[from as usize..to as usize];
-                links.iter().filter(|link| matches!(link, Link::Store(_))).count()
+            Action::Chains(number) => {
+                let links = self.chains[number as usize].links.iter();
+                links.filter(|link| matches!(link, Link::Store(_))).count()
             }
             Action::Operation(..) | Action::Copy { .. } => 1,
             Action::Loop(_) => 0,
@@ -103,8 +101,7 @@ struct Schedule<'a> {
     uses: Uses,
     allocation: Allocation,
     steps: Vec<Step>,
-    links: Vec<Link>,
-    numbers: Vec<Source>,
+    chains: Vec<Chains>,
     loops: Vec<Loop>,
     /// The loops that have begun, the innermost one last.
     open: Vec<u32>,
@@ -124,8 +121,7 @@ impl<'a> Schedule<'a> {
             uses: Uses::new(body),
             allocation: Allocation::default(),
             steps: Vec::with_capacity(operations.len()),
-            links: Vec::with_capacity(2 * operations.len()),
-            numbers: Vec::new(),
+            chains: Vec::new(),
             loops: Vec::new(),
             open: Vec::new(),
             ended: 0,
@@ -172,52 +168,67 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Adds the chain that ends with an operation.
+    /// Adds the chain that ends with an operation, to those of the last step if they have its type.
     fn chain(&mut self, end: Id, kind: Kind, register: u32) {
-        let from = self.links.len();
-        self.links.push(Link::Store(register));
+        let is_with_others = matches!(
+            self.steps[self.ended..].last(),
+            Some(Step { action: Action::Chains(_), kind: before }) if *before == kind
+        );
+        if !is_with_others {
+            self.steps.push(Step { action: Action::Chains(self.chains.len() as u32), kind });
+            self.chains.push(Chains::default());
+        }
+        // The last link comes first.
+        let mut links = vec![Link::Store(register)];
         let mut at = end;
         let first = loop {
             let linkable = Linkable::new(self.operations[at as usize]).expect("a chain consists of links");
             let continued = self.uses.continued(at);
             let so_far = continued.unwrap_or(linkable.operands[0]);
             let (join, with) = linkable.join(so_far);
-            let operand = self.operand(with);
-            self.links.push(Link::new(join, operand));
+            links.push(Link::new(join, self.operand(with)));
             self.release(with, end);
             match continued {
                 Some(operand) => at = operand,
                 None => break so_far,
             }
         };
+        links.push(Link::new(Join::Take, self.operand(first)));
         self.release(first, end);
-        let operand = self.operand(first);
-        self.links.push(Link::new(Join::Take, operand));
-        self.links[from..].reverse();
-        let end = self.links.len() as u32;
-        match self.steps[self.ended..].last_mut() {
-            Some(Step { action: Action::Chains { to, .. }, kind: before }) if *before == kind => *to = end,
-            _ => self.steps.push(Step { action: Action::Chains { from: from as u32, to: end }, kind }),
-        }
+        self.last_chains().links.extend(links.into_iter().rev());
     }
 
-    /// A value as the operand of a link.
+    /// A value as the operand of a link of the last chains.
     fn operand(&mut self, value: Id) -> With {
         let source = self.sources[value as usize];
         match source {
-            Source::Register(register) => return With::Register(register),
-            Source::Load(load) => {
-                let number = self.loads[load as usize].number;
-                if !matches!(self.all_loads[number as usize].row(), Row::Same) {
-                    return With::Load(load);
+            Source::Register(register) => With::Register(register),
+            Source::Load(load) if !self.is_same_for_all_points(load) => {
+                let loads = &mut self.last_chains().loads;
+                let place = loads.iter().position(|&other| other == load).unwrap_or(loads.len());
+                if place == loads.len() {
+                    loads.push(load);
                 }
+                With::Load(place as u32)
             }
-            Source::Parameter(_) => {}
+            Source::Load(_) | Source::Parameter(_) => {
+                let numbers = &mut self.last_chains().numbers;
+                numbers.push(source);
+                With::Number(numbers.len() as u32 - 1)
+            }
             Source::Counter(_) => unreachable!("a counter is no float"),
             Source::Nowhere => unreachable!("a chain needs what is inside of another one"),
         }
-        self.numbers.push(source);
-        With::Number(self.numbers.len() as u32 - 1)
+    }
+
+    fn last_chains(&mut self) -> &mut Chains {
+        self.chains.last_mut().expect("a chain has been added")
+    }
+
+    /// Whether a load has one element for all points of a row.
+    fn is_same_for_all_points(&self, load: u32) -> bool {
+        let number = self.loads[load as usize].number;
+        matches!(self.all_loads[number as usize].row(), Row::Same)
     }
 
     /// Adds a step that copies a value to a register, which it returns.

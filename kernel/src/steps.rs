@@ -36,8 +36,8 @@ pub(crate) enum Action {
     Copy { from: Source, register: u32 },
     /// Repeats the steps up to the end of a loop: its number in the program's list.
     Loop(u32),
-    /// Computes chains, which have one type: their links are a range of the program's list.
-    Chains { from: u32, to: u32 },
+    /// Computes chains: their number in the program's list.
+    Chains(u32),
 }
 
 /// The turns of a fold.
@@ -52,11 +52,22 @@ pub(crate) struct Loop {
     pub(crate) swaps: Vec<(Kind, [u32; 2])>,
 }
 
+/// Chains of one type that are computed together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chains {
+    /// The links, one chain after the other.
+    pub(crate) links: Vec<Link>,
+    /// The loads that are operands of links: their numbers among those that the program needs. They have an element for each point.
+    pub(crate) loads: Vec<u32>,
+    /// The numbers that are operands of links: literals, and loads of one element for all points.
+    pub(crate) numbers: Vec<Source>,
+}
+
 /// A part of a chain. A chain is operations of which each one uses the result of the one before, and nothing else uses it. Its first link
 /// takes a value, the next ones join it with their operands, and the last one stores the result in a register.
 ///
-/// The operand is a block of elements, the same number for all points, or a register. A link has one name for what it does and where its operand
-/// is, because a program that asks for one after the other needs more time for that than for a vector operation.
+/// One variant says both what a link does and where its operand is, because to branch twice takes longer than a vector operation. Its number
+/// is that of [`With`]; that of `Store` is the register of the result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link {
     TakeLoad(u32),
@@ -80,9 +91,9 @@ pub(crate) enum Link {
 /// The operand of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum With {
-    /// A load of an element for each point: its number among those that the program needs.
+    /// A load of an element for each point: its place in the list of its chains.
     Load(u32),
-    /// A number that all points have: its place in the program's list.
+    /// A number that all points have: its place in the list of its chains.
     Number(u32),
     /// A register of the type of the chain.
     Register(u32),

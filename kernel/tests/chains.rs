@@ -3,9 +3,12 @@
 
 mod row;
 
-use anabranch_kernel::{Input, Instructions, Memory, Number, Program, Tape, Value};
+use anabranch_kernel::{Input, Instructions, Memory, Number, Program, Scalar, Tape, Value};
 use row::Rows;
-use std::ops::{Add, Mul, Sub};
+use std::{
+    ops::{Add, Mul, Sub},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 use testing::deadline;
 
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +169,7 @@ macro_rules! tests {
                     let recording = tape.finish().expect("the kernel is right");
                     let program = Program::new(&recording);
                     // Around the lengths of vectors, strips and blocks.
-                    for len in [1, 2, 7, 8, 15, 16, 31, 33, 64, 65, 95, 97, 127, 257, 383, 385, 1025, 2047, 2049, 4100] {
+                    for len in [1, 2, 7, 8, 15, 16, 31, 33, 47, 48, 49, 64, 65, 95, 96, 97, 127, 191, 193, 257, 1025, 2047, 2049, 4100] {
                         let input = elements::<$number>(len + 3);
                         for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
                             let mut output = vec![0.0 as $number; len];
@@ -189,3 +192,74 @@ macro_rules! tests {
 }
 
 tests!(chains_of_f32_agree f32, chains_of_f64_agree f64);
+
+#[test]
+fn chains_of_both_types_have_their_own_loads_and_numbers() {
+    let _deadline = deadline();
+    // More of each than most programs have.
+    const TERMS: usize = 40;
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<f32, 1>(), tape.output::<f64, 1>());
+    let weight = |at: usize| at as f32 / 7.0 - 2.0;
+    let sum = (0..TERMS).fold(u.here(), |sum, at| sum + u.at([at as isize]) * weight(at));
+    let product = (0..TERMS).fold(sum.convert::<f64>(), |product, at| product * 1.25 - f64::from(weight(at)));
+    // A function between the chains: the sum has another list than the product.
+    v.set(product.abs() * 0.5 + sum.convert::<f64>());
+    let recording = tape.finish().expect("the kernel is right");
+    let program = Program::new(&recording);
+    let input =
+        elements::<f32>(300 + TERMS).into_iter().map(|value| value.clamp(-9.0, 9.0)).collect::<Vec<_>>();
+    let mut memory = Memory::default();
+    for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
+        let mut output = vec![0.0_f64; 300];
+        let mut rows = Rows { read: &input, set: vec![&mut output], longest: usize::MAX };
+        program.run(recording.parameters(), [[0; 3], [1, 1, 300]], &mut rows, &mut memory, instructions);
+        for (at, &ours) in output.iter().enumerate() {
+            let sum = (0..TERMS).fold(input[at], |sum, term| sum + input[at + term] * weight(term));
+            let product =
+                (0..TERMS).fold(f64::from(sum), |product, at| product * 1.25 - f64::from(weight(at)));
+            let plain = product.abs() * 0.5 + f64::from(sum);
+            assert_eq!(
+                ours.to_bits(),
+                plain.to_bits(),
+                "{instructions:?}: point {at} is {ours}, not {plain}"
+            );
+        }
+    }
+}
+
+#[test]
+fn parameters_and_operands_of_other_types_are_no_numbers_of_chains() {
+    let _deadline = deadline();
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());
+    v.set(u.here() + u.get([3.into()]) * 2.0);
+    let recording = tape.finish().expect("the kernel is right");
+    let program = Program::new(&recording);
+    let run = |input: &dyn row::Row, parameters: &[Scalar]| {
+        let mut output = vec![0.0_f32; 5];
+        let mut rows = Rows { read: input, set: vec![&mut output], longest: usize::MAX };
+        let run = || {
+            let (mut memory, points) = (Memory::default(), [[0; 3], [1, 1, 5]]);
+            program.run(parameters, points, &mut rows, &mut memory, Instructions::Portable);
+        };
+        catch_unwind(AssertUnwindSafe(run))
+            .map_err(|panic| *panic.downcast::<String>().expect("it has a message"))
+    };
+    let right = recording.parameters();
+    let wrong: Vec<_> = right
+        .iter()
+        .map(|&parameter| match parameter {
+            Scalar::F32(number) => Scalar::F64(number.into()),
+            other => other,
+        })
+        .collect();
+    run(&vec![1.0_f32; 5], right).expect("all types are right");
+    for (panic, what) in [
+        (run(&vec![1.0_f64; 5], right), "an operand has the type"),
+        (run(&vec![1.0_f32; 5], &wrong), "a literal has the type"),
+    ] {
+        let message = panic.expect_err("a type is wrong");
+        assert!(message.contains(what), "{message}");
+    }
+}

@@ -31,7 +31,7 @@ impl Mpi {
     }
 
     /// The command that starts a program `nodes` times. The launcher and the processes have `folder` for their temporary files.
-    /// Each launcher needs a folder of its own: Open MPI fails if two launchers create their folder in `/tmp` at the same time.
+    /// Each launcher needs a folder of its own: Open MPI may fail if two launchers create their folder in the same place at the same time.
     pub fn command(&self, nodes: u16, program: &Path, folder: &Path) -> Command {
         let mut command = Command::new(self.mpirun);
         command

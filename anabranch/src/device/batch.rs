@@ -5,13 +5,13 @@ use anabranch_kernel::Scalar;
 use smallvec::SmallVec;
 use std::fmt;
 
-/// The parameters of a launch.
+/// The parameters of a launch: see [`Launch::parameters`].
 pub(crate) type Parameters = SmallVec<[Scalar; 2]>;
 
-/// Steps that a device does one after the other: `[first, second].into()`, or what `collect` makes of an iterator.
+/// Steps that a device does one after the other. A program makes a batch by `[first, second].into()` or by `collect`.
 ///
-/// Most batches are one launch with few operands and parameters. There is room for them in the batch itself, because it is expensive to free
-/// memory on the thread of the device that another thread has allocated and allocates again.
+/// Most batches are one launch with few operands and parameters. The batch itself has room for them, because it is expensive when one thread
+/// allocates memory and the thread of the device frees it.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The steps, in their order.
@@ -92,7 +92,7 @@ pub struct Launch {
     pub program: DeviceProgram,
     /// The box: the first point, and the point behind the last one along each dimension, padded at the front.
     pub points: [[usize; 3]; 2],
-    /// The operands of the recording or shader, in their order.
+    /// The operands of the recording or shader, in their order: `collect`, or `into` from a vector, makes the list.
     pub operands: SmallVec<[Operand; 2]>,
     /// The values of the literals of the recording, or of the parameters of the shader.
     pub parameters: SmallVec<[Scalar; 2]>,

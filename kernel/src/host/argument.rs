@@ -3,8 +3,6 @@
 use super::assembled::Assembled;
 use crate::number::{Number, Scalar, Slice};
 
-pub(super) const TYPE: &str = "an operand has the type that it was recorded with";
-
 /// An input of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Argument<'a, T> {
@@ -43,31 +41,12 @@ impl<'a> Loaded<'a> {
             Elements::Assembled => Argument::Block(numbers(self.assembled[load as usize].slice())),
         }
     }
-
-    /// The elements of a load, if there is one for each point and they have this type.
-    #[inline(always)]
-    pub(super) fn block<T: Number>(self, load: usize) -> Option<&'a [T]> {
-        match self.elements[load] {
-            Elements::Slice(slice) => T::of_slice(slice),
-            Elements::Same(_) => None,
-            Elements::Assembled => T::of_slice(self.assembled[load].slice()),
-        }
-    }
-
-    /// The element of a load that is the same for all points.
-    #[inline(always)]
-    pub(super) fn same(self, load: u32) -> Option<Scalar> {
-        match self.elements[load as usize] {
-            Elements::Same(value) => Some(value),
-            Elements::Slice(_) | Elements::Assembled => None,
-        }
-    }
 }
 
 /// The slice, as numbers of a type.
 #[inline(always)]
 fn numbers<T: Number>(slice: Slice<'_>) -> &[T] {
-    T::of_slice(slice).expect(TYPE)
+    T::of_slice(slice).expect("an operand has the type that it was recorded with")
 }
 
 /// The number, as one of a type.

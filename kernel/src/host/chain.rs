@@ -1,49 +1,46 @@
 //! Chains: operations of which each one uses the result of the one before. That result stays in the vector registers of the processor.
 //!
-//! A chain goes through its links for a strip at once, of as many vectors as there are registers for: choosing what a link does takes as long
-//! as some vectors. All chains of a step are done with a strip before the next one begins, so that what one leaves for another is in the
+//! A chain goes through its links once for each strip. A strip has as many vectors as fit in the registers, because choosing what a link does
+//! takes as long as computing several vectors. The rest of a block goes in strips of four vectors and of one. All chains of a step are done with a strip before the next one begins, so that what one leaves for another is in the
 //! first-level cache. Each product and each sum is rounded by itself, as if it were alone.
 
 use super::{
-    argument::{Loaded, TYPE},
+    argument::{Argument, Loaded, number},
     banks::{Bank, IN_BANK},
     lanes::Lanes,
 };
 use crate::{
     number::Scalar,
-    steps::{Join, Link, Source},
+    steps::{Chains, Join, Link, Source},
 };
 use pulp::{Simd, WithSimd};
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Chains and a block.
-pub(super) struct Chains<'a, T> {
-    /// The links of the chains.
-    pub(super) links: &'a [Link],
-    /// Where the numbers of links are.
-    pub(super) numbers: &'a [Source],
+pub(super) struct ChainsOfBlock<'a, T> {
+    pub(super) chains: &'a Chains,
     pub(super) parameters: &'a [Scalar],
     pub(super) loaded: Loaded<'a>,
     pub(super) len: usize,
     pub(super) bank: &'a mut Bank<T>,
 }
 
-impl<T: Lanes> WithSimd for Chains<'_, T> {
+impl<T: Lanes> WithSimd for ChainsOfBlock<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Each is made where it stays: to copy such a list takes longer than to make it.
+        // Both lists are filled in place: to move such a list takes longer than to make it.
         let mut blocks: SmallVec<[&[T]; 24]> = SmallVec::new();
-        (0..self.loaded.elements.len()).for_each(|load| blocks.push(self.block(load)));
+        self.chains.loads.iter().for_each(|&load| blocks.push(self.block(load)));
         let mut numbers: SmallVec<[T; 24]> = SmallVec::new();
-        self.numbers.iter().for_each(|&number| numbers.push(self.number(number)));
-        let Self { links, len, bank, .. } = self;
-        let mut strips = Strips { links, blocks: &blocks, numbers: &numbers, len, bank };
-        // The results so far and an operand of one link need registers.
+        self.chains.numbers.iter().for_each(|&number| numbers.push(self.number(number)));
+        let Self { chains, len, bank, .. } = self;
+        let mut strips = Strips { links: &chains.links, blocks: &blocks, numbers: &numbers, len, bank };
+        // The results so far have most of the registers. The others are for operands.
         let at = match S::REGISTER_COUNT {
-            32.. => strips.compute::<S, 24>(simd, 0),
+            32.. => strips.compute::<S, 16>(simd, 0),
             _ => strips.compute::<S, 12>(simd, 0),
         };
         let at = strips.compute::<S, 4>(simd, at);
@@ -51,22 +48,27 @@ impl<T: Lanes> WithSimd for Chains<'_, T> {
     }
 }
 
-impl<'a, T: Lanes> Chains<'a, T> {
-    /// The elements of a load, if links take a block of them.
+impl<'a, T: Lanes> ChainsOfBlock<'a, T> {
+    /// The elements of a load that has one for each point.
     #[inline(always)]
-    fn block(&self, load: usize) -> &'a [T] {
-        self.loaded.block(load).unwrap_or_default()
+    fn block(&self, load: u32) -> &'a [T] {
+        match self.loaded.argument(load) {
+            Argument::Block(elements) => elements,
+            Argument::Same(_) => unreachable!("a load of one element is a number"),
+        }
     }
 
-    /// A number that links join, if it is one of this type.
+    /// A number that all points have.
     #[inline(always)]
     fn number(&self, source: Source) -> T {
-        let number = match source {
-            Source::Parameter(parameter) => Some(self.parameters[parameter as usize]),
-            Source::Load(load) => self.loaded.same(load),
-            _ => unreachable!("a number is a literal or loaded"),
-        };
-        number.and_then(T::of_scalar).unwrap_or_default()
+        match source {
+            Source::Parameter(parameter) => number(self.parameters[parameter as usize]),
+            Source::Load(load) => match self.loaded.argument(load) {
+                Argument::Same(value) => value,
+                Argument::Block(_) => unreachable!("a load of elements for all points is a block"),
+            },
+            _ => unreachable!("a number is a literal or an element"),
+        }
     }
 }
 
@@ -145,7 +147,7 @@ impl<T: Lanes> Strips<'_, T> {
 
     #[inline(always)]
     fn load(&self, load: u32, points: &Range<usize>) -> &[T] {
-        self.blocks[load as usize].get(points.clone()).expect(TYPE)
+        &self.blocks[load as usize][points.clone()]
     }
 
     #[inline(always)]

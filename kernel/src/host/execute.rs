@@ -5,7 +5,7 @@ use super::{
     arithmetic::{Arithmetic, ConvertTo, combine, compare},
     assembled::Assembled,
     banks::{Banks, IN_BANK},
-    chain::Chains,
+    chain::ChainsOfBlock,
     instructions::Token,
     lanes::Lanes,
     load::Place,
@@ -56,9 +56,9 @@ impl Execute<'_, '_> {
                     self.turns(turns, at..turns.end);
                     at = turns.end;
                 }
-                (Action::Chains { from, to }, Kind::F32) => self.chains::<f32>(from, to),
-                (Action::Chains { from, to }, Kind::F64) => self.chains::<f64>(from, to),
-                (Action::Chains { .. }, _) => unreachable!("a chain is one of floats, not of {kind}"),
+                (Action::Chains(number), Kind::F32) => self.chains::<f32>(number),
+                (Action::Chains(number), Kind::F64) => self.chains::<f64>(number),
+                (Action::Chains(_), _) => unreachable!("a chain is one of floats, not of {kind}"),
                 (Action::Copy { from, register }, Kind::F32) => self.copy::<f32>(from, register),
                 (Action::Copy { from, register }, Kind::F64) => self.copy::<f64>(from, register),
                 (Action::Copy { from, register }, Kind::I32) => self.copy::<i32>(from, register),
@@ -78,10 +78,9 @@ impl Execute<'_, '_> {
         }
     }
 
-    fn chains<T: Arithmetic + Lanes>(&mut self, from: u32, to: u32) {
-        self.token.run_simd(Chains {
-            links: &self.program.links[from as usize..to as usize],
-            numbers: &self.program.numbers,
+    fn chains<T: Arithmetic + Lanes>(&mut self, number: u32) {
+        self.token.run_simd(ChainsOfBlock {
+            chains: &self.program.chains[number as usize],
             parameters: self.parameters,
             loaded: Loaded { elements: self.elements, assembled: self.assembled },
             len: self.len,

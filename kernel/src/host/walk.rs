@@ -2,7 +2,7 @@
 
 use super::{
     accumulate::Values,
-    argument::{Elements, Loaded, TYPE, number},
+    argument::{Elements, Loaded, number},
     arithmetic::Arithmetic,
     banks::{Banks, IN_BANK, block_len},
     execute::Execute,
@@ -180,6 +180,7 @@ impl Block<'_> {
         to: &mut [T],
         banks: &Banks,
     ) -> usize {
+        const TYPE: &str = "an operand has the type that it was recorded with";
         let count = elements.len().min(to.len());
         match source {
             Source::Register(register) => {
