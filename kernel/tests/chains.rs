@@ -229,7 +229,7 @@ fn chains_of_both_types_have_their_own_loads_and_numbers() {
 }
 
 #[test]
-fn parameters_and_operands_of_other_types_are_no_numbers_of_chains() {
+fn a_literal_or_an_operand_of_another_type_is_refused() {
     let _deadline = deadline();
     let tape = Tape::new(1);
     let (u, v) = (tape.input::<f32, 1>(), tape.output::<f32, 1>());

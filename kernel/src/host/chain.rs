@@ -1,8 +1,9 @@
 //! Chains: operations of which each one uses the result of the one before. That result stays in the vector registers of the processor.
 //!
 //! A chain goes through its links once for each strip. A strip has as many vectors as fit in the registers, because choosing what a link does
-//! takes as long as computing several vectors. The rest of a block goes in strips of four vectors and of one. All chains of a step are done with a strip before the next one begins, so that what one leaves for another is in the
-//! first-level cache. Each product and each sum is rounded by itself, as if it were alone.
+//! takes as long as computing several vectors. The rest of a block goes in strips of four vectors and of one. All chains of a step are done
+//! with a strip before the next one begins, so that what one leaves for another is in the first-level cache. Each product and each sum is
+//! rounded by itself, as if it were alone.
 
 use super::{
     argument::{Argument, Loaded, number},
