@@ -6,7 +6,7 @@ use anabranch::device::{
     Device, DeviceError, DeviceKind, DeviceMemory, DeviceProgram, DeviceStep, Download, Launch, Operand, Run,
     Simulated, Source, Upload,
 };
-use anabranch_kernel::{Number, Scalar, Tape};
+use anabranch_kernel::{Number, Operator, Scalar, Tape};
 use common::steps::{all, download, failed, incremented, launch, scaled, submit, upload, values};
 use std::{
     sync::{
@@ -135,6 +135,42 @@ fn an_operand_that_is_set_as_another_one_is_read_as_it_was() {
     submit(&device, [upload(&memory, 0, &before), step]);
     let expected: Vec<f32> = (0..count).map(|i| if i == 0 { 0.0 } else { 2.0 * i as f32 - 1.0 }).collect();
     assert_eq!(values::<f32>(&device, &memory), expected);
+}
+
+#[test]
+fn a_reduction_into_memory_that_its_launch_reads_combines_what_was_there() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let tape = Tape::new(1);
+    let (u, total) = (tape.input::<u64, 1>(), tape.accumulator::<u64>(Operator::Sum, false));
+    total.combine(u.here());
+    let recording = tape.finish().unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
+    let count = 5000;
+    let memory = device.allocate(8 * count as u64).unwrap();
+    let before: Vec<u64> = (1..=count as u64).collect();
+    let step = launch(&program, &recording, [1, 1, count], &[&memory, &memory]);
+    submit(&device, [upload(&memory, 0, &before), step]);
+    let after = values::<u64>(&device, &memory);
+    assert_eq!((after[0], &after[1..]), (before.iter().sum(), &before[1..]));
+}
+
+#[test]
+fn one_memory_that_is_set_and_reduced_into_fails_the_batch() {
+    let _deadline = deadline();
+    let device = Simulated::new();
+    let tape = Tape::new(1);
+    let (u, v) = (tape.input::<u32, 1>(), tape.output::<u32, 1>());
+    let total = tape.accumulator::<u32>(Operator::Sum, false);
+    v.set(u.here() + 1);
+    total.combine(u.here());
+    let recording = tape.finish().unwrap();
+    let program = device.compile(Source::Recording(&recording)).unwrap();
+    let [read, written] = [(); 2].map(|()| device.allocate(12).unwrap());
+    let step = launch(&program, &recording, [1, 1, 3], &[&read, &written, &written]);
+    let refused = failed(device.timeline().wait(submit(&device, [step]), || ()));
+    assert_eq!(refused, "a launch writes operands 1 and 2, which are one buffer");
+    assert_eq!(values::<u32>(&device, &written), [0; 3]);
 }
 
 #[test]

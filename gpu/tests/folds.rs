@@ -1,5 +1,8 @@
 //! Kernels with folds and with operands of any rank on a GPU, against the processor.
 
+#[allow(dead_code, reason = "the operands of the plain evaluation")]
+#[path = "../../kernel/tests/array/mod.rs"]
+mod array;
 #[allow(dead_code, reason = "the plain evaluation: here the processor has the expected results")]
 #[path = "../../kernel/tests/loops/mod.rs"]
 mod loops;

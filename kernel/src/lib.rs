@@ -10,9 +10,11 @@
 //!    A [fold](Output::fold) is a loop on the tape: its operations are put one after the other, and what does not depend on its counter or
 //!    its state comes before.
 //! 3. [`Program::new`] drops what no result needs, and gives each operation a register, which is a block of up to some thousand elements.
-//!    Sums, differences and products of floats of which only the next one needs the result are a chain, which has one register.
+//!    Sums, differences and products of floats of which only the next one needs the result are a chain, which has one register. A result goes
+//!    to the operand that is set to it, without a register, if nothing else needs it and the program takes no element of the operand.
 //! 4. [`Program::run`] goes through the points. For each block it finds the elements, which mostly lie one after the other in an operand,
-//!    computes one step after the other, and copies the results to the operands. The turns of a fold are repeated for each block.
+//!    and computes one step after the other. Then it copies results to operands that it has taken elements of. The turns of a fold are
+//!    repeated for each block.
 //!
 //! All [`Instructions`] give the same bits, except those of values that are not numbers (NaN). Functions such as `sin` are those of the
 //! platform, whose last bit may differ between machines.
@@ -30,6 +32,7 @@ mod precise;
 mod program;
 mod recording;
 mod reduction;
+mod schedule;
 pub mod shader;
 mod steps;
 mod symbolic;
@@ -37,7 +40,7 @@ mod uses;
 pub mod wgsl;
 
 pub use error::RecordError;
-pub use host::{Instructions, Memory, Operands};
+pub use host::{Instructions, Memory, Operand};
 pub use leaves::{LANES, LEAF, Leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
 pub use program::Program;

@@ -146,6 +146,30 @@ macro_rules! numbers {
             $(#[doc = concat!("`", stringify!($number), "`")] $kind(&'a mut [$number])),*
         }
 
+        impl SliceMut<'_> {
+            /// The number of elements.
+            #[inline]
+            pub fn len(&self) -> usize {
+                match self {
+                    $(Self::$kind(values) => values.len()),*
+                }
+            }
+
+            /// Whether there are no elements.
+            #[inline]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The same slice, for a shorter time.
+            #[inline(always)]
+            pub(crate) fn reborrow(&mut self) -> SliceMut<'_> {
+                match self {
+                    $(Self::$kind(values) => SliceMut::$kind(values)),*
+                }
+            }
+        }
+
         $(
             impl sealed::Sealed for $number {}
 

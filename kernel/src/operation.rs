@@ -1,6 +1,7 @@
 //! The operations of a recording.
 
 use crate::number::Kind;
+use std::mem;
 
 /// The number of an operation: its place on the tape.
 pub(crate) type Id = u32;
@@ -162,6 +163,13 @@ impl Load {
     /// The innermost fold whose counter the coordinates have.
     pub(crate) fn fold(&self) -> Option<u32> {
         self.along.iter().filter_map(|along| along.counter).max()
+    }
+
+    /// Whether the elements are in one row of an operand with those of another load. Both loads have elements that lie one after the other.
+    /// The value of an edge does not matter: it is needed only where elements are put together.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        let is_same_edge = mem::discriminant(&self.edge) == mem::discriminant(&other.edge);
+        self.operand == other.operand && self.along[..2] == other.along[..2] && is_same_edge
     }
 
     /// Where the elements are for the points of a row.

@@ -2,7 +2,7 @@
 
 use crate::{
     number::Kind,
-    operation::{Binary, Id, Operation, What},
+    operation::{Along, Binary, Id, Load, Operation, What},
 };
 
 /// Where a value is while a program runs.
@@ -20,6 +20,33 @@ pub(crate) enum Source {
     Nowhere,
 }
 
+/// Where a result goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// To a register of its type.
+    Register(u32),
+    /// To the operand that is set to it: its place in the program's list of outputs.
+    Output(u32),
+}
+
+/// A load that a program needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProgramLoad {
+    /// Its number in the recording.
+    pub(crate) number: u32,
+    /// Whether its elements differ from turn to turn of a fold.
+    pub(crate) is_in_loop: bool,
+}
+
+/// Loads that have their elements in one row of an operand.
+#[derive(Debug)]
+pub(crate) struct RowOfLoads {
+    /// One of them.
+    pub(crate) one: Load,
+    /// Their numbers in the program, and their coordinates along the row. The least offset comes first.
+    pub(crate) loads: Vec<(u32, Along)>,
+}
+
 /// What a program does next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
@@ -30,10 +57,10 @@ pub(crate) struct Step {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action {
-    /// Computes one operation, whose result goes to a register.
-    Operation(What, u32),
-    /// Copies a value to a register: an element that an operand is set to, or a part of the state of a fold.
-    Copy { from: Source, register: u32 },
+    /// Computes one operation.
+    Operation(What, Target),
+    /// Copies a value.
+    Copy { from: Source, to: Target },
     /// Repeats the steps up to the end of a loop: its number in the program's list.
     Loop(u32),
     /// Computes chains: their number in the program's list.
@@ -61,13 +88,16 @@ pub(crate) struct Chains {
     pub(crate) loads: Vec<u32>,
     /// The numbers that are operands of links: literals, and loads of one element for all points.
     pub(crate) numbers: Vec<Source>,
+    /// Whether no other step uses the registers of the links, and no result of the program is in them. Then a register has to hold the results
+    /// of one strip only.
+    pub(crate) are_alone: bool,
 }
 
 /// A part of a chain. A chain is operations of which each one uses the result of the one before, and nothing else uses it. Its first link
-/// takes a value, the next ones join it with their operands, and the last one stores the result in a register.
+/// takes a value, the next ones join it with their operands, and the last one stores the result.
 ///
-/// One variant says both what a link does and where its operand is, because to branch twice takes longer than a vector operation. Its number
-/// is that of [`With`]; that of `Store` is the register of the result.
+/// One variant says both what a link does and where its operands are, because to branch twice takes longer than a vector operation. The numbers
+/// of operands are those of [`With`]. That of `Store` is the register of the result, and that of `Set` the place of an output in the program's list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link {
     TakeLoad(u32),
@@ -85,7 +115,23 @@ pub(crate) enum Link {
     MulLoad(u32),
     MulNumber(u32),
     MulRegister(u32),
+    /// Takes the sum of two loads.
+    TakeLoads([u32; 2]),
+    /// Adds two loads, one after the other.
+    AddLoads([u32; 2]),
+    AddScaled(Scaled),
+    SubScaled(Scaled),
     Store(u32),
+    Set(u32),
+}
+
+/// The product of a load and a number, as the operand of a link. A product that is a chain of its own would have to be stored and loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scaled {
+    /// See [`With::Load`].
+    pub(crate) load: u32,
+    /// See [`With::Number`].
+    pub(crate) number: u32,
 }
 
 /// The operand of a link.
@@ -133,6 +179,15 @@ impl Link {
             (Join::Mul, With::Register(at)) => Self::MulRegister(at),
         }
     }
+
+    /// One link that does what this one and the next one do.
+    pub(crate) fn with_next(self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (Self::TakeLoad(a), Self::AddLoad(b)) => Some(Self::TakeLoads([a, b])),
+            (Self::AddLoad(a), Self::AddLoad(b)) => Some(Self::AddLoads([a, b])),
+            _ => None,
+        }
+    }
 }
 
 /// An operation that can be a link of a chain.
@@ -154,10 +209,30 @@ impl Linkable {
         matches!(operation.kind, Kind::F32 | Kind::F64).then_some(Self { joins, operands })
     }
 
+    /// Whether it adds this operand to the other one, or subtracts it from the other one.
+    pub(crate) fn adds_or_subtracts(self, operand: Id) -> bool {
+        matches!(self.join(self.other(operand)).0, Join::Add | Join::Sub)
+    }
+
+    /// The other operand.
+    pub(crate) fn other(self, operand: Id) -> Id {
+        let [a, b] = self.operands;
+        if a == operand { b } else { a }
+    }
+
     /// What it does when `so_far` is one of its operands, and the other operand. If both are the same, it is the first.
     pub(crate) fn join(self, so_far: Id) -> (Join, Id) {
         let [a, b] = self.operands;
         if so_far == a { (self.joins[0], b) } else { (self.joins[1], a) }
+    }
+}
+
+/// The memory of a value.
+pub(crate) fn bytes(kind: Kind) -> usize {
+    match kind {
+        Kind::Bool => 1,
+        Kind::F32 | Kind::I32 | Kind::U32 => 4,
+        Kind::F64 | Kind::I64 | Kind::U64 => 8,
     }
 }
 
@@ -173,11 +248,6 @@ impl Registers {
     /// The memory that they need for each point.
     pub(crate) fn bytes(&self) -> usize {
         let kinds = [Kind::Bool, Kind::F32, Kind::F64, Kind::I32, Kind::U32, Kind::I64, Kind::U64];
-        let bytes = |kind: Kind| match kind {
-            Kind::Bool => 1,
-            Kind::F32 | Kind::I32 | Kind::U32 => 4,
-            Kind::F64 | Kind::I64 | Kind::U64 => 8,
-        };
         kinds.into_iter().map(|kind| self.of(kind) * bytes(kind)).sum()
     }
 }

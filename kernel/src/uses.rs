@@ -1,7 +1,7 @@
 //! What needs the result of each operation, and until when.
 
 use crate::{
-    operation::{Id, What},
+    operation::{Binary, Id, Row, What},
     recording::Body,
     steps::Linkable,
 };
@@ -16,10 +16,12 @@ pub(crate) struct Uses {
     last: Vec<Option<Id>>,
     /// The operand of each operation that is its chain so far.
     continued: Vec<Option<Id>>,
+    /// The other operand, if it is a product that is a part of the link.
+    products: Vec<Option<Product>>,
     /// Whether each operation is in a chain that goes on.
     is_inside: Vec<bool>,
-    /// Whether an operand is set to each operation.
-    is_result: Vec<bool>,
+    /// How many operations need the result of each one, and how many operands are set to it.
+    count: Vec<u32>,
     /// The fold in whose turns each operation is done.
     scopes: Vec<Option<u32>>,
 }
@@ -31,11 +33,11 @@ impl Uses {
         let mut uses = Self {
             last: vec![None; operations.len()],
             continued: vec![None; operations.len()],
+            products: vec![None; operations.len()],
             is_inside: vec![false; operations.len()],
-            is_result: vec![false; operations.len()],
+            count: Vec::new(),
             scopes: Vec::new(),
         };
-        body.results().for_each(|(_, id)| uses.is_result[id as usize] = true);
         for &(_, id) in &body.stores {
             uses.last[id as usize] = Some(RESULT);
         }
@@ -47,21 +49,28 @@ impl Uses {
                 let last = &mut uses.last[input as usize];
                 *last = (*last).max(Some(used));
             });
-            let Some(Linkable { operands: [a, b], .. }) = Linkable::new(operations[id]) else { continue };
+            let Some(linkable) = Linkable::new(operations[id]) else { continue };
+            let [a, b] = linkable.operands;
             let can_be_inside = |&operand: &Id| {
                 let at = operand as usize;
                 // What is computed once before a loop is no part of its chains.
                 count[at] == 1 && scopes[at] == scopes[id] && Linkable::new(operations[at]).is_some()
             };
             // The later one: if the other one is a chain too, it ends before.
-            let continued = [a.max(b), a.min(b)].into_iter().find(can_be_inside);
-            uses.continued[id] = continued;
-            if let Some(operand) = continued {
+            let both = [a.max(b), a.min(b)];
+            let can_be_scaled = |operand: &Id| linkable.adds_or_subtracts(*operand) && can_be_inside(operand);
+            let product =
+                both.into_iter().filter(can_be_scaled).find_map(|operand| Product::of(body, operand));
+            let scaled = product.map(|product| product.operation);
+            let continued =
+                both.into_iter().find(|operand| Some(*operand) != scaled && can_be_inside(operand));
+            (uses.products[id], uses.continued[id]) = (product, continued);
+            for operand in scaled.into_iter().chain(continued) {
                 uses.is_inside[operand as usize] = true;
                 place[operand as usize] = place[id];
             }
         }
-        uses.scopes = scopes;
+        (uses.count, uses.scopes) = (count, scopes);
         uses
     }
 
@@ -74,9 +83,9 @@ impl Uses {
         self.last[id as usize].is_some()
     }
 
-    /// Whether an operand is set to the result.
-    pub(crate) fn is_result(&self, id: Id) -> bool {
-        self.is_result[id as usize]
+    /// Whether the result is needed once: by an operation, or as what an operand is set to.
+    pub(crate) fn is_needed_once(&self, id: Id) -> bool {
+        self.count[id as usize] == 1
     }
 
     /// Whether no later step than that of `user` needs the result.
@@ -89,9 +98,39 @@ impl Uses {
         self.continued[id as usize]
     }
 
+    /// The operand that is a product and a part of the link.
+    pub(crate) fn product(&self, id: Id) -> Option<Product> {
+        self.products[id as usize]
+    }
+
     /// Whether the result goes to the next link of its chain, and nowhere else.
     pub(crate) fn is_inside(&self, id: Id) -> bool {
         self.is_inside[id as usize]
+    }
+}
+
+/// An operation that multiplies a load of an element for each point by a number.
+#[derive(Clone, Copy)]
+pub(crate) struct Product {
+    pub(crate) operation: Id,
+    pub(crate) load: Id,
+    pub(crate) number: Id,
+}
+
+impl Product {
+    fn of(body: &Body, operation: Id) -> Option<Self> {
+        let What::Binary(Binary::Mul, a, b) = body.operations[operation as usize].what else { return None };
+        // What an operand is set to may be copied to a register.
+        let is_set = |id: Id| body.stores.iter().any(|&(_, set)| set == id);
+        let row = |id: Id| match body.operations[id as usize].what {
+            What::Load(load) if !is_set(id) => Some(body.loads[load as usize].row()),
+            _ => None,
+        };
+        let is_load = |id: Id| matches!(row(id), Some(Row::Contiguous | Row::Apart));
+        let is_parameter = |id: Id| matches!(body.operations[id as usize].what, What::Parameter(_));
+        let is_number = |id: Id| is_parameter(id) || row(id) == Some(Row::Same);
+        let [load, number] = [[a, b], [b, a]].into_iter().find(|&[a, b]| is_load(a) && is_number(b))?;
+        Some(Self { operation, load, number })
     }
 }
 
@@ -114,7 +153,7 @@ fn repeated(body: &Body, scopes: &[Option<u32>], input: Id, user: usize) -> Opti
     end
 }
 
-/// How many operations need the result of each one, and how many operands are set to it.
+/// See [`Uses::count`].
 fn counts(body: &Body) -> Vec<u32> {
     let mut count = vec![0; body.operations.len()];
     for &(_, id) in &body.stores {

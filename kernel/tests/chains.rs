@@ -1,15 +1,20 @@
 //! Sums, differences and products of floats, which a program computes in chains, against a plain evaluation point by point: each choice of
 //! two operations and of their inputs, and sums and products of several terms, on all instruction sets.
 
-mod row;
+mod array;
 
-use anabranch_kernel::{Input, Instructions, Memory, Number, Program, Scalar, Tape, Value};
-use row::Rows;
+use anabranch_kernel::{Input, Instructions, Memory, Number, Operand, Program, Scalar, Tape, Value};
+use array::{Array, row_mut};
 use std::{
     ops::{Add, Mul, Sub},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 use testing::deadline;
+
+/// A row that a program takes elements of.
+fn row<T>(elements: &[T]) -> Array<&[T]> {
+    Array::new(elements, [1, 1, elements.len()], usize::MAX)
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -173,9 +178,10 @@ macro_rules! tests {
                         let input = elements::<$number>(len + 3);
                         for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
                             let mut output = vec![0.0 as $number; len];
-                            let mut rows = Rows { read: &input, set: vec![&mut output], longest: usize::MAX };
                             let points = [[0; 3], [1, 1, len]];
-                            program.run(recording.parameters(), points, &mut rows, &mut memory, instructions);
+                            let operands: &mut [&mut dyn Operand] =
+                                &mut [&mut row(&input), &mut row_mut(&mut output, usize::MAX)];
+                            program.run(recording.parameters(), points, operands, &mut memory, instructions);
                             for (at, &ours) in output.iter().enumerate() {
                                 let plain: $number = kernel.compute::<$number, _>(&At(&input, at));
                                 assert!(
@@ -212,8 +218,10 @@ fn chains_of_both_types_have_their_own_loads_and_numbers() {
     let mut memory = Memory::default();
     for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
         let mut output = vec![0.0_f64; 300];
-        let mut rows = Rows { read: &input, set: vec![&mut output], longest: usize::MAX };
-        program.run(recording.parameters(), [[0; 3], [1, 1, 300]], &mut rows, &mut memory, instructions);
+        let points = [[0; 3], [1, 1, 300]];
+        let operands: &mut [&mut dyn Operand] =
+            &mut [&mut row(&input), &mut row_mut(&mut output, usize::MAX)];
+        program.run(recording.parameters(), points, operands, &mut memory, instructions);
         for (at, &ours) in output.iter().enumerate() {
             let sum = (0..TERMS).fold(input[at], |sum, term| sum + input[at + term] * weight(term));
             let product =
@@ -236,12 +244,12 @@ fn a_literal_or_an_operand_of_another_type_is_refused() {
     v.set(u.here() + u.get([3.into()]) * 2.0);
     let recording = tape.finish().expect("the kernel is right");
     let program = Program::new(&recording);
-    let run = |input: &dyn row::Row, parameters: &[Scalar]| {
+    let run = |input: &mut dyn Operand, parameters: &[Scalar]| {
         let mut output = vec![0.0_f32; 5];
-        let mut rows = Rows { read: input, set: vec![&mut output], longest: usize::MAX };
         let run = || {
+            let operands: &mut [&mut dyn Operand] = &mut [input, &mut row_mut(&mut output, usize::MAX)];
             let (mut memory, points) = (Memory::default(), [[0; 3], [1, 1, 5]]);
-            program.run(parameters, points, &mut rows, &mut memory, Instructions::Portable);
+            program.run(parameters, points, operands, &mut memory, Instructions::Portable);
         };
         catch_unwind(AssertUnwindSafe(run))
             .map_err(|panic| *panic.downcast::<String>().expect("it has a message"))
@@ -254,10 +262,11 @@ fn a_literal_or_an_operand_of_another_type_is_refused() {
             other => other,
         })
         .collect();
-    run(&vec![1.0_f32; 5], right).expect("all types are right");
+    let (floats, doubles) = ([1.0_f32; 5], [1.0_f64; 5]);
+    run(&mut row(&floats), right).expect("all types are right");
     for (panic, what) in [
-        (run(&vec![1.0_f64; 5], right), "an operand has the type"),
-        (run(&vec![1.0_f32; 5], &wrong), "a literal has the type"),
+        (run(&mut row(&doubles), right), "an operand has the type"),
+        (run(&mut row(&floats), &wrong), "a literal has the type"),
     ] {
         let message = panic.expect_err("a type is wrong");
         assert!(message.contains(what), "{message}");

@@ -1,6 +1,7 @@
 //! Kernels with folds and with operands of any rank, against a plain evaluation point by point. All bits must agree, on all instruction
 //! sets.
 
+mod array;
 mod loops;
 #[allow(dead_code, reason = "the steps of kernels without folds")]
 mod plain;

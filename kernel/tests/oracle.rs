@@ -1,5 +1,6 @@
 //! Random kernels, against a plain evaluation point by point. All bits must agree, on all instruction sets.
 
+mod array;
 mod grids;
 mod plain;
 

@@ -1,13 +1,14 @@
 //! Reductions against a plain evaluation of the documented tree. All bits must agree, on all instruction sets.
 
+mod array;
 #[allow(dead_code)]
 mod plain;
 mod tree;
 
 use anabranch_kernel::{
-    Instructions, LEAF, Leaves, Memory, Number, Operands, Operator, Program, RecordError, Recording, Slice,
-    SliceMut, Tape,
+    Instructions, LEAF, Leaves, Memory, Number, Operand, Operator, Program, RecordError, Recording, Tape,
 };
+use array::{Array, row_mut};
 use plain::Plain;
 use proptest::prelude::*;
 use testing::deadline;
@@ -24,30 +25,16 @@ struct Arrays<T> {
     longest: usize,
 }
 
-impl<T> Arrays<T> {
-    fn range(&self, [z, y, x]: [usize; 3]) -> std::ops::Range<usize> {
-        let at = (z * self.extent[1] + y) * self.extent[2] + x;
-        at..at + (self.extent[2] - x).min(self.longest)
-    }
-}
-
-impl<T: Number> Operands for Arrays<T> {
-    fn extent(&self, _: usize) -> [usize; 3] {
-        self.extent
-    }
-
-    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
-        T::slice(&self.inputs[operand][self.range(point)])
-    }
-
-    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
-        if operand == 2 {
-            let range = self.range(point);
-            return T::slice_mut(&mut self.output[range]);
-        }
-        let [0, 0, leaf] = point else { panic!("{point:?} is no leaf") };
-        let end = self.results[operand - 3].len().min(leaf.saturating_add(self.longest));
-        T::slice_mut(&mut self.results[operand - 3][leaf..end])
+impl<T: Number> Arrays<T> {
+    fn with_operands(&mut self, f: impl FnOnce(&mut [&mut dyn Operand])) {
+        let Self { extent, inputs, results, output, longest } = self;
+        let [mut a, mut b] = inputs.each_ref().map(|input| Array::new(&input[..], *extent, *longest));
+        let mut output = Array::new(&mut output[..], *extent, *longest);
+        let mut results: Vec<_> =
+            results.iter_mut().map(|result| row_mut(&mut result[..], *longest)).collect();
+        let mut operands: Vec<&mut dyn Operand> = vec![&mut a, &mut b, &mut output];
+        operands.extend(results.iter_mut().map(|result| result as &mut dyn Operand));
+        f(&mut operands);
     }
 }
 
@@ -241,7 +228,9 @@ fn check<T: Reduced>(case: &Case) -> Result<(), TestCaseError> {
     let mut memory = Memory::default();
     for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
         let mut whole = arrays(1);
-        program.run_whole(recording.parameters(), part, &mut whole, &mut memory, instructions);
+        whole.with_operands(|operands| {
+            program.run_whole(recording.parameters(), part, operands, &mut memory, instructions);
+        });
         let mut parts = arrays(all.count());
         in_parts(&program, &recording, case, &mut parts, &mut memory, instructions);
         for (number, reduction) in recording.reductions().enumerate() {
@@ -286,7 +275,9 @@ fn in_parts<T: Reduced>(
         (first[axis], last[axis]) = (from, to);
         let count = Leaves::new(case.dimensions, [first, last]).count();
         arrays.results = results.iter().map(|result| vec![result[0]; count]).collect();
-        program.run(recording.parameters(), [first, last], arrays, memory, instructions);
+        arrays.with_operands(|operands| {
+            program.run(recording.parameters(), [first, last], operands, memory, instructions);
+        });
         all.iter_mut().zip(&mut arrays.results).for_each(|(all, of_part)| all.append(of_part));
         from = to;
     }
@@ -336,13 +327,10 @@ fn sums_of_fractions_have_the_bits_of_the_tree() {
                 longest: usize::MAX,
             };
             let program = Program::new(&recording);
-            program.run_whole(
-                recording.parameters(),
-                points,
-                &mut arrays,
-                &mut Memory::default(),
-                instructions,
-            );
+            let mut memory = Memory::default();
+            arrays.with_operands(|operands| {
+                program.run_whole(recording.parameters(), points, operands, &mut memory, instructions);
+            });
             assert_eq!(arrays.results[0][0].to_bits(), expected.to_bits(), "{count}");
         }
         // The test can tell trees apart.
@@ -366,9 +354,12 @@ fn over_no_points_the_result_is_the_identity_or_what_was_there() {
         };
         let (program, mut memory) = (Program::new(&recording), Memory::default());
         let instructions = Instructions::detect();
-        program.run(recording.parameters(), [[0; 3], extent], &mut arrays, &mut memory, instructions);
+        let (parameters, points) = (recording.parameters(), [[0; 3], extent]);
+        arrays.with_operands(|operands| program.run(parameters, points, operands, &mut memory, instructions));
         assert!(arrays.results.iter().all(|result| result[0] == 5.0), "there is no leaf");
-        program.run_whole(recording.parameters(), [[0; 3], extent], &mut arrays, &mut memory, instructions);
+        arrays.with_operands(|operands| {
+            program.run_whole(parameters, points, operands, &mut memory, instructions)
+        });
         for (result, reduction) in arrays.results.iter().zip(recording.reductions()) {
             let expected = if reduction.includes_current { 5.0 } else { f32::nothing(reduction.operator) };
             assert_eq!(result[0].to_bits(), expected.to_bits(), "{reduction:?}");
@@ -393,23 +384,13 @@ fn a_literal_is_combined_at_each_point() {
 
 /// What a recording without elements combines over 10,000 points.
 fn counted(recording: &Recording) -> u32 {
-    struct Total([u32; 1]);
-    impl Operands for Total {
-        fn extent(&self, _: usize) -> [usize; 3] {
-            [1; 3]
-        }
-        fn read(&self, _: usize, _: [usize; 3]) -> Slice<'_> {
-            unreachable!("no element is taken")
-        }
-        fn write(&mut self, _: usize, _: [usize; 3]) -> SliceMut<'_> {
-            u32::slice_mut(&mut self.0)
-        }
-    }
-    let (mut total, mut memory) = (Total([7]), Memory::default());
-    let points = [[0; 3], [1, 1, 10_000]];
-    let instructions = Instructions::detect();
-    Program::new(recording).run_whole(recording.parameters(), points, &mut total, &mut memory, instructions);
-    total.0[0]
+    let (mut numbers, mut memory) = (vec![[7]; recording.operands().count()], Memory::default());
+    let (points, instructions) = ([[0; 3], [1, 1, 10_000]], Instructions::detect());
+    let mut operands: Vec<_> = numbers.iter_mut().map(|number| row_mut(&mut number[..], 1)).collect();
+    let mut operands: Vec<_> = operands.iter_mut().map(|operand| operand as &mut dyn Operand).collect();
+    let parameters = recording.parameters();
+    Program::new(recording).run_whole(parameters, points, &mut operands, &mut memory, instructions);
+    numbers.last().expect("the total is the last operand")[0]
 }
 
 #[test]
@@ -465,30 +446,6 @@ fn a_recording_that_ends_at_leaves_is_another_program_without_the_number_before(
     assert_eq!(at_leaves.program_hash(), at_leaves.ending_at_leaves().program_hash());
 }
 
-/// Operands of different ranks, and one place for each leaf of each reduction.
-struct Ranks {
-    extents: Vec<[usize; 3]>,
-    inputs: Vec<Vec<f64>>,
-    results: Vec<Vec<f64>>,
-    longest: usize,
-}
-
-impl Operands for Ranks {
-    fn extent(&self, operand: usize) -> [usize; 3] {
-        self.extents[operand]
-    }
-
-    fn read(&self, operand: usize, [z, y, x]: [usize; 3]) -> Slice<'_> {
-        let [_, rows, cols] = self.extents[operand];
-        let at = (z * rows + y) * cols + x;
-        f64::slice(&self.inputs[operand][at..at + (cols - x).min(self.longest)])
-    }
-
-    fn write(&mut self, operand: usize, [_, _, leaf]: [usize; 3]) -> SliceMut<'_> {
-        f64::slice_mut(&mut self.results[operand - self.inputs.len()][leaf..])
-    }
-}
-
 /// The results of folds, elements that all points of a row share, and elements at an edge: none of them is in one slice of an operand.
 #[test]
 fn what_folds_and_operands_of_other_ranks_give_is_combined() {
@@ -511,7 +468,7 @@ fn what_folds_and_operands_of_other_ranks_give_is_combined() {
         accumulators[3].combine(matrix.get_clamped([y, x + 3]));
         let recording = tape.finish().expect("the kernel is right");
         let program = Program::new(&recording);
-        let inputs = vec![draw(rows), draw(rows * cols), vec![0.3]];
+        let inputs = [draw(rows), draw(rows * cols), vec![0.3]];
         let value = |accumulator: usize, [_, y, x]: [usize; 3]| match accumulator {
             0 => {
                 let term = |k: usize| inputs[1][y * cols + (x + k) % cols];
@@ -525,11 +482,18 @@ fn what_folds_and_operands_of_other_ranks_give_is_combined() {
         let count = Leaves::new(2, points).count();
         let sets = Instructions::ALL.into_iter().filter(|set| set.is_available());
         for (instructions, longest) in sets.flat_map(|set| [(set, usize::MAX), (set, 70)]) {
-            let extents = vec![[1, 1, rows], extent, [1; 3]];
-            let results = vec![vec![0.0; count]; recording.reductions().count()];
-            let mut ranks = Ranks { extents, inputs: inputs.clone(), results, longest };
-            program.run(recording.parameters(), points, &mut ranks, &mut memory, instructions);
-            for (accumulator, ours) in ranks.results.iter().enumerate() {
+            // The inputs have different ranks. The results have a place for each leaf.
+            let taken = inputs.iter().zip([[1, 1, rows], extent, [1; 3]]);
+            let mut taken: Vec<_> =
+                taken.map(|(input, extent)| Array::new(&input[..], extent, longest)).collect();
+            let mut results = vec![vec![0.0_f64; count]; recording.reductions().count()];
+            let mut set: Vec<_> =
+                results.iter_mut().map(|result| row_mut(&mut result[..], longest)).collect();
+            let taken = taken.iter_mut().map(|array| array as &mut dyn Operand);
+            let mut operands: Vec<_> =
+                taken.chain(set.iter_mut().map(|array| array as &mut dyn Operand)).collect();
+            program.run(recording.parameters(), points, &mut operands, &mut memory, instructions);
+            for (accumulator, ours) in results.iter().enumerate() {
                 let plain = tree(Operator::Sum).leaves(2, points, |point| value(accumulator, point));
                 assert!(
                     ours.iter().zip(&plain).all(|(a, b)| a.to_bits() == b.to_bits()),

@@ -4,6 +4,9 @@
 
 #[path = "../../../kernel/tests/accepted/mod.rs"]
 mod accepted;
+#[allow(dead_code, reason = "the operands of the tests")]
+#[path = "../../../kernel/tests/array/mod.rs"]
+mod array;
 mod drawn;
 #[allow(dead_code, reason = "the strategies of the tests")]
 #[path = "../../../kernel/tests/grids/mod.rs"]

@@ -6,7 +6,8 @@ use anabranch::device::{
     Upload,
 };
 use anabranch_gpu::Settings;
-use anabranch_kernel::{Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut};
+use anabranch_kernel as kernel;
+use anabranch_kernel::{Instructions, Memory, Number, Program, Recording, Slice, SliceMut};
 use parking_lot::Mutex;
 use std::{io::Write as _, sync::Arc};
 
@@ -125,21 +126,19 @@ impl Array {
     }
 }
 
-struct Arrays<'a>(&'a mut [Array]);
-
-impl Operands for Arrays<'_> {
-    fn extent(&self, operand: usize) -> [usize; 3] {
-        self.0[operand].extent
+impl kernel::Operand for Array {
+    fn extent(&self) -> [usize; 3] {
+        self.extent
     }
 
-    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
-        let (from, to) = self.0[operand].range(point);
-        self.0[operand].elements.slice(from, to)
+    fn read(&self, point: [usize; 3]) -> Slice<'_> {
+        let (from, to) = self.range(point);
+        self.elements.slice(from, to)
     }
 
-    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
-        let (from, to) = self.0[operand].range(point);
-        self.0[operand].elements.slice_mut(from, to)
+    fn write(&mut self, point: [usize; 3]) -> SliceMut<'_> {
+        let (from, to) = self.range(point);
+        self.elements.slice_mut(from, to)
     }
 }
 
@@ -148,10 +147,11 @@ pub fn on_processor(recording: &Recording, points: [[usize; 3]; 2], arrays: &mut
     let program = Program::new(recording);
     let mut memory = Memory::default();
     let (parameters, instructions) = (recording.parameters(), Instructions::detect());
+    let mut operands: Vec<_> = arrays.iter_mut().map(|array| array as &mut dyn kernel::Operand).collect();
     if recording.ends_at_leaves() {
-        program.run(parameters, points, &mut Arrays(arrays), &mut memory, instructions);
+        program.run(parameters, points, &mut operands, &mut memory, instructions);
     } else {
-        program.run_whole(parameters, points, &mut Arrays(arrays), &mut memory, instructions);
+        program.run_whole(parameters, points, &mut operands, &mut memory, instructions);
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     arithmetic::Arithmetic,
     banks::{Banks, IN_BANK},
     instructions::Token,
-    operands::Operands,
+    operands::Operand,
 };
 use crate::{
     leaves::{LANES, LEAF, Leaves, combine},
@@ -239,7 +239,7 @@ macro_rules! accumulators {
 
         impl Accumulators {
             /// Copies the results of all leaves to the operands, whose last coordinate is the number of the leaf.
-            pub(super) fn copy_leaves(&self, program: &Program, operands: &mut impl Operands) {
+            pub(super) fn copy_leaves(&self, program: &Program, operands: &mut [&mut dyn Operand]) {
                 for (accumulator, of) in self.all.iter().zip(&program.reductions) {
                     let operand = of.reduction.operand;
                     let mut done = 0;
@@ -247,7 +247,7 @@ macro_rules! accumulators {
                         $(Accumulator::$kind(lanes) => lanes.results.len()),*
                     };
                     while done < len {
-                        let copied = match (accumulator, operands.write(operand, [0, 0, done])) {
+                        let copied = match (accumulator, operands[operand].write([0, 0, done])) {
                             $((Accumulator::$kind(lanes), SliceMut::$kind(to)) => {
                                 let count = to.len().min(len - done);
                                 to[..count].copy_from_slice(&lanes.results[done..done + count]);
@@ -262,10 +262,10 @@ macro_rules! accumulators {
             }
 
             /// Combines the results of all leaves of each reduction into the first element of its operand.
-            pub(super) fn finish(&mut self, program: &Program, operands: &mut impl Operands) {
+            pub(super) fn finish(&mut self, program: &Program, operands: &mut [&mut dyn Operand]) {
                 for (accumulator, of) in self.all.iter_mut().zip(&program.reductions) {
                     let operand = of.reduction.operand;
-                    match (accumulator, operands.write(operand, [0; 3])) {
+                    match (accumulator, operands[operand].write([0; 3])) {
                         $((Accumulator::$kind(lanes), SliceMut::$kind(to)) => {
                             to[0] = total(of, &mut lanes.results, to[0]);
                         })*

@@ -1,7 +1,7 @@
 //! What an operation computes with.
 
 use super::assembled::Assembled;
-use crate::number::{Number, Scalar, Slice};
+use crate::number::{Number, Scalar, Slice, SliceMut};
 
 /// An input of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -14,9 +14,9 @@ pub(super) enum Argument<'a, T> {
 
 /// The elements of a load, for the points of a block.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Elements<'a> {
-    /// One for each point, one after the other in the operand.
-    Slice(Slice<'a>),
+pub(super) enum Elements {
+    /// One for each point, one after the other in a slice of the operand: the number of the slice, and which of its elements is the first.
+    Slice { number: u32, from: usize },
     /// One for all points.
     Same(Scalar),
     /// One for each point, which were put together.
@@ -26,7 +26,9 @@ pub(super) enum Elements<'a> {
 /// The elements of all loads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded<'a> {
-    pub(super) elements: &'a [Elements<'a>],
+    pub(super) elements: &'a [Elements],
+    /// The slices of operands. Several loads may share one.
+    pub(super) slices: &'a [Slice<'a>],
     /// Those that were put together.
     pub(super) assembled: &'a [Assembled],
 }
@@ -36,7 +38,9 @@ impl<'a> Loaded<'a> {
     #[inline(always)]
     pub(super) fn argument<T: Number>(self, load: u32) -> Argument<'a, T> {
         match self.elements[load as usize] {
-            Elements::Slice(slice) => Argument::Block(numbers(slice)),
+            Elements::Slice { number, from } => {
+                Argument::Block(&numbers(self.slices[number as usize])[from..])
+            }
             Elements::Same(value) => Argument::Same(number(value)),
             Elements::Assembled => Argument::Block(numbers(self.assembled[load as usize].slice())),
         }
@@ -45,8 +49,14 @@ impl<'a> Loaded<'a> {
 
 /// The slice, as numbers of a type.
 #[inline(always)]
-fn numbers<T: Number>(slice: Slice<'_>) -> &[T] {
+pub(super) fn numbers<T: Number>(slice: Slice<'_>) -> &[T] {
     T::of_slice(slice).expect("an operand has the type that it was recorded with")
+}
+
+/// The slice, as numbers of a type.
+#[inline(always)]
+pub(super) fn numbers_mut<T: Number>(slice: SliceMut<'_>) -> &mut [T] {
+    T::of_slice_mut(slice).expect("an operand has the type that it was recorded with")
 }
 
 /// The number, as one of a type.

@@ -1,6 +1,6 @@
 //! Elements of a load that do not lie one after the other.
 
-use crate::number::{Kind, Scalar, Slice};
+use crate::number::{Number, Slice};
 
 /// Elements that were put together.
 #[derive(Debug, Default)]
@@ -15,38 +15,15 @@ pub(super) enum Assembled {
     U64(Vec<u64>),
 }
 
+/// A number, and where its elements are put together.
+pub(super) trait Assemble: Number {
+    /// An empty list, whose elements will be those of the load.
+    fn emptied(assembled: &mut Assembled) -> &mut Vec<Self>;
+}
+
 macro_rules! assembled {
-    ($($kind:ident),*) => {
+    ($($kind:ident $number:ident),*) => {
         impl Assembled {
-            /// Makes this an empty block of a type.
-            pub(super) fn clear(&mut self, kind: Kind) {
-                match (&mut *self, kind) {
-                    $((Self::$kind(values), Kind::$kind) => values.clear(),)*
-                    $((_, Kind::$kind) => *self = Self::$kind(Vec::new()),)*
-                    (_, Kind::Bool) => unreachable!("no operand has masks"),
-                }
-            }
-
-            /// Adds up to `most` elements. Returns how many there are.
-            pub(super) fn extend(&mut self, from: Slice<'_>, most: usize) -> usize {
-                let count = from.len().min(most);
-                match (self, from) {
-                    $((Self::$kind(values), Slice::$kind(from)) => values.extend_from_slice(&from[..count]),)*
-                    _ => panic!("an operand has elements of another type than it was recorded with"),
-                }
-                count
-            }
-
-            /// Adds `count` copies.
-            pub(super) fn repeat(&mut self, value: Scalar, count: usize) {
-                match (self, value) {
-                    $((Self::$kind(values), Scalar::$kind(value)) => {
-                        values.extend(std::iter::repeat_n(value, count));
-                    })*
-                    _ => unreachable!("a value outside the buffer has the type of its elements"),
-                }
-            }
-
             /// The elements.
             pub(super) fn slice(&self) -> Slice<'_> {
                 match self {
@@ -55,7 +32,20 @@ macro_rules! assembled {
                 }
             }
         }
+
+        $(
+            impl Assemble for $number {
+                fn emptied(assembled: &mut Assembled) -> &mut Vec<Self> {
+                    if !matches!(assembled, Assembled::$kind(_)) {
+                        *assembled = Assembled::$kind(Vec::new());
+                    }
+                    let Assembled::$kind(values) = assembled else { unreachable!("the list has this type now") };
+                    values.clear();
+                    values
+                }
+            }
+        )*
     };
 }
 
-assembled!(F32, F64, I32, U32, I64, U64);
+assembled!(F32 f32, F64 f64, I32 i32, U32 u32, I64 i64, U64 u64);

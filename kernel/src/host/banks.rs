@@ -10,10 +10,15 @@ const SHORT_BLOCK: usize = 512;
 /// operands, and a long block costs less for each point: its elements are found once.
 const LONG_BLOCKS: usize = 32 << 10;
 
+/// The most points of a block of a program that keeps nothing for its points: it goes through its operands once.
+const WITHOUT_MEMORY: usize = 8192;
+
 /// The most points of the blocks of a program.
 pub(super) fn block_len(program: &Program) -> usize {
-    let bytes = program.registers.bytes().max(1);
-    (LONG_BLOCKS / bytes / SHORT_BLOCK * SHORT_BLOCK).clamp(SHORT_BLOCK, BLOCK)
+    match program.bytes_of_point() {
+        0 => WITHOUT_MEMORY,
+        bytes => (LONG_BLOCKS / bytes / SHORT_BLOCK * SHORT_BLOCK).clamp(SHORT_BLOCK, BLOCK),
+    }
 }
 
 /// No operation reads the register that it writes.

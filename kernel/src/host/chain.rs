@@ -6,28 +6,46 @@
 //! rounded by itself, as if it were alone.
 
 use super::{
-    argument::{Argument, Loaded, number},
+    argument::{Argument, Loaded, number, numbers_mut},
     banks::{Bank, IN_BANK},
+    instructions::Token,
     lanes::Lanes,
 };
 use crate::{
-    number::Scalar,
+    number::{Scalar, SliceMut},
     steps::{Chains, Join, Link, Source},
 };
 use pulp::{Simd, WithSimd};
 use smallvec::SmallVec;
 use std::ops::Range;
 
+/// The vectors of a strip, if the processor has 32 vector registers and if it has fewer.
+const MANY: usize = 16;
+const FEW: usize = 12;
+
+/// The points of a strip of `f32`.
+pub(super) fn points_of_strip(token: Token) -> usize {
+    match token {
+        #[cfg(target_arch = "x86_64")]
+        Token::Avx512(_) => MANY * 16,
+        #[cfg(target_arch = "x86_64")]
+        Token::Avx2(_) => FEW * 8,
+        Token::Portable => FEW * 4,
+    }
+}
+
 /// Chains and a block.
-pub(super) struct ChainsOfBlock<'a, T> {
+pub(super) struct ChainsOfBlock<'a, 'o, T> {
     pub(super) chains: &'a Chains,
     pub(super) parameters: &'a [Scalar],
     pub(super) loaded: Loaded<'a>,
     pub(super) len: usize,
     pub(super) bank: &'a mut Bank<T>,
+    /// The slices of the program's outputs.
+    pub(super) outputs: &'a mut [SliceMut<'o>],
 }
 
-impl<T: Lanes> WithSimd for ChainsOfBlock<'_, T> {
+impl<T: Lanes> WithSimd for ChainsOfBlock<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -37,19 +55,19 @@ impl<T: Lanes> WithSimd for ChainsOfBlock<'_, T> {
         self.chains.loads.iter().for_each(|&load| blocks.push(self.block(load)));
         let mut numbers: SmallVec<[T; 24]> = SmallVec::new();
         self.chains.numbers.iter().for_each(|&number| numbers.push(self.number(number)));
-        let Self { chains, len, bank, .. } = self;
-        let mut strips = Strips { links: &chains.links, blocks: &blocks, numbers: &numbers, len, bank };
+        let Self { chains, len, bank, outputs, .. } = self;
+        let mut strips = Strips { chains, blocks: &blocks, numbers: &numbers, len, bank, outputs };
         // The results so far have most of the registers. The others are for operands.
         let at = match S::REGISTER_COUNT {
-            32.. => strips.compute::<S, 16>(simd, 0),
-            _ => strips.compute::<S, 12>(simd, 0),
+            32.. => strips.compute::<S, MANY>(simd, 0),
+            _ => strips.compute::<S, FEW>(simd, 0),
         };
         let at = strips.compute::<S, 4>(simd, at);
         strips.compute_vectors(simd, at);
     }
 }
 
-impl<'a, T: Lanes> ChainsOfBlock<'a, T> {
+impl<'a, T: Lanes> ChainsOfBlock<'a, '_, T> {
     /// The elements of a load that has one for each point.
     #[inline(always)]
     fn block(&self, load: u32) -> &'a [T] {
@@ -74,16 +92,17 @@ impl<'a, T: Lanes> ChainsOfBlock<'a, T> {
 }
 
 /// Chains that go through a block strip by strip.
-struct Strips<'a, T> {
-    links: &'a [Link],
+struct Strips<'a, 'o, T> {
+    chains: &'a Chains,
     /// The elements of the loads.
     blocks: &'a [&'a [T]],
     numbers: &'a [T],
     len: usize,
     bank: &'a mut Bank<T>,
+    outputs: &'a mut [SliceMut<'o>],
 }
 
-impl<T: Lanes> Strips<'_, T> {
+impl<T: Lanes> Strips<'_, '_, T> {
     /// Computes all chains for as many strips of `N` vectors as there are from point `at` on. Returns the point after them.
     #[inline(always)]
     fn compute<S: Simd, const N: usize>(&mut self, simd: S, mut at: usize) -> usize {
@@ -109,14 +128,16 @@ impl<T: Lanes> Strips<'_, T> {
     #[inline(always)]
     fn strip<S: Simd, V: Vectors<N>, const N: usize>(&mut self, simd: S, points: Range<usize>) {
         let mut so_far = [T::splat(simd, T::default()); N];
-        for &link in self.links {
+        // Registers that hold one strip stay in the first-level cache, whatever the length of the block.
+        let held = if self.chains.are_alone { 0..points.len() } else { points.clone() };
+        for &link in &self.chains.links {
             // Not closures: all of this must be in the function that has the vector instructions.
             macro_rules! join {
                 ($join:ident load $at:ident) => {
                     join!($join V::read(simd, self.load($at, &points)))
                 };
                 ($join:ident register $at:ident) => {
-                    join!($join V::read(simd, self.register($at, &points)))
+                    join!($join V::read(simd, self.register($at, &held)))
                 };
                 ($join:ident number $at:ident) => {
                     join!($join [T::splat(simd, self.numbers[$at as usize]); N])
@@ -124,6 +145,13 @@ impl<T: Lanes> Strips<'_, T> {
                 ($join:ident $with:expr) => {
                     join_each::<T, S, N>(simd, Join::$join, &mut so_far, $with)
                 };
+            }
+            macro_rules! scaled {
+                ($join:ident $by:ident) => {{
+                    let values = V::read(simd, self.load($by.load, &points));
+                    let number = T::splat(simd, self.numbers[$by.number as usize]);
+                    join_scaled::<T, S, N>(simd, Join::$join, &mut so_far, values, number);
+                }};
             }
             match link {
                 Link::TakeLoad(at) => join!(Take load at),
@@ -141,7 +169,18 @@ impl<T: Lanes> Strips<'_, T> {
                 Link::MulLoad(at) => join!(Mul load at),
                 Link::MulNumber(at) => join!(Mul number at),
                 Link::MulRegister(at) => join!(Mul register at),
-                Link::Store(at) => V::write(simd, self.result(at, &points), so_far),
+                Link::TakeLoads([a, b]) => {
+                    join!(Take load a);
+                    join!(Add load b);
+                }
+                Link::AddLoads([a, b]) => {
+                    join!(Add load a);
+                    join!(Add load b);
+                }
+                Link::AddScaled(by) => scaled!(Add by),
+                Link::SubScaled(by) => scaled!(Sub by),
+                Link::Store(at) => V::write(simd, self.result(at, &held), so_far),
+                Link::Set(at) => V::write(simd, self.output(at, &points), so_far),
             }
         }
     }
@@ -152,14 +191,19 @@ impl<T: Lanes> Strips<'_, T> {
     }
 
     #[inline(always)]
-    fn register(&self, register: u32, points: &Range<usize>) -> &[T] {
-        &self.bank[register as usize].as_ref().expect(IN_BANK).0[points.clone()]
+    fn register(&self, register: u32, held: &Range<usize>) -> &[T] {
+        &self.bank[register as usize].as_ref().expect(IN_BANK).0[held.clone()]
     }
 
-    /// The points of the register that the result of a chain goes to.
+    /// The register that the result of a chain goes to.
     #[inline(always)]
-    fn result(&mut self, register: u32, points: &Range<usize>) -> &mut [T] {
-        &mut self.bank[register as usize].as_mut().expect(IN_BANK).0[points.clone()]
+    fn result(&mut self, register: u32, held: &Range<usize>) -> &mut [T] {
+        &mut self.bank[register as usize].as_mut().expect(IN_BANK).0[held.clone()]
+    }
+
+    #[inline(always)]
+    fn output(&mut self, output: u32, points: &Range<usize>) -> &mut [T] {
+        &mut numbers_mut(self.outputs[output as usize].reborrow())[points.clone()]
     }
 }
 
@@ -208,13 +252,37 @@ fn join_each<T: Lanes, S: Simd, const N: usize>(
     with: [T::Vector<S>; N],
 ) {
     for (so_far, &with) in so_far.iter_mut().zip(&with) {
-        *so_far = match join {
-            Join::Take => with,
-            Join::Add => T::add(simd, *so_far, with),
-            Join::Sub => T::sub(simd, *so_far, with),
-            Join::SubFrom => T::sub(simd, with, *so_far),
-            Join::Mul => T::mul(simd, *so_far, with),
-        };
+        *so_far = join_one::<T, S>(simd, join, *so_far, with);
+    }
+}
+
+/// Joins the results so far with products. One loop has both operations: there are no registers for all products.
+#[inline(always)]
+fn join_scaled<T: Lanes, S: Simd, const N: usize>(
+    simd: S,
+    join: Join,
+    so_far: &mut [T::Vector<S>; N],
+    values: [T::Vector<S>; N],
+    number: T::Vector<S>,
+) {
+    for (so_far, &value) in so_far.iter_mut().zip(&values) {
+        *so_far = join_one::<T, S>(simd, join, *so_far, T::mul(simd, value, number));
+    }
+}
+
+#[inline(always)]
+fn join_one<T: Lanes, S: Simd>(
+    simd: S,
+    join: Join,
+    so_far: T::Vector<S>,
+    with: T::Vector<S>,
+) -> T::Vector<S> {
+    match join {
+        Join::Take => with,
+        Join::Add => T::add(simd, so_far, with),
+        Join::Sub => T::sub(simd, so_far, with),
+        Join::SubFrom => T::sub(simd, with, so_far),
+        Join::Mul => T::mul(simd, so_far, with),
     }
 }
 

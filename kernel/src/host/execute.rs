@@ -1,7 +1,7 @@
 //! The steps of a program, for one block.
 
 use super::{
-    argument::{Argument, Elements, Loaded, number},
+    argument::{Argument, Elements, Loaded, number, numbers_mut},
     arithmetic::{Arithmetic, ConvertTo, combine, compare},
     assembled::Assembled,
     banks::{Banks, IN_BANK},
@@ -10,35 +10,40 @@ use super::{
     lanes::Lanes,
     load::Place,
     loops::{map, select},
-    operands::Operands,
+    operands::Others,
 };
 use crate::{
-    number::{Kind, Scalar},
+    number::{Kind, Scalar, Slice, SliceMut},
     operation::{Id, Unary, What},
     program::Program,
-    steps::{Action, Loop, Source, Step},
+    steps::{Action, Loop, Source, Step, Target},
 };
-use std::ops::Range;
+use std::{mem, ops::Range};
 
 /// A program and one block.
-pub(super) struct Execute<'a, 'b> {
+pub(super) struct Execute<'a, 'b, 'o> {
     pub(super) program: &'a Program,
     pub(super) token: Token,
     pub(super) parameters: &'a [Scalar],
     pub(super) banks: &'a mut Banks,
     /// The elements of each load that the program needs.
-    pub(super) elements: &'a mut [Elements<'b>],
+    pub(super) elements: &'a mut [Elements],
+    /// The slices of operands.
+    pub(super) slices: &'a mut [Slice<'b>],
     /// Those that were put together.
     pub(super) assembled: &'a mut [Assembled],
     /// The counters of the folds.
     pub(super) counters: &'a mut [u32],
-    pub(super) operands: &'b dyn Operands,
+    /// The operands that elements are taken of.
+    pub(super) others: &'b Others<'o>,
+    /// The slices of the outputs.
+    pub(super) outputs: &'a mut [SliceMut<'b>],
     /// The first point.
     pub(super) point: &'b [usize; 3],
     pub(super) len: usize,
 }
 
-impl Execute<'_, '_> {
+impl Execute<'_, '_, '_> {
     /// Computes all steps.
     pub(super) fn run(mut self) {
         self.steps(0..self.program.steps.len());
@@ -59,21 +64,21 @@ impl Execute<'_, '_> {
                 (Action::Chains(number), Kind::F32) => self.chains::<f32>(number),
                 (Action::Chains(number), Kind::F64) => self.chains::<f64>(number),
                 (Action::Chains(_), _) => unreachable!("a chain is one of floats, not of {kind}"),
-                (Action::Copy { from, register }, Kind::F32) => self.copy::<f32>(from, register),
-                (Action::Copy { from, register }, Kind::F64) => self.copy::<f64>(from, register),
-                (Action::Copy { from, register }, Kind::I32) => self.copy::<i32>(from, register),
-                (Action::Copy { from, register }, Kind::U32) => self.copy::<u32>(from, register),
-                (Action::Copy { from, register }, Kind::I64) => self.copy::<i64>(from, register),
-                (Action::Copy { from, register }, Kind::U64) => self.copy::<u64>(from, register),
+                (Action::Copy { from, to }, Kind::F32) => self.copy::<f32>(from, to),
+                (Action::Copy { from, to }, Kind::F64) => self.copy::<f64>(from, to),
+                (Action::Copy { from, to }, Kind::I32) => self.copy::<i32>(from, to),
+                (Action::Copy { from, to }, Kind::U32) => self.copy::<u32>(from, to),
+                (Action::Copy { from, to }, Kind::I64) => self.copy::<i64>(from, to),
+                (Action::Copy { from, to }, Kind::U64) => self.copy::<u64>(from, to),
                 (Action::Copy { .. }, Kind::Bool) => unreachable!("no operand has masks"),
-                (Action::Operation(What::Index(dim), register), _) => self.index(dim, register),
-                (Action::Operation(what, register), Kind::Bool) => self.mask(what, register),
-                (Action::Operation(what, register), Kind::F32) => self.number::<f32>(what, register),
-                (Action::Operation(what, register), Kind::F64) => self.number::<f64>(what, register),
-                (Action::Operation(what, register), Kind::I32) => self.number::<i32>(what, register),
-                (Action::Operation(what, register), Kind::U32) => self.number::<u32>(what, register),
-                (Action::Operation(what, register), Kind::I64) => self.number::<i64>(what, register),
-                (Action::Operation(what, register), Kind::U64) => self.number::<u64>(what, register),
+                (Action::Operation(What::Index(dim), to), _) => self.index(dim, to),
+                (Action::Operation(what, to), Kind::Bool) => self.mask(what, to),
+                (Action::Operation(what, to), Kind::F32) => self.number::<f32>(what, to),
+                (Action::Operation(what, to), Kind::F64) => self.number::<f64>(what, to),
+                (Action::Operation(what, to), Kind::I32) => self.number::<i32>(what, to),
+                (Action::Operation(what, to), Kind::U32) => self.number::<u32>(what, to),
+                (Action::Operation(what, to), Kind::I64) => self.number::<i64>(what, to),
+                (Action::Operation(what, to), Kind::U64) => self.number::<u64>(what, to),
             }
         }
     }
@@ -82,9 +87,10 @@ impl Execute<'_, '_> {
         self.token.run_simd(ChainsOfBlock {
             chains: &self.program.chains[number as usize],
             parameters: self.parameters,
-            loaded: Loaded { elements: self.elements, assembled: self.assembled },
+            loaded: Loaded { elements: self.elements, slices: self.slices, assembled: self.assembled },
             len: self.len,
             bank: T::bank_mut(self.banks),
+            outputs: self.outputs,
         });
     }
 
@@ -105,25 +111,37 @@ impl Execute<'_, '_> {
     fn load(&mut self, at: usize) {
         let load = self.program.load(self.program.loads[at]);
         let place = &Place { point: self.point, parameters: self.parameters, counters: self.counters };
-        self.elements[at] = load.find_all(place, self.len, self.operands);
+        self.elements[at] = load.find_in_turn(place, self.len, self.others, (self.slices, at as u32));
         if let Elements::Assembled = self.elements[at] {
-            load.assemble(place, self.len, self.operands, &mut self.assembled[at]);
+            load.assemble(place, self.len, self.others, &mut self.assembled[at]);
         }
     }
 
-    /// Copies a value to a register.
-    fn copy<T: Arithmetic>(&mut self, from: Source, register: u32) {
-        // The register is not the one that the value is in, so the block can leave its bank.
-        let mut result = T::bank_mut(self.banks)[register as usize].take();
-        let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
-        match self.source(from) {
+    /// Calls a function with the elements that a result goes to.
+    fn set<T: Arithmetic>(&mut self, target: Target, f: impl FnOnce(&Self, &mut [T])) {
+        match target {
+            Target::Register(register) => {
+                // No step reads the register that it writes, so the block can leave its bank meanwhile.
+                let mut block = T::bank_mut(self.banks)[register as usize].take();
+                f(self, &mut block.as_mut().expect(IN_BANK).0[..self.len]);
+                T::bank_mut(self.banks)[register as usize] = block;
+            }
+            Target::Output(output) => {
+                // The output is set once, so its slice can stay away.
+                let slice = mem::replace(&mut self.outputs[output as usize], SliceMut::F32(&mut []));
+                f(self, &mut numbers_mut(slice)[..self.len]);
+            }
+        }
+    }
+
+    fn copy<T: Arithmetic>(&mut self, from: Source, to: Target) {
+        self.set::<T>(to, |execute, to| match execute.source(from) {
             Argument::Block(from) => to.copy_from_slice(from),
             Argument::Same(value) => to.fill(value),
-        }
-        T::bank_mut(self.banks)[register as usize] = result;
+        });
     }
 
-    fn number<T: Arithmetic>(&mut self, what: What, register: u32)
+    fn number<T: Arithmetic>(&mut self, what: What, to: Target)
     where
         f32: ConvertTo<T>,
         f64: ConvertTo<T>,
@@ -132,43 +150,52 @@ impl Execute<'_, '_> {
         i64: ConvertTo<T>,
         u64: ConvertTo<T>,
     {
-        // The result never goes to a register of an input, so the block can leave its bank for the time of the operation.
-        let mut result = T::bank_mut(self.banks)[register as usize].take();
-        let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
-        match what {
-            What::Unary(what, a) => T::unary(self.token, what, to, self.argument(a)),
-            What::Binary(what, a, b) => T::binary(self.token, what, to, self.argument(a), self.argument(b)),
+        self.set::<T>(to, |execute, to| match what {
+            What::Unary(what, a) => T::unary(execute.token, what, to, execute.argument(a)),
+            What::Binary(what, a, b) => {
+                T::binary(execute.token, what, to, execute.argument(a), execute.argument(b));
+            }
             What::Select(mask, a, b) => {
-                select(self.token, to, self.masks(mask), self.argument(a), self.argument(b))
+                select(execute.token, to, execute.masks(mask), execute.argument(a), execute.argument(b));
             }
-            What::Convert(a) => match self.kind(a) {
-                Kind::F32 => map(self.token, to, self.argument::<f32>(a), ConvertTo::convert),
-                Kind::F64 => map(self.token, to, self.argument::<f64>(a), ConvertTo::convert),
-                Kind::I32 => map(self.token, to, self.argument::<i32>(a), ConvertTo::convert),
-                Kind::U32 => map(self.token, to, self.argument::<u32>(a), ConvertTo::convert),
-                Kind::I64 => map(self.token, to, self.argument::<i64>(a), ConvertTo::convert),
-                Kind::U64 => map(self.token, to, self.argument::<u64>(a), ConvertTo::convert),
-                Kind::Bool => unreachable!("masks are selected by, not converted"),
-            },
-            _ => {
-                unreachable!("{what:?} is no operation on numbers that gives {}", T::KIND)
-            }
-        }
-        T::bank_mut(self.banks)[register as usize] = result;
+            What::Convert(a) => execute.convert(a, to),
+            _ => unreachable!("{what:?} is no operation on numbers that gives {}", T::KIND),
+        });
     }
 
-    fn index(&mut self, dim: usize, register: u32) {
-        let first = self.point[dim] as u32;
-        let to = self.banks.u32[register as usize].as_mut().expect(IN_BANK);
-        let to = &mut to.0[..self.len];
-        if dim == 2 {
-            to.iter_mut().zip(first..=u32::MAX).for_each(|(to, at)| *to = at);
-        } else {
-            to.fill(first);
+    fn convert<T: Arithmetic>(&self, a: Id, to: &mut [T])
+    where
+        f32: ConvertTo<T>,
+        f64: ConvertTo<T>,
+        i32: ConvertTo<T>,
+        u32: ConvertTo<T>,
+        i64: ConvertTo<T>,
+        u64: ConvertTo<T>,
+    {
+        match self.kind(a) {
+            Kind::F32 => map(self.token, to, self.argument::<f32>(a), ConvertTo::convert),
+            Kind::F64 => map(self.token, to, self.argument::<f64>(a), ConvertTo::convert),
+            Kind::I32 => map(self.token, to, self.argument::<i32>(a), ConvertTo::convert),
+            Kind::U32 => map(self.token, to, self.argument::<u32>(a), ConvertTo::convert),
+            Kind::I64 => map(self.token, to, self.argument::<i64>(a), ConvertTo::convert),
+            Kind::U64 => map(self.token, to, self.argument::<u64>(a), ConvertTo::convert),
+            Kind::Bool => unreachable!("masks are selected by, not converted"),
         }
     }
 
-    fn mask(&mut self, what: What, register: u32) {
+    fn index(&mut self, dim: usize, to: Target) {
+        self.set::<u32>(to, |execute, to| {
+            let first = execute.point[dim] as u32;
+            if dim == 2 {
+                to.iter_mut().zip(first..=u32::MAX).for_each(|(to, at)| *to = at);
+            } else {
+                to.fill(first);
+            }
+        });
+    }
+
+    fn mask(&mut self, what: What, to: Target) {
+        let Target::Register(register) = to else { unreachable!("masks are in registers") };
         let mut result = self.banks.bool[register as usize].take();
         let to = &mut result.as_mut().expect(IN_BANK).0[..self.len];
         match what {
@@ -222,7 +249,7 @@ impl Execute<'_, '_> {
 
     #[inline]
     fn loaded(&self) -> Loaded<'_> {
-        Loaded { elements: self.elements, assembled: self.assembled }
+        Loaded { elements: self.elements, slices: self.slices, assembled: self.assembled }
     }
 
     #[inline]

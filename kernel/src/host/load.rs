@@ -1,15 +1,15 @@
 //! Where the elements of a load are: in one slice of its operand, in one place for all points, or put together.
 
-use super::{argument::Elements, assembled::Assembled, operands::Operands};
+use super::{
+    argument::{Elements, number, numbers},
+    assembled::{Assemble, Assembled},
+    operands::Others,
+};
 use crate::{
     fold::count,
-    number::{Scalar, Slice},
+    number::{Kind, Number, Scalar, Slice},
     operation::{Along, Edge, Load, Row},
 };
-
-/// The number of points of a block at an edge, where elements have to be put together. It is enough for the longest vectors: with fewer,
-/// chains would compute one vector at a time.
-const AT_EDGE: usize = 256;
 
 const OUTSIDE: &str =
     "an element is outside of the buffer: take it by `at_clamped`, `at_periodic`, `at_or` or their like";
@@ -40,10 +40,16 @@ fn within(edge: Edge, at: isize, size: usize) -> Option<usize> {
     }
 }
 
+/// A coordinate of an element that the declaration has.
+#[inline(always)]
+pub(super) fn coordinate(at: isize) -> usize {
+    usize::try_from(at).expect(OUTSIDE)
+}
+
 impl Along {
     /// The coordinate for the first point of a block.
     #[inline(always)]
-    fn first(&self, place: &Place<'_>) -> isize {
+    pub(super) fn first(&self, place: &Place<'_>) -> isize {
         let mut at = self.offset;
         if let Some(dim) = self.point {
             at += place.point[usize::from(dim)] as isize;
@@ -66,97 +72,76 @@ impl Load {
         [z.first(place), y.first(place), x.first(place)]
     }
 
-    /// Finds the elements of a block. Makes `len` smaller where fewer elements lie one after the other, and near an edge of the buffer, so that
-    /// only short blocks have to be put together.
-    #[inline(always)]
-    pub(super) fn find<'a>(
-        &self,
-        place: &Place<'_>,
-        len: &mut usize,
-        operands: &'a impl Operands,
-    ) -> Elements<'a> {
+    /// Finds the elements of a load that is in no row: one for all points, or some that have to be put together.
+    pub(super) fn find_beside_rows(&self, place: &Place<'_>, others: &Others<'_>) -> Elements {
         match self.row() {
-            Row::Contiguous => self.find_slice(place, len, operands),
-            Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, operands)),
+            Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, others)),
+            Row::Contiguous => unreachable!("elements that lie one after the other are in a row"),
             Row::Apart => Elements::Assembled,
         }
     }
 
-    /// Finds the elements of a block that lie one after the other.
+    /// Finds the elements of all `len` points of a block in a turn of a fold. A slice of them goes to the place of this number.
     #[inline(always)]
-    fn find_slice<'a>(
-        &self,
-        place: &Place<'_>,
-        len: &mut usize,
-        operands: &'a impl Operands,
-    ) -> Elements<'a> {
-        let extent = operands.extent(self.operand);
-        let [z, y, x] = self.first(place);
-        let (Some(z), Some(y)) = (within(self.edge, z, extent[0]), within(self.edge, y, extent[1])) else {
-            return Elements::Assembled;
-        };
-        let x = match self.edge {
-            // The declaration says that all of them are there.
-            Edge::Inside => usize::try_from(x).expect(OUTSIDE),
-            _ => {
-                let most = usize::try_from(x).map_or(0, |x| direct(x, place.point[2], *len, extent[2]));
-                *len = (*len).min(if most == 0 { AT_EDGE } else { most });
-                if most == 0 {
-                    return Elements::Assembled;
-                }
-                x as usize
-            }
-        };
-        let elements = operands.read(self.operand, [z, y, x]);
-        if elements.is_empty() {
-            self.refuse([z, y, x]);
-        }
-        *len = (*len).min(elements.len());
-        Elements::Slice(elements)
-    }
-
-    /// Finds the elements of all `len` points of a block, or says that they have to be put together.
-    pub(super) fn find_all<'a>(
+    pub(super) fn find_in_turn<'a>(
         &self,
         place: &Place<'_>,
         len: usize,
-        operands: &'a dyn Operands,
-    ) -> Elements<'a> {
-        let first = self.first(place);
+        others: &'a Others<'_>,
+        (slices, number): (&mut [Slice<'a>], u32),
+    ) -> Elements {
         match self.row() {
-            Row::Same => Elements::Same(self.find_one(first, place.parameters, operands)),
-            Row::Contiguous => {
-                let slice = self.slice_of_all(first, len, operands);
-                slice.map_or(Elements::Assembled, Elements::Slice)
-            }
+            Row::Same => Elements::Same(self.find_one(self.first(place), place.parameters, others)),
+            Row::Contiguous => match self.slice_of_all(place, len, others) {
+                Some(slice) => {
+                    slices[number as usize] = slice;
+                    Elements::Slice { number, from: 0 }
+                }
+                None => Elements::Assembled,
+            },
             Row::Apart => Elements::Assembled,
         }
     }
 
     /// The slice that has the elements of all points; `None` if there is none.
-    fn slice_of_all<'a>(
-        &self,
-        [z, y, x]: [isize; 3],
-        len: usize,
-        operands: &'a dyn Operands,
-    ) -> Option<Slice<'a>> {
-        let extent = operands.extent(self.operand);
-        let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
-        let x = usize::try_from(x).ok().filter(|x| x + len <= extent[2])?;
-        Some(operands.read(self.operand, [z, y, x])).filter(|slice| slice.len() >= len)
+    #[inline(always)]
+    fn slice_of_all<'a>(&self, place: &Place<'_>, len: usize, others: &'a Others<'_>) -> Option<Slice<'a>> {
+        let extent = self.extent(others);
+        let [z, y] = self.row_inside(place, extent)?;
+        let x = usize::try_from(self.along[2].first(place)).ok()?;
+        let is_inside = len <= extent[2].saturating_sub(x);
+        is_inside.then(|| others.get(self.operand).read([z, y, x])).filter(|slice| slice.len() >= len)
+    }
+
+    /// The extent of the operand, if the load has to know it. Without an edge the declaration says that all elements are there, and the operand
+    /// refuses others.
+    #[inline(always)]
+    pub(super) fn extent(&self, others: &Others<'_>) -> [usize; 3] {
+        match self.edge {
+            Edge::Inside => [usize::MAX; 3],
+            _ => others.get(self.operand).extent(),
+        }
     }
 
     /// The coordinates that the load takes instead of these; `None` if they lead out of the buffer, to the value of the edge.
     #[inline(always)]
     fn inside(&self, [z, y, x]: [isize; 3], extent: [usize; 3]) -> Option<[usize; 3]> {
-        let [z, y, x] = [(z, extent[0]), (y, extent[1]), (x, extent[2])];
-        Some([within(self.edge, z.0, z.1)?, within(self.edge, y.0, y.1)?, within(self.edge, x.0, x.1)?])
+        let (z, y) = (within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?);
+        Some([z, y, within(self.edge, x, extent[2])?])
+    }
+
+    /// The coordinates of the row of the load for the points of a block, like [`inside`](Self::inside).
+    #[inline(always)]
+    pub(super) fn row_inside(&self, place: &Place<'_>, extent: [usize; 3]) -> Option<[usize; 2]> {
+        let [z, y, _] = &self.along;
+        let (z, y) = (z.first(place), y.first(place));
+        Some([within(self.edge, z, extent[0])?, within(self.edge, y, extent[1])?])
     }
 
     /// Finds one element.
-    fn find_one(&self, at: [isize; 3], parameters: &[Scalar], operands: &dyn Operands) -> Scalar {
-        match self.inside(at, operands.extent(self.operand)) {
-            Some(at) => operands.read(self.operand, at).first().unwrap_or_else(|| self.refuse(at)),
+    fn find_one(&self, at: [isize; 3], parameters: &[Scalar], others: &Others<'_>) -> Scalar {
+        match self.inside(at, self.extent(others)) {
+            Some(at) => others.get(self.operand).read(at).first().unwrap_or_else(|| self.refuse(at)),
             None => self.outside(parameters),
         }
     }
@@ -175,71 +160,74 @@ impl Load {
     }
 
     /// Puts the elements of a block together.
-    pub(super) fn assemble(
+    pub(super) fn assemble(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Assembled) {
+        match self.kind {
+            Kind::F32 => self.assemble_numbers::<f32>(place, len, others, to),
+            Kind::F64 => self.assemble_numbers::<f64>(place, len, others, to),
+            Kind::I32 => self.assemble_numbers::<i32>(place, len, others, to),
+            Kind::U32 => self.assemble_numbers::<u32>(place, len, others, to),
+            Kind::I64 => self.assemble_numbers::<i64>(place, len, others, to),
+            Kind::U64 => self.assemble_numbers::<u64>(place, len, others, to),
+            Kind::Bool => unreachable!("no operand has masks"),
+        }
+    }
+
+    fn assemble_numbers<T: Assemble>(
         &self,
         place: &Place<'_>,
         len: usize,
-        operands: &dyn Operands,
+        others: &Others<'_>,
         to: &mut Assembled,
     ) {
-        to.clear(self.kind);
+        let to = T::emptied(to);
         match self.row() {
-            Row::Contiguous => self.assemble_runs(place, len, operands, to),
-            Row::Same => to.repeat(self.find_one(self.first(place), place.parameters, operands), len),
-            Row::Apart => self.assemble_apart(place, len, operands, to),
+            Row::Contiguous => self.assemble_runs(place, len, others, to),
+            Row::Same => unreachable!("one element for all points needs no list"),
+            Row::Apart => self.assemble_apart(place, len, others, to),
         }
     }
 
     /// Puts together elements that lie apart from each other.
-    fn assemble_apart(&self, place: &Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
-        let extent = operands.extent(self.operand);
+    fn assemble_apart<T: Number>(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Vec<T>) {
+        let extent = self.extent(others);
         let (mut at, steps) =
             (self.first(place), self.along.map(|along| isize::from(along.point == Some(2))));
         for _ in 0..len {
-            match self.inside(at, extent) {
-                Some(at) if to.extend(operands.read(self.operand, at), 1) == 0 => self.refuse(at),
-                Some(_) => {}
-                None => to.repeat(self.outside(place.parameters), 1),
-            }
+            to.push(match self.inside(at, extent) {
+                Some(at) => self.read(at, others)[0],
+                None => number(self.outside(place.parameters)),
+            });
             at.iter_mut().zip(steps).for_each(|(at, step)| *at += step);
         }
     }
 
     /// Puts together elements that lie one after the other as far as they are inside of the buffer, and in one box of the region.
-    fn assemble_runs(&self, place: &Place<'_>, len: usize, operands: &dyn Operands, to: &mut Assembled) {
-        let extent = operands.extent(self.operand);
-        let [z, y, x] = self.first(place);
-        let row = within(self.edge, z, extent[0]).zip(within(self.edge, y, extent[1]));
-        let outside = |count: usize, to: &mut Assembled| {
-            let Edge::Parameter(value) = self.edge else { unreachable!("all others have an element") };
-            to.repeat(place.parameters[value as usize], count);
+    fn assemble_runs<T: Number>(&self, place: &Place<'_>, len: usize, others: &Others<'_>, to: &mut Vec<T>) {
+        let extent = self.extent(others);
+        let x = self.along[2].first(place);
+        let Some([z, y]) = self.row_inside(place, extent) else {
+            return to.resize(len, number(self.outside(place.parameters)));
         };
-        let Some((z, y)) = row else { return outside(len, to) };
-        let mut done = 0;
-        while done < len {
-            let at = x + done as isize;
+        while to.len() < len {
+            let at = x + to.len() as isize;
             let Some(inside) = within(self.edge, at, extent[2]) else {
-                outside(1, to);
-                done += 1;
+                to.push(number(self.outside(place.parameters)));
                 continue;
             };
             let is_repeated = self.edge == Edge::Clamped && inside as isize != at;
-            let most = if is_repeated { 1 } else { (len - done).min(extent[2] - inside) };
-            let added = to.extend(operands.read(self.operand, [z, y, inside]), most);
-            assert!(added > 0, "operand {} gave no element at {:?}", self.operand, [z, y, inside]);
-            done += added;
+            let most = if is_repeated { 1 } else { (len - to.len()).min(extent[2] - inside) };
+            let elements = self.read([z, y, inside], others);
+            to.extend_from_slice(&elements[..most.min(elements.len())]);
         }
     }
-}
 
-/// How many elements a block of up to `len` points takes from `x` on, if its first point is `first` and the buffer ends at `end`. None, if
-/// the edge is so near that the elements are put together.
-fn direct(x: usize, first: usize, len: usize, end: usize) -> usize {
-    let inside = end.saturating_sub(x);
-    if inside >= len {
-        return len;
+    /// The elements from a place on: at least one.
+    #[inline(always)]
+    fn read<'a, T: Number>(&self, at: [usize; 3], others: &'a Others<'_>) -> &'a [T] {
+        let elements = numbers(others.get(self.operand).read(at));
+        if elements.is_empty() {
+            self.refuse(at);
+        }
+        elements
     }
-    // The rest of the row is a block of its own. All loads agree where it begins, unless their offsets are large.
-    let most = inside.min(end.saturating_sub(first + AT_EDGE));
-    if most < AT_EDGE / 2 { 0 } else { most }
 }

@@ -5,15 +5,17 @@ use super::{
     argument::{Elements, Loaded, number},
     arithmetic::Arithmetic,
     banks::{Banks, IN_BANK, block_len},
+    chain::points_of_strip,
     execute::Execute,
     instructions::{Instructions, Token},
     load::Place,
     memory::Memory,
-    operands::Operands,
+    operands::{Operand, Operands, Others},
+    rows::Slices,
 };
 use crate::{
     leaves::Leaves,
-    number::{Kind, Scalar, SliceMut},
+    number::{Kind, Scalar, Slice, SliceMut},
     operation::What,
     program::Program,
     steps::{Action, Source},
@@ -25,7 +27,7 @@ impl Program {
     /// [literals](crate::Recording::parameters) of a recording of this program.
     ///
     /// Reductions combine the values of each of the [`Leaves`] of these points. The result of leaf `n` goes to the place that
-    /// `operands.write(operand, [0, 0, n])` gives. The points are a part of the whole index space that begins and ends at its bands.
+    /// its operand's `write([0, 0, n])` gives. The points are a part of the whole index space that begins and ends at its bands.
     ///
     /// # Panics
     /// If the operands or parameters are not those of the program, if an offset leads out of the region that an operand has, or if the
@@ -34,7 +36,7 @@ impl Program {
         &self,
         parameters: &[Scalar],
         points: [[usize; 3]; 2],
-        operands: &mut impl Operands,
+        operands: &mut [&mut dyn Operand],
         memory: &mut Memory,
         instructions: Instructions,
     ) {
@@ -51,7 +53,7 @@ impl Program {
         &self,
         parameters: &[Scalar],
         points: [[usize; 3]; 2],
-        operands: &mut impl Operands,
+        operands: &mut [&mut dyn Operand],
         memory: &mut Memory,
         instructions: Instructions,
     ) {
@@ -63,7 +65,7 @@ impl Program {
         &self,
         parameters: &[Scalar],
         points @ [min, max]: [[usize; 3]; 2],
-        operands: &mut impl Operands,
+        operands: &mut [&mut dyn Operand],
         memory: &mut Memory,
         instructions: Instructions,
     ) {
@@ -79,12 +81,13 @@ impl Program {
         memory.reserve(self);
         memory.accumulators.begin(self, Leaves::new(self.body.dimensions, points));
         let (token, longest) = (Token::new(instructions), block_len(self));
+        let mut operands = Operands::new(self, operands);
         for (z, y) in (min[0]..max[0]).flat_map(|z| (min[1]..max[1]).map(move |y| (z, y))) {
             let mut x = min[2];
             while x < max[2] {
                 let most = (max[2] - x).min(longest);
                 let block = Block { program: self, parameters, point: [z, y, x], most };
-                x += block.run(operands, memory, token);
+                x += block.run(&mut operands, memory, token);
             }
         }
     }
@@ -101,7 +104,7 @@ struct Block<'a> {
 
 impl Block<'_> {
     /// Computes the block, and returns the number of its points.
-    fn run(&self, operands: &mut impl Operands, memory: &mut Memory, token: Token) -> usize {
+    fn run(&self, operands: &mut Operands<'_>, memory: &mut Memory, token: Token) -> usize {
         let len = self.compute(operands, memory, token);
         for &(operand, kind, source) in &self.program.stores {
             self.store(operand, (kind, source), len, operands, &memory.banks);
@@ -110,21 +113,18 @@ impl Block<'_> {
     }
 
     /// Finds the elements and computes all steps. Returns the number of points, of which all slices have an element.
-    fn compute(&self, operands: &impl Operands, memory: &mut Memory, token: Token) -> usize {
-        let Self { program, parameters, ref point, mut most } = *self;
+    fn compute(&self, operands: &mut Operands<'_>, memory: &mut Memory, token: Token) -> usize {
+        let Self { program, parameters, ref point, .. } = *self;
         let Memory { banks, assembled, counters, accumulators } = memory;
+        let Operands { others, outputs } = operands;
         let place = Place { point, parameters, counters };
-        let mut elements: SmallVec<[Elements<'_>; 24]> = SmallVec::new();
+        let (mut outputs, most) = self.outputs(outputs);
+        let (mut slices, mut elements) = (Slices::new(), SmallVec::<[Elements; 24]>::new());
         elements.resize(program.loads.len(), Elements::Assembled);
-        for (load, elements) in program.loads.iter().zip(&mut elements) {
-            if !load.is_in_loop {
-                *elements = program.load(*load).find(&place, &mut most, operands);
-            }
-        }
-        let len = most;
+        let len = self.find(&place, (most, points_of_strip(token)), others, &mut slices, &mut elements);
         for ((load, elements), assembled) in program.loads.iter().zip(&elements).zip(&mut *assembled) {
             if let (Elements::Assembled, false) = (elements, load.is_in_loop) {
-                program.load(*load).assemble(&place, len, operands, assembled);
+                program.load(*load).assemble(&place, len, others, assembled);
             }
         }
         Execute {
@@ -133,33 +133,72 @@ impl Block<'_> {
             parameters,
             banks,
             elements: &mut elements,
+            slices: &mut slices,
             assembled,
             counters,
-            operands,
+            others,
+            outputs: &mut outputs,
             point,
             len,
         }
         .run();
         if !program.reductions.is_empty() {
-            let loaded = Loaded { elements: &elements, assembled };
+            let loaded = Loaded { elements: &elements, slices: &slices, assembled };
             accumulators.add(program, &Values { token, parameters, banks, loaded }, len);
         }
         len
     }
 
-    /// Copies a result to an operand.
+    /// The slices of the outputs, and how many points have an element in all of them.
+    #[inline(always)]
+    fn outputs<'a>(&self, outputs: &'a mut [&mut dyn Operand]) -> (SmallVec<[SliceMut<'a>; 4]>, usize) {
+        let (mut slices, mut most) = (SmallVec::new(), self.most);
+        for (output, &operand) in outputs.iter_mut().zip(&self.program.outputs) {
+            let slice = output.write(self.point);
+            assert!(!slice.is_empty(), "operand {operand} gave no element at {:?}", self.point);
+            most = most.min(slice.len());
+            slices.push(slice);
+        }
+        (slices, most)
+    }
+
+    /// Finds the elements of the loads that are in no loop. Returns the number of points.
+    #[inline(always)]
+    fn find<'a>(
+        &self,
+        place: &Place<'_>,
+        (mut most, at_edge): (usize, usize),
+        others: &'a Others<'_>,
+        slices: &mut Slices<'a>,
+        elements: &mut [Elements],
+    ) -> usize {
+        let program = self.program;
+        if !program.loops.is_empty() {
+            slices.resize(program.loads.len(), Slice::F32(&[]));
+        }
+        for row in &program.rows {
+            row.find(place, (&mut most, at_edge), others, slices, elements);
+        }
+        for &load in &program.beside_rows {
+            elements[load as usize] =
+                program.load(program.loads[load as usize]).find_beside_rows(place, others);
+        }
+        most
+    }
+
+    /// Copies a result to an operand that is no output.
     fn store(
         &self,
         operand: usize,
         result: (Kind, Source),
         len: usize,
-        operands: &mut impl Operands,
+        operands: &mut Operands<'_>,
         banks: &Banks,
     ) {
         let mut done = 0;
         while done < len {
             let [z, y, x] = self.point;
-            let to = operands.write(operand, [z, y, x + done]);
+            let to = operands.others.get_mut(operand).write([z, y, x + done]);
             let stored = match to {
                 SliceMut::F32(to) => self.copy(result, done..len, to, banks),
                 SliceMut::F64(to) => self.copy(result, done..len, to, banks),
@@ -168,7 +207,7 @@ impl Block<'_> {
                 SliceMut::I64(to) => self.copy(result, done..len, to, banks),
                 SliceMut::U64(to) => self.copy(result, done..len, to, banks),
             };
-            assert!(stored > 0, "operand {operand} has no element at {:?}", [z, y, x + done]);
+            assert!(stored > 0, "operand {operand} gave no element at {:?}", [z, y, x + done]);
             done += stored;
         }
     }

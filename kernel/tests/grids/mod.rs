@@ -1,8 +1,11 @@
 //! Random kernels over a grid, whose operands have its extent, and their plain evaluation.
 
-use crate::plain::{self, Edge, Node, Plain, Step, nodes};
+use crate::{
+    array::Array,
+    plain::{self, Edge, Node, Plain, Step, nodes},
+};
 use anabranch_kernel::{
-    Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut, Tape, Value,
+    Instructions, Memory, Number, Operand, Program, Recording, Slice, SliceMut, Tape, Value,
 };
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -16,31 +19,34 @@ struct Arrays<'a, T> {
     longest: usize,
 }
 
-impl<T> Arrays<'_, T> {
+impl<T: Number> Arrays<'_, T> {
     fn at(&self, [z, y, x]: [usize; 3]) -> usize {
         (z * self.extent[1] + y) * self.extent[2] + x
     }
 
-    fn slice(&self, point: [usize; 3]) -> std::ops::Range<usize> {
-        assert!(point.iter().zip(self.extent).all(|(&at, size)| at < size), "{point:?} is outside");
-        let len = (self.extent[2] - point[2]).min(self.longest);
-        self.at(point)..self.at(point) + len
+    fn with_operands(&mut self, f: impl FnOnce(&mut [&mut dyn Operand])) {
+        let Self { extent, inputs: [a, b], outputs: [c, d], longest } = self;
+        let taken = |elements| Array::new(elements, *extent, *longest);
+        let [mut a, mut b] = [&a[..], &b[..]].map(taken);
+        let [mut c, d] = [&mut c[..], &mut d[..]].map(|elements| Array::new(elements, *extent, *longest));
+        f(&mut [&mut a, &mut b, &mut c, &mut Changed(d)]);
     }
 }
 
-impl<T: Number> Operands for Arrays<'_, T> {
-    fn extent(&self, _: usize) -> [usize; 3] {
-        self.extent
+/// An array that a program takes elements of and sets.
+struct Changed<'a, T>(Array<&'a mut [T]>);
+
+impl<T: Number> Operand for Changed<'_, T> {
+    fn extent(&self) -> [usize; 3] {
+        self.0.extent()
     }
 
-    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
-        let from = if operand < 2 { &self.inputs[operand] } else { &self.outputs[operand - 2] };
-        T::slice(&from[self.slice(point)])
+    fn read(&self, point: [usize; 3]) -> Slice<'_> {
+        T::slice(&self.0.elements[self.0.range(point)])
     }
 
-    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
-        let range = self.slice(point);
-        T::slice_mut(&mut self.outputs[operand - 2][range])
+    fn write(&mut self, point: [usize; 3]) -> SliceMut<'_> {
+        self.0.write(point)
     }
 }
 
@@ -184,7 +190,9 @@ fn check_recording<T: Plain>(case: &Case<T>, recording: &Recording) -> Result<()
     for instructions in Instructions::ALL.into_iter().filter(|set| set.is_available()) {
         let mut arrays = before();
         for piece in case.pieces() {
-            program.run(recording.parameters(), piece, &mut arrays, &mut memory, instructions);
+            arrays.with_operands(|operands| {
+                program.run(recording.parameters(), piece, operands, &mut memory, instructions);
+            });
         }
         let [min, max] = case.part;
         for z in 0..case.extent[0] {

@@ -1,43 +1,10 @@
 //! Kernels with folds, run by programs and compared with their plain evaluation.
 
 use super::Kernel;
-use crate::plain::Plain;
-use anabranch_kernel::{Instructions, Memory, Number, Operands, Program, Recording, Slice, SliceMut};
+use crate::{array::Array, plain::Plain};
+use anabranch_kernel::{Instructions, Memory, Number, Operand, Program, Recording};
 use proptest::prelude::*;
 use std::cell::Cell;
-
-/// Operands with their extents. The last one is the output.
-struct Arrays<'a, T> {
-    extents: &'a [[usize; 3]],
-    inputs: &'a [Vec<T>],
-    output: Vec<T>,
-    /// A slice is not longer than this, as if its region consisted of several boxes.
-    longest: usize,
-}
-
-impl<T: Number> Arrays<'_, T> {
-    fn range(&self, operand: usize, point: [usize; 3]) -> std::ops::Range<usize> {
-        let extent = self.extents[operand];
-        assert!(point.iter().zip(extent).all(|(&at, size)| at < size), "{point:?} is outside {extent:?}");
-        let at = (point[0] * extent[1] + point[1]) * extent[2] + point[2];
-        at..at + (extent[2] - point[2]).min(self.longest)
-    }
-}
-
-impl<T: Number> Operands for Arrays<'_, T> {
-    fn extent(&self, operand: usize) -> [usize; 3] {
-        self.extents[operand]
-    }
-
-    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
-        T::slice(&self.inputs[operand][self.range(operand, point)])
-    }
-
-    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
-        let range = self.range(operand, point);
-        T::slice_mut(&mut self.output[range])
-    }
-}
 
 /// Runs a recording whose last operand is written, with each set of instructions.
 pub fn run<T: Number>(
@@ -55,10 +22,15 @@ pub fn run<T: Number>(
     let mut memory = MEMORY.take();
     let sets = Instructions::ALL.into_iter().filter(|set| set.is_available());
     let run = |instructions| {
-        let count = extents[inputs.len()].iter().product();
-        let mut arrays = Arrays { extents, inputs, output: vec![T::default(); count], longest };
-        program.run(recording.parameters(), points, &mut arrays, &mut memory, instructions);
-        arrays.output
+        let mut output = vec![T::default(); extents[inputs.len()].iter().product()];
+        let taken =
+            inputs.iter().zip(extents).map(|(input, &extent)| Array::new(&input[..], extent, longest));
+        let mut taken: Vec<_> = taken.collect();
+        let mut set = Array::new(&mut output[..], extents[inputs.len()], longest);
+        let taken = taken.iter_mut().map(|array| array as &mut dyn Operand);
+        let mut operands: Vec<_> = taken.chain([&mut set as &mut dyn Operand]).collect();
+        program.run(recording.parameters(), points, &mut operands, &mut memory, instructions);
+        output
     };
     let outputs = sets.map(run).collect();
     MEMORY.set(memory);

@@ -6,7 +6,7 @@ use crate::{
     submit::access::{Access, Read, Update, Write, list::AccessList},
 };
 use anabranch_grid::{RangeMapper, Region};
-use anabranch_kernel::{Input, InputOutput, Number, Operands, Output, Slice, SliceMut, Tape};
+use anabranch_kernel::{Input, InputOutput, Number, Operand, Output, Slice, SliceMut, Tape};
 use smallvec::smallvec;
 use std::{array, sync::Arc};
 
@@ -224,17 +224,9 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     #[doc(hidden)]
     fn stored(bound: &Self::Bound) -> Buffers;
 
-    /// See [`RecordedAccess::extent`].
+    /// Calls a function with the views, as a program sees them.
     #[doc(hidden)]
-    fn extent(views: &Self::Views<'_>, operand: usize) -> [usize; 3];
-
-    /// See [`RecordedAccess::elements`].
-    #[doc(hidden)]
-    fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; 3]) -> Slice<'s>;
-
-    /// See [`RecordedAccess::elements_mut`].
-    #[doc(hidden)]
-    fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; 3]) -> SliceMut<'s>;
+    fn with_operands(views: &mut Self::Views<'_>, f: impl FnOnce(&mut [&mut dyn Operand]));
 
     /// See [`RecordedAccess::leaves`].
     #[doc(hidden)]
@@ -245,23 +237,23 @@ pub trait RecordedAccessList<const K: usize>: AccessList<K> {
     fn put_leaves(bound: &Self::Bound, operand: usize, results: &[u8]);
 }
 
-/// The views of a call, as a program sees them.
-pub(super) struct ViewsOf<'a, 'v, const K: usize, L: RecordedAccessList<K>>(pub(super) &'a mut L::Views<'v>);
+/// A view, as a program sees it.
+struct ViewOf<'a, 'v, const K: usize, A: RecordedAccess<K>>(&'a mut A::View<'v>);
 
-impl<const K: usize, L: RecordedAccessList<K>> Operands for ViewsOf<'_, '_, K, L> {
+impl<const K: usize, A: RecordedAccess<K>> Operand for ViewOf<'_, '_, K, A> {
     #[inline]
-    fn extent(&self, operand: usize) -> [usize; 3] {
-        L::extent(self.0, operand)
+    fn extent(&self) -> [usize; 3] {
+        A::extent(self.0)
     }
 
     #[inline]
-    fn read(&self, operand: usize, point: [usize; 3]) -> Slice<'_> {
-        L::elements(self.0, operand, point)
+    fn read(&self, point: [usize; 3]) -> Slice<'_> {
+        A::elements(self.0, point)
     }
 
     #[inline]
-    fn write(&mut self, operand: usize, point: [usize; 3]) -> SliceMut<'_> {
-        L::elements_mut(self.0, operand, point)
+    fn write(&mut self, point: [usize; 3]) -> SliceMut<'_> {
+        A::elements_mut(self.0, point)
     }
 }
 
@@ -294,27 +286,8 @@ macro_rules! recorded_access_list {
             }
 
             #[inline]
-            fn extent(views: &Self::Views<'_>, operand: usize) -> [usize; 3] {
-                match operand {
-                    $($i => $access::extent(&views.$i),)*
-                    _ => unreachable!("there is no operand {operand}"),
-                }
-            }
-
-            #[inline]
-            fn elements<'s>(views: &'s Self::Views<'_>, operand: usize, point: [usize; 3]) -> Slice<'s> {
-                match operand {
-                    $($i => $access::elements(&views.$i, point),)*
-                    _ => unreachable!("there is no operand {operand}"),
-                }
-            }
-
-            #[inline]
-            fn elements_mut<'s>(views: &'s mut Self::Views<'_>, operand: usize, point: [usize; 3]) -> SliceMut<'s> {
-                match operand {
-                    $($i => $access::elements_mut(&mut views.$i, point),)*
-                    _ => unreachable!("there is no operand {operand}"),
-                }
+            fn with_operands(views: &mut Self::Views<'_>, f: impl FnOnce(&mut [&mut dyn Operand])) {
+                f(&mut [$(&mut ViewOf::<K, $access>(&mut views.$i)),*]);
             }
 
             fn leaves(bound: &Self::Bound, operand: usize) -> Option<[usize; 2]> {

@@ -8,7 +8,7 @@ pub(crate) mod access;
 mod reach;
 pub(crate) mod reduce;
 
-use self::access::{RecordedAccessList, ViewsOf, padded};
+use self::access::{RecordedAccessList, padded};
 use super::task::tile::Tile;
 use crate::{
     error::{DeclarationError, Error},
@@ -46,9 +46,10 @@ pub(super) fn function<const K: usize, L: RecordedAccessList<K>>(
     move |tile, mut views| {
         let range = tile.range();
         let box_of_points = [padded(range.min().0, 0), padded(range.max().0, 1)];
-        let mut operands = ViewsOf::<K, L>(&mut views);
         MEMORY.with_borrow_mut(|memory| {
-            program.run(&parameters, box_of_points, &mut operands, memory, instructions);
+            L::with_operands(&mut views, |operands| {
+                program.run(&parameters, box_of_points, operands, memory, instructions);
+            });
         });
     }
 }
