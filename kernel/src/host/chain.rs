@@ -63,7 +63,8 @@ impl<T: Lanes> WithSimd for ChainsOfBlock<'_, '_, T> {
             _ => strips.compute::<S, FEW>(simd, 0),
         };
         let at = strips.compute::<S, 4>(simd, at);
-        strips.compute_vectors(simd, at);
+        let at = strips.compute::<S, 1>(simd, at);
+        strips.compute_rest(simd, at);
     }
 }
 
@@ -114,13 +115,11 @@ impl<T: Lanes> Strips<'_, '_, T> {
         at
     }
 
-    /// Computes all chains from point `at` on, one vector at a time.
+    /// Computes all chains from point `at` on, where the points that are left fill no vector.
     #[inline(always)]
-    fn compute_vectors<S: Simd>(&mut self, simd: S, mut at: usize) {
-        while at < self.len {
-            let end = self.len.min(at + size_of::<T::Vector<S>>() / size_of::<T>());
-            self.strip::<S, OneVector, 1>(simd, at..end);
-            at = end;
+    fn compute_rest<S: Simd>(&mut self, simd: S, at: usize) {
+        if at < self.len {
+            self.strip::<S, Rest, 1>(simd, at..self.len);
         }
     }
 
@@ -228,10 +227,10 @@ impl<const N: usize> Vectors<N> for Whole {
     }
 }
 
-/// A strip of one vector, which it may not fill.
-struct OneVector;
+/// A strip that does not fill its vector.
+struct Rest;
 
-impl Vectors<1> for OneVector {
+impl Vectors<1> for Rest {
     #[inline(always)]
     fn read<T: Lanes, S: Simd>(simd: S, strip: &[T]) -> [T::Vector<S>; 1] {
         [T::partial(simd, strip)]

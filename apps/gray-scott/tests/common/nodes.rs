@@ -9,9 +9,10 @@ use std::{
 use tempfile::TempDir;
 use testing::mpi::OPEN_MPI;
 
-/// A run on several nodes.
+/// A run on several nodes. It ends when this is dropped.
 pub struct Run {
-    mpirun: Child,
+    /// `None` after its end.
+    mpirun: Option<Child>,
     /// For the files of Open MPI.
     _files: TempDir,
 }
@@ -26,7 +27,7 @@ pub fn start(nodes: u16, folder: &Path, args: &str) -> Option<Run> {
         .env("ANABRANCH_NUM_THREADS", "1")
         .env_remove("ANABRANCH_DEVICE");
     match command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
-        Ok(mpirun) => Some(Run { mpirun, _files: files }),
+        Ok(mpirun) => Some(Run { mpirun: Some(mpirun), _files: files }),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let _ = writeln!(std::io::stderr(), "skipped: tests with {}", OPEN_MPI.mpirun());
             None
@@ -38,7 +39,8 @@ pub fn start(nodes: u16, folder: &Path, args: &str) -> Option<Run> {
 impl Run {
     /// The process of a node.
     pub fn process(&self, node: u16) -> u32 {
-        let (parent, rank) = (self.mpirun.id().to_string(), format!("OMPI_COMM_WORLD_RANK={node}"));
+        let mpirun = self.mpirun.as_ref().expect("only `wait` ends the run");
+        let (parent, rank) = (mpirun.id().to_string(), format!("OMPI_COMM_WORLD_RANK={node}"));
         let is_ours = |process: &Path| {
             let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
             let environment = fs::read(process.join("environ")).unwrap_or_default();
@@ -51,8 +53,19 @@ impl Run {
     }
 
     /// Waits for the end of the run.
-    pub fn wait(self) -> Output {
-        self.mpirun.wait_with_output().unwrap()
+    pub fn wait(mut self) -> Output {
+        let mpirun = self.mpirun.take().expect("only `wait` ends the run");
+        mpirun.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Run {
+    /// A test that has failed leaves no processes. Open MPI ends those that it has started.
+    fn drop(&mut self) {
+        if let Some(mpirun) = &mut self.mpirun {
+            let _ = Command::new("kill").arg(mpirun.id().to_string()).status();
+            let _ = mpirun.wait();
+        }
     }
 }
 
