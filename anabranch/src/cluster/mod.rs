@@ -454,12 +454,13 @@ impl Cluster {
 
     /// Ends this process: a function of the program waits in a call of MPI for a node that has ended.
     fn abort_calls(&self, why: &NodeError) -> ! {
-        // There may be nobody to read it.
-        let _ = writeln!(
-            io::stderr(),
-            "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}",
+        // In one piece: `mpirun` mixes what several processes write.
+        let message = format!(
+            "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}\n",
             self.place
         );
+        // There may be nobody to read it.
+        let _ = io::stderr().write_all(message.as_bytes());
         std::process::abort()
     }
 

@@ -18,7 +18,12 @@ use crate::{
     transport::{Arrival, EPOCH, Get, MESSAGE},
 };
 use rustc_hash::FxHashMap;
-use std::{collections::VecDeque, ffi::c_int, mem};
+use std::{
+    collections::VecDeque,
+    ffi::c_int,
+    io::{self, Write as _},
+    mem,
+};
 
 /// Receives that are posted ahead.
 const AHEAD: usize = 16;
@@ -373,7 +378,10 @@ impl<H: Handle> Transport for Mpi<H> {
         };
         if self.keeps_memory(&connection) {
             // The program is about to reuse memory that MPI still reads or writes: only the end of all processes is safe.
-            eprintln!("anabranch: {} ends all processes: {failure}", connection.place);
+            // In one piece: `mpirun` mixes what several processes write.
+            let message = format!("anabranch: {} ends all processes: {failure}\n", connection.place);
+            // There may be nobody to read it.
+            let _ = io::stderr().write_all(message.as_bytes());
             connection.library.abort(connection.comm);
         }
         // MPI keeps what it has, and the process cannot connect again.
