@@ -28,6 +28,8 @@ pub struct Program {
     pub(crate) beside_rows: Vec<u32>,
     /// The number of registers of each type.
     pub(crate) registers: Registers,
+    /// The memory that each point of a block needs: that of the registers, and of elements that are put together for all blocks.
+    pub(crate) bytes_of_point: usize,
     /// Where the result of each operation is.
     pub(crate) sources: Vec<Source>,
     /// The operands that are set by the steps, because the program takes nothing of them. The least number comes first.
@@ -65,6 +67,7 @@ impl Program {
             rows,
             beside_rows,
             registers,
+            bytes_of_point: 0,
             sources,
             outputs,
             stores,
@@ -72,6 +75,7 @@ impl Program {
             body,
         };
         new.mark_chains_that_are_alone();
+        new.bytes_of_point = new.count_bytes_of_point();
         new
     }
 
@@ -91,8 +95,8 @@ impl Program {
         }
     }
 
-    /// The memory that each point of a block needs: that of the registers, and of elements that are put together for all blocks.
-    pub(crate) fn bytes_of_point(&self) -> usize {
+    /// Counts [`bytes_of_point`](Self::bytes_of_point), after chains that are alone were marked.
+    fn count_bytes_of_point(&self) -> usize {
         let apart = self.loads.iter().map(|&load| self.load(load)).filter(|load| load.row() == Row::Apart);
         let are_alone = self.chains.iter().any(|chains| chains.are_alone);
         let registers = if are_alone { 0 } else { self.registers.bytes() };

@@ -96,10 +96,12 @@ impl UnreportedFailures {
         let print = || {
             let text = failures.to_string();
             drop(failures);
-            eprintln!(
+            // In one piece: `mpirun` mixes what several processes write.
+            let message = format!(
                 "anabranch: {what} was dropped, but no call has reported these failures: {text}; call `wait` or `check` \
-                 before the drop to get them as an error"
+                 before the drop to get them as an error\n"
             );
+            eprint!("{message}");
         };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(print)) {
             discard_payload(payload);

@@ -15,7 +15,7 @@ const WITHOUT_MEMORY: usize = 8192;
 
 /// The most points of the blocks of a program.
 pub(super) fn block_len(program: &Program) -> usize {
-    match program.bytes_of_point() {
+    match program.bytes_of_point {
         0 => WITHOUT_MEMORY,
         bytes => (LONG_BLOCKS / bytes / SHORT_BLOCK * SHORT_BLOCK).clamp(SHORT_BLOCK, BLOCK),
     }

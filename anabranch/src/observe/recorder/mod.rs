@@ -149,13 +149,17 @@ impl Recorder {
             return;
         }
         if let Some(summary) = self.summary() {
-            eprintln!("anabranch: {summary}");
+            // In one piece, as the message below: `mpirun` mixes what several processes write.
+            let message = format!("anabranch: {summary}\n");
+            eprint!("{message}");
         }
         #[cfg(feature = "print")]
         if let Some(path) = &self.settings.path
             && let Err(error) = self.read(|r| r.drawings.write(path, self.settings.has_commands()))
         {
-            eprintln!("anabranch: the graphs could not be written to {}: {error}", path.display());
+            let message =
+                format!("anabranch: the graphs could not be written to {}: {error}\n", path.display());
+            eprint!("{message}");
         }
     }
 }
