@@ -1,6 +1,5 @@
 //! Labels: how messages and graphs name buffers, host objects and tasks.
 
-use crate::error::Error;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, fmt, panic::Location, ptr, sync::Arc};
@@ -36,11 +35,6 @@ impl TaskLabel {
     /// The name that the program gave.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The error that a setting of this task is not possible; `range` says what is.
-    pub(crate) fn refuse(&self, setting: &'static str, value: String, range: &'static str) -> Error {
-        Error::TaskSetting { task: self.clone(), setting, value, range }
     }
 
     /// The label, in recorded graphs, of a task that repeats its work this often.

@@ -5,7 +5,7 @@ use crate::{
     fold::{Fold, State},
     number::{Kind, Scalar},
     operation::{Id, Load, Operation, What},
-    reduction::Operator,
+    operator::Operator,
 };
 use rustc_hash::FxHashMap;
 use std::{cell::RefCell, mem, panic::Location};

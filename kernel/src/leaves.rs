@@ -1,6 +1,6 @@
 //! The tree of a reduction.
 
-use crate::reduction::{Operator, Reducible};
+use crate::operator::{Operator, Reducible};
 
 /// The most points of a leaf.
 pub const LEAF: usize = 4096;

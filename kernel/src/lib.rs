@@ -28,6 +28,7 @@ mod host;
 mod leaves;
 mod number;
 mod operation;
+mod operator;
 mod precise;
 mod program;
 mod recording;
@@ -43,9 +44,10 @@ pub use error::RecordError;
 pub use host::{Instructions, Memory, Operand};
 pub use leaves::{LANES, LEAF, Leaves};
 pub use number::{Float, Kind, Number, Scalar, Signed, Slice, SliceMut};
+pub use operator::Operator;
 pub use program::Program;
 pub use recording::{Access, AccessAlong, Beyond, Recording};
-pub use reduction::{Operator, Reduction};
+pub use reduction::Reduction;
 pub use symbolic::{
     Accumulator, Coordinate, FoldState, FoldValues, Input, InputOutput, IntoValue, Mask, Output, Tape, Value,
 };

@@ -1,6 +1,6 @@
 //! The numbers that kernels compute with, one by one and in slices whose type is known at run time.
 
-use crate::reduction::Reducible;
+use crate::operator::Reducible;
 use std::fmt;
 
 mod sealed {

@@ -1,6 +1,6 @@
 //! The errors of this crate, in words for the person who has to act on them.
 
-use crate::file::lock::Holder;
+use crate::file::holder::Holder;
 use std::{fmt, io, ops::Range, path::PathBuf, sync::Arc};
 
 /// The result type of this crate.

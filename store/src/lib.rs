@@ -83,11 +83,7 @@ mod write;
 pub use attribute::Attr;
 pub use element::Element;
 pub use error::{Result, StoreError};
-pub use file::{
-    ledger::Stamp,
-    lock::{Holder, WriteLock},
-    space::available_bytes,
-};
+pub use file::{holder::Holder, ledger::Stamp, lock::WriteLock, space::available_bytes};
 pub use options::{FileOptions, SyncLevel};
 pub use reader::Reader;
 pub use write::{

@@ -237,6 +237,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The error that a setting of a task is not possible; `range` says what is.
+    pub(crate) fn of_setting(
+        task: &TaskLabel,
+        setting: &'static str,
+        value: String,
+        range: &'static str,
+    ) -> Self {
+        Self::TaskSetting { task: task.clone(), setting, value, range }
+    }
+}
+
 fn on_node(node: Option<u16>) -> String {
     node.map_or_else(String::new, |node| format!(" (on node {node})"))
 }

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     leaves::{LANES, LEAF, Leaves, combine},
     number::{Kind, Scalar, SliceMut},
+    operator::{Operator, Reducible},
     program::{Program, Reduced},
-    reduction::{Operator, Reducible},
     steps::Source,
 };
 use pulp::NullaryFnOnce;

@@ -4,7 +4,7 @@ use super::{
     tape::Tape,
     value::{IntoValue, Mask},
 };
-use crate::{contents::Combination, number::Number, reduction::Operator};
+use crate::{contents::Combination, number::Number, operator::Operator};
 use std::marker::PhantomData;
 
 impl Tape {

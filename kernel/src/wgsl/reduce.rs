@@ -18,8 +18,9 @@ use crate::{
     leaves::{LANES, LEAF, Leaves},
     number::{Kind, Scalar},
     operation::{Id, What},
+    operator::Operator,
     recording::Body,
-    reduction::{Operator, Reduction},
+    reduction::Reduction,
 };
 use std::fmt::Write as _;
 

@@ -10,14 +10,14 @@
 use crate::{
     Result, StoreError,
     file::{
-        device::Device,
+        device::Device as _,
+        holder::Holder,
         partial::sync_folder_of,
         space::folder_of,
         system::{FileSystem, System},
     },
 };
 use std::{
-    fmt,
     fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
@@ -27,51 +27,6 @@ use std::{
 
 /// A lock that is held is tried again for this long: a killed process takes a moment to end.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// The process that is writing a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// The number of the process.
-    pub process: u32,
-    /// The name of its host.
-    pub host: String,
-}
-
-impl Holder {
-    /// What the writer of the file at `path` has written into the lock file. `None` if there is no writer, or if it has
-    /// written nothing.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        Self::read(&File::open(lock_file_of(path)?).ok()?)
-    }
-
-    pub(crate) fn this_process() -> Self {
-        #[cfg(unix)]
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        #[cfg(not(unix))]
-        let host = std::env::var("COMPUTERNAME").unwrap_or_default();
-        Self { process: std::process::id(), host }
-    }
-
-    /// Reads what the holder of the lock has written. `None` if it has written nothing.
-    fn read(file: &File) -> Option<Self> {
-        let mut text = vec![0; file.metadata().ok()?.len().min(512) as usize];
-        file.read_exact_at(&mut text, 0).ok()?;
-        let text = String::from_utf8(text).ok()?;
-        let (process, host) = text.trim_end().split_once(' ')?;
-        Some(Self { process: process.parse().ok()?, host: host.into() })
-    }
-
-    fn write(&self, file: &File) -> io::Result<()> {
-        file.set_len(0)?;
-        Device::write_all_at(file, format!("{} {}\n", self.process, self.host).as_bytes(), 0)
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} on host {}", self.process, self.host)
-    }
-}
 
 /// The right to write a file, until it is dropped. Every [`Writer`](crate::Writer) has it.
 ///
@@ -175,12 +130,6 @@ impl Drop for WriteLock {
     }
 }
 
-/// The lock file of the file at `path`, which is no folder.
-fn lock_file_of(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?;
-    Some(folder_of(path).join(format!(".{}.lock", name.to_string_lossy())))
-}
-
 /// Whether this is the error of a file system without locks.
 fn has_no_locks(error: &io::Error) -> bool {
     #[cfg(unix)]
@@ -188,6 +137,18 @@ fn has_no_locks(error: &io::Error) -> bool {
         return true;
     }
     error.kind() == io::ErrorKind::Unsupported
+}
+
+/// What the writer of the file at `path` has written into the lock file. `None` if there is no writer, or if it has written
+/// nothing.
+pub(crate) fn holder_of(path: &Path) -> Option<Holder> {
+    Holder::read(&File::open(lock_file_of(path)?).ok()?)
+}
+
+/// The lock file of the file at `path`, which is no folder.
+fn lock_file_of(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    Some(folder_of(path).join(format!(".{}.lock", name.to_string_lossy())))
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ pub(crate) mod contiguous;
 pub(crate) mod device;
 pub(crate) mod frame_file;
 pub(crate) mod head;
+pub(crate) mod holder;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod library;

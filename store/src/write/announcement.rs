@@ -3,7 +3,7 @@
 use crate::{
     Result, StoreError, SyncLevel,
     element::Element,
-    file::{head::Head, layout::Layout, lock::Holder},
+    file::{head::Head, holder::Holder, layout::Layout},
 };
 use std::path::Path;
 

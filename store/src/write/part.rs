@@ -6,7 +6,7 @@ use crate::{
     file::{
         device::{Device, read_u64_at},
         head::Head,
-        lock::Holder,
+        lock::holder_of,
         partial::find,
         system::System,
     },
@@ -69,7 +69,7 @@ impl<T: Element> PartWriter<T> {
             ErrorKind::UnexpectedEof => Ok(Head::empty()),
             _ => Err(failed(e)),
         })?;
-        announcement.check_identity(path, &head, Holder::of(&real).as_ref())?;
+        announcement.check_identity(path, &head, holder_of(&real).as_ref())?;
         Ok(Self::on(System.open_part(&real).map_err(failed)?, announcement, path))
     }
 

@@ -1,6 +1,6 @@
 //! The memory of a simulated device, and the account of it.
 
-use super::{Counts, settings::Settings};
+use super::{counts::Counts, settings::Settings};
 use crate::device::{DeviceError, DeviceMemory, Run};
 use parking_lot::{Mutex, MutexGuard};
 use std::{ops::Range, sync::Arc};

@@ -3,12 +3,13 @@
 //! The device does what a GPU does, with the same results as the processor, and fails where a test wants it to. [`memory`] has its
 //! memory, [`launch`] runs programs on it, [`worker`] is the thread, [`settings`] says when the device refuses, fails or is lost.
 
+mod counts;
 mod launch;
 mod memory;
 mod settings;
 mod worker;
 
-pub use self::settings::SimulatedBuilder;
+pub use self::{counts::Counts, settings::SimulatedBuilder};
 
 use self::{launch::Prepared, memory::Block, settings::Settings, worker::Shared};
 use super::{Batch, Device, DeviceError, DeviceInfo, DeviceMemory, DeviceProgram, Source, Timeline};
@@ -59,32 +60,6 @@ pub struct Simulated {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a simulated device has done, and what it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counts {
-    /// The uploads.
-    pub uploads: u64,
-    /// The downloads.
-    pub downloads: u64,
-    /// The launches.
-    pub launches: u64,
-    /// The bytes that uploads have set.
-    pub bytes_up: u64,
-    /// The bytes that downloads have taken.
-    pub bytes_down: u64,
-    /// The allocations that are not free again.
-    pub allocations: u64,
-    /// The bytes of these allocations.
-    pub bytes_in_use: u64,
-    /// The most bytes that were in use at one time.
-    pub most_bytes: u64,
-    /// The allocations that were refused.
-    pub refused: u64,
-    /// The batches that have failed. Those of a lost device do not count.
-    pub failed: u64,
-}
-
 impl Simulated {
     /// A device that refuses nothing, never fails and takes no delays.
     ///
@@ -111,6 +86,16 @@ impl Simulated {
     /// What the device has done, and what it has. What a batch did is counted before the batch is done.
     pub fn counts(&self) -> Counts {
         self.shared.ledger.counts()
+    }
+}
+
+impl SimulatedBuilder {
+    /// Starts the device.
+    ///
+    /// # Panics
+    /// If the system refuses a thread.
+    pub fn build(self) -> Simulated {
+        Simulated::start(self.0)
     }
 }
 

@@ -1,13 +1,12 @@
 //! When a simulated device is slow, refuses, fails or is lost.
 
-use super::Simulated;
 use crate::device::{DeviceInfo, DeviceKind};
 use std::{collections::BTreeSet, time::Duration};
 
 /// The largest allocation that the host permits.
 const LARGEST: u64 = isize::MAX as u64;
 
-/// Settings of a [`Simulated`] device. Allocations, programs and batches are counted from 1.
+/// Settings of a [`Simulated`](super::Simulated) device. Allocations, programs and batches are counted from 1.
 ///
 /// ```
 /// use anabranch::device::{Device, DeviceError, Simulated};
@@ -22,7 +21,7 @@ const LARGEST: u64 = isize::MAX as u64;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct SimulatedBuilder(Settings);
+pub struct SimulatedBuilder(pub(super) Settings);
 
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -114,13 +113,5 @@ impl SimulatedBuilder {
     pub fn lose_after(mut self, n: u64) -> Self {
         self.0.lost_after = Some(n);
         self
-    }
-
-    /// Starts the device.
-    ///
-    /// # Panics
-    /// If the system refuses a thread.
-    pub fn build(self) -> Simulated {
-        Simulated::start(self.0)
     }
 }

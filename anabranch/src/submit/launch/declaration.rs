@@ -435,7 +435,12 @@ impl<'a, const K: usize> Declaration<'a, K> {
             return Ok(());
         }
         let range = "`sequential()`, because all nodes must run tasks with a communicator in one order";
-        Err(self.task.refuse("the order of an effect", "`exclusive()` or `relaxed()`".into(), range))
+        Err(Error::of_setting(
+            self.task,
+            "the order of an effect",
+            "`exclusive()` or `relaxed()`".into(),
+            range,
+        ))
     }
 
     /// Checks that a buffer or object belongs to the runtime of this task.

@@ -24,7 +24,7 @@ use crate::{
             NewTask, TaskBuilder,
             host_result::{HostError, HostResult},
             index_space::{IndexSpace, Once, Over},
-            on_device::KernelPlace,
+            kernel_place::KernelPlace,
             tile::Tile,
         },
     },

@@ -4,7 +4,7 @@ use crate::{
     error::Error,
     execute::{Core, GroupHandle, TaskHandle},
     label::TaskLabel,
-    submit::task::{TaskBuilder, hints::Hints, on_device::KernelPlace},
+    submit::task::{TaskBuilder, hints::Hints, kernel_place::KernelPlace},
 };
 use anabranch_grid::GridBox;
 use std::{marker::PhantomData, sync::Arc};

@@ -68,7 +68,7 @@ impl<const K: usize> Hints<K> {
         if u32::try_from(leaves.count()).is_err() {
             let setting = "the index space of its reduction";
             let value = format!("{} leaves of 4096 points", leaves.count());
-            return Err(task.refuse(setting, value, "fewer than 2^32 leaves"));
+            return Err(Error::of_setting(task, setting, value, "fewer than 2^32 leaves"));
         }
         (self.granularity, self.tiles, self.pieces) = ([leaves.rows_of_band(), 1], false, 1);
         self.bands = Some((leaves.count() / leaves.per_band()).max(1));
@@ -96,11 +96,11 @@ impl<const K: usize> Hints<K> {
             ([None, _], _) => return Ok(()),
             ([Some(first), Some(second)], _) => {
                 let value = format!("{first} and {second}, the homes of two of its host objects");
-                return Err(task.refuse(setting, value, "objects with one home, or two tasks"));
+                return Err(Error::of_setting(task, setting, value, "objects with one home, or two tasks"));
             }
             ([Some(home), None], Some(node)) if node != home => {
                 let value = format!("{node}, but the home of its host object is node {home}");
-                return Err(task.refuse(setting, value, "the home, or no `on_node`"));
+                return Err(Error::of_setting(task, setting, value, "the home, or no `on_node`"));
             }
             ([home, None], _) => self.node = home,
         }

@@ -1,10 +1,7 @@
 //! Kernels: how they are split into chunks and pieces, and how they are submitted.
 
 use super::{
-    TaskBuilder,
-    hints::Hints,
-    index_space::Over,
-    on_device::{KernelPlace, RecordingOnDevice},
+    TaskBuilder, hints::Hints, index_space::Over, kernel_place::KernelPlace, on_device::RecordingOnDevice,
     tile::Tile,
 };
 use crate::{
@@ -293,7 +290,7 @@ impl<'rt, const K: usize, L> TaskBuilder<'rt, K, Over, L> {
         if self.hints.blocking {
             let (value, range) =
                 ("a kernel that blocks".into(), "`host`: a thread that runs kernels must not block");
-            return Err(self.label.refuse("the task", value, range));
+            return Err(Error::of_setting(&self.label, "the task", value, range));
         }
         self.choose_leaves();
         if self.hints.pieces > 1 {

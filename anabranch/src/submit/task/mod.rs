@@ -6,6 +6,7 @@ pub(in crate::submit) mod hints;
 pub(crate) mod host_result;
 pub(crate) mod index_space;
 mod kernel;
+pub(in crate::submit) mod kernel_place;
 pub(in crate::submit) mod on_device;
 pub(crate) mod tile;
 
@@ -13,7 +14,7 @@ use self::{
     hints::Hints,
     host_result::{HostError, HostResult},
     index_space::{Collective, IndexSpace, Once, Over},
-    on_device::KernelPlace,
+    kernel_place::KernelPlace,
     tile::Tile,
 };
 use super::{
@@ -194,7 +195,7 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
     fn placed(mut self, node: u16) -> Result<Self, Error> {
         if node >= self.core.nodes() {
             let range = "an existing node: the first is 0";
-            return Err(self.label.refuse("its node", node.to_string(), range));
+            return Err(Error::of_setting(&self.label, "its node", node.to_string(), range));
         }
         self.hints.node = Some(node);
         Ok(self)
@@ -330,7 +331,7 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
         }
         let (value, range) =
             ("a host task with a reduction".into(), "`kernel`: its chunks are the leaves of the tree");
-        Err(self.label.refuse("the task", value, range))
+        Err(Error::of_setting(&self.label, "the task", value, range))
     }
 
     fn submit_host<F>(mut self, work: Work, function: F) -> Result<TaskHandle, Error>

@@ -1,6 +1,6 @@
 //! Submitting recorded kernels and shaders to devices.
 
-use super::{TaskBuilder, hints::Hints, index_space::Over};
+use super::{TaskBuilder, hints::Hints, index_space::Over, kernel_place::KernelPlace};
 use crate::{
     device::{Device, DeviceError, DeviceProgram, Parameters},
     error::Error,
@@ -29,15 +29,6 @@ use std::{slice, sync::Arc};
 
 /// A device, and a program that it has prepared. With several nodes perhaps the error of a device that is lost, with which the task fails.
 pub(in crate::submit) type Chosen = (Arc<dyn Device>, Result<DeviceProgram, DeviceError>);
-
-/// Where a kernel runs.
-#[derive(Clone, Debug)]
-pub(in crate::submit) enum KernelPlace {
-    /// On the device of the runtime if it has one and the kernel is recorded, otherwise on the host.
-    Default,
-    Host,
-    Device(Arc<dyn Device>),
-}
 
 impl<const K: usize, L: RecordedAccessList<K> + KernelAccessList> TaskBuilder<'_, K, Over, L> {
     /// The device that the recorded kernel runs on, and its program there; `None` for the host.
@@ -280,6 +271,6 @@ impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
     pub(in crate::submit) fn check_is_on_host(&self) -> Result<(), Error> {
         let KernelPlace::Device(device) = &self.place else { return Ok(()) };
         let range = "no device, or `each` or `shader`: devices run recorded kernels and shaders only";
-        Err(self.label.refuse("its device", device.info().name.clone(), range))
+        Err(Error::of_setting(&self.label, "its device", device.info().name.clone(), range))
     }
 }
