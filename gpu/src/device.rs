@@ -128,8 +128,14 @@ impl Device for Gpu {
     fn submit(&self, batch: Batch) -> u64 {
         let batches = self.batches.lock();
         let value = self.shared.timeline.begin();
-        let sent = batches.as_ref().is_some_and(|batches| batches.send((value, batch)).is_ok());
-        if !sent {
+        let refused = match &*batches {
+            Some(batches) => batches.send((value, batch)).map_err(|error| error.0).err(),
+            None => Some((value, batch)),
+        };
+        // The functions of the batch and the callbacks of the timeline are the program's, and may submit.
+        drop(batches);
+        if let Some(refused) = refused {
+            drop(refused);
             self.shared.timeline.lose("its thread has ended");
         }
         value

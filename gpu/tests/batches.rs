@@ -2,7 +2,9 @@
 
 mod support;
 
-use anabranch::device::{Batch, DeviceError, DeviceStep, Download, Launch, Operand, Run, Source, Upload};
+use anabranch::device::{
+    Batch, Device, DeviceError, DeviceStep, Download, Launch, Operand, Run, Source, Upload,
+};
 use anabranch_gpu::{GpuError, Settings};
 use anabranch_kernel::{Recording, Tape};
 use parking_lot::Mutex;
@@ -11,7 +13,8 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 use support::{download, got, gpu, gpu_with, upload};
 use testing::deadline;
@@ -90,6 +93,58 @@ fn many_batches_are_done_in_their_order() {
     println!("300 batches: {:?}", begin.elapsed());
     assert_eq!(*seen.lock(), (1..=300).collect::<Vec<_>>());
     assert!(gpu.is_idle());
+}
+
+/// The name of the thread that hands over a download of this number of bytes.
+fn thread_of_download(gpu: &Arc<dyn Device>, bytes: u64) -> Option<String> {
+    let memory = gpu.allocate(bytes).expect("it is small");
+    let name = Arc::new(Mutex::new(None));
+    let to = Arc::clone(&name);
+    let take = Box::new(move |get: &mut dyn FnMut(&mut [u8])| {
+        got(get, bytes as usize);
+        *to.lock() = thread::current().name().map(str::to_string);
+    });
+    let from = DeviceStep::Download(Download { from: memory, runs: vec![Run { offset: 0, bytes }], take });
+    gpu.submit(Batch::from([from]));
+    gpu.wait().expect("the batch is right");
+    name.lock().take()
+}
+
+#[test]
+fn the_device_thread_hands_over_small_downloads_only() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let mut names = (0..1000).map(|_| thread_of_download(&gpu, 4));
+    // The device thread may lose its processor now and then. Then the completion thread hands the download over.
+    assert!(names.any(|name| name.as_deref() == Some("gpu")), "the device thread never does it");
+    for _ in 0..10 {
+        assert_eq!(thread_of_download(&gpu, 1 << 20).as_deref(), Some("gpu completion"));
+    }
+}
+
+#[test]
+fn batches_are_done_in_their_order_whichever_thread_completes_them() {
+    let _deadline = deadline();
+    let Some(gpu) = gpu() else { return };
+    let memory = gpu.allocate(4).expect("it is small");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut submitted = 0;
+    for round in 0..200 {
+        for _ in 0..=round % 4 {
+            let (to, number) = (Arc::clone(&seen), submitted);
+            let take = Box::new(move |_: &mut dyn FnMut(&mut [u8])| to.lock().push(number));
+            let runs = vec![Run { offset: 0, bytes: 4 }];
+            gpu.submit(Batch::from([DeviceStep::Download(Download { from: memory.clone(), runs, take })]));
+            submitted += 1;
+        }
+        match round % 3 {
+            0 => gpu.wait().expect("the batches are right"),
+            1 => thread::sleep(Duration::from_micros(50 * (round % 7))),
+            _ => (),
+        }
+    }
+    gpu.wait().expect("the batches are right");
+    assert_eq!(*seen.lock(), (0..submitted).collect::<Vec<_>>());
 }
 
 #[test]
@@ -296,11 +351,19 @@ fn a_device_that_is_dropped_does_what_it_got() {
     assert_eq!(done.load(Ordering::Relaxed), 50);
 }
 
+/// On the device thread, and on the completion thread.
 #[test]
 fn the_last_handle_may_be_dropped_by_a_batch() {
     let _deadline = deadline();
-    let Some(gpu) = gpu() else { return };
-    let memory = gpu.allocate(4).expect("it is small");
+    for bytes in [4, 1 << 20] {
+        let Some(gpu) = gpu() else { return };
+        drop_by_a_batch(gpu, bytes);
+    }
+}
+
+/// Drops the last handle in the function of a download of this number of bytes.
+fn drop_by_a_batch(gpu: Arc<dyn Device>, bytes: u64) {
+    let memory = gpu.allocate(bytes).expect("it is small");
     let (send, dropped) = std::sync::mpsc::channel();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let held = Arc::clone(&gpu);

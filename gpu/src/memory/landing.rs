@@ -58,6 +58,11 @@ impl Landing {
         self.pieces.len() > 1
     }
 
+    /// The number of bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.bytes).sum()
+    }
+
     /// Asks for the bytes of the last piece, which this submission copies.
     pub(crate) fn map(&mut self, index: &wgpu::SubmissionIndex) {
         self.pieces.iter_mut().filter(|piece| piece.coming.is_none()).for_each(|piece| piece.map(index));

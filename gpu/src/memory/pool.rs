@@ -2,7 +2,7 @@
 //! buffer than a device to compute on it.
 //!
 //! With these buffers a device has hardly more memory than the program had at once, lately. They go back to the driver when it runs out of memory, and
-//! when the device has had nothing to do for a while.
+//! when the device has nothing to do and has got nothing for a while.
 
 use std::{collections::VecDeque, mem};
 
@@ -23,7 +23,7 @@ pub(super) struct Pool<B> {
     /// The bytes of all of them.
     bytes: u64,
     peak: Peak,
-    /// Whether the device has had nothing to do for a while.
+    /// Whether the device has nothing to do, and has got nothing for a while.
     is_resting: bool,
 }
 

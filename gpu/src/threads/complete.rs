@@ -1,4 +1,8 @@
-//! The completion thread: waits for submissions, hands bytes over, and advances the timeline.
+//! The end of submissions: one of the two threads waits for a submission, hands bytes over, and advances the timeline.
+//!
+//! The completion thread can always do so. But a program that launches a small kernel and waits for it submits nothing meanwhile, and then the
+//! device thread has nothing else to do. So the device thread asks the driver for a moment whether its submission is done, and completes it
+//! ([`Submission::complete_soon`]). Then only one of the two threads spins, which matters on a machine with few processors.
 
 use super::{
     receive::{SPIN, next},
@@ -15,6 +19,9 @@ use std::{
     time::Instant,
 };
 
+/// The most bytes of downloads that the device thread hands over: copying them takes no longer than asking the driver.
+const SMALL: u64 = 64 << 10;
+
 /// A group of batches that was submitted, or what was submitted before the end of one.
 pub(crate) struct Submission {
     /// What to wait for; `None` if there was nothing to do.
@@ -24,6 +31,11 @@ pub(crate) struct Submission {
     pub(crate) statuses: Option<Statuses>,
     /// The buffers to give back.
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
+    /// Whether it is a whole group. A group with a large copy is submitted in parts.
+    pub(crate) is_whole: bool,
+    /// Whether the completion thread may ask the driver for a moment before it blocks. Not for a part of a group, and not if the device thread has tried
+    /// to complete the submission.
+    pub(crate) may_ask: bool,
 }
 
 /// A batch that was submitted.
@@ -76,44 +88,67 @@ impl Submission {
             }
         }
     }
-}
 
-/// Waits for a submission. While it `is_last`, a program may wait for it and do nothing else. Then this thread asks the driver again and again for a moment
-/// before it blocks there, because a driver takes longer to wake a thread than to do a small launch.
-///
-/// It asks whether all submissions are done: wgpu panics if several threads ask for one of them with a timeout.
-fn wait(
-    device: &wgpu::Device,
-    index: wgpu::SubmissionIndex,
-    is_last: impl Fn() -> bool,
-) -> Result<(), wgpu::PollError> {
-    let begin = Instant::now();
-    while is_last() && begin.elapsed() < SPIN {
-        if device.poll(wgpu::PollType::Poll)?.is_queue_empty() {
-            return Ok(());
+    /// Completes the submission if all earlier batches are done, its downloads are small, and the device ends it within [`SPIN`] while the program submits
+    /// nothing else. Otherwise returns it.
+    pub(super) fn complete_soon(mut self, shared: &Arc<Shared>) -> Option<Self> {
+        let is_next = self.parts.first().is_some_and(|part| shared.timeline.completed() + 1 == part.value);
+        let downloads = self.parts.iter().flat_map(|part| &part.downloads);
+        if !is_next || !self.is_whole || downloads.map(Landing::bytes).sum::<u64>() > SMALL {
+            return Some(self);
         }
-        thread::yield_now();
+        self.may_ask = false;
+        // To ask without waiting gives no error.
+        let is_done = match self.index {
+            Some(_) => matches!(self.is_done_soon(shared), Ok(true)),
+            None => self.is_last(shared),
+        };
+        if is_done {
+            self.complete(shared);
+            return None;
+        }
+        Some(self)
     }
-    device.poll(wgpu::PollType::Wait { submission_index: Some(index), timeout: None }).map(drop)
-}
 
-/// Waits for submissions until no more can come.
-pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
-    let receive = || next(submissions, || shared.budget.rest());
-    while let Some(Submission { index, mut parts, statuses, used }) = receive() {
-        if let [part] = &mut *parts
-            && statuses.is_none()
+    /// Whether the program has submitted nothing after it.
+    fn is_last(&self, shared: &Shared) -> bool {
+        self.parts.last().is_some_and(|part| shared.timeline.submitted() == part.value)
+    }
+
+    /// Asks the driver again and again whether the submission is done, for a moment, and only while it is the last one. A program that submits nothing else
+    /// may wait for this one, and a driver takes longer to wake a thread than to do a small launch.
+    ///
+    /// It asks whether all submissions are done: wgpu panics if several threads ask for one of them with a timeout.
+    fn is_done_soon(&self, shared: &Shared) -> Result<bool, wgpu::PollError> {
+        let begin = Instant::now();
+        while self.is_last(shared) && begin.elapsed() < SPIN {
+            if shared.device.poll(wgpu::PollType::Poll)?.is_queue_empty() {
+                return Ok(true);
+            }
+            thread::yield_now();
+        }
+        Ok(false)
+    }
+
+    /// Waits until the device has done the submission.
+    fn wait(&mut self, shared: &Arc<Shared>) -> Result<(), wgpu::PollError> {
+        if let [part] = &mut *self.parts
+            && self.statuses.is_none()
             && part.downloads.iter().any(Landing::has_pieces)
         {
             // The host reads the pieces of a large download, which goes alone, while the last ones are on their way.
             part.land(shared);
         }
-        if let Some(index) = index {
-            let is_last = || parts.last().is_some_and(|part| shared.timeline.submitted() == part.value);
-            if let Err(error) = wait(&shared.device, index, is_last) {
-                shared.timeline.lose(format!("waiting for a batch has failed: {error}"));
-            }
+        if self.index.is_none() || (self.may_ask && self.is_done_soon(shared)?) {
+            return Ok(());
         }
+        let wait = wgpu::PollType::Wait { submission_index: self.index.clone(), timeout: None };
+        shared.device.poll(wait).map(drop)
+    }
+
+    /// Hands over what the device has done, and advances the timeline.
+    fn complete(self, shared: &Arc<Shared>) {
+        let Self { parts, statuses, used, .. } = self;
         if !parts.is_empty() {
             // Relaxed: the device thread only decides by it whether it waits for more batches.
             shared.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -131,5 +166,15 @@ pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
             part.land(shared);
             part.finish(shared);
         }
+    }
+}
+
+/// Waits for submissions until no more can come.
+pub(crate) fn run(shared: &Arc<Shared>, submissions: &Receiver<Submission>) {
+    while let Some(mut submission) = next(submissions) {
+        if let Err(error) = submission.wait(shared) {
+            shared.timeline.lose(format!("waiting for a batch has failed: {error}"));
+        }
+        submission.complete(shared);
     }
 }

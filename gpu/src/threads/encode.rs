@@ -1,4 +1,4 @@
-//! The device thread: groups of batches become command buffers.
+//! The device thread: groups of batches become command buffers. The thread also completes what the device does in a moment.
 
 use super::{
     complete::{Part, Submission},
@@ -22,12 +22,21 @@ use std::{
     },
 };
 
-/// Encodes and submits groups of batches until no more can come.
+/// Encodes and submits groups of batches until no more can come. Completes those that the device does in a moment, and hands the others to the completion
+/// thread.
 pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<Numbered>, submissions: &Sender<Submission>) {
-    for group in Groups::new(batches, &shared.in_flight) {
+    // While the device works on what it got before, the program may need the memory again.
+    let rest = || {
+        let is_idle = shared.timeline.is_idle();
+        if is_idle {
+            shared.budget.rest();
+        }
+        is_idle
+    };
+    for group in Groups::new(batches, &shared.in_flight, rest) {
         shared.in_flight.fetch_add(1, Ordering::Relaxed);
-        let submission = submit(shared, group, submissions);
-        if submissions.send(submission).is_err() {
+        let unfinished = submit(shared, group, submissions).complete_soon(shared);
+        if unfinished.is_some_and(|submission| submissions.send(submission).is_err()) {
             return;
         }
     }
@@ -72,6 +81,8 @@ pub(crate) struct Encoding<'a> {
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
     /// Whether there is anything to submit.
     has_commands: bool,
+    /// Whether a part of the group was submitted before.
+    is_cut: bool,
     /// The blocks that are in their buffer.
     written: usize,
     submissions: &'a Sender<Submission>,
@@ -106,6 +117,7 @@ impl<'a> Encoding<'a> {
             statuses,
             used: Vec::new(),
             has_commands: false,
+            is_cut: false,
             written: 0,
             submissions,
         }
@@ -226,7 +238,15 @@ impl<'a> Encoding<'a> {
         let index = self.submit_commands();
         self.has_commands = false;
         let used = mem::take(&mut self.used);
-        let so_far = Submission { index: Some(index.clone()), parts: Vec::new(), statuses: None, used };
+        self.is_cut = true;
+        let so_far = Submission {
+            index: Some(index.clone()),
+            parts: Vec::new(),
+            statuses: None,
+            used,
+            is_whole: false,
+            may_ask: false,
+        };
         // Without the completion thread, the device is lost, and the last part of the submission says so.
         let _ = self.submissions.send(so_far);
         index
@@ -260,7 +280,8 @@ impl<'a> Encoding<'a> {
         }
         self.statuses.iter().for_each(Statuses::map);
         self.used.extend(self.block_buffer.map(|buffer| (Sort::Blocks, buffer)));
-        Submission { index, parts: self.parts, statuses: self.statuses, used: self.used }
+        let Self { parts, statuses, used, is_cut, .. } = self;
+        Submission { index, parts, statuses, used, is_whole: !is_cut, may_ask: true }
     }
 }
 

@@ -4,7 +4,7 @@
 //! device has [`AHEAD`] groups to do, the device thread looks a moment longer for more, because the group would only wait in the driver. A group ends with a batch that
 //! copies to the host.
 
-use super::receive::next;
+use super::receive::next_or_idle;
 use crate::memory::pieces;
 use anabranch::device::{Batch, DeviceStep, Download, Upload};
 use std::{
@@ -25,21 +25,26 @@ const AHEAD: usize = 2;
 /// How long a group then waits for its next batch: longer than a program takes to submit one, and shorter than a driver takes for a submission.
 const MOMENT: Duration = Duration::from_micros(50);
 
+/// How long the device thread waits for a batch until it calls what it was given for that.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// A batch, and the value of the timeline when it is done.
 pub(crate) type Numbered = (u64, Batch);
 
 /// The groups of the batches that come.
-pub(super) struct Groups<'a> {
+pub(super) struct Groups<'a, I> {
     batches: &'a Receiver<Numbered>,
     /// The groups that the device has to do.
     in_flight: &'a AtomicUsize,
     /// The batch that begins the next group.
     held: Option<Numbered>,
+    /// What the device thread calls when no batch has come for [`IDLE`], again and again until it returns `true`.
+    idle: I,
 }
 
-impl<'a> Groups<'a> {
-    pub(super) fn new(batches: &'a Receiver<Numbered>, in_flight: &'a AtomicUsize) -> Self {
-        Self { batches, in_flight, held: None }
+impl<'a, I: Fn() -> bool> Groups<'a, I> {
+    pub(super) fn new(batches: &'a Receiver<Numbered>, in_flight: &'a AtomicUsize, idle: I) -> Self {
+        Self { batches, in_flight, held: None, idle }
     }
 
     /// A batch that is there, or comes in a moment while the device has enough to do.
@@ -57,12 +62,12 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Iterator for Groups<'_> {
+impl<I: Fn() -> bool> Iterator for Groups<'_, I> {
     type Item = Vec<Numbered>;
 
     /// Waits for batches, until no more can come.
     fn next(&mut self) -> Option<Vec<Numbered>> {
-        let mut group = vec![self.held.take().or_else(|| next(self.batches, || ()))?];
+        let mut group = vec![self.held.take().or_else(|| next_or_idle(self.batches, IDLE, &self.idle))?];
         while group.len() < MOST && !group.last().is_some_and(|(_, batch)| ends(batch)) {
             let Some(batch) = self.another() else { break };
             if is_large(&batch.1) {
@@ -120,7 +125,7 @@ mod tests {
     const LARGE: u64 = 64 << 20;
 
     /// The numbers of the batches of each group.
-    fn numbers(groups: Groups<'_>) -> Vec<Vec<u64>> {
+    fn numbers(groups: Groups<'_, impl Fn() -> bool>) -> Vec<Vec<u64>> {
         groups.map(|group| group.into_iter().map(|(number, _)| number).collect()).collect()
     }
 
@@ -141,7 +146,7 @@ mod tests {
             ];
             (1..).zip(all).for_each(|batch| send.send(batch).unwrap());
             drop(send);
-            let groups = numbers(Groups::new(&batches, &AtomicUsize::new(in_flight)));
+            let groups = numbers(Groups::new(&batches, &AtomicUsize::new(in_flight), || true));
             assert_eq!(groups, [vec![1, 2, 3], vec![4], vec![5], vec![6], vec![7], vec![8]]);
         }
     }
@@ -153,7 +158,7 @@ mod tests {
         (0..MOST as u64 + 2).for_each(|number| send.send((number, upload(4))).unwrap());
         drop(send);
         let in_flight = AtomicUsize::new(0);
-        let lengths = Groups::new(&batches, &in_flight).map(|group| group.len()).collect::<Vec<_>>();
+        let lengths = Groups::new(&batches, &in_flight, || true).map(|group| group.len()).collect::<Vec<_>>();
         assert_eq!(lengths, [MOST, 2]);
     }
 
@@ -162,7 +167,7 @@ mod tests {
         let _deadline = deadline();
         let (send, batches) = mpsc::channel();
         let in_flight = AtomicUsize::new(AHEAD);
-        let mut groups = Groups::new(&batches, &in_flight);
+        let mut groups = Groups::new(&batches, &in_flight, || true);
         let mut group_of = |number| {
             send.send((number, upload(4))).unwrap();
             let begin = Instant::now();
