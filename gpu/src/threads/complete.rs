@@ -31,8 +31,6 @@ pub(crate) struct Submission {
     pub(crate) statuses: Option<Statuses>,
     /// The buffers to give back.
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
-    /// Whether it is a whole group. A group with a large copy is submitted in parts.
-    pub(crate) is_whole: bool,
     /// Whether the completion thread may ask the driver for a moment before it blocks. Not for a part of a group, and not if the device thread has tried
     /// to complete the submission.
     pub(crate) may_ask: bool,
@@ -94,7 +92,7 @@ impl Submission {
     pub(super) fn complete_soon(mut self, shared: &Arc<Shared>) -> Option<Self> {
         let is_next = self.parts.first().is_some_and(|part| shared.timeline.completed() + 1 == part.value);
         let downloads = self.parts.iter().flat_map(|part| &part.downloads);
-        if !is_next || !self.is_whole || downloads.map(Landing::bytes).sum::<u64>() > SMALL {
+        if !is_next || downloads.map(Landing::bytes).sum::<u64>() > SMALL {
             return Some(self);
         }
         self.may_ask = false;

@@ -81,8 +81,6 @@ pub(crate) struct Encoding<'a> {
     pub(crate) used: Vec<(Sort, wgpu::Buffer)>,
     /// Whether there is anything to submit.
     has_commands: bool,
-    /// Whether a part of the group was submitted before.
-    is_cut: bool,
     /// The blocks that are in their buffer.
     written: usize,
     submissions: &'a Sender<Submission>,
@@ -117,7 +115,6 @@ impl<'a> Encoding<'a> {
             statuses,
             used: Vec::new(),
             has_commands: false,
-            is_cut: false,
             written: 0,
             submissions,
         }
@@ -238,15 +235,8 @@ impl<'a> Encoding<'a> {
         let index = self.submit_commands();
         self.has_commands = false;
         let used = mem::take(&mut self.used);
-        self.is_cut = true;
-        let so_far = Submission {
-            index: Some(index.clone()),
-            parts: Vec::new(),
-            statuses: None,
-            used,
-            is_whole: false,
-            may_ask: false,
-        };
+        let (parts, statuses) = (Vec::new(), None);
+        let so_far = Submission { index: Some(index.clone()), parts, statuses, used, may_ask: false };
         // Without the completion thread, the device is lost, and the last part of the submission says so.
         let _ = self.submissions.send(so_far);
         index
@@ -280,8 +270,8 @@ impl<'a> Encoding<'a> {
         }
         self.statuses.iter().for_each(Statuses::map);
         self.used.extend(self.block_buffer.map(|buffer| (Sort::Blocks, buffer)));
-        let Self { parts, statuses, used, is_cut, .. } = self;
-        Submission { index, parts, statuses, used, is_whole: !is_cut, may_ask: true }
+        let Self { parts, statuses, used, .. } = self;
+        Submission { index, parts, statuses, used, may_ask: true }
     }
 }
 
