@@ -15,6 +15,7 @@ mod error;
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 mod host;
+mod new_arrays;
 mod numeric;
 mod operations;
 mod pending;

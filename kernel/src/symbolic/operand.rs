@@ -4,8 +4,8 @@ use super::{
     accumulator::Accumulator,
     coordinate::Coordinate,
     state::FoldState,
-    tape::{Outside, Tape},
-    value::{IntoValue, Value},
+    tape::Tape,
+    value::{IntoValue, Outside, Value},
 };
 use crate::{number::Number, operation::Along};
 use std::{array, marker::PhantomData, ops::Range, panic::Location};

@@ -1,17 +1,13 @@
-//! The tape, on which a closure leaves its operations.
+//! The tape, on which a closure leaves its operations. The methods that give values are in [`value`](super::value).
 
-use super::value::Value;
 use crate::{
     contents::{self, Combination, Contents, Operand},
     error::RecordError,
     number::{Kind, Number, Scalar},
-    operation::{Along, Edge, Id, Load, Operation, What},
+    operation::{Id, Load, Operation, What},
     recording::Recording,
 };
 use std::{cell::RefCell, panic::Location};
-
-/// The largest offset along a dimension. No sum of it and a coordinate overflows.
-const FARTHEST: usize = isize::MAX as usize / 4;
 
 /// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is used.
 pub struct Tape {
@@ -55,7 +51,7 @@ impl Tape {
     }
 
     /// Adds an operation, unless it is there already.
-    pub(crate) fn record<T>(&self, what: What, kind: Kind) -> Value<'_, T> {
+    pub(super) fn add(&self, what: What, kind: Kind) -> Id {
         let operation = Operation { what, kind };
         let mut contents = self.contents.borrow_mut();
         let next = contents.operations.len() as Id;
@@ -65,42 +61,11 @@ impl Tape {
             contents.push(operation, scope);
         }
         contents.expect_inside(id);
-        Value::new(self, id)
+        id
     }
 
-    /// Adds a literal. Its value is not part of the program, so that another value needs no new one.
-    pub(crate) fn literal<T: Number>(&self, value: T) -> Value<'_, T> {
-        let parameter = self.parameter(value.scalar());
-        self.record(What::Parameter(parameter), T::KIND)
-    }
-
-    fn parameter(&self, value: Scalar) -> u32 {
-        let mut contents = self.contents.borrow_mut();
-        contents.parameters.push(value);
-        contents.parameters.len() as u32 - 1
-    }
-
-    /// Adds a load. Where the kernel asks twice for an element, it is loaded once, unless a literal stands for the elements outside.
-    #[track_caller]
-    pub(crate) fn load<T: Number, const D: usize>(
-        &self,
-        operand: usize,
-        along: [Along; D],
-        outside: Outside<T>,
-    ) -> Value<'_, T> {
-        let mut padded = [Along::default(); 3];
-        padded[3 - D..].copy_from_slice(&along);
-        if padded.iter().any(|along| along.offset.unsigned_abs() > FARTHEST) {
-            let offset = padded.map(|along| along.offset);
-            self.fail(RecordError::OffsetTooLarge { offset, at: Location::caller() });
-        }
-        let edge = match outside {
-            Outside::Nothing => Edge::Inside,
-            Outside::Clamped => Edge::Clamped,
-            Outside::Periodic => Edge::Periodic,
-            Outside::Value(value) => Edge::Parameter(self.parameter(value.scalar())),
-        };
-        let (load, at) = (Load { operand, kind: T::KIND, along: padded, edge }, Location::caller());
+    /// Adds a load, which the program asks for at this line, unless it is there already.
+    pub(super) fn add_load(&self, load: Load, at: &'static Location<'static>) -> Id {
         let number = {
             let mut contents = self.contents.borrow_mut();
             contents.loads.iter().position(|&known| known == load).unwrap_or_else(|| {
@@ -109,13 +74,14 @@ impl Tape {
                 contents.loads.len() - 1
             })
         };
-        self.record(What::Load(number as u32), T::KIND)
+        self.add(What::Load(number as u32), load.kind)
     }
 
-    /// Adds the coordinate of the point along a dimension.
-    #[track_caller]
-    pub(crate) fn index(&self, dimension: usize) -> Value<'_, u32> {
-        self.record(What::Index(self.dimension(dimension)), Kind::U32)
+    /// Adds the value of a literal. It is not part of the program, so that another value needs no new one.
+    pub(super) fn parameter(&self, value: Scalar) -> u32 {
+        let mut contents = self.contents.borrow_mut();
+        contents.parameters.push(value);
+        contents.parameters.len() as u32 - 1
     }
 
     /// A dimension, padded at the front.
@@ -171,20 +137,11 @@ impl Tape {
     }
 
     /// The counter of a fold.
-    pub(crate) fn counter(&self, fold: u32) -> Value<'_, u32> {
-        let contents = self.contents.borrow();
-        Value::new(self, contents.folds[fold as usize].turn)
+    pub(super) fn turn(&self, fold: u32) -> Id {
+        self.contents.borrow().folds[fold as usize].turn
     }
 
     pub(crate) fn fail(&self, error: RecordError) {
         self.contents.borrow_mut().error.get_or_insert(error);
     }
-}
-
-/// What a load gives outside the buffer.
-pub(crate) enum Outside<T> {
-    Nothing,
-    Clamped,
-    Periodic,
-    Value(T),
 }

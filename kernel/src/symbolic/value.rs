@@ -2,10 +2,11 @@
 
 use super::tape::Tape;
 use crate::{
+    error::RecordError,
     number::{Float, Kind, Number, Signed},
-    operation::{Binary, Compare, Id, Unary, What},
+    operation::{Along, Binary, Compare, Edge, Id, Load, Unary, What},
 };
-use std::{fmt, marker::PhantomData, ops};
+use std::{fmt, marker::PhantomData, ops, panic::Location};
 
 /// A number that a kernel computes at each point. The closure that is recorded sees no number, but this name of one.
 ///
@@ -55,6 +56,66 @@ impl<'t, T> IntoValue<'t, T> for Value<'t, T> {
 impl<'t, T: Number> IntoValue<'t, T> for T {
     fn into_value(self, tape: &'t Tape) -> Value<'t, T> {
         tape.literal(self)
+    }
+}
+
+/// The largest offset along a dimension. No sum of it and a coordinate overflows.
+const FARTHEST: usize = isize::MAX as usize / 4;
+
+/// What a load gives outside the buffer.
+pub(crate) enum Outside<T> {
+    Nothing,
+    Clamped,
+    Periodic,
+    Value(T),
+}
+
+/// The operations on a tape, as values.
+impl Tape {
+    /// Adds an operation, unless it is there already.
+    pub(crate) fn record<T>(&self, what: What, kind: Kind) -> Value<'_, T> {
+        Value::new(self, self.add(what, kind))
+    }
+
+    /// Adds a literal. Its value is not part of the program, so that another value needs no new one.
+    pub(crate) fn literal<T: Number>(&self, value: T) -> Value<'_, T> {
+        let parameter = self.parameter(value.scalar());
+        self.record(What::Parameter(parameter), T::KIND)
+    }
+
+    /// Adds a load. Where the kernel asks twice for an element, it is loaded once, unless a literal stands for the elements outside.
+    #[track_caller]
+    pub(crate) fn load<T: Number, const D: usize>(
+        &self,
+        operand: usize,
+        along: [Along; D],
+        outside: Outside<T>,
+    ) -> Value<'_, T> {
+        let mut padded = [Along::default(); 3];
+        padded[3 - D..].copy_from_slice(&along);
+        if padded.iter().any(|along| along.offset.unsigned_abs() > FARTHEST) {
+            let offset = padded.map(|along| along.offset);
+            self.fail(RecordError::OffsetTooLarge { offset, at: Location::caller() });
+        }
+        let edge = match outside {
+            Outside::Nothing => Edge::Inside,
+            Outside::Clamped => Edge::Clamped,
+            Outside::Periodic => Edge::Periodic,
+            Outside::Value(value) => Edge::Parameter(self.parameter(value.scalar())),
+        };
+        let load = Load { operand, kind: T::KIND, along: padded, edge };
+        Value::new(self, self.add_load(load, Location::caller()))
+    }
+
+    /// Adds the coordinate of the point along a dimension.
+    #[track_caller]
+    pub(crate) fn index(&self, dimension: usize) -> Value<'_, u32> {
+        self.record(What::Index(self.dimension(dimension)), Kind::U32)
+    }
+
+    /// The counter of a fold.
+    pub(crate) fn counter(&self, fold: u32) -> Value<'_, u32> {
+        Value::new(self, self.turn(fold))
     }
 }
 

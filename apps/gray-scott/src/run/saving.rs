@@ -6,6 +6,7 @@
 use super::{
     grid::{Grid, Stores},
     nodes::own_row,
+    storage::WORDS,
     times::{Accounts, Stored},
 };
 use crate::error::Error;
@@ -18,9 +19,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-
-/// The numbers that describe a draft of two arrays. All are 0 if there is none.
-pub(super) const WORDS: usize = 6;
 
 /// The numbers of a node: the checksums of its rows of U and V, and whether all of them are finite.
 const NUMBERS: usize = 3;

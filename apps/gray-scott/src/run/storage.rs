@@ -1,10 +1,7 @@
 //! The output of a run: frames and checkpoints, as a host object of the runtime. With several nodes it is on node 0, and
 //! counts the frames whose rows all nodes have stored (`part.rs`).
 
-use super::{
-    saving::WORDS,
-    times::{Accounts, Stored},
-};
+use super::times::{Accounts, Stored};
 use crate::{
     error::Error,
     files::{attributes::stamp, checkpoint},
@@ -24,6 +21,9 @@ use std::{
     },
     time::Duration,
 };
+
+/// The numbers that describe a draft of two arrays. All are 0 if there is none.
+pub(super) const WORDS: usize = 6;
 
 /// The checkpoint of a run, and when it is written.
 #[derive(Clone, Debug)]
