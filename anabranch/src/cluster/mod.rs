@@ -55,7 +55,7 @@ pub(crate) use self::link::{Each, Said, Then, let_go};
 use self::{
     history::{Divergence, History, What},
     link::{Ended, Link, Over},
-    pacemaker::Pacemaker,
+    pacemaker::{Paced, Pacemaker},
 };
 use crate::{
     error::{Error, NodeError},
@@ -452,18 +452,6 @@ impl Cluster {
         }
     }
 
-    /// Ends this process: a function of the program waits in a call of MPI for a node that has ended.
-    fn abort_calls(&self, why: &NodeError) -> ! {
-        // In one piece: `mpirun` mixes what several processes write.
-        let message = format!(
-            "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}\n",
-            self.place
-        );
-        // There may be nobody to read it.
-        let _ = io::stderr().write_all(message.as_bytes());
-        std::process::abort()
-    }
-
     /// Ends the run on all nodes, and returns why it has ended: the first reason counts. Returns when no transfer uses memory
     /// any more. The caller holds no lock.
     pub(crate) fn stop(&self, why: NodeError) -> Arc<NodeError> {
@@ -492,6 +480,50 @@ impl Cluster {
             let _ = self.stopped.set(Arc::new(why));
         }
         self.pacemaker.end();
+    }
+}
+
+impl Paced for Cluster {
+    fn pacemaker(&self) -> &Pacemaker {
+        &self.pacemaker
+    }
+
+    fn is_busy(&self) -> bool {
+        Self::is_busy(self)
+    }
+
+    fn polls(&self) -> u64 {
+        self.polls.load(Relaxed)
+    }
+
+    fn poll_uncounted(&self) -> bool {
+        Self::poll_uncounted(self)
+    }
+
+    fn post(&self) {
+        Self::post(self);
+    }
+
+    fn stopped(&self) -> Option<&NodeError> {
+        Self::stopped(self).map(|why| &**why)
+    }
+
+    fn calls(&self) -> (u64, u64) {
+        // `returned` first, so that a call which returns in between counts as under way. The loads are relaxed: the next look corrects a
+        // wrong pair.
+        let returned = self.calls_returned.load(Relaxed);
+        (self.calls_begun.load(Relaxed), returned)
+    }
+
+    fn abort_calls(&self, why: &NodeError) -> ! {
+        // In one piece: `mpirun` mixes what several processes write.
+        let message = format!(
+            "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}\n",
+            self.place
+        );
+        // There may be nobody to read it.
+        let _ = io::stderr().write_all(message.as_bytes());
+        std::process::abort()
     }
 }
 

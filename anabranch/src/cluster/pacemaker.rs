@@ -6,7 +6,7 @@
 //!
 //! When the run has ended and a task of this node stays in a call of MPI, which no error can wake, it ends the process.
 
-use super::Cluster;
+use crate::error::NodeError;
 use parking_lot::Mutex;
 use std::{
     io,
@@ -33,6 +33,25 @@ const POST: Duration = Duration::from_millis(50);
 /// The longest sleep while no transfers are under way: tasks that need none may have been submitted, and are posted then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// What the pacemaker asks of its node.
+pub(super) trait Paced: Send + Sync + 'static {
+    fn pacemaker(&self) -> &Pacemaker;
+    /// Whether transfers are under way.
+    fn is_busy(&self) -> bool;
+    /// How often other threads have polled.
+    fn polls(&self) -> u64;
+    /// Polls, without counting it as a poll of another thread. Returns whether anything has happened.
+    fn poll_uncounted(&self) -> bool;
+    /// Posts the hashes of what was submitted.
+    fn post(&self);
+    /// Why the run has ended, if it has.
+    fn stopped(&self) -> Option<&NodeError>;
+    /// How many calls of MPI the tasks of the program have begun, and how many of these calls have returned.
+    fn calls(&self) -> (u64, u64);
+    /// Ends the process: a call of MPI waits for a node that has ended.
+    fn abort_calls(&self, why: &NodeError) -> !;
+}
+
 /// How long tasks have been in calls of MPI since the end of the run, without one that has returned.
 #[derive(Default)]
 struct Stuck {
@@ -43,10 +62,10 @@ struct Stuck {
 
 impl Stuck {
     /// Looks again. A process that was stopped for long has not waited for long: a turn counts as at most `longest`.
-    fn time(&mut self, cluster: &Cluster, longest: Duration) -> Duration {
-        let returned = cluster.calls_returned.load(Relaxed);
+    fn time(&mut self, cluster: &impl Paced, longest: Duration) -> Duration {
+        let (begun, returned) = cluster.calls();
         let since = self.looked.replace(Instant::now()).map_or(Duration::ZERO, |looked| looked.elapsed());
-        if cluster.calls_begun.load(Relaxed) == returned || returned != self.returned {
+        if begun == returned || returned != self.returned {
             *self = Self { returned, looked: self.looked, time: Duration::ZERO };
         } else {
             self.time += since.min(longest);
@@ -66,18 +85,18 @@ pub(super) struct Pacemaker {
 }
 
 /// Starts the thread of this node. It polls at least once in each `interval`, to tell the other nodes that this one is alive.
-pub(super) fn start(cluster: &Arc<Cluster>, interval: Option<Duration>, name: String) -> io::Result<()> {
+pub(super) fn start(cluster: &Arc<impl Paced>, interval: Option<Duration>, name: String) -> io::Result<()> {
     let shared = Arc::clone(cluster);
     let sleep = interval.map_or(LONGEST_SLEEP, |interval| LONGEST_SLEEP.min(interval / 2));
     // As long as a node that does not answer.
     let patience = interval.map(|interval| 8 * interval);
-    let run = move || shared.pacemaker.run(&shared, sleep, patience);
-    *cluster.pacemaker.thread.lock() = Some(thread::Builder::new().name(name).spawn(run)?);
+    let run = move || shared.pacemaker().run(&*shared, sleep, patience);
+    *cluster.pacemaker().thread.lock() = Some(thread::Builder::new().name(name).spawn(run)?);
     Ok(())
 }
 
 impl Pacemaker {
-    fn run(&self, cluster: &Cluster, sleep: Duration, patience: Option<Duration>) {
+    fn run(&self, cluster: &impl Paced, sleep: Duration, patience: Option<Duration>) {
         let mut posted = Instant::now();
         let mut stuck = Stuck::default();
         // Since when nothing has happened, as far as this thread knows.
@@ -85,9 +104,9 @@ impl Pacemaker {
         let mut shortest = SHORTEST;
         while !self.ends.load(Acquire) {
             if cluster.is_busy() || quiet.elapsed() < LINGER {
-                let polls = cluster.polls.load(Relaxed);
+                let polls = cluster.polls();
                 thread::park_timeout((quiet.elapsed() / 8).clamp(shortest, LONGEST));
-                let others_poll = cluster.polls.load(Relaxed) != polls;
+                let others_poll = cluster.polls() != polls;
                 shortest = if others_poll { OTHERS_POLL } else { SHORTEST };
                 if others_poll || self.burst(cluster) {
                     quiet = Instant::now();
@@ -118,7 +137,7 @@ impl Pacemaker {
     }
 
     /// Polls. Goes on for a while if something happens. Returns whether anything did.
-    fn burst(&self, cluster: &Cluster) -> bool {
+    fn burst(&self, cluster: &impl Paced) -> bool {
         if !cluster.poll_uncounted() {
             return false;
         }

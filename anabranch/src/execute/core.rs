@@ -1,36 +1,34 @@
 //! The state that all handles of one runtime share: the graphs, the live tasks, the executor, the failures.
 //!
 //! This file has the structure itself and the changes that are not submissions. Other files of this folder add to it:
-//! [`submission`](super::submission), [`run`](super::run), [`waiting`](super::waiting) and [`shutdown`](super::shutdown).
+//! [`start`](super::start), [`accept`](super::accept), [`run`](super::run), [`waiting`](super::waiting), [`report`](super::report),
+//! [`shutdown`](super::shutdown) and others.
 
 use super::{
     conflicts::Conflicts,
     current_task::RuntimeId,
+    deferred_shutdown::DeferredShutdown,
     devices::Residents,
     graphs::Graphs,
-    groups::{group::Group, handle::GroupHandle},
+    groups::group::Group,
     in_flight::InFlight,
     live_tasks::LiveTasks,
-    nodes::{Communicators, Nodes, progress::Progress},
-    shutdown::DeferredShutdown,
-    task::{node::Node, status::Status},
-    threads::executor::{Executor, Threads},
+    nodes::{Communicators, Nodes},
+    task::node::Node,
+    threads::executor::Executor,
 };
 use crate::{
-    cluster::Cluster,
     data::owner::Owner,
     device::Device,
     error::{Error, NodeError},
     observe::{Recorder, UnreportedFailures, Watchdog},
     programs::Programs,
-    settings::Settings,
 };
 use anabranch_graph::{
     BufferId, ObjectId, TaskId,
     command::{CommandId, Weights},
 };
 use anabranch_grid::Extent;
-use anabranch_par::PoolError;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::{
@@ -39,17 +37,17 @@ use std::{
 };
 
 pub(crate) struct Core {
-    this: Weak<Self>,
-    id: RuntimeId,
+    pub(super) this: Weak<Self>,
+    pub(super) id: RuntimeId,
     pub(super) executor: Executor,
     pub(super) in_flight: InFlight,
     /// On its own cache lines, because workers read the neighbouring fields.
     pub(super) state: CachePadded<Mutex<State>>,
     pub(super) conflicts: Conflicts,
     pub(super) failures: UnreportedFailures,
-    recorder: Option<Arc<Recorder>>,
+    pub(super) recorder: Option<Arc<Recorder>>,
     /// The number of nodes, or that of a dry run.
-    nodes: u16,
+    pub(super) nodes: u16,
     /// With several nodes.
     pub(super) several: Option<Box<Nodes>>,
     /// `None` if the program has not asked for communicators.
@@ -61,7 +59,7 @@ pub(crate) struct Core {
     /// Those of recorded kernels.
     pub(crate) programs: Programs,
     pub(super) watchdog: Watchdog,
-    pub(super) shutdown: DeferredShutdown,
+    pub(super) shutdown: DeferredShutdown<Self>,
 }
 
 /// State that submissions change, one at a time, under the lock.
@@ -76,39 +74,6 @@ pub(super) struct State {
 }
 
 impl Core {
-    /// Starts the threads of a runtime, on one node or in a cluster.
-    pub(crate) fn start(
-        threads: usize,
-        settings: &Settings,
-        cluster: Option<Arc<Cluster>>,
-    ) -> Result<Arc<Self>, Error> {
-        let threads = Threads::start(threads, settings)?;
-        let record = &settings.record;
-        let recorder = record.is_recording().then(|| Arc::new(Recorder::new(record.clone())));
-        let state = State { graphs: Graphs::new(recorder.clone(), cluster.is_some()), ..State::default() };
-        let id = RuntimeId::new().map_err(|source| PoolError::Spawn { started: 0, source })?;
-        let core = Arc::new_cyclic(|this: &Weak<Self>| Self {
-            this: Weak::clone(this),
-            id,
-            executor: Executor::new(id, Weak::<Self>::clone(this), threads),
-            in_flight: InFlight::new(settings.max_in_flight),
-            state: CachePadded::new(Mutex::new(state)),
-            conflicts: Conflicts::default(),
-            failures: UnreportedFailures::default(),
-            recorder,
-            nodes: cluster.as_ref().map(|cluster| cluster.nodes()).or(record.nodes).unwrap_or(1),
-            several: cluster.map(|cluster| Box::new(Nodes::new(cluster))),
-            communicators: settings.communicators.then(|| Communicators::new(settings.host_lanes)),
-            device: settings.device.clone(),
-            meets_devices: AtomicBool::new(false),
-            programs: Programs::default(),
-            watchdog: Watchdog::new(settings.patience),
-            shutdown: DeferredShutdown::default(),
-        });
-        core.cluster().into_iter().for_each(|cluster| Progress::start(cluster, Arc::downgrade(&core)));
-        Ok(core)
-    }
-
     /// A strong reference, which keeps the memory of the runtime alive.
     pub(super) fn share(&self) -> Option<Arc<Self>> {
         self.this.upgrade()
@@ -219,21 +184,6 @@ impl Core {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_idle()
-    }
-
-    /// Whether tasks in no group have failed since the last report.
-    pub(crate) fn status(&self) -> Status {
-        if self.failures.is_empty() { Status::Done } else { Status::Failed }
-    }
-
-    /// Takes the failures of a group, or those of tasks in no group, since their last report. Returns them as an error, if
-    /// there are any. With several nodes: those of all nodes, which meet for it; `call` names the meeting.
-    #[inline]
-    pub(crate) fn report(&self, group: Option<&GroupHandle>, call: &'static str) -> Result<(), Error> {
-        match &self.several {
-            None => self.failures_of(group.map(|group| &***group)).report(),
-            Some(nodes) => self.report_on_nodes(nodes, group, call),
-        }
     }
 
     /// With several nodes: whether a command of this node is done.

@@ -2,7 +2,7 @@
 //!
 //! The way of a task through this folder:
 //!
-//! 1. [`submission`]: under one lock, the graphs derive its dependencies, its memory is attached, and it becomes a [node](task::node),
+//! 1. [`accept`]: under one lock, the graphs derive its dependencies, its memory is attached, and it becomes a [node](task::node),
 //!    which is linked to the nodes that it depends on and inserted into the [`live_tasks`].
 //! 2. [node](task::node): the node counts its unfinished dependencies. The dependency that finishes last makes it ready.
 //! 3. [`conflicts`]: a ready task with exclusive or relaxed effects starts when the scheduler of conflicts says so.
@@ -19,9 +19,11 @@
 //! Files in this folder know [`data`](crate::data) (they implement its [`Owner`](crate::data::owner::Owner)) and
 //! [`observe`](crate::observe), but not [`submit`](crate::submit): a task arrives here without its types.
 
+mod accept;
 mod conflicts;
 mod core;
 mod current_task;
+mod deferred_shutdown;
 pub(crate) mod devices;
 mod following;
 mod graphs;
@@ -30,8 +32,10 @@ mod in_flight;
 mod live_tasks;
 mod nodes;
 pub(crate) mod replay;
+mod report;
 mod run;
 mod shutdown;
+mod start;
 mod submission;
 mod task;
 mod threads;

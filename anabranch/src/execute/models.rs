@@ -8,6 +8,7 @@
 //! is lost is a deadlock, which loom reports, too.
 
 use super::{
+    core::Core,
     current_task::RuntimeId,
     groups::group::{Callback, Due, Group},
     task::{
@@ -74,7 +75,7 @@ fn node_in(group: Option<Arc<Group>>, id: u64) -> Node {
     let (place, observes) = (Place::Compute, false);
     let properties = Properties { label: label(), place, observes, group, contention: None };
     // The models never ask a node for its runtime.
-    let head = Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new().unwrap());
+    let head = Head::new(TaskId(id), properties, NonNull::<Core>::dangling(), RuntimeId::new().unwrap());
     Node::new(|| head, || NoBody)
 }
 

@@ -6,16 +6,15 @@ use super::{
     groups::group::{Callback as GroupCallback, Due, Group},
     shutdown::LastReference,
     task::{
-        later::Later,
-        links::{Callback, Completed, Successor, Successors},
-        node::{Head, Node},
+        links::Completed,
+        node::{Callback, Head, Later, Node, Successor, Successors, TaskRuntime},
         place::{Place, Runner},
         queued::Next,
     },
 };
 use crate::{
     error::{Cause, Failure, NodeError},
-    events::latch::Latches,
+    events::{event::Event, latch::Latches},
     label::TaskLabel,
     observe::task_span,
 };
@@ -25,6 +24,7 @@ use std::{
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    task::{Context, Poll},
 };
 use tracing::span::EnteredSpan;
 
@@ -33,24 +33,6 @@ use tracing::span::EnteredSpan;
 const MAX_CHAIN: usize = 64;
 
 impl Node {
-    /// Runs the task as a job from the queue of the workers or of the lanes.
-    pub(super) fn run_as_job(self) {
-        let runner = match self.place {
-            Place::Host | Place::Blocking => Runner::Lane,
-            Place::Compute | Place::Inline | Place::Transfer => Runner::Worker,
-        };
-        if self.claim() {
-            self.run_on(runner);
-        }
-    }
-
-    /// Runs the claimed task on this thread, and then tasks that it made ready and that may run here.
-    pub(super) fn run_on(self, runner: Runner) {
-        // SAFETY: the thread that has claimed a task counts it as completed, in `retire`, and not before.
-        let core = unsafe { self.core() };
-        Following::only(self).run_on(core, runner);
-    }
-
     /// Runs or skips the body, and keeps the failure if there is one. Hands a task of a queue over. Returns whether this thread retires the task.
     fn execute(&self, following: &mut Following, core: &Core, runner: Runner) -> bool {
         let head: &Head = self;
@@ -154,25 +136,6 @@ impl Node {
         let root = failure.root();
         if root.cause.is_reported() {
             core.failures_of(self.group.as_deref()).add_skipped(root);
-        }
-    }
-
-    /// The end of a task whose body has returned before, on the thread that hears of it. `is_last` says that the transfer of
-    /// this task ends no other task after it.
-    pub(super) fn end_later(self, result: Result<(), Cause>, is_last: bool) {
-        // SAFETY: the task is not counted as completed before `completion_is_finished`.
-        let core = unsafe { self.core() };
-        if let Err(cause) = result {
-            self.work_has_failed(cause, core);
-        }
-        // A worker that polls has no other work. It goes on with kernels, too.
-        let is_worker = || core.executor.compute().pool().worker_index().is_some();
-        let is_free = is_last && is_worker() && !self.runtime.is_inside_task();
-        let runner = if is_free { Runner::Worker } else { Runner::Program };
-        if self.completion_is_finished() && (!self.is_queued() || self.work_has_ended()) {
-            let mut following = Following::default();
-            self.retire(&mut following, core, runner);
-            following.run_on(core, runner);
         }
     }
 
@@ -304,6 +267,40 @@ impl Node {
             self.clone().become_ready(&mut following, core, Runner::Program);
             following.run_on(core, Runner::Program);
         }
+    }
+}
+
+impl TaskRuntime for Core {
+    fn run(&self, node: Node, runner: Runner) {
+        Following::only(node).run_on(self, runner);
+    }
+
+    fn end_later(&self, node: Node, result: Result<(), Cause>, is_last: bool) {
+        if let Err(cause) = result {
+            node.work_has_failed(cause, self);
+        }
+        // A worker that polls has no other work. It goes on with kernels, too.
+        let is_worker = || self.executor.compute().pool().worker_index().is_some();
+        let is_free = is_last && is_worker() && !node.runtime.is_inside_task();
+        let runner = if is_free { Runner::Worker } else { Runner::Program };
+        if node.completion_is_finished() && (!node.is_queued() || node.work_has_ended()) {
+            let mut following = Following::default();
+            node.retire(&mut following, self, runner);
+            following.run_on(self, runner);
+        }
+    }
+
+    fn share(&self) -> Option<Arc<dyn TaskRuntime>> {
+        let core = Self::share(self)?;
+        Some(core)
+    }
+
+    fn wait_for_task(&self, pieces: &[Node], event: &Event, call: &'static str) {
+        Self::wait_for_task(self, pieces, event, call);
+    }
+
+    fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()> {
+        Self::poll(self, event, context)
     }
 }
 

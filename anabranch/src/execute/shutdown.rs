@@ -2,10 +2,11 @@
 //!
 //! # Protocol
 //! A runtime ends when the [`Runtime`](crate::Runtime) and all task groups are dropped, which share a [`Running`]. Outside of the
-//! tasks, the thread that drops the last of them waits for all tasks and then ends the threads. Inside a task it cannot wait, because that task would wait for itself. Instead it hands a reference to itself to the task that completes last:
+//! tasks, the thread that drops the last of them waits for all tasks and then ends the threads. Inside a task it cannot wait,
+//! because that task would wait for itself. Instead it hands a reference to itself to the task that completes last:
 //!
-//! 1. [`Running::drop`] finds that its thread runs a task of this runtime. It stores an `Arc` of the runtime in `DeferredShutdown::core`
-//!    and then sets `DeferredShutdown::is_deferred` ([`Core::shut_down_later`]).
+//! 1. [`Running::drop`] finds that its thread runs a task of this runtime. It stores an `Arc` of the runtime in
+//!    [`DeferredShutdown::core`](super::deferred_shutdown::DeferredShutdown) and then sets `DeferredShutdown::is_deferred` ([`Core::shut_down_later`]).
 //! 2. Every task that ends counts itself as completed and then looks at `is_deferred` ([`Core::complete_task`]). The thread that
 //!    has set `is_deferred` then looks at the count: work that a task has begun counts as inside the task, and may drop the
 //!    runtime when no task is in flight any more. The counter and the flag are SeqCst. So either the last task to complete sees
@@ -29,18 +30,7 @@
 //! for. The tests are in `anabranch/tests/barriers.rs` and `handles.rs`.
 
 use super::core::Core;
-use parking_lot::Mutex;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::SeqCst},
-};
-
-/// The reference that a runtime which was dropped inside its own task leaves for its last task, or for itself.
-#[derive(Default)]
-pub(super) struct DeferredShutdown {
-    core: Mutex<Option<Arc<Core>>>,
-    is_deferred: AtomicBool,
-}
+use std::sync::{Arc, atomic::Ordering::SeqCst};
 
 /// Keeps a runtime running: the [`Runtime`](crate::Runtime) and its task groups share it.
 #[derive(Debug)]

@@ -12,7 +12,7 @@
 use super::{
     core::{Core, State},
     groups::group::Group,
-    task::{links::DeadLatches, node::Node},
+    task::node::{DeadLatches, Node},
 };
 use crate::{
     events::{event::Event, latch::Latch, patience::Patience},

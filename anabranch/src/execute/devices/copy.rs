@@ -1,21 +1,19 @@
-//! Copies between the memory of the host and that of a device: the bodies of tasks that [`residents`](super::residents) submits.
+//! Copies between the memory of the host and that of a device: the bodies of tasks that
+//! [`prepare`](mod@super::prepare) submits, and of steps on several nodes.
 
 #![allow(
     unsafe_code,
     reason = "a copy reads or writes the memory of a buffer, which tasks share as the graph allows it"
 )]
 
-use super::{
-    residents::{CopyOf, Ended},
-    slot::Slot,
-};
+use super::{ended_copies::End, slot::Slot};
 use crate::{
     data::stored::Stored,
     device::{Batch, DeviceError, DeviceStep, Download, Run, Upload},
     error::{Cause, Failure},
     execute::{
         Body, Compute,
-        task::later::{Completion, Later},
+        task::node::{Completion, Later},
     },
 };
 use anabranch_grid::Region;
@@ -51,25 +49,6 @@ struct Parts {
     slot: Arc<Slot>,
     /// Of a task of no queue, which ends with the work of the device.
     end: Option<End>,
-}
-
-/// Notes how a copy has ended: well, or, if it is dropped before, badly.
-pub(super) struct End(Option<Arc<Ended>>, CopyOf);
-
-impl End {
-    pub(super) fn new(ended: &Arc<Ended>, copy: CopyOf) -> Self {
-        Self(Some(Arc::clone(ended)), copy)
-    }
-
-    fn well(mut self) {
-        self.0.take().into_iter().for_each(|ended| ended.note(self.1, true));
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.take().into_iter().for_each(|ended| ended.note(self.1, false));
-    }
 }
 
 /// The end of a copy that a device has got. The closure that copies and the callback of the timeline share it, and the copy ends when both are

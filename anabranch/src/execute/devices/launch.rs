@@ -9,7 +9,7 @@ use crate::{
     data::stored::Stored,
     device::{DeviceError, DeviceProgram, DeviceStep, Launch, Operand, Parameters},
     error::{Cause, Error, Failure},
-    execute::{Body, Compute, task::later::Later},
+    execute::{Body, Compute, task::node::Later},
 };
 use anabranch_grid::{GridBox, Point, Region};
 use smallvec::SmallVec;

@@ -3,8 +3,8 @@
 //! # How data is kept coherent
 //! 1. [`Residents`] is a part of the state that submissions change under the lock. It knows the buffers that have met a device. For each version
 //!    of these buffers, [`Residence`](anabranch_graph::Residence) says which memories have the current value of which part.
-//! 2. Before the graph gets a task, [`Core::accept`](super::Core::accept) asks what the task lacks in the memory where it runs. For each missing
-//!    part it submits a [copy](copy), which is a task: in the graph it *reads* that part. So it comes after the tasks that write the part, later writers
+//! 2. Before the graph gets a task, [`Core::accept`](super::Core::accept) asks what the task lacks in the memory where it runs
+//!    ([`prepare`](mod@prepare)). For each missing part it submits a [copy](copy), which is a task: in the graph it *reads* that part. So it comes after the tasks that write the part, later writers
 //!    come after it, and its failure has a place in the chain of causes.
 //! 3. The task depends on the copies that made current what it reads, those of earlier tasks included.
 //! 4. What the task writes is current in its memory only.
@@ -18,9 +18,12 @@
 //! [queue](super::task::queued): one that depends on another one of the same device is handed over without waiting for its end.
 
 mod copy;
+mod ended_copies;
 mod launch;
 mod leaves;
 mod on_nodes;
+mod planned_copy;
+mod prepare;
 mod residents;
 mod slot;
 mod writers;
@@ -30,8 +33,9 @@ pub(crate) use self::leaves::LeavesOnHost;
 pub(crate) use self::slot::Slot;
 pub(super) use self::{
     copy::CopyBody,
-    on_nodes::{NewCopy, Predecessor, Predecessors},
-    residents::{Prepared, Residents, note_writes, prepare},
+    on_nodes::{NewCopy, Predecessors},
+    prepare::{Prepared, note_writes, prepare},
+    residents::{Predecessor, Residents},
 };
 
 use crate::{data::stored::Stored, device::Device};

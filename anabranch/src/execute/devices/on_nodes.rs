@@ -12,27 +12,18 @@
 use super::{
     OnDevice, Slot,
     copy::{CopyBody, Direction},
-    residents::{Residents, Version, What},
+    planned_copy::PlannedCopy,
+    residents::{Predecessor, Residents, Version},
     writers::{Waits, Writers},
 };
 use crate::{
     data::stored::Touch,
-    execute::{
-        Submission,
-        task::{node::Node, properties::Needs},
-    },
+    execute::task::{node::Node, properties::Needs},
     label::TaskLabel,
 };
-use anabranch_graph::{MemoryCopy, MemoryId, TaskId};
+use anabranch_graph::{Access, MemoryCopy, MemoryId, TaskId};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// A copy, or the writer of what one copies, and what comes after it needs of it.
-#[derive(Clone)]
-pub(in crate::execute) struct Predecessor {
-    pub(in crate::execute) node: Node,
-    pub(in crate::execute) needs: Needs,
-}
 
 /// What a step or a copy comes after.
 pub(in crate::execute) type Predecessors = SmallVec<[Predecessor; 2]>;
@@ -62,11 +53,12 @@ impl Residents {
     /// The places of the accessed buffers on the device of a task, in these versions.
     pub(in crate::execute) fn slots_on_nodes(
         &mut self,
-        task: &Submission<'_>,
+        on: OnDevice<'_>,
+        accesses: &[Access],
         versions: &[u32],
     ) -> SmallVec<[Arc<Slot>; 4]> {
-        self.meet(task);
-        self.slots(task, versions)
+        self.meet(on, accesses);
+        self.slots(on, accesses, versions)
     }
 
     /// Finds what a step lacks that reads and writes these parts, on a device or the host, and notes what it writes. `make` makes the node of
@@ -126,12 +118,12 @@ impl Residents {
                 // The copy finds out by itself what was not written.
                 after.push(Predecessor { node, needs: Needs::End });
             }
-            let what = What::new(devices, (&buffer, touch.version), version, &copy);
+            let planned = PlannedCopy::new(devices, (&buffer, touch.version), version, &copy);
             *count += 1;
-            let (id, is_to_host) = (TaskId(*count), what.direction == Direction::ToHost);
+            let (id, is_to_host) = (TaskId(*count), planned.direction == Direction::ToHost);
             let new = NewCopy {
-                label: what.label(label),
-                body: what.body(id, ended),
+                label: planned.label(label),
+                body: planned.body(id, ended),
                 part: Touch { region: copy.region.clone(), ..touch.clone() },
                 is_to_host,
                 after,

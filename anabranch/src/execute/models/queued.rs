@@ -4,6 +4,7 @@ use super::{NoBody, label, model};
 use crate::{
     error::{Cause, Failure},
     execute::{
+        core::Core,
         current_task::RuntimeId,
         task::{
             links::Completed,
@@ -36,7 +37,7 @@ impl Queued {
             let (place, observes) = (Place::Inline, false);
             let properties = Properties { label: label(), place, observes, group: None, contention: None };
             let head =
-                Head::with_core(TaskId(id), properties, NonNull::dangling(), RuntimeId::new().unwrap());
+                Head::new(TaskId(id), properties, NonNull::<Core>::dangling(), RuntimeId::new().unwrap());
             Node::new(|| head.on_queue(MemoryId(1)), || NoBody)
         });
         let (begun, ended) = Default::default();

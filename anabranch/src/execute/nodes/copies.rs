@@ -22,8 +22,7 @@ use crate::{
         devices::{CopyBody, NewCopy, Predecessor, Predecessors, Residents},
         live_tasks::LiveTasks,
         task::{
-            later::Later,
-            node::{Head, Node},
+            node::{Later, Node},
             part::{Part, Writes},
             place::Place,
             properties::Properties,
@@ -103,7 +102,7 @@ impl Planned<'_> {
             group,
             contention: None,
         };
-        let mut head = Head::new(id, properties, self.core);
+        let mut head = self.core.head(id, properties);
         let written = is_to_host.then(|| Touch { mode: Mode::Write, ..part });
         head.part = Some(Box::new(Part {
             task: self.id,

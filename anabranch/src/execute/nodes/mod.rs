@@ -16,9 +16,11 @@
 //! contents ([`notes`](failures::notes)), and the await enters it on the other node. Partial results of reductions likewise. So a failure goes where the data
 //! would have gone, and steps that need none of it run. The turn of a broken host object of the whole cluster ([`turn`](steps::turn)) takes its failure along. A task whose parts call functions of MPI begins on all nodes or on none ([`gate`](steps::gate)). When all nodes meet, they exchange what is to be reported ([`report`](failures::report)).
 
+mod checks;
 mod communicators;
 mod copies;
 mod failures;
+mod make_communicator;
 pub(super) mod plan;
 pub(super) mod progress;
 mod steps;

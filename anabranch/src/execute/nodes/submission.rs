@@ -138,8 +138,10 @@ impl Planned<'_> {
     /// The places of the accessed buffers on the device that the task runs on.
     pub(crate) fn slots(&self) -> SmallVec<[Arc<Slot>; 4]> {
         let mut state = self.core.state.lock();
-        let residents = state.residents.as_mut().filter(|_| self.task.device.is_some());
-        residents.map_or_else(SmallVec::new, |residents| residents.slots_on_nodes(self.task, &self.versions))
+        match (&mut state.residents, self.task.device) {
+            (Some(residents), Some(on)) => residents.slots_on_nodes(on, self.task.accesses, &self.versions),
+            _ => SmallVec::new(),
+        }
     }
 
     /// Makes nodes of the commands, links them to their dependencies and lets them go. `bodies` are those of the pieces of this
@@ -460,6 +462,6 @@ impl Make<'_> {
     fn step(&self, place: Place, group: Option<Arc<Group>>) -> Head {
         let properties =
             Properties { label: self.label.clone(), place, observes: true, group, contention: None };
-        Head::new(self.id, properties, self.core).without_span()
+        self.core.head(self.id, properties).without_span()
     }
 }

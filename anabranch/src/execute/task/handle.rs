@@ -1,13 +1,11 @@
 //! Handles to submitted tasks: for their status, to wait for one task alone, to be called when it is done, to cancel it.
 
 use super::{
-    links::DeadLatches,
-    node::Node,
+    node::{DeadLatches, Pieces, TaskRuntime},
     status::{self, Status},
 };
-use crate::{error::Error, events::latch::Latch, execute::core::Core};
+use crate::{error::Error, events::latch::Latch};
 use anabranch_graph::TaskId;
-use smallvec::SmallVec;
 use std::{
     fmt,
     future::Future,
@@ -15,9 +13,6 @@ use std::{
     sync::Arc,
     task::{Context, Poll, ready},
 };
-
-/// The nodes of the pieces of a task.
-pub(crate) type Pieces = SmallVec<[Node; 1]>;
 
 /// A handle to a submitted task. The task runs whether or not the handle is kept.
 ///
@@ -38,7 +33,7 @@ pub struct TaskHandle {
     /// The pieces of a kernel that was submitted in pieces, or the tasks of a batch. Any other task is one piece.
     pieces: Pieces,
     /// Made when the handle is first polled.
-    polled: Option<(Arc<Core>, Arc<Latch>)>,
+    polled: Option<(Arc<dyn TaskRuntime>, Arc<Latch>)>,
 }
 
 impl TaskHandle {
@@ -109,7 +104,7 @@ impl TaskHandle {
     }
 
     /// The runtime of the task, unless the task is done.
-    fn pending_core(&self) -> Option<Arc<Core>> {
+    fn pending_core(&self) -> Option<Arc<dyn TaskRuntime>> {
         self.pieces.iter().find_map(|piece| piece.pending_core())
     }
 

@@ -2,7 +2,7 @@
 //! waits for it.
 //!
 //! # Protocol
-//! 1. A thread claims the task and calls [`Body::begin`](super::Body::begin). The body starts the work and takes the
+//! 1. A thread claims the task and calls [`Body::begin`](super::node::Body::begin). The body starts the work and takes the
 //!    [`Completion`], which sets `LATER`. From then on the completion may be finished, on any thread.
 //! 2. When the body has returned, the claiming thread sets `BEGUN`. The thread that finishes the completion sets `ENDED`. Either
 //!    may come first: the work may be done before `begin` returns. The thread that finds the other bit set retires the task.
@@ -13,12 +13,8 @@
 //! A completion is finished once. If it is dropped instead, the task fails. A body that fails after it has taken its completion
 //! fails the task, which still ends with the completion.
 
-use super::node::Node;
+use super::node::{Completion, Later, Node};
 use crate::error::Cause;
-
-/// The right of a body that has begun to end its task later.
-#[derive(Clone, Copy)]
-pub(crate) struct Later<'a>(&'a Node);
 
 impl<'a> Later<'a> {
     pub(crate) fn of(node: &'a Node) -> Self {
@@ -39,10 +35,6 @@ impl<'a> Later<'a> {
         Completion(Some(self.0.clone()))
     }
 }
-
-/// The end of a task whose body has begun it.
-#[must_use = "the task ends when this is finished"]
-pub(crate) struct Completion(Option<Node>);
 
 impl Completion {
     /// Ends the task, on the calling thread, which goes on with tasks that take only a moment. The caller holds no lock: this

@@ -1,52 +1,11 @@
-//! What waits for a task to complete.
+//! Adding and taking what waits for a task to complete.
 
-use super::{
-    node::{Head, Node},
-    properties::Needs,
-};
+use super::node::{Callback, DeadLatches, Links, Successors};
 use crate::{
-    error::{Cause, Failure},
+    error::Failure,
     events::latch::{Latch, Latches},
 };
-use smallvec::SmallVec;
 use std::{mem, sync::Arc};
-
-/// A task that depends on another one.
-pub(crate) struct Successor {
-    pub(crate) node: Node,
-    pub(crate) needs: Needs,
-    /// Whether it goes to the queue of the task, which has been handed over: see [`queued`](super::queued).
-    pub(crate) is_handed: bool,
-}
-
-/// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
-pub(crate) type Callback = Box<dyn FnOnce(&Head) + Send>;
-
-pub(crate) type Successors = SmallVec<[Successor; 3]>;
-
-/// What waits for a task to complete.
-#[derive(Default)]
-pub(super) struct Links {
-    pub(super) successors: Successors,
-    /// The latch of a waiting thread or future.
-    latch: Option<Arc<Latch>>,
-    /// More latches than one, and callbacks. Most tasks have none.
-    pub(super) others: Option<Box<Others>>,
-    /// Why the task has not written its results: its own failure, or that of a task that it needs.
-    pub(super) poison: Option<Arc<Failure>>,
-}
-
-#[derive(Default)]
-pub(super) struct Others {
-    latches: Vec<Arc<Latch>>,
-    /// Functions of the program, which are called when the task is done.
-    pub(super) callbacks: Vec<Callback>,
-    /// Why a task of a queue has failed that has not ended: see [`queued`](super::queued).
-    pub(super) outcome: Option<Cause>,
-}
-
-/// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
-pub(crate) type DeadLatches = Vec<Arc<Latch>>;
 
 impl Links {
     /// Adds a latch. Latches for which no thread waits any more must not pile up on a task that runs for long: some of them are

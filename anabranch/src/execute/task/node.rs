@@ -1,5 +1,7 @@
 //! Nodes: tasks from their submission until nothing refers to them any more.
 //!
+//! This file has the types. What they do is in [`head`](super::head), [`links`](super::links), [`later`](super::later) and [`queued`](super::queued).
+//!
 //! # One allocation
 //! A node is one `Arc`: the [`Head`], which every task has, and behind it the [`Body`], which is the closure with its bound
 //! accesses. The same `Arc` is the job in the queues of the pool and the lanes. The thread that runs a task empties the body,
@@ -11,7 +13,7 @@
 //! # Protocol
 //! Two atomic fields hold the state of a node: the count `pending` of unfinished dependencies, and the bits of `state`.
 //!
-//! 1. A submitter creates the node with `pending` = [`SUBMITTING`], so that it cannot become ready yet. Under the lock of the
+//! 1. A submitter creates the node with `pending` = `SUBMITTING`, so that it cannot become ready yet. Under the lock of the
 //!    runtime's state it adds the node to the successors of its unfinished dependencies.
 //! 2. The submitter replaces `SUBMITTING` by the number of these dependencies ([`Head::wait_for_dependencies`]). Those that
 //!    have completed meanwhile are subtracted already.
@@ -48,7 +50,7 @@
 //! |---|---|---|
 //! | `id`, `label`, `place`, `queue`, `runtime`, `marks`, `group`, `contention`, `observes`, `part` | all threads | the submitter, before the node is shared |
 //! | the place in the scheduler, in `contention` | the claiming thread | once, by the thread that makes the task ready, under the lock of the scheduler |
-//! | `core` | the claiming thread, until it has counted the task as completed; threads that find the task not done under the lock of the links | the submitter |
+//! | `core` | the claiming thread, until it has counted the task as completed; the thread that finishes its completion; threads that find the task not done under the lock of the links | the submitter |
 //! | `links.successors`, callbacks | the claiming thread, in step 6 | submitters and other threads until `DONE`, under the lock |
 //! | latches | the claiming thread, in step 6 or 9 | waiting threads until `CLOSED`, under the lock |
 //! | `links.poison` | all threads, under the lock | the submitter, dependencies, the claiming thread, under the lock |
@@ -72,25 +74,30 @@
 //! if the run on several nodes ends meanwhile.
 
 use super::{
-    later::Later,
-    links::{Callback, Completed, DeadLatches, Links, Successor, Successors},
     part::Part,
-    place::Place,
-    properties::{Contention, Needs, Properties},
+    place::{Place, Runner},
+    properties::{Contention, Needs},
 };
 use crate::{
     error::{Cause, Failure},
-    events::latch::{Latch, Latches},
-    execute::{core::Core, current_task::RuntimeId, groups::group::Group, threads::compute::Compute},
+    events::{event::Event, latch::Latch},
+    execute::{current_task::RuntimeId, groups::group::Group, threads::compute::Compute},
     label::TaskLabel,
     sync::{
         Mutex,
-        atomic::{AtomicU16, AtomicU32, Ordering::*},
+        atomic::{AtomicU16, AtomicU32},
     },
 };
 use anabranch_graph::{MemoryId, TaskId};
 use anabranch_par::{Job, Marks};
-use std::{fmt, mem, ops::Deref, ptr::NonNull, sync::Arc};
+use smallvec::SmallVec;
+use std::{
+    fmt,
+    ops::Deref,
+    ptr::NonNull,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 /// The work of a task.
 pub(crate) trait Body: Send + 'static {
@@ -185,14 +192,6 @@ impl Node {
     pub(crate) fn from_job(task: Arc<dyn Task>) -> Self {
         Self(task)
     }
-
-    /// A latch for this task.
-    pub(crate) fn latch(&self) -> Arc<Latch> {
-        let (latch, mut dead) = (Latch::new(self.id), DeadLatches::new());
-        self.add_latch(&latch, &mut dead);
-        latch.release();
-        latch
-    }
 }
 
 impl Deref for Node {
@@ -210,47 +209,39 @@ impl fmt::Debug for Node {
     }
 }
 
-/// A thread runs the task or has run it.
-const CLAIMED: u16 = 1;
-/// The task has completed.
-const DONE: u16 = 2;
-/// There is a poison in the links.
-const POISONED: u16 = 4;
-/// The task is to be skipped.
-const CANCELLED: u16 = 8;
-/// The task is done, and the functions were called that waited for its group.
-const CLOSED: u16 = 16;
-/// The body has taken the completion of the task.
-pub(super) const LATER: u16 = 32;
-/// The body has returned, of a task that ends later.
-const BEGUN: u16 = 64;
-/// The completion was finished.
-const ENDED: u16 = 128;
-/// The task begins on all nodes or on none, and this node has told the others that it is ready: it cannot be cancelled any more.
-const COMMITTED: u16 = 256;
-/// All nodes were ready: the task begins, whatever happens.
-const PERMITTED: u16 = 512;
-/// It is no run of a task of the program: it has no span.
-const HIDDEN: u16 = 1024;
-/// The task was handed over to its queue.
-pub(super) const HANDED: u16 = 2048;
-/// The task goes to a queue. It is set before the node is shared.
-pub(super) const QUEUED: u16 = 4096;
+/// What a node asks of its runtime. `Core` implements it, so that the files about nodes need not import `Core`.
+pub(crate) trait TaskRuntime: Send + Sync {
+    /// Runs a claimed task on this thread, and then tasks that it made ready and that may run here. The runtime may be gone when this returns.
+    fn run(&self, node: Node, runner: Runner);
+
+    /// Ends a task whose body has returned before, on the thread that hears of the end of its work. `is_last` says that the transfer
+    /// of this task ends no other task after it. The runtime may be gone when this returns.
+    fn end_later(&self, node: Node, result: Result<(), Cause>, is_last: bool);
+
+    /// A strong reference, which keeps the memory of the runtime alive.
+    fn share(&self) -> Option<Arc<dyn TaskRuntime>>;
+
+    /// Waits for an event that a task with these pieces sets. The calling thread runs the pieces that can start, and no other task.
+    fn wait_for_task(&self, pieces: &[Node], event: &Event, call: &'static str);
+
+    /// Polls an event for a future. A future never blocks, but in a seeded runtime it runs tasks.
+    fn poll(&self, event: &Event, context: &mut Context<'_>) -> Poll<()>;
+}
 
 /// The part of a node that every task has. Fields that change come first, next to the reference counts in front of them, so
 /// that a thread which looks at a task that another thread has run fetches one cache line. What only tasks of queues use comes last.
 #[repr(C)]
 pub(crate) struct Head {
-    /// Dependencies that are not done; [`SUBMITTING`] more while the task is being submitted.
-    pending: AtomicU32,
+    /// Dependencies that are not done; `SUBMITTING` more while the task is being submitted.
+    pub(super) pending: AtomicU32,
     /// The id of the runtime, which may be gone once the task is done.
     pub(crate) runtime: RuntimeId,
     pub(super) state: AtomicU16,
     pub(crate) place: Place,
     /// See [`Submission::observes`](crate::execute::Submission::observes).
     pub(crate) observes: bool,
-    core: NonNull<Core>,
     pub(super) links: Mutex<Links>,
+    pub(super) core: NonNull<dyn TaskRuntime>,
     /// The group that the task belongs to.
     pub(crate) group: Option<Arc<Group>>,
     pub(crate) id: TaskId,
@@ -267,334 +258,55 @@ pub(crate) struct Head {
     pub(super) queue: MemoryId,
 }
 
-/// Added to the count of a task that is being submitted: it cannot become ready before the number of its dependencies is known.
-const SUBMITTING: u32 = 1 << 31;
-
-// SAFETY: `core` is the only field that is not Send and Sync by itself; `Core` is both.
+// SAFETY: `core` is the only field that is not Send and Sync by itself, and `TaskRuntime` requires both.
 unsafe impl Send for Head {}
 // SAFETY: as above.
 unsafe impl Sync for Head {}
 
-impl Head {
-    #[inline(always)]
-    pub(crate) fn new(id: TaskId, properties: Properties, core: &Arc<Core>) -> Self {
-        Self::with_core(id, properties, NonNull::from_ref(&**core), core.id())
-    }
+/// The nodes of the pieces of a task.
+pub(crate) type Pieces = SmallVec<[Node; 1]>;
 
-    #[inline(always)]
-    pub(crate) fn with_core(
-        id: TaskId,
-        properties: Properties,
-        core: NonNull<Core>,
-        runtime: RuntimeId,
-    ) -> Self {
-        let Properties { label, place, observes, group, contention } = properties;
-        Self {
-            pending: AtomicU32::new(SUBMITTING),
-            runtime,
-            state: AtomicU16::new(0),
-            place,
-            observes,
-            core,
-            links: Mutex::default(),
-            group,
-            id,
-            label,
-            contention,
-            marks: runtime.other_marks(),
-            part: None,
-            unended: AtomicU32::new(1),
-            queue: MemoryId::HOST,
-        }
-    }
-
-    /// The head of a step that is no run of a task.
-    pub(crate) fn without_span(self) -> Self {
-        // No other thread has it yet.
-        self.state.fetch_or(HIDDEN, Relaxed);
-        self
-    }
-
-    /// Whether it is a run of a task.
-    pub(crate) fn has_span(&self) -> bool {
-        self.state.load(Relaxed) & HIDDEN == 0
-    }
-
-    /// The runtime of a task that has not completed.
-    ///
-    /// # Safety
-    /// The task was submitted and has not been counted as completed.
-    pub(crate) unsafe fn core<'c>(&self) -> &'c Core {
-        // SAFETY: the runtime is not freed before all tasks are counted as completed and all its threads have ended: see
-        // `shutdown`.
-        unsafe { self.core.as_ref() }
-    }
-
-    /// Whether the calling thread may run the task while it waits: see [`RuntimeId::may_help`].
-    #[inline]
-    pub(crate) fn may_help(&self) -> bool {
-        self.runtime.may_help(&self.marks)
-    }
-
-    /// The task's runtime, unless the task is done.
-    pub(crate) fn pending_core(&self) -> Option<Arc<Core>> {
-        let links = self.links.lock();
-        if self.is_done() {
-            return None;
-        }
-        // SAFETY: a task becomes done under this lock, and is counted as completed after that.
-        let core = unsafe { self.core() }.share();
-        drop(links);
-        core
-    }
-
-    /// Whether the task may conflict with others.
-    pub(crate) fn contends(&self) -> bool {
-        self.contention.is_some()
-    }
-
-    /// Whether the task was run or skipped.
-    pub(crate) fn is_done(&self) -> bool {
-        // Acquire: the effects of the task happen before everything that a thread does which skips a dependency on it.
-        self.state.load(Acquire) & DONE != 0
-    }
-
-    /// Whether the task is done, and the functions were called that waited for its group.
-    pub(crate) fn is_closed(&self) -> bool {
-        // Acquire: as above, and the effects of these functions.
-        self.state.load(Acquire) & CLOSED != 0
-    }
-
-    /// Whether a thread runs the task or has run it.
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.state.load(Relaxed) & CLAIMED != 0
-    }
-
-    /// Whether the task has not written its results, or will not.
-    pub(crate) fn is_poisoned(&self) -> bool {
-        self.state.load(Acquire) & POISONED != 0
-    }
-
-    /// The failure because of which the task has not written its results.
-    pub(crate) fn poison(&self) -> Option<Arc<Failure>> {
-        if self.state.load(Acquire) & POISONED == 0 {
-            return None;
-        }
-        self.links.lock().poison.clone()
-    }
-
-    /// Poisons this task, which needs results of the failed one. If it is poisoned already, the failure with the oldest root
-    /// stays, and of those with one root the oldest, in whatever order they happen. But a cancellation gives way to a failure,
-    /// which concerns more of the later tasks.
-    #[cold]
-    #[must_use = "the replaced failure may be the program's own, and is to be dropped outside locks"]
-    pub(crate) fn poison_with(&self, failure: &Arc<Failure>) -> Option<Arc<Failure>> {
-        let mut links = self.links.lock();
-        if links.poison.as_ref().is_some_and(|old| failure.age() >= old.age()) {
-            return None;
-        }
-        self.state.fetch_or(POISONED, Release);
-        links.poison.replace(Arc::clone(failure))
-    }
-
-    /// Replaces the poison by the task's own failure.
-    #[cold]
-    pub(crate) fn fail(&self, failure: Arc<Failure>) {
-        let replaced = self.links.lock().poison.replace(failure);
-        self.state.fetch_or(POISONED, Release);
-        // Outside the lock: errors are the program's own, and so are their destructors.
-        drop(replaced);
-    }
-
-    /// Makes `node`, which is being submitted, wait for this task. Returns whether it has to wait before it begins: not if this task is
-    /// done. Then only its failure counts. And not if this task was handed over to the same queue: then `node` waits before it ends.
-    pub(crate) fn add_successor(&self, node: &Node, needs: Needs) -> bool {
-        if !self.is_done() {
-            let mut links = self.links.lock();
-            if !self.is_done() {
-                let is_handed = self.is_handed_to_queue_of(node);
-                if is_handed {
-                    node.add_unended();
-                }
-                links.successors.push(Successor { node: node.clone(), needs, is_handed });
-                return !is_handed;
-            }
-        }
-        if needs != Needs::End
-            && let Some(failure) = self.poison()
-            && needs.is_broken_by(&failure)
-        {
-            // Dropped under a lock, but no other thread knows the task yet: the replaced failure has another owner.
-            let _replaced = node.poison_with(&failure);
-        }
-        false
-    }
-
-    /// Makes `node`, which comes after all others, wait for this task, unless another task that it waits for comes after this
-    /// one. Returns whether it has to wait.
-    pub(crate) fn add_successor_if_last(&self, node: &Node) -> bool {
-        let mut links = self.links.lock();
-        let is_last = self.is_last(&links);
-        if is_last {
-            links.successors.push(Successor { node: node.clone(), needs: Needs::End, is_handed: false });
-        }
-        is_last
-    }
-
-    /// Makes a latch wait for this task, unless it is closed. The caller drops the dead latches outside locks.
-    pub(crate) fn add_latch(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
-        let mut links = self.links.lock();
-        if !self.is_closed() {
-            links.add_latch(latch, dead);
-        }
-    }
-
-    /// Adds a callback, unless the task is done: then returns it.
-    pub(crate) fn add_callback(&self, callback: Callback) -> Result<(), Callback> {
-        let mut links = self.links.lock();
-        if self.is_done() {
-            return Err(callback);
-        }
-        links.others.get_or_insert_default().callbacks.push(callback);
-        Ok(())
-    }
-
-    /// Makes a latch that waits for all tasks wait for this one, unless another task comes after this one. A task that comes after
-    /// it may be closed before the functions return that wait for the group of this one. The caller drops the dead latches outside
-    /// locks.
-    pub(crate) fn add_latch_if_last(&self, latch: &Arc<Latch>, dead: &mut DeadLatches) {
-        let mut links = self.links.lock();
-        if self.is_last(&links) || self.group.is_some() && !self.is_closed() {
-            links.add_latch(latch, dead);
-        }
-    }
-
-    /// Whether the task is not done and no other task waits for it.
-    fn is_last(&self, links: &Links) -> bool {
-        !self.is_done() && links.successors.is_empty()
-    }
-
-    /// Calls the callbacks, outside the lock, and then marks the task as done: whatever waits for the task or for the runtime
-    /// goes on after the callbacks. Returns what waits; the latches of a task in a group are those of [`close`](Self::close). It is
-    /// dropped outside locks: a successor may be the last reference to an error of the program.
-    #[inline]
-    pub(crate) fn complete(&self, mut call: impl FnMut(Callback)) -> Completed {
-        let mut links = self.links.lock();
-        while let Some(callbacks) = links.take_callbacks() {
-            drop(links);
-            callbacks.into_iter().for_each(&mut call);
-            links = self.links.lock();
-        }
-        let closes = self.group.is_none();
-        // Release: pairs with the Acquire in `is_done`. Under the lock, so that nothing is added after this.
-        self.state.fetch_or(if closes { DONE | CLOSED } else { DONE }, Release);
-        Completed {
-            successors: mem::take(&mut links.successors),
-            latches: closes.then(|| links.take_latches()).flatten(),
-            poison: links.poison.clone(),
-        }
-    }
-
-    /// Marks a task of a group as closed. Returns the latches that wait for it.
-    pub(crate) fn close(&self) -> Option<Latches> {
-        let mut links = self.links.lock();
-        // Release and the lock: as in `complete`.
-        self.state.fetch_or(CLOSED, Release);
-        links.take_latches()
-    }
-
-    /// Keeps the memory of a long list of successors, which the thread that submits frees with the node.
-    #[inline]
-    pub(crate) fn keep_memory(&self, successors: Successors) {
-        if successors.spilled() {
-            self.links.lock().successors = successors;
-        }
-    }
-
-    /// Ends the submission of a task with this many dependencies, some of which may be done by now. Returns whether the task
-    /// is ready.
-    pub(crate) fn wait_for_dependencies(&self, dependencies: u32) -> bool {
-        // The count has already fallen by the dependencies that are done. All sums are modulo 2^32. AcqRel: as in `release`.
-        let change = dependencies.wrapping_sub(SUBMITTING);
-        self.pending.fetch_add(change, AcqRel).wrapping_add(change) == 0
-    }
-
-    /// Counts a dependency that is done. Returns `true` for the last one.
-    pub(crate) fn release(&self) -> bool {
-        // AcqRel: the effects of all dependencies happen before the task runs.
-        self.pending.fetch_sub(1, AcqRel) == 1
-    }
-
-    /// Whether all dependencies are done.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.pending.load(Acquire) == 0
-    }
-
-    /// Claims the task. Returns `false` if another thread has claimed it.
-    pub(crate) fn claim(&self) -> bool {
-        self.state.fetch_or(CLAIMED, AcqRel) & CLAIMED == 0
-    }
-
-    /// Gives back a claimed task that has not begun.
-    pub(crate) fn unclaim(&self) {
-        self.state.fetch_and(!CLAIMED, Release);
-    }
-
-    /// Notes that the end of the claimed task comes later than that of its body.
-    pub(crate) fn defer_end(&self) {
-        let before = self.state.fetch_or(LATER, Relaxed);
-        assert!(before & LATER == 0, "a task has one completion");
-    }
-
-    /// The body has returned. Returns whether the calling thread retires the task: not if its end is still to come. Then the
-    /// task may be gone, and the runtime with it.
-    #[inline]
-    pub(crate) fn body_has_returned(&self) -> bool {
-        // AcqRel: the thread that retires the task sees everything that the other one has done.
-        self.state.load(Relaxed) & LATER == 0 || self.state.fetch_or(BEGUN, AcqRel) & ENDED != 0
-    }
-
-    /// The completion was finished. Returns whether the calling thread retires the task: not if its body has not returned yet.
-    pub(crate) fn completion_is_finished(&self) -> bool {
-        // AcqRel: as above.
-        self.state.fetch_or(ENDED, AcqRel) & BEGUN != 0
-    }
-
-    /// Cancels the task. Returns `false` if it has begun or is done.
-    pub(crate) fn cancel(&self) -> bool {
-        // Never a claimed task: also between the claim and the beginning of the task, the answer must be `false`.
-        let unclaimed = |state| (state & (CLAIMED | COMMITTED) == 0).then_some(state | CANCELLED);
-        self.state.fetch_update(AcqRel, Acquire, unclaimed).is_ok()
-    }
-
-    /// From now on the task cannot be cancelled. Returns `false` if it has been, by a handle or with its group.
-    pub(crate) fn commit(&self) -> bool {
-        if self.is_cancelled() {
-            return false;
-        }
-        let uncancelled = |state| (state & CANCELLED == 0).then_some(state | COMMITTED);
-        self.state.fetch_update(AcqRel, Acquire, uncancelled).is_ok()
-    }
-
-    /// The task begins on all nodes, also if the run ends.
-    pub(crate) fn permit(&self) {
-        self.state.fetch_or(PERMITTED, Release);
-    }
-
-    /// Whether the task begins on all nodes.
-    pub(crate) fn is_permitted(&self) -> bool {
-        self.state.load(Acquire) & PERMITTED != 0
-    }
-
-    /// Whether the task was cancelled, by a handle or with its group.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        let state = self.state.load(Relaxed);
-        let with_group = || self.group.as_ref().is_some_and(|group| group.token().is_cancelled());
-        state & CANCELLED != 0 || state & COMMITTED == 0 && !self.observes && with_group()
-    }
-
-    /// Whether the task belongs to this group or to a group in it.
-    pub(crate) fn is_within(&self, group: &Group) -> bool {
-        self.group.as_ref().is_some_and(|own| own.is_within(group))
-    }
+/// A task that depends on another one.
+pub(crate) struct Successor {
+    pub(crate) node: Node,
+    pub(crate) needs: Needs,
+    /// Whether it goes to the queue of the task, which has been handed over: see [`queued`](super::queued).
+    pub(crate) is_handed: bool,
 }
+
+/// See [`TaskHandle::on_done`](crate::execute::TaskHandle::on_done).
+pub(crate) type Callback = Box<dyn FnOnce(&Head) + Send>;
+
+pub(crate) type Successors = SmallVec<[Successor; 3]>;
+
+/// What waits for a task to complete.
+#[derive(Default)]
+pub(super) struct Links {
+    pub(super) successors: Successors,
+    /// The latch of a waiting thread or future.
+    pub(super) latch: Option<Arc<Latch>>,
+    /// More latches than one, and callbacks. Most tasks have none.
+    pub(super) others: Option<Box<Others>>,
+    /// Why the task has not written its results: its own failure, or that of a task that it needs.
+    pub(super) poison: Option<Arc<Failure>>,
+}
+
+#[derive(Default)]
+pub(super) struct Others {
+    pub(super) latches: Vec<Arc<Latch>>,
+    /// Functions of the program, which are called when the task is done.
+    pub(super) callbacks: Vec<Callback>,
+    /// Why a task of a queue has failed that has not ended: see [`queued`](super::queued).
+    pub(super) outcome: Option<Cause>,
+}
+
+/// Latches for which no thread waits any more. They are dropped outside locks: a waker in them is the program's own.
+pub(crate) type DeadLatches = Vec<Arc<Latch>>;
+
+/// The right of a body that has begun to end its task later.
+#[derive(Clone, Copy)]
+pub(crate) struct Later<'a>(pub(super) &'a Node);
+
+/// The end of a task whose body has begun it. Only [`later`](super::later) makes one.
+#[must_use = "the task ends when this is finished"]
+pub(crate) struct Completion(pub(super) Option<Node>);

@@ -38,8 +38,8 @@
 //! | `links.others.outcome` | the thread that ends the task | the claiming thread, then the thread that finishes the completion, under the lock |
 
 use super::{
-    links::Successor,
-    node::{HANDED, Head, LATER, Node, QUEUED},
+    head::{HANDED, LATER, QUEUED},
+    node::{Head, Node, Successor},
 };
 use crate::{error::Cause, sync::atomic::Ordering::*};
 use anabranch_graph::MemoryId;

@@ -1,6 +1,6 @@
 //! The status of a task or group, and functions that are called with the last status.
 
-use super::{handle::Pieces, links::Callback, node::Node};
+use super::node::{Callback, Node, Pieces};
 use crate::{
     error::{Cause, Failure},
     execute::groups::{

@@ -5,7 +5,7 @@
 //! waker here. The next task that can start wakes it, whichever thread has made that task ready. If no thread of the program
 //! runs the tasks that can start, a thread of the runtime does: see [`standstill`].
 
-use super::standstill;
+use super::standstill::{self, Activity, MayStandStill};
 use crate::{
     draw::Draw,
     events::waker::LeftWaker,
@@ -58,14 +58,6 @@ impl State {
     }
 }
 
-/// What the threads of the program do with the tasks.
-pub(super) enum Activity {
-    /// No task can start and none is running.
-    Idle,
-    /// Tasks can start or are running.
-    Busy { searches: u64, is_running: bool },
-}
-
 impl Seeded {
     pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, draw: Arc<Draw>) -> Arc<Self> {
         Arc::new(Self { id, runtime, draw, state: Mutex::default() })
@@ -79,7 +71,7 @@ impl Seeded {
             (mem::take(&mut state.wakers), mem::replace(&mut state.is_watched, true))
         };
         if !is_watched {
-            standstill::watch(self);
+            standstill::watch(Arc::<Self>::downgrade(self));
         }
         wakers.into_iter().for_each(LeftWaker::wake);
     }
@@ -126,9 +118,10 @@ impl Seeded {
         state.wakers.push(waker);
         true
     }
+}
 
-    /// What the threads of the program do with the tasks. An idle runtime is no longer watched.
-    pub(super) fn activity(&self) -> Activity {
+impl MayStandStill for Seeded {
+    fn activity(&self) -> Activity {
         let mut state = self.state.lock();
         if state.ready.is_empty() && state.running == 0 {
             state.is_watched = false;
@@ -137,8 +130,7 @@ impl Seeded {
         Activity::Busy { searches: state.searches, is_running: state.running > 0 }
     }
 
-    /// Runs all tasks that can start, on a thread of the runtime.
-    pub(super) fn run_all(&self) {
+    fn run_all(&self) {
         if let Some(_runtime) = self.runtime.upgrade() {
             while self.step() {}
         }

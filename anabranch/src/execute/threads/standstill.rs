@@ -5,13 +5,8 @@
 //! runtimes. If tasks can start and no thread of the program looks for tasks for about a second, it starts a thread that
 //! runs them, still in the order of the seed. Programs that submit and wait without such a pause keep the order of their seed.
 
-use super::seeded::{Activity, Seeded};
 use parking_lot::{Condvar, Mutex};
-use std::{
-    sync::{Arc, Weak},
-    thread,
-    time::Duration,
-};
+use std::{sync::Weak, thread, time::Duration};
 
 /// How often the thread looks at each runtime. It sleeps while all of them are idle.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -33,9 +28,27 @@ struct State {
     has_thread: bool,
 }
 
+/// What the threads of the program do with the tasks.
+pub(super) enum Activity {
+    /// No task can start and none is running.
+    Idle,
+    /// Tasks can start or are running.
+    Busy { searches: u64, is_running: bool },
+}
+
+/// A runtime whose tasks may stand still.
+pub(super) trait MayStandStill: Send + Sync {
+    /// What the threads of the program do with the tasks. If this is [`Idle`](Activity::Idle), the watch ends: the runtime asks for
+    /// a new one with its next task.
+    fn activity(&self) -> Activity;
+
+    /// Runs all tasks that can start, on a thread of the runtime.
+    fn run_all(&self);
+}
+
 /// A runtime that the thread watches.
 struct Watched {
-    runtime: Weak<Seeded>,
+    runtime: Weak<dyn MayStandStill>,
     /// The number of searches at the last look.
     searches: u64,
     /// The number of looks since the runtime has stood still.
@@ -43,9 +56,9 @@ struct Watched {
 }
 
 /// Watches a runtime until it is idle.
-pub(super) fn watch(runtime: &Arc<Seeded>) {
+pub(super) fn watch(runtime: Weak<dyn MayStandStill>) {
     let mut state = WATCHER.state.lock();
-    state.runtimes.push(Watched { runtime: Arc::downgrade(runtime), searches: 0, looks: 0 });
+    state.runtimes.push(Watched { runtime, searches: 0, looks: 0 });
     if !state.has_thread {
         // Without the thread, tasks wait for threads of the program. The next call tries again.
         let thread = thread::Builder::new().name("anabranch-watch".into()).spawn(run);

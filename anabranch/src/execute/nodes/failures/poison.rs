@@ -15,10 +15,7 @@ use crate::{
     cluster::let_go,
     data::stored::Touch,
     error::{Cause, Failure},
-    execute::{
-        core::Core,
-        task::part::{Part, Writes},
-    },
+    execute::task::part::{Part, Writes},
 };
 use anabranch_graph::{BufferId, Effect, ObjectId, Order};
 use anabranch_grid::Region;
@@ -230,7 +227,7 @@ impl Poison {
     }
 
     #[cold]
-    fn part_is_done(&self, part: &Part) {
+    pub(super) fn part_is_done(&self, part: &Part) {
         self.change(|state, dropped| {
             for touch in part.touches.iter().filter(|touch| touch.mode.writes()) {
                 state.heal((touch.buffer, touch.version), &touch.region, dropped);
@@ -239,7 +236,7 @@ impl Poison {
     }
 
     #[cold]
-    fn part_has_failed(&self, part: &Part, failure: &Arc<Failure>) {
+    pub(super) fn part_has_failed(&self, part: &Part, failure: &Arc<Failure>) {
         self.change(|state, dropped| {
             for touch in part.touches.iter().filter(|touch| touch.mode.writes()) {
                 let key = (touch.buffer, touch.version);
@@ -257,37 +254,5 @@ impl Poison {
                 part.effects.iter().for_each(|effect| state.break_object(effect, failure, dropped));
             }
         });
-    }
-}
-
-impl Core {
-    /// The failure because of which a part of a task cannot run, if there is one.
-    #[inline]
-    pub(in crate::execute) fn poison_of(&self, part: &Part) -> Option<Arc<Failure>> {
-        let poison = &self.several_nodes()?.common.poison;
-        if poison.is_any() { poison.of(part) } else { None }
-    }
-
-    /// A part of a task has ended without a failure.
-    #[inline]
-    pub(in crate::execute) fn part_is_done(&self, part: &Part) {
-        if let Some(nodes) = self.several_nodes()
-            && nodes.common.poison.is_any()
-            && part.writes == Writes::All
-        {
-            nodes.common.poison.part_is_done(part);
-        }
-    }
-
-    /// A part of a task has failed, or was skipped.
-    #[cold]
-    pub(in crate::execute) fn part_has_failed(&self, part: &Part, failure: &Arc<Failure>) {
-        // After the end of the run nothing is sent any more.
-        if let Some(nodes) = self.several_nodes()
-            && !matches!(failure.cause, Cause::Nodes(_))
-        {
-            nodes.common.poison.part_has_failed(part, failure);
-            part.partials.iter().for_each(|lost| drop(lost.set(Arc::clone(failure))));
-        }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     error::{Cause, Failure, NodeError},
     execute::{
         Body, Compute,
-        task::later::{Completion, Later},
+        task::node::{Completion, Later},
     },
 };
 use anabranch_graph::{BufferId, TaskId, command::NodeId};

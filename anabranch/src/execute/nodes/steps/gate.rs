@@ -24,7 +24,7 @@ use crate::{
     execute::{
         Body, Compute,
         nodes::failures::notes,
-        task::{later::Later, node::Node},
+        task::node::{Later, Node},
     },
 };
 use anabranch_graph::TaskId;

@@ -11,7 +11,7 @@ pub(super) mod turn;
 use self::common::Common;
 use crate::{
     error::{Cause, Failure, NodeError},
-    execute::{Body, Compute, task::later::Later},
+    execute::{Body, Compute, task::node::Later},
     label::TaskLabel,
 };
 use anabranch_graph::TaskId;

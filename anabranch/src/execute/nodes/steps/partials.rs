@@ -19,7 +19,7 @@ use crate::{
         Body, Compute,
         nodes::failures::notes,
         task::{
-            later::{Completion, Later},
+            node::{Completion, Later},
             part::Lost,
         },
     },

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Cause, Failure},
-    execute::task::later::{Completion, Later},
+    execute::task::node::{Completion, Later},
 };
 use parking_lot::Mutex;
 use std::{mem, sync::Arc};

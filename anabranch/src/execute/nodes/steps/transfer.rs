@@ -16,7 +16,7 @@ use crate::{
     execute::{
         Body, Compute,
         nodes::failures::{notes, poison::Poisoned},
-        task::later::{Completion, Later},
+        task::node::{Completion, Later},
     },
 };
 use anabranch_graph::{BufferId, TaskId, command::Target};

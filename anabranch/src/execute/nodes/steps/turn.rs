@@ -13,7 +13,7 @@ use crate::{
     cluster::{Said, Then, kind, let_go},
     data::cluster_object::Kept,
     error::{Cause, Failure, NodeError},
-    execute::{Body, Compute, nodes::failures::notes, task::later::Later},
+    execute::{Body, Compute, nodes::failures::notes, task::node::Later},
 };
 use anabranch_graph::{
     TaskId,
