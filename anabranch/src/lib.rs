@@ -80,8 +80,9 @@
 //! # Safety
 //! All `unsafe` of this crate is in `data` (`allocation`; `view`, whose documentation has the rules that make it sound;
 //! `host_object`, for the value behind its lock), in `execute` (`node` and `head`, for the pointer of a task to its runtime;
-//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use; `copy`, for memory that copies to and from devices use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `body`, `batch`, `fence`, `parts` and `sequence`, which open
-//! accesses).
+//! `transfer`, `exchange` and `partials`, for memory that transfers between nodes use; `copy`, for memory that copies to and
+//! from devices use) and in `submit` (`reduce`, for the buffer of a reduction; `access`, `body`, `batch`, `fence`, `parts` and
+//! `sequence`, which open accesses).
 
 mod agree;
 mod builder;

@@ -77,9 +77,9 @@ pub struct Download {
     pub from: DeviceMemory,
     /// The bytes that the step takes.
     pub runs: Vec<Run>,
-    /// Takes the bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says that the
-    /// batch is done; or drops it before that, if the batch fails. A batch fails if it takes more bytes than there are. The function must not wait for the
-    /// device, which may begin with no other batch meanwhile.
+    /// Takes the bytes of all runs, one run after the other. The device calls it once, on any thread, before its timeline says
+    /// that the batch is done; or drops it before that, if the batch fails. A batch fails if it takes more bytes than there
+    /// are. The function must not wait for the device, which may begin with no other batch meanwhile.
     pub take: Take,
 }
 

@@ -6,7 +6,8 @@
 //! because that task would wait for itself. Instead it hands a reference to itself to the task that completes last:
 //!
 //! 1. [`Running::drop`] finds that its thread runs a task of this runtime. It stores an `Arc` of the runtime in
-//!    [`DeferredShutdown::core`](super::deferred_shutdown::DeferredShutdown) and then sets `DeferredShutdown::is_deferred` ([`Core::shut_down_later`]).
+//!    [`DeferredShutdown::core`](super::deferred_shutdown::DeferredShutdown) and then sets `DeferredShutdown::is_deferred`
+//!    ([`Core::shut_down_later`]).
 //! 2. Every task that ends counts itself as completed and then looks at `is_deferred` ([`Core::complete_task`]). The thread that
 //!    has set `is_deferred` then looks at the count: work that a task has begun counts as inside the task, and may drop the
 //!    runtime when no task is in flight any more. The counter and the flag are SeqCst. So either the last task to complete sees

@@ -22,8 +22,8 @@ use std::{
     },
 };
 
-/// Encodes and submits groups of batches until no more can come. Completes those that the device does in a moment, and hands the others to the completion
-/// thread.
+/// Encodes and submits groups of batches until no more can come. Completes those that the device does in a moment, and hands
+/// the others to the completion thread.
 pub(crate) fn run(shared: &Arc<Shared>, batches: &Receiver<Numbered>, submissions: &Sender<Submission>) {
     // While the device works on what it got before, the program may need the memory again.
     let rest = || {

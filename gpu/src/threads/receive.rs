@@ -15,7 +15,8 @@ pub(crate) fn next<T>(receiver: &Receiver<T>) -> Option<T> {
     next_soon(receiver)?.or_else(|| receiver.recv().ok())
 }
 
-/// The same. If no message comes for this time, the thread calls `idle`, and again after the same time until that returns `true`.
+/// The same. If no message comes for this time, the thread calls `idle`, and again after the same time until that returns
+/// `true`.
 pub(crate) fn next_or_idle<T>(
     receiver: &Receiver<T>,
     time: Duration,

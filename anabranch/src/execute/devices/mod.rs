@@ -4,8 +4,9 @@
 //! 1. [`Residents`] is a part of the state that submissions change under the lock. It knows the buffers that have met a device. For each version
 //!    of these buffers, [`Residence`](anabranch_graph::Residence) says which memories have the current value of which part.
 //! 2. Before the graph gets a task, [`Core::accept`](super::Core::accept) asks what the task lacks in the memory where it runs
-//!    ([`prepare`](mod@prepare)). For each missing part it submits a [copy](copy), which is a task: in the graph it *reads* that part. So it comes after the tasks that write the part, later writers
-//!    come after it, and its failure has a place in the chain of causes.
+//!    ([`prepare`](mod@prepare)). For each missing part it submits a [copy](copy), which is a task: in the graph it *reads*
+//!    that part. So it comes after the tasks that write the part, later writers come after it, and its failure has a place in
+//!    the chain of causes.
 //! 3. The task depends on the copies that made current what it reads, those of earlier tasks included.
 //! 4. What the task writes is current in its memory only.
 //!

@@ -1,6 +1,7 @@
 //! Nodes: tasks from their submission until nothing refers to them any more.
 //!
-//! This file has the types. What they do is in [`head`](super::head), [`links`](super::links), [`later`](super::later) and [`queued`](super::queued).
+//! This file has the types. What they do is in [`head`](super::head), [`links`](super::links), [`later`](super::later) and
+//! [`queued`](super::queued).
 //!
 //! # One allocation
 //! A node is one `Arc`: the [`Head`], which every task has, and behind it the [`Body`], which is the closure with its bound
