@@ -213,8 +213,8 @@ impl Timeline {
     /// value in the order of these calls. No lock of the timeline is held then.
     ///
     /// The function may use the timeline and submit to the device. It must not wait for the device, whose thread it may be called on, and so
-    /// submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that submits wait. A
-    /// panic on a thread that advances ends the function and nothing else.
+    /// submits no tasks to a runtime: a runtime with many tasks in flight makes a thread that submits wait. While it runs, the device may
+    /// begin with no later batch, so it should be short. A panic on a thread that advances ends the function and nothing else.
     pub fn on_complete(&self, value: u64, f: impl FnOnce(Result<(), DeviceError>) + Send + 'static) {
         self.call_when_done(value, move |timeline| f(timeline.result(value)));
     }
