@@ -1,8 +1,7 @@
-//! A loop before it runs: its items, its step and its settings.
+//! The methods that make a loop of another one: pairs and numbers of its items, further steps, scratch.
 
 use super::{
-    Producer,
-    settings::Settings,
+    Loop, Producer, ScratchLoop,
     source::{Enumerate, IntoParallel, Source, UnequalLengths, Zip},
     step::{Copied, Identity, Scratched, Step, Then},
 };
@@ -10,32 +9,6 @@ use crate::scratch::{
     WorkerLocal,
     provider::{Fresh, Kept, Provider},
 };
-
-/// A parallel loop that has not run yet: over the items of `S`, with the step `Q`.
-///
-/// [`par`](IntoParallel::par) makes a loop over a [source](Source), and [`par_stream`](crate::IntoStream::par_stream) makes one
-/// over an iterator. A loop does nothing until one of the methods that run it is called.
-///
-/// ```
-/// use anabranch_par::prelude::*;
-///
-/// let xs: Vec<f64> = (0..1000).par().map(f64::from).collect();
-/// let norm = xs.par().map(|x| x * x).sum().sqrt();
-/// assert!((norm - 18243.7).abs() < 0.1);
-/// ```
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a loop does nothing until it is run"]
-pub struct Loop<'a, S, Q = Identity> {
-    pub(super) source: S,
-    pub(super) step: Q,
-    pub(super) settings: Settings<'a>,
-}
-
-impl<S: Producer> Loop<'_, S> {
-    pub(crate) fn new(source: S) -> Self {
-        Self { source, step: Identity, settings: Settings::default() }
-    }
-}
 
 impl<'a, S: Source> Loop<'a, S> {
     /// Pairs each item with the item of `other` that has the same number.
@@ -117,14 +90,6 @@ impl<'a, S: Producer, Q: Step<S::Item>> Loop<'a, S, Q> {
     {
         Loop { source: self.source, step: Copied(self.step), settings: self.settings }
     }
-}
-
-/// A [`Loop`] whose closure also gets scratch: see [`Loop::scratch`].
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a loop does nothing until it is run"]
-pub struct ScratchLoop<'a, S, P> {
-    pub(super) inner: Loop<'a, S>,
-    provider: P,
 }
 
 impl<'a, S: Producer, P: Provider> ScratchLoop<'a, S, P> {

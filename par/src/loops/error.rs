@@ -3,6 +3,9 @@
 use crate::{Forked, Panic};
 use std::{convert::Infallible, error::Error, fmt};
 
+/// An error with the number of the item that it belongs to.
+pub type AtItem<E> = (usize, E);
+
 /// Why a loop did not finish.
 ///
 /// Everything that began has ended before it is returned. If several items failed, it is the error of the first one in the

@@ -18,22 +18,24 @@ mod builder;
 mod consumers;
 mod control;
 mod error;
-mod hooks;
 mod indexed;
+mod number;
 mod output;
+mod parallel_loop;
 mod producer;
-mod progress;
+mod sealed;
 mod setters;
 mod settings;
 pub mod source;
-mod statistics;
 pub(crate) mod step;
 mod stream;
 
-pub use builder::{Loop, ScratchLoop};
-pub use consumers::numbers::Number;
+pub use control::{
+    progress::Progress,
+    statistics::{ParticipantStatistics, Statistics},
+};
 pub use error::LoopError;
+pub use number::Number;
+pub use parallel_loop::{Loop, ScratchLoop};
 pub use producer::Producer;
-pub use progress::Progress;
-pub use statistics::{ParticipantStatistics, Statistics};
 pub use stream::{IntoStream, SharedIter, Stream};

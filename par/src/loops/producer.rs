@@ -4,15 +4,11 @@
 //! [`Consumer`] is a method such as `for_each` or `find`: it says what happens to the results of one batch. Both are generic,
 //! so the compiler sees one plain loop for each pair of them.
 
-use super::{Loop, LoopError, Number, consumers::numbers::NumberRef, source::private::Sealed, step::Step};
+use super::{
+    Loop, LoopError, Number, control::hooks::OnInterrupt, error::AtItem, number::NumberRef, sealed::Sealed,
+    step::Step,
+};
 use std::ops::Range;
-
-/// An error with the number of the item that it belongs to.
-pub type AtItem<E> = (usize, E);
-
-/// A function that a loop calls when an item has failed or the loop is interrupted, because batches may be missing from
-/// then on.
-pub type OnInterrupt<'f> = Option<&'f (dyn Fn() + Sync)>;
 
 /// The origin of a loop's items: any [`Source`](crate::Source), or an iterator that participants share.
 ///

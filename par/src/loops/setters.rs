@@ -1,7 +1,7 @@
 //! The methods of loops that change their settings.
 
 use super::{
-    Loop, Progress, ScratchLoop, SharedIter, Statistics, progress::Reporter, settings::Chunking,
+    Loop, Progress, ScratchLoop, SharedIter, Statistics, control::progress::Reporter, settings::Chunking,
     source::Source,
 };
 use crate::{CancellationToken, Schedule, ThreadPool};

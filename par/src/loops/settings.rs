@@ -1,6 +1,9 @@
 //! How a loop runs: where, on how many threads, in which chunks, with which hooks.
 
-use super::{control::LoopControl, hooks::Hooks, producer::OnInterrupt};
+use super::control::{
+    LoopControl,
+    hooks::{Hooks, OnInterrupt},
+};
 use crate::{
     Consecutive, Schedule, Split, ThreadPool, flush_denormals,
     region::{

@@ -2,7 +2,8 @@
 
 use crate::loops::{
     Loop, LoopError, Producer,
-    producer::{AtItem, Batch, Consumer},
+    error::AtItem,
+    producer::{Batch, Consumer},
     step::Step,
 };
 

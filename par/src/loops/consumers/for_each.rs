@@ -3,7 +3,8 @@
 use crate::{
     loops::{
         Loop, LoopError, Producer, ScratchLoop,
-        producer::{AtItem, Batch, Consumer},
+        error::AtItem,
+        producer::{Batch, Consumer},
         step::Step,
     },
     scratch::provider::Provider,

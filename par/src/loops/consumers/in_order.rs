@@ -15,7 +15,8 @@ use crate::{
     context::{HeldValues, held_values},
     loops::{
         Loop, LoopError, Producer,
-        producer::{AtItem, Batch, Consumer},
+        error::AtItem,
+        producer::{Batch, Consumer},
         step::Step,
     },
 };

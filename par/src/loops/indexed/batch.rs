@@ -4,7 +4,8 @@ use crate::{
     Source, Step,
     loops::{
         control::{Position, Surroundings},
-        producer::{AtItem, Batch},
+        error::AtItem,
+        producer::Batch,
     },
 };
 use std::{ops::Range, sync::atomic::Ordering::*};

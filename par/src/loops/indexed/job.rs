@@ -3,7 +3,7 @@
 use super::{super::control::LoopControl, batch::SourceBatch};
 use crate::{
     Consecutive, Loop, LoopError, Source, Step,
-    loops::producer::{AtItem, OnInterrupt},
+    loops::{control::hooks::OnInterrupt, error::AtItem},
     region::{self, Plan, RegionBody, claims::Claimer},
     thread_pool::state::PoolState,
 };

@@ -9,11 +9,8 @@ mod job;
 mod numbers;
 
 use super::{
-    Loop, LoopError, Number, Producer,
-    consumers::numbers::NumberRef,
-    producer::{Consumer, OnInterrupt},
-    source::Source,
-    step::Step,
+    Loop, LoopError, Number, Producer, control::hooks::OnInterrupt, number::NumberRef, producer::Consumer,
+    source::Source, step::Step,
 };
 
 impl<S: Source> Producer for S {

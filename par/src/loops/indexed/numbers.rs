@@ -2,7 +2,7 @@
 
 use crate::{
     Loop, Number, Source, Step,
-    loops::{consumers::numbers::NumberRef, output::Output},
+    loops::{number::NumberRef, output::Output},
 };
 use std::convert::Infallible;
 

@@ -1,6 +1,7 @@
 //! Sources made of sources.
 
-use super::{IntoParallel, Source, private::Sealed};
+use super::{IntoParallel, Source};
+use crate::loops::sealed::Sealed;
 
 /// Pairs of the items of two sources of the same length: see [`Loop::zip`](crate::Loop::zip).
 #[derive(Clone, Copy, Debug)]

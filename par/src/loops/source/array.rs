@@ -4,8 +4,8 @@
 //! element. An array that lies in memory like a slice is one row, in which the pointer moves by one element. In any other array
 //! the pointer moves by the stride of the last axis, and each row needs a new cursor.
 
-use super::{IntoParallel, Shaped, Source, private::Sealed, range::next_row};
-use crate::loops::Loop;
+use super::{IntoParallel, Shaped, Source, range::next_row};
+use crate::loops::{Loop, sealed::Sealed};
 use ndarray::{
     ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Axis, Data, DataMut, Dimension, Ix1, RawArrayViewMut,
     RemoveAxis,

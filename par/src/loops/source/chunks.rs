@@ -1,7 +1,7 @@
 //! Chunks of slices: the items are consecutive parts of a slice.
 
-use super::{IntoParallel, Source, private::Sealed, slice::SliceMut};
-use crate::loops::Loop;
+use super::{IntoParallel, Source, slice::SliceMut};
+use crate::loops::{Loop, sealed::Sealed};
 use std::marker::PhantomData;
 
 /// Loops over slices by exclusive reference, and over parts of slices.

@@ -31,12 +31,12 @@ pub use range::{Integer, Range1, Range2, Range3};
 pub use shaped::Shaped;
 pub use slice::{Slice, SliceMut};
 
-use super::Loop;
+use super::{Loop, sealed::Sealed};
 
 /// A collection of items `0..len`, each of which can be reached without the items before it.
 ///
 /// Only this crate implements it; for any other indexed collection write `(0..n).par().map(|i| ...)`.
-pub trait Source: Sync + private::Sealed {
+pub trait Source: Sync + Sealed {
     /// The type of the items.
     type Item;
     /// A participant's position in the source.
@@ -96,10 +96,6 @@ pub trait Source: Sync + private::Sealed {
         // SAFETY: the caller keeps the contract of `next`.
         unsafe { self.next(cursor) }
     }
-}
-
-pub(crate) mod private {
-    pub trait Sealed {}
 }
 
 /// Makes a [`Loop`] of a collection: slices, mutable slices, vectors by reference, ranges of integers, and pairs and triples of

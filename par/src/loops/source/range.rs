@@ -1,6 +1,7 @@
 //! Ranges of integers, and boxes of two and three dimensions.
 
-use super::{IntoParallel, Source, private::Sealed};
+use super::{IntoParallel, Source};
+use crate::loops::sealed::Sealed;
 use std::ops::{Range, RangeInclusive};
 
 /// An integer type whose ranges can be sources.

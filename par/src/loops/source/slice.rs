@@ -1,6 +1,7 @@
 //! Slices: the items are borrows of their elements.
 
-use super::{IntoParallel, Source, private::Sealed};
+use super::{IntoParallel, Source};
+use crate::loops::sealed::Sealed;
 use std::marker::PhantomData;
 
 /// The elements of a slice, by shared reference.

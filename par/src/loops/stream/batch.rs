@@ -4,7 +4,8 @@ use crate::{
     Step,
     loops::{
         control::{Position, Surroundings},
-        producer::{AtItem, Batch},
+        error::AtItem,
+        producer::Batch,
     },
 };
 use std::{cell::Cell, collections::VecDeque, ops::Range};

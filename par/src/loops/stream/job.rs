@@ -4,8 +4,9 @@ use super::{SharedIter, Stream, batch::StreamBatch};
 use crate::{
     LoopError, Step,
     loops::{
+        control::hooks::OnInterrupt,
         control::{Failure, LoopControl},
-        producer::{AtItem, OnInterrupt},
+        error::AtItem,
     },
     region::{
         self, RegionBody,

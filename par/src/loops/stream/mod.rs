@@ -13,9 +13,11 @@ mod job;
 
 use super::{
     Loop, LoopError, Number, Producer,
-    consumers::{numbers::NumberRef, reduce::optional},
-    producer::{Batch, Consumer, OnInterrupt},
-    source::private::Sealed,
+    consumers::reduce::optional,
+    control::hooks::OnInterrupt,
+    number::NumberRef,
+    producer::{Batch, Consumer},
+    sealed::Sealed,
     step::{Identity, Step},
 };
 use parking_lot::Mutex;

@@ -8,14 +8,16 @@
 //!    that lies behind it. Batches before it are still done, so the reported failure does not depend on the schedule.
 //! 4. When all participants have left, [`into_result`](LoopControl::into_result) gives the outcome.
 
-use super::{
-    LoopError,
-    hooks::{Hooks, Interruption},
-    producer::{AtItem, OnInterrupt},
+pub(super) mod hooks;
+pub(super) mod progress;
+pub(super) mod statistics;
+
+use self::{
+    hooks::{Hooks, Interruption, OnInterrupt},
     progress::ProgressMeter,
     statistics::Tally,
-    step::Step,
 };
+use super::{LoopError, error::AtItem, step::Step};
 use crate::{Consecutive, Panic, panic::discard};
 use parking_lot::Mutex;
 use std::{
@@ -26,7 +28,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::*},
 };
 
-pub(super) struct LoopControl<'l, E> {
+pub(in crate::loops) struct LoopControl<'l, E> {
     hooks: &'l Hooks<'l>,
     meter: Option<ProgressMeter>,
     on_interrupt: OnInterrupt<'l>,
@@ -39,14 +41,14 @@ pub(super) struct LoopControl<'l, E> {
     interruption: Mutex<Option<Interruption>>,
 }
 
-pub(super) enum Failure<E> {
+pub(in crate::loops) enum Failure<E> {
     Error(E),
     Panic(Box<dyn Any + Send>),
 }
 
 impl<'l, E> LoopControl<'l, E> {
     /// For a loop over `items` items.
-    pub(super) fn new(hooks: &'l Hooks<'l>, items: usize, on_interrupt: OnInterrupt<'l>) -> Self {
+    pub(in crate::loops) fn new(hooks: &'l Hooks<'l>, items: usize, on_interrupt: OnInterrupt<'l>) -> Self {
         if let Some(statistics) = hooks.statistics {
             statistics.clear();
         }
@@ -63,7 +65,7 @@ impl<'l, E> LoopControl<'l, E> {
 
     /// Takes part: calls `work` until it returns without a panic.
     #[inline]
-    pub(super) fn participate<'s, In, Q: Step<In>>(
+    pub(in crate::loops) fn participate<'s, In, Q: Step<In>>(
         &self,
         step: &'s Q,
         mut work: impl FnMut(&mut Participation<'_, 's, In, Q, E>),
@@ -83,7 +85,7 @@ impl<'l, E> LoopControl<'l, E> {
 
     /// Stops the loop if its token is cancelled or its deadline has passed.
     #[inline]
-    pub(super) fn check(&self) {
+    pub(in crate::loops) fn check(&self) {
         if let Some(interruption) = self.hooks.interruption() {
             self.interrupt(interruption);
         }
@@ -98,7 +100,7 @@ impl<'l, E> LoopControl<'l, E> {
 
     /// No chunk of `split` from this one on needs to begin.
     #[inline]
-    pub(super) fn limit(&self, split: &Consecutive) -> usize {
+    pub(in crate::loops) fn limit(&self, split: &Consecutive) -> usize {
         match self.stop.load(Relaxed) {
             usize::MAX => usize::MAX,
             item => split.limit(item),
@@ -106,13 +108,13 @@ impl<'l, E> LoopControl<'l, E> {
     }
 
     /// Whether items behind those that have begun need not begin.
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(in crate::loops) fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed) != usize::MAX
     }
 
     /// Records the failure of an item. The failure of the first item stays.
     #[cold]
-    pub(super) fn record(&self, item: usize, failure: Failure<E>) {
+    pub(in crate::loops) fn record(&self, item: usize, failure: Failure<E>) {
         let mut first = self.first_failure.lock();
         let dropped = if first.as_ref().is_none_or(|(at, _)| item < *at) {
             self.stop.fetch_min(item, Relaxed);
@@ -139,7 +141,7 @@ impl<'l, E> LoopControl<'l, E> {
     }
 
     /// The outcome of the loop. `items` is the number of its items, if that is known.
-    pub(super) fn into_result(self, items: Option<usize>) -> Result<(), LoopError<E>> {
+    pub(in crate::loops) fn into_result(self, items: Option<usize>) -> Result<(), LoopError<E>> {
         let done = self.meter.as_ref().map_or(0, ProgressMeter::done);
         match (self.first_failure.into_inner(), self.interruption.into_inner()) {
             (Some((index, Failure::Error(error))), _) => Err(LoopError::Item { index, error }),
@@ -156,7 +158,7 @@ impl<'l, E> LoopControl<'l, E> {
 }
 
 /// One participant's part in a loop, until it leaves or an item panics.
-pub(super) struct Participation<'p, 's, In, Q: Step<In> + 's, E> {
+pub(in crate::loops) struct Participation<'p, 's, In, Q: Step<In> + 's, E> {
     control: &'p LoopControl<'p, E>,
     step: &'s Q,
     /// Made before the first item.
@@ -167,19 +169,19 @@ pub(super) struct Participation<'p, 's, In, Q: Step<In> + 's, E> {
 }
 
 /// The surroundings in which a participant works on a batch.
-pub(super) struct Surroundings<'r, 's, In, Q: Step<In> + 's> {
-    pub(super) step: &'s Q,
-    pub(super) scratch: &'r mut Q::Scratch<'s>,
+pub(in crate::loops) struct Surroundings<'r, 's, In, Q: Step<In> + 's> {
+    pub(in crate::loops) step: &'s Q,
+    pub(in crate::loops) scratch: &'r mut Q::Scratch<'s>,
     /// The number of the item in work.
-    pub(super) at: &'r Cell<usize>,
+    pub(in crate::loops) at: &'r Cell<usize>,
     /// The first item so far that has failed.
-    pub(super) failed: &'r AtomicUsize,
+    pub(in crate::loops) failed: &'r AtomicUsize,
 }
 
 impl<'s, In, Q: Step<In>, E> Participation<'_, 's, In, Q, E> {
     /// Works on a batch of items, and counts it or records its error.
     #[inline]
-    pub(super) fn run_batch(
+    pub(in crate::loops) fn run_batch(
         &mut self,
         items: Range<usize>,
         work: impl FnOnce(Surroundings<'_, 's, In, Q>) -> Result<(), AtItem<E>>,
@@ -215,9 +217,9 @@ impl<'s, In, Q: Step<In>, E> Participation<'_, 's, In, Q, E> {
 
 /// The item that a batch is at. It is written back when this is dropped, so where nothing panics the compiler keeps it in a
 /// register or leaves it out.
-pub(super) struct Position<'r> {
-    pub(super) at: &'r Cell<usize>,
-    pub(super) item: usize,
+pub(in crate::loops) struct Position<'r> {
+    pub(in crate::loops) at: &'r Cell<usize>,
+    pub(in crate::loops) item: usize,
 }
 
 impl Drop for Position<'_> {

@@ -20,7 +20,7 @@ pub struct Progress {
 
 /// The receiver of progress reports.
 #[derive(Clone, Copy)]
-pub(super) enum Reporter<'a> {
+pub(in crate::loops) enum Reporter<'a> {
     Call(&'a (dyn Fn(Progress) + Sync)),
     #[cfg(feature = "indicatif")]
     Bar(&'a indicatif::ProgressBar),
