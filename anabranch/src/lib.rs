@@ -100,6 +100,7 @@ pub mod guide;
 pub mod interface;
 mod label;
 mod local_nodes;
+mod message;
 mod observe;
 mod processors;
 mod programs;

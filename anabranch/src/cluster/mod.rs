@@ -60,14 +60,13 @@ use self::{
 use crate::{
     error::{Error, NodeError},
     label::TaskLabel,
+    message,
 };
 use anabranch_wire::{Begun, Endpoint, MemoryMut, MpiComm, Pace, Place, Tag, WireError};
 use parking_lot::Mutex;
 use std::{
     any::Any,
-    fmt,
-    io::{self, Write as _},
-    mem,
+    fmt, mem,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::*},
@@ -516,13 +515,10 @@ impl Paced for Cluster {
     }
 
     fn abort_calls(&self, why: &NodeError) -> ! {
-        // In one piece: `mpirun` mixes what several processes write.
-        let message = format!(
-            "anabranch: {} ends, because the run has ended and a task with a communicator does not return: {why}\n",
+        message::print(format_args!(
+            "{} ends, because the run has ended and a task with a communicator does not return: {why}",
             self.place
-        );
-        // There may be nobody to read it.
-        let _ = io::stderr().write_all(message.as_bytes());
+        ));
         std::process::abort()
     }
 }

@@ -3,7 +3,10 @@
 //! A report lists the oldest failures, in the order of submission, and counts the rest. Reading an empty list costs one load.
 //! Failures that the program can no longer ask for are printed.
 
-use crate::error::{Error, Failure, Failures};
+use crate::{
+    error::{Error, Failure, Failures},
+    message,
+};
 use anabranch_graph::TaskId;
 use anabranch_par::discard_payload;
 use parking_lot::Mutex;
@@ -96,12 +99,10 @@ impl UnreportedFailures {
         let print = || {
             let text = failures.to_string();
             drop(failures);
-            // In one piece: `mpirun` mixes what several processes write.
-            let message = format!(
-                "anabranch: {what} was dropped, but no call has reported these failures: {text}; call `wait` or `check` \
-                 before the drop to get them as an error\n"
-            );
-            eprint!("{message}");
+            message::print(format_args!(
+                "{what} was dropped, but no call has reported these failures: {text}; call `wait` or `check` before the drop \
+                 to get them as an error"
+            ));
         };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(print)) {
             discard_payload(payload);

@@ -26,7 +26,7 @@ mod task_record;
 pub(crate) use self::{change::RecordedTask, task_record::TaskRecord};
 
 use self::{change::Change, queue::Queue, recording::Recording};
-use crate::{label::TaskLabel, settings::RecordSettings};
+use crate::{label::TaskLabel, message, settings::RecordSettings};
 use anabranch_graph::{
     BufferId, ObjectId,
     command::{Command, Weights},
@@ -149,17 +149,13 @@ impl Recorder {
             return;
         }
         if let Some(summary) = self.summary() {
-            // In one piece, as the message below: `mpirun` mixes what several processes write.
-            let message = format!("anabranch: {summary}\n");
-            eprint!("{message}");
+            message::print(format_args!("{summary}"));
         }
         #[cfg(feature = "print")]
         if let Some(path) = &self.settings.path
             && let Err(error) = self.read(|r| r.drawings.write(path, self.settings.has_commands()))
         {
-            let message =
-                format!("anabranch: the graphs could not be written to {}: {error}\n", path.display());
-            eprint!("{message}");
+            message::print(format_args!("the graphs could not be written to {}: {error}", path.display()));
         }
     }
 }
