@@ -54,7 +54,7 @@ impl Recorder {
     fn new(title: &str) -> Self {
         let mut drawing = Drawing::new(title);
         drawing.push_node(Node::new("T0", NodeKind::Epoch, ""));
-        let graph = TaskGraph::with(Settings { conflicts: true, horizons: None });
+        let graph = TaskGraph::with(Settings { conflicts: true, ..Settings::default() });
         Self { graph, drawing, buffers: HashMap::new(), objects: HashMap::new() }
     }
 

@@ -1,7 +1,7 @@
 //! Epochs come after everything before them and before everything after them, and nothing depends across them.
 
 use anabranch_graph::{
-    Access, BufferId, Dependency, Effect, GraphError, Kind, Order, Origin, Submitted, TaskGraph,
+    Access, BufferId, Dependency, Effect, GraphError, Kind, Order, Origin, Settings, Submitted, TaskGraph,
 };
 use anabranch_grid::{Extent, GridBox, Region};
 
@@ -170,4 +170,10 @@ fn captures_only_read() {
     let mut graph = TaskGraph::new();
     let u = buffer(&mut graph, true);
     epoch(&mut graph, &[Access::read(u, part(0, 1)), Access::update(u, part(1, 2))]);
+}
+
+#[test]
+#[should_panic(expected = "this graph was made without epochs")]
+fn a_graph_without_epochs_makes_none() {
+    epoch(&mut TaskGraph::with(Settings { epochs: false, ..Settings::default() }), &[]);
 }

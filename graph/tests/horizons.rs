@@ -8,7 +8,11 @@ use anabranch_grid::{Extent, GridBox};
 const SIZE: usize = 100;
 
 fn graph(depth: u32, breadth: usize) -> TaskGraph {
-    TaskGraph::with(Settings { horizons: Some(Horizons { depth, breadth }), conflicts: true })
+    TaskGraph::with(Settings {
+        horizons: Some(Horizons { depth, breadth }),
+        conflicts: true,
+        ..Settings::default()
+    })
 }
 
 fn buffer(graph: &mut TaskGraph, initialised: bool) -> BufferId {
@@ -194,7 +198,8 @@ fn most(shape: &Shape, settings: Settings, in_flight: Option<u64>) -> (usize, us
 #[test]
 fn horizons_keep_the_graph_bounded() {
     for shape in &SHAPES {
-        let settings = Settings { horizons: Some(Horizons::default()), conflicts: true };
+        let settings =
+            Settings { horizons: Some(Horizons::default()), conflicts: true, ..Settings::default() };
         let (entries, edges) = most(shape, settings, None);
         assert!(entries < 2500 && edges < 400, "{}: {entries} entries, {edges} edges", shape.0);
     }

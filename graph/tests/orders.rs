@@ -13,7 +13,7 @@ struct Program {
 
 impl Program {
     fn new() -> Self {
-        let mut graph = TaskGraph::with(Settings { conflicts: true, horizons: None });
+        let mut graph = TaskGraph::with(Settings { conflicts: true, ..Settings::default() });
         let object = graph.create_object();
         Self { graph, object }
     }

@@ -77,7 +77,7 @@ fn run() -> impl Strategy<Value = Run> {
         (1..6u32, 1..8usize).prop_map(|(depth, breadth)| Some(Horizons { depth, breadth }))
     ];
     (horizons, any::<bool>(), 1..4usize, any::<bool>()).prop_map(|(horizons, conflicts, versions, oracle)| {
-        Run { settings: Settings { horizons, conflicts }, versions, oracle }
+        Run { settings: Settings { horizons, conflicts, ..Settings::default() }, versions, oracle }
     })
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Accepted<'a> {
     state: MutexGuard<'a, State>,
     prepared: Option<Box<Prepared>>,
     /// Behind the lock, and so dropped outside it: errors are the program's own, and so are their destructors.
-    forgotten: Vec<Arc<Failure>>,
+    forgotten: Option<Vec<Arc<Failure>>>,
 }
 
 impl Accepted<'_> {
@@ -104,7 +104,7 @@ pub(crate) struct AcceptedPieces<'a> {
     /// Those of the first piece, then those of the second, and so on.
     dependencies: Vec<Dependency>,
     prepared: Option<Box<Prepared>>,
-    forgotten: Vec<Arc<Failure>>,
+    forgotten: Option<Vec<Arc<Failure>>>,
 }
 
 impl AcceptedPieces<'_> {

@@ -37,7 +37,8 @@ impl Graphs {
     /// With several nodes, the live graph has horizons, as the command graphs need them; it is the same on all nodes.
     pub(super) fn new(recorder: Option<Arc<Recorder>>, several_nodes: bool) -> Self {
         let horizons = several_nodes.then(Default::default);
-        let live = TaskGraph::with(Settings { horizons, conflicts: false });
+        // One node makes no epochs: its barriers are no part of the graph.
+        let live = TaskGraph::with(Settings { horizons, conflicts: false, epochs: several_nodes });
         Self { live, recorder, ..Self::default() }
     }
 

@@ -19,11 +19,15 @@ use anabranch_graph::{Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
 use rustc_hash::FxHashMap;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
+    mem,
     sync::Arc,
 };
 
 /// The number of submissions for which every task stays in the list.
 const RECENT: usize = 64;
+
+/// The number of tasks beyond which the list becomes shorter with each submission.
+const LONG: usize = 4096;
 
 /// The number of failures beyond which those that no later task can depend on are removed.
 const MAX_FAILURES: usize = 1024;
@@ -34,6 +38,8 @@ pub(super) struct LiveTasks {
     first: u64,
     /// One entry for each id, from `first` on.
     recent: VecDeque<Option<Node>>,
+    /// The number of entries that were inserted since some were forgotten.
+    inserted: u32,
     /// Older tasks that were not closed when they were last checked, ascending.
     stragglers: Vec<Node>,
     /// The number of stragglers beyond which they are checked again.
@@ -54,14 +60,18 @@ struct Failed {
 
 impl LiveTasks {
     /// The task, unless it was forgotten because it is closed.
+    #[inline]
     pub(super) fn get(&self, task: TaskId) -> Option<&Node> {
         match task.0.checked_sub(self.first) {
             Some(at) => self.recent.get(at as usize)?.as_ref(),
-            None => {
-                let at = self.stragglers.binary_search_by_key(&task, |node| node.id).ok()?;
-                Some(&self.stragglers[at])
-            }
+            None => self.straggler(task),
         }
+    }
+
+    #[cold]
+    fn straggler(&self, task: TaskId) -> Option<&Node> {
+        let at = self.stragglers.binary_search_by_key(&task, |node| node.id).ok()?;
+        Some(&self.stragglers[at])
     }
 
     /// Whether the graph may forget the task. A failed task with exclusive or relaxed effects must be remembered: there are no
@@ -92,8 +102,10 @@ impl LiveTasks {
         }
         while self.first + (self.recent.len() as u64) < node.id.0 {
             self.recent.push_back(None);
+            self.inserted += 1;
         }
         self.recent.push_back(Some(node));
+        self.inserted += 1;
     }
 
     /// All tasks in the list.
@@ -103,6 +115,10 @@ impl LiveTasks {
 
     /// Makes `node` wait for the task that it depends on. Returns whether it has to wait.
     pub(super) fn link(&self, node: &Node, dependency: &Dependency) -> bool {
+        // Every task comes after the root of the graph, which has no node.
+        if dependency.on == TaskId::EPOCH {
+            return false;
+        }
         let needs = match (dependency.kind, dependency.origin) {
             (Kind::True, _) => Needs::Contents,
             // An object is good only if no task before has left it half changed.
@@ -121,16 +137,16 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets some tasks that are closed, a few more than a submission inserts. The caller drops the returned failures outside
+    /// Forgets some tasks that are closed, a few more than were inserted since the last time. The caller drops the returned failures outside
     /// the lock: errors are the program's own, and so are their destructors.
     #[inline]
     pub(super) fn forget_some(
         &mut self,
         graph: &mut TaskGraph,
         in_flight: impl Fn() -> u64,
-    ) -> Vec<Arc<Failure>> {
+    ) -> Option<Vec<Arc<Failure>>> {
         self.forget_first_ones(graph);
-        if self.recent.len() > 4096 + RECENT && self.recent.len() as u64 > 2 * in_flight() + 1024 {
+        if self.recent.len() > LONG + RECENT && self.recent.len() as u64 > 2 * in_flight() + 1024 {
             self.move_stragglers(graph);
         }
         self.remove_failures(graph)
@@ -139,7 +155,10 @@ impl LiveTasks {
     /// Forgets some of the first tasks, as far as they are closed. Their failures are remembered.
     #[inline]
     pub(super) fn forget_first_ones(&mut self, graph: &mut TaskGraph) {
-        for _ in 0..2 {
+        // Mostly as many as were inserted: the allocator keeps their memory at hand for the next nodes. Now and then one more, so that
+        // the list becomes shorter.
+        let shrinks = self.recent.len() > LONG || self.first.is_multiple_of(8);
+        for _ in 0..mem::take(&mut self.inserted) + u32::from(shrinks) {
             if self.recent.len() <= RECENT || !self.forget_first(graph) {
                 break;
             }
@@ -235,9 +254,9 @@ impl LiveTasks {
 
     /// Removes the failures that no later task can depend on, if there are many.
     #[inline]
-    fn remove_failures(&mut self, graph: &mut TaskGraph) -> Vec<Arc<Failure>> {
+    fn remove_failures(&mut self, graph: &mut TaskGraph) -> Option<Vec<Arc<Failure>>> {
         let are_many = self.failed.len() >= self.failed_bound.max(MAX_FAILURES);
-        if are_many { self.remove_unwanted_failures(graph) } else { Vec::new() }
+        are_many.then(|| self.remove_unwanted_failures(graph))
     }
 
     #[cold]

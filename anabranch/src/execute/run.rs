@@ -158,10 +158,11 @@ impl Node {
 
     /// Completes the task, and the tasks of queues that end with it.
     fn retire(self, following: &mut Following, core: &Core, runner: Runner) {
-        let mut ended = VecDeque::new();
+        // Most tasks end no others, and then this needs no destructor.
+        let mut ended = None;
         self.retire_alone(following, core, runner, &mut ended);
         // They are retired in the order in which they ended.
-        while let Some(node) = ended.pop_front() {
+        while let Some(node) = ended.as_mut().and_then(VecDeque::pop_front) {
             node.retire_alone(following, core, runner, &mut ended);
         }
     }
@@ -173,7 +174,7 @@ impl Node {
         following: &mut Following,
         core: &Core,
         runner: Runner,
-        ended: &mut VecDeque<Self>,
+        ended: &mut Option<VecDeque<Self>>,
     ) {
         let head: &Head = &self;
         if head.is_queued() {
@@ -186,7 +187,7 @@ impl Node {
         let Completed { successors, mut latches, poison } = completed;
         head.release_successors(successors, poison, |next| match next {
             Next::Ready(node) => node.become_ready(following, core, runner),
-            Next::Ended(node) => ended.push_back(node),
+            Next::Ended(node) => ended.get_or_insert_default().push_back(node),
         });
         if head.contends() {
             for node in core.conflicts.finished(&self) {
@@ -263,6 +264,10 @@ impl Node {
     /// Ends the submission of a task with this many unfinished dependencies. Runs or queues the task if it is ready.
     pub(super) fn finish_submission(&self, dependencies: u32, core: &Core) {
         if self.wait_for_dependencies(dependencies) {
+            // Most tasks do not run on a thread that submits.
+            if !self.contends() && !Runner::Program.takes(self.place) {
+                return core.executor.enqueue(self.clone());
+            }
             let mut following = Following::default();
             self.clone().become_ready(&mut following, core, Runner::Program);
             following.run_on(core, Runner::Program);
@@ -352,6 +357,9 @@ impl Head {
         poison: Option<Arc<Failure>>,
         mut next: impl FnMut(Next),
     ) {
+        if successors.is_empty() {
+            return;
+        }
         let mut replaced = Vec::new();
         for Successor { node, needs, is_handed } in successors.drain(..) {
             if let Some(failure) = poison.as_ref().filter(|failure| needs.is_broken_by(failure)) {

@@ -16,7 +16,7 @@ use crate::{label::TaskLabel, observe::TaskRecord};
 use anabranch_graph::{Access, Dependency, Effect, TaskId};
 use std::{
     ptr::NonNull,
-    sync::{Arc, OnceLock},
+    sync::{Arc, atomic::AtomicU32},
 };
 
 /// A task as the program declared it, without the types of its accesses and of its function.
@@ -51,7 +51,7 @@ impl Submission<'_> {
         let contends = self.effects.iter().any(|effect| !effect.order.is_in_order());
         contends.then(|| {
             let (effects, priority) = (self.effects.into(), self.priority);
-            Box::new(Contention { effects, priority, contender: OnceLock::new() })
+            Box::new(Contention { effects, priority, slot: AtomicU32::new(u32::MAX) })
         })
     }
 

@@ -79,6 +79,11 @@ impl ConflictScheduler {
         self.tasks.waiting
     }
 
+    /// The task with this [slot](Contender::slot); `None` if no task has it now.
+    pub fn contender(&self, slot: usize) -> Option<Contender> {
+        self.tasks.in_slot(slot)
+    }
+
     /// The state of a task; `None` if it has finished.
     pub fn state(&self, task: Contender) -> Option<TaskState> {
         self.tasks.slot(task).map(|slot| self.tasks[slot as usize].state)

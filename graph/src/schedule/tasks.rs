@@ -107,6 +107,12 @@ impl Tasks {
         self.all.get(slot as usize).is_some_and(|found| found.id == task).then_some(slot)
     }
 
+    /// The task in a slot, if there is one.
+    pub(super) fn in_slot(&self, slot: usize) -> Option<Contender> {
+        let found = self.all.get(slot)?.id;
+        (found != VACANT).then(|| self.contender(slot as u32))
+    }
+
     /// The contender in a slot.
     #[inline]
     fn contender(&self, slot: u32) -> Contender {
@@ -137,8 +143,16 @@ impl Tasks {
     /// Gives a task its declared effects: one for each object, the stricter if there are several.
     #[inline]
     fn add_effects(&mut self, slot: usize, effects: &[Effect]) {
+        let unordered = |effect: &Effect| !effect.order.is_in_order();
+        if let [only] = effects
+            && unordered(only)
+        {
+            // Most tasks have one, and nothing to sort.
+            let used = ObjectUse::new(self.objects.named(only.object), only.order == Order::Exclusive);
+            return self.add_use(slot, used);
+        }
         let mut found = take(&mut self.effects);
-        let known = effects.iter().filter(|effect| !effect.order.is_in_order());
+        let known = effects.iter().filter(|effect| unordered(effect));
         found.extend(known.map(|effect| (effect.object, effect.order == Order::Exclusive)));
         found.sort_unstable_by_key(|&(object, exclusive)| (object, !exclusive));
         found.dedup_by_key(|(object, _)| *object);

@@ -30,7 +30,8 @@ pub struct TaskGraph {
     pub(super) objects: FxHashMap<ObjectId, ObjectTracker>,
     /// The last id that was given to a buffer or an object.
     last_name: u64,
-    front: Front,
+    /// `None` if the graph makes neither epochs nor horizons.
+    front: Option<Front>,
     ancestry: Option<Ancestry>,
     /// `None` if the graph never replays what repeats.
     pub(super) replay: Option<Replay>,
@@ -68,7 +69,7 @@ impl TaskGraph {
             buffers: FxHashMap::default(),
             objects: FxHashMap::default(),
             last_name: 0,
-            front: Front::after(TaskId::EPOCH),
+            front: (settings.epochs || settings.horizons.is_some()).then(|| Front::after(TaskId::EPOCH)),
             ancestry: settings.conflicts.then(Ancestry::new),
             replay: (settings.horizons.is_none() && !settings.conflicts).then(Replay::default),
             renames: false,
@@ -181,7 +182,7 @@ impl TaskGraph {
         buffers
             + objects
             + replay
-            + self.front.tracked()
+            + self.front.as_ref().map_or(0, Front::tracked)
             + self.ancestry.as_ref().map_or(0, Ancestry::tracked)
     }
 
@@ -233,11 +234,11 @@ impl TaskGraph {
         submitted: &mut Submitted,
     ) -> Result<(), GraphError> {
         self.replay_or_derive(accesses, effects, done, submitted)?;
-        let depth = self.front.push(&submitted.dependencies, self.horizon);
-        self.note_task(submitted, done);
-        if let Some(horizons) = self.settings.horizons
-            && horizons.is_due(depth, self.front.len(), self.last.0 - self.horizon.0)
-        {
+        let horizon_is_due = self.note_in_front(submitted, done);
+        if self.ancestry.is_some() {
+            self.note_ancestry(submitted);
+        }
+        if horizon_is_due {
             submitted.horizon = Some(self.make_horizon());
         }
         Ok(())
@@ -305,13 +306,15 @@ impl TaskGraph {
     /// See [`GraphError`]; the graph is then as before.
     ///
     /// # Panics
-    /// If a buffer or object is not (or no longer) part of the graph, or an access writes.
+    /// If a buffer or object is not (or no longer) part of the graph, if an access writes, or if the graph was made
+    /// [without epochs](Settings::epochs).
     pub fn epoch(
         &mut self,
         accesses: &[Access],
         effects: &[Effect],
         done: Done<'_>,
     ) -> Result<Submitted, GraphError> {
+        assert!(self.settings.epochs, "this graph was made without epochs: see `Settings::epochs`");
         let writes = accesses.iter().position(|access| access.mode.writes());
         assert!(writes.is_none(), "access {} of an epoch writes: it can only read", writes.unwrap_or(0));
         let effects: SmallVec<[Effect; 4]> =
@@ -319,13 +322,21 @@ impl TaskGraph {
         let mut submitted = Submitted::default();
         self.interrupt_replay(done);
         self.derive(accesses, &effects, done, &mut submitted)?;
-        submitted.dependencies.extend(self.front.iter().map(after));
+        submitted.dependencies.extend(self.front_mut().iter().map(after));
         self.finish_edges(&mut submitted.dependencies);
         let id = submitted.id;
         (self.epoch, self.barrier, self.horizon) = (id, id, id);
-        self.front.reset(id);
-        self.note_task(&mut submitted, done);
+        self.front_mut().reset(id);
+        self.note_ancestry(&mut submitted);
         Ok(submitted)
+    }
+
+    /// Adds a task without accesses and effects, which depends on the last epoch alone.
+    #[inline]
+    pub(super) fn add_free(&mut self, submitted: &mut Submitted) {
+        self.last.0 += 1;
+        submitted.clear(self.last);
+        submitted.dependencies.push(after(self.epoch));
     }
 
     /// Notes the accesses and effects of the next task, and finds the tasks that it depends on because of them.
@@ -429,12 +440,22 @@ impl TaskGraph {
         }
     }
 
-    /// Records the ancestry of a new task, if conflict edges are wanted, and forgets tasks that no longer matter.
+    /// Adds a new task to the front, if there is one. Returns whether a horizon is due.
     #[inline]
-    fn note_task(&mut self, submitted: &mut Submitted, done: Done<'_>) {
-        if self.settings.horizons.is_none() {
-            self.front.forget_done(done);
+    fn note_in_front(&mut self, submitted: &Submitted, done: Done<'_>) -> bool {
+        let Some(front) = &mut self.front else { return false };
+        let depth = front.push(&submitted.dependencies, self.horizon);
+        match self.settings.horizons {
+            Some(horizons) => horizons.is_due(depth, front.len(), self.last.0 - self.horizon.0),
+            None => {
+                front.forget_done(done);
+                false
+            }
         }
+    }
+
+    /// Records the ancestry of a new task, if conflict edges are wanted.
+    fn note_ancestry(&mut self, submitted: &mut Submitted) {
         if let Some(ancestry) = &mut self.ancestry {
             ancestry.push(&submitted.dependencies);
             ancestry.remove_ancestors(submitted.id, &mut submitted.conflicts);
@@ -453,15 +474,21 @@ impl TaskGraph {
     fn make_horizon(&mut self) -> Horizon {
         self.last.0 += 1;
         let (id, applied) = (self.last, self.horizon);
-        let dependencies: Vec<Dependency> = self.front.iter().map(after).collect();
+        let front = self.front_mut();
+        let dependencies: Vec<Dependency> = front.iter().map(after).collect();
+        front.push_horizon();
+        front.forget_before(applied);
         (self.horizon, self.epoch) = (id, applied);
-        self.front.push_horizon();
-        self.front.forget_before(applied);
         if let Some(ancestry) = &mut self.ancestry {
             ancestry.push(&dependencies);
             ancestry.forget_before(applied);
         }
         Horizon { id, dependencies, applied }
+    }
+
+    /// The front of a graph that makes epochs or horizons.
+    fn front_mut(&mut self) -> &mut Front {
+        self.front.as_mut().expect("a graph with epochs or horizons has a front")
     }
 
     pub(super) fn tracker(&self, buffer: BufferId) -> &BufferTracker {

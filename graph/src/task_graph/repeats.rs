@@ -16,7 +16,11 @@ impl TaskGraph {
         done: Done<'_>,
         submitted: &mut Submitted,
     ) -> Result<(), GraphError> {
-        if self.replay.is_none() || (accesses.is_empty() && effects.is_empty()) {
+        if accesses.is_empty() && effects.is_empty() {
+            self.add_free(submitted);
+            return Ok(());
+        }
+        if self.replay.is_none() {
             self.derive(accesses, effects, done, submitted)?;
             self.finish_edges(&mut submitted.dependencies);
             return Ok(());

@@ -1,7 +1,7 @@
 //! Settings of a task graph: whether it derives conflict edges, and when it makes horizons.
 
 /// Options of a task graph beyond deriving dependencies; see [`TaskGraph::with`](crate::TaskGraph::with).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// When the graph makes horizons; `None` for never.
     ///
@@ -13,6 +13,15 @@ pub struct Settings {
     /// Whether the graph derives conflict edges: see [`Submitted::conflicts`](crate::Submitted::conflicts). Printed graphs
     /// show them. A runtime that schedules by objects does not need them, and command graphs derive their own.
     pub conflicts: bool,
+    /// Whether the graph may be asked for [epochs](crate::TaskGraph::epoch), as it may by default. Without them and without horizons it
+    /// does not keep the tasks that no other task depends on, which costs time for each task.
+    pub epochs: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { horizons: None, conflicts: false, epochs: true }
+    }
 }
 
 /// When a graph makes a horizon: as soon as the depth or the breadth is reached. 0 counts as 1.

@@ -225,14 +225,19 @@ impl Head {
                 return !is_handed;
             }
         }
-        if needs != Needs::End
-            && let Some(failure) = self.poison()
-            && needs.is_broken_by(&failure)
-        {
+        if needs != Needs::End && self.is_poisoned() {
+            self.hand_poison_to(node, needs);
+        }
+        false
+    }
+
+    /// Poisons `node`, which is being submitted, if it needs results that this task has not written.
+    #[cold]
+    fn hand_poison_to(&self, node: &Node, needs: Needs) {
+        if let Some(failure) = self.poison().filter(|failure| needs.is_broken_by(failure)) {
             // Dropped under a lock, but no other thread knows the task yet: the replaced failure has another owner.
             let _replaced = node.poison_with(&failure);
         }
-        false
     }
 
     /// Makes `node`, which comes after all others, wait for this task, unless another task that it waits for comes after this

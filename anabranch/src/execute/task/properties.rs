@@ -6,9 +6,9 @@ use crate::{
     execute::groups::group::Group,
     label::TaskLabel,
 };
-use anabranch_graph::{Contender, Effect};
+use anabranch_graph::Effect;
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, atomic::AtomicU32};
 
 /// What the submitter says about a task, beside its body.
 pub(crate) struct Properties {
@@ -25,8 +25,8 @@ pub(crate) struct Contention {
     pub(crate) effects: SmallVec<[Effect; 2]>,
     /// The priority among tasks that may conflict.
     pub(crate) priority: i32,
-    /// Its place in the scheduler, once its dependencies are done.
-    pub(crate) contender: OnceLock<Contender>,
+    /// Its slot in the scheduler, once its dependencies are done. Written and read under the lock of the scheduler.
+    pub(crate) slot: AtomicU32,
 }
 
 /// What a task needs of a task that it depends on.

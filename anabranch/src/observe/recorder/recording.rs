@@ -37,7 +37,11 @@ impl Recording {
         #[cfg(not(feature = "print"))]
         let _ = node;
         Self {
-            graph: TaskGraph::with(Settings { horizons: Some(Default::default()), conflicts: true }),
+            graph: TaskGraph::with(Settings {
+                horizons: Some(Default::default()),
+                conflicts: true,
+                ..Settings::default()
+            }),
             names: Names::default(),
             counts: Counts::new(nodes),
             refused: None,

@@ -244,14 +244,15 @@ impl Replaying {
             return false;
         }
         submitted.clear(id);
-        submitted.dependencies.extend(step.dependencies.iter().map(|&Recorded { on, kind, origin }| {
+        // One by one: there are few, and `extend` is a call that takes longer.
+        for &Recorded { on, kind, origin } in &step.dependencies {
             let on = match on {
                 On::Step(step) => self.latest[step as usize],
                 On::Before(id) => id,
             };
-            Dependency { on, kind, origin }
-        }));
-        submitted.versions.extend_from_slice(&step.versions);
+            submitted.dependencies.push(Dependency { on, kind, origin });
+        }
+        step.versions.iter().for_each(|&version| submitted.versions.push(version));
         self.latest[self.at] = id;
         self.notes.push(id);
         self.replayed += 1;

@@ -80,7 +80,8 @@ fn part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Two graphs that get the same submissions: one replays, the other one derives each task.
+/// Two graphs that get the same submissions: one replays, the other one derives each task. The first one has no front unless the
+/// program has epochs.
 struct Pair {
     graphs: [TaskGraph; 2],
     buffers: Vec<BufferId>,
@@ -100,10 +101,15 @@ struct Pair {
 
 impl Pair {
     fn new(lag: u64) -> Self {
+        Self::with(lag, false)
+    }
+
+    fn with(lag: u64, epochs: bool) -> Self {
+        let replays = TaskGraph::with(Settings { epochs, ..Settings::default() });
         // A graph that derives conflicts does not replay, and has the same dependencies.
-        let derives = TaskGraph::with(Settings { horizons: None, conflicts: true });
+        let derives = TaskGraph::with(Settings { conflicts: true, ..Settings::default() });
         let mut pair = Self {
-            graphs: [TaskGraph::new(), derives],
+            graphs: [replays, derives],
             buffers: Vec::new(),
             objects: Vec::new(),
             epoch: TaskId::EPOCH,
@@ -319,7 +325,7 @@ proptest! {
         parts in proptest::collection::vec(part(), 1..12),
         lag in prop_oneof![Just(0), Just(3), 0..200u64, Just(u64::MAX / 8)],
     ) {
-        let mut pair = Pair::new(lag);
+        let mut pair = Pair::with(lag, parts.iter().any(|part| matches!(part, Part::Epoch)));
         for part in &parts {
             pair.run(part)?;
         }
