@@ -1,10 +1,12 @@
 //! The live tasks: tasks that are not known to be closed, by their ids, and failures that later tasks may still depend on.
 //!
-//! Submissions insert tasks and forget tasks that are closed, so the list stays as short as the number of tasks in flight. Two
-//! things keep a task in the list beyond its end:
+//! Submissions insert tasks and forget tasks that are closed, so the list stays nearly as short as the number of tasks in flight.
+//! Three things keep a task in the list beyond its end:
 //!
-//! - A task stays for [`RECENT`] more submissions. By then the thread that ran it has let go of its node, and the submitting
+//! - The last [`RECENT`] tasks stay. When another one leaves, the thread that ran it has let go of its node, and the submitting
 //!   thread frees the node: see [`node`](super::task::node).
+//! - A submission forgets few tasks more than it inserts, unless the list is [`LONG`]. So the allocator has the memory of a node at hand
+//!   for the next one. Of many nodes that are freed at once it would give back the memory.
 //! - The failure of a task stays, without its node, as long as the contents of a buffer or the state of a host object come
 //!   from that task: a later reader must be skipped.
 //!
@@ -19,15 +21,22 @@ use anabranch_graph::{Dependency, Kind, ObjectId, Origin, TaskGraph, TaskId};
 use rustc_hash::FxHashMap;
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    mem,
     sync::Arc,
 };
 
-/// The number of submissions for which every task stays in the list.
+/// The number of tasks that stay in the list in any case.
 const RECENT: usize = 64;
 
-/// The number of tasks beyond which the list becomes shorter with each submission.
-const LONG: usize = 4096;
+/// The number of tasks beyond which a submission forgets two for each that it inserts. Otherwise it forgets one more than it inserts
+/// for every [`SHARE`] of them.
+const LONG: usize = 512;
+const SHARE: u64 = 8;
+
+/// The number of new tasks for which one submission forgets others. The rest is left to the next ones.
+const MOST: u64 = 16;
+
+/// The number of tasks beyond which those that run for long are moved out of the list.
+const TOO_LONG: usize = 4096 + RECENT;
 
 /// The number of failures beyond which those that no later task can depend on are removed.
 const MAX_FAILURES: usize = 1024;
@@ -38,8 +47,8 @@ pub(super) struct LiveTasks {
     first: u64,
     /// One entry for each id, from `first` on.
     recent: VecDeque<Option<Node>>,
-    /// The number of entries that were inserted since some were forgotten.
-    inserted: u32,
+    /// The number of entries that were inserted and for which no others were forgotten yet.
+    inserted: u64,
     /// Older tasks that were not closed when they were last checked, ascending.
     stragglers: Vec<Node>,
     /// The number of stragglers beyond which they are checked again.
@@ -137,7 +146,7 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets some tasks that are closed, a few more than were inserted since the last time. The caller drops the returned failures outside
+    /// Forgets some tasks that are closed: see [`forget_first_ones`](Self::forget_first_ones). The caller drops the returned failures outside
     /// the lock: errors are the program's own, and so are their destructors.
     #[inline]
     pub(super) fn forget_some(
@@ -146,19 +155,21 @@ impl LiveTasks {
         in_flight: impl Fn() -> u64,
     ) -> Option<Vec<Arc<Failure>>> {
         self.forget_first_ones(graph);
-        if self.recent.len() > LONG + RECENT && self.recent.len() as u64 > 2 * in_flight() + 1024 {
+        if self.recent.len() > TOO_LONG && self.recent.len() as u64 > 2 * in_flight() + 1024 {
             self.move_stragglers(graph);
         }
         self.remove_failures(graph)
     }
 
-    /// Forgets some of the first tasks, as far as they are closed. Their failures are remembered.
+    /// Forgets some of the first tasks, as far as they are closed: a few more than were inserted since the last time. Their failures are
+    /// remembered.
     #[inline]
     pub(super) fn forget_first_ones(&mut self, graph: &mut TaskGraph) {
-        // Mostly as many as were inserted: the allocator keeps their memory at hand for the next nodes. Now and then one more, so that
-        // the list becomes shorter.
-        let shrinks = self.recent.len() > LONG || self.first.is_multiple_of(8);
-        for _ in 0..mem::take(&mut self.inserted) + u32::from(shrinks) {
+        let new = self.inserted.min(MOST);
+        self.inserted -= new;
+        let is_long = self.recent.len() > LONG;
+        let more = if is_long { new } else { (self.first + new) / SHARE - self.first / SHARE };
+        for _ in 0..new + more {
             if self.recent.len() <= RECENT || !self.forget_first(graph) {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Models of timelines. Loom checks every interleaving, up to a bound on preemptions:
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --release -p anabranch --lib --target-dir target/loom timeline::models
+//! RUSTFLAGS="--cfg loom" cargo test --profile loom -p anabranch --lib --target-dir target/loom timeline::models
 //! ```
 //!
 //! What a batch writes is a relaxed atomic: loom gives a thread an old value unless the timeline says that the batch is done. A wake-up

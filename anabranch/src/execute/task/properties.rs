@@ -25,7 +25,7 @@ pub(crate) struct Contention {
     pub(crate) effects: SmallVec<[Effect; 2]>,
     /// The priority among tasks that may conflict.
     pub(crate) priority: i32,
-    /// Its slot in the scheduler, once its dependencies are done. Written and read under the lock of the scheduler.
+    /// Its slot in the scheduler; `u32::MAX` until its dependencies are done. Written and read under the lock of the scheduler.
     pub(crate) slot: AtomicU32,
 }
 

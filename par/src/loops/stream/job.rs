@@ -4,8 +4,7 @@ use super::{SharedIter, Stream, batch::StreamBatch};
 use crate::{
     LoopError, Step,
     loops::{
-        control::hooks::OnInterrupt,
-        control::{Failure, LoopControl},
+        control::{Failure, LoopControl, hooks::OnInterrupt},
         error::AtItem,
     },
     region::{
