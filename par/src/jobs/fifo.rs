@@ -1,8 +1,9 @@
 //! A queue that allocates nothing once it is warm.
 //!
 //! An entry goes into a ring. If the ring is full, the entry goes to a list behind a lock, and so do later entries until that
-//! list is empty. A thread that takes from the list looks into the ring first, under the lock. So of the entries that one
-//! thread has added, none is taken before an earlier one.
+//! list is empty. A thread that finds the ring empty takes from the list, and moves more of it to the ring, so that the lock is
+//! seldom taken. Under the lock it looks into the ring first. So of the entries that one thread has added, none is taken before an
+//! earlier one.
 
 use crossbeam_queue::ArrayQueue;
 use parking_lot::Mutex;
@@ -14,6 +15,9 @@ use std::{
 
 /// The capacity of the ring.
 const RING: usize = 256;
+
+/// The number of entries that are moved from the list to the ring at a time.
+const MOVED: usize = RING / 2;
 
 pub(crate) struct Fifo<T> {
     ring: ArrayQueue<T>,
@@ -31,8 +35,9 @@ impl<T> Default for Fifo<T> {
 impl<T> Fifo<T> {
     #[inline]
     pub(crate) fn push(&self, entry: T) {
-        // Relaxed: a thread that has added an entry to the list sees that the list is not empty until that entry is taken.
-        let full = if self.overflow_len.load(Relaxed) == 0 { self.ring.push(entry) } else { Err(entry) };
+        // A thread that has added an entry to the list sees that the list is not empty until that entry has left it. Acquire: then the
+        // entry that it adds to the ring comes after those that were moved there.
+        let full = if self.overflow_len.load(Acquire) == 0 { self.ring.push(entry) } else { Err(entry) };
         if let Err(entry) = full {
             let mut overflow = self.overflow.lock();
             overflow.push_back(entry);
@@ -49,8 +54,22 @@ impl<T> Fifo<T> {
         let mut overflow = self.overflow.lock();
         // An entry in the list is younger than the entries that its thread has in the ring, so the ring comes first.
         let entry = self.ring.pop().or_else(|| overflow.pop_front());
-        self.overflow_len.store(overflow.len(), Relaxed);
+        self.refill(&mut overflow);
         entry
+    }
+
+    /// Moves entries from the list to the ring.
+    #[cold]
+    fn refill(&self, overflow: &mut VecDeque<T>) {
+        for _ in 0..MOVED {
+            let Some(entry) = overflow.pop_front() else { break };
+            if let Err(entry) = self.ring.push(entry) {
+                overflow.push_front(entry);
+                break;
+            }
+        }
+        // Release: see `push`.
+        self.overflow_len.store(overflow.len(), Release);
     }
 
     #[inline]
