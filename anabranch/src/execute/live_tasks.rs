@@ -5,8 +5,8 @@
 //!
 //! - The last [`RECENT`] tasks stay. When another one leaves, the thread that ran it has let go of its node, and the submitting
 //!   thread frees the node: see [`node`](super::task::node).
-//! - A submission forgets few tasks more than it inserts, unless the list is [`LONG`]. So the allocator has the memory of a node at hand
-//!   for the next one. Of many nodes that are freed at once it would give back the memory.
+//! - A submission forgets few tasks more than it inserts, unless there are more than [`LONG`]. So the allocator has the memory of a node
+//!   at hand for the next one. Of many nodes that are freed at once it would give back the memory.
 //! - The failure of a task stays, without its node, as long as the contents of a buffer or the state of a host object come
 //!   from that task: a later reader must be skipped.
 //!
@@ -47,8 +47,7 @@ pub(super) struct LiveTasks {
     first: u64,
     /// One entry for each id, from `first` on.
     recent: VecDeque<Option<Node>>,
-    /// The number of entries that were inserted and for which no others were forgotten yet.
-    inserted: u64,
+    quota: Quota,
     /// Older tasks that were not closed when they were last checked, ascending.
     stragglers: Vec<Node>,
     /// The number of stragglers beyond which they are checked again.
@@ -59,6 +58,23 @@ pub(super) struct LiveTasks {
     /// For host objects with failed tasks whose exclusive or relaxed effects no sequential effect has followed yet: the one of
     /// these tasks with the [oldest](Failure::age) failure.
     oldest: FxHashMap<ObjectId, TaskId>,
+}
+
+/// How many tasks are to be forgotten.
+#[derive(Default)]
+struct Quota {
+    /// The number of entries that were inserted and for which no others were to be forgotten yet.
+    inserted: u64,
+}
+
+impl Quota {
+    /// The number of tasks that a submission is to forget, from `first` on, of `len` ones.
+    #[inline]
+    fn take(&mut self, first: u64, len: usize) -> u64 {
+        let new = self.inserted.min(MOST);
+        self.inserted -= new;
+        new + if len > LONG { new } else { (first + new) / SHARE - first / SHARE }
+    }
 }
 
 struct Failed {
@@ -111,10 +127,10 @@ impl LiveTasks {
         }
         while self.first + (self.recent.len() as u64) < node.id.0 {
             self.recent.push_back(None);
-            self.inserted += 1;
+            self.quota.inserted += 1;
         }
         self.recent.push_back(Some(node));
-        self.inserted += 1;
+        self.quota.inserted += 1;
     }
 
     /// All tasks in the list.
@@ -165,11 +181,7 @@ impl LiveTasks {
     /// remembered.
     #[inline]
     pub(super) fn forget_first_ones(&mut self, graph: &mut TaskGraph) {
-        let new = self.inserted.min(MOST);
-        self.inserted -= new;
-        let is_long = self.recent.len() > LONG;
-        let more = if is_long { new } else { (self.first + new) / SHARE - self.first / SHARE };
-        for _ in 0..new + more {
+        for _ in 0..self.quota.take(self.first, self.recent.len()) {
             if self.recent.len() <= RECENT || !self.forget_first(graph) {
                 break;
             }
@@ -280,5 +292,38 @@ impl LiveTasks {
         self.failed_bound = 2 * self.failed.len();
         self.oldest.retain(|object, task| graph.is_unordered(*object, *task));
         gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::deadline;
+
+    /// All tasks are closed, and each submission inserts the same number of them.
+    #[test]
+    fn the_list_becomes_short_however_many_tasks_come_at_a_time() {
+        let _deadline = deadline();
+        for tasks in 1..=MOST {
+            let (mut quota, mut first, mut len) = (Quota::default(), 1, 3000);
+            for _ in 0..10_000 {
+                quota.inserted += tasks;
+                len += tasks as usize;
+                let due = quota.take(first, len);
+                assert!((tasks..=2 * tasks).contains(&due), "{tasks} tasks at a time: {due}");
+                let forgotten = due.min((len - RECENT) as u64);
+                first += forgotten;
+                len -= forgotten as usize;
+            }
+            assert!(len <= RECENT + tasks as usize, "{tasks} tasks at a time: {len}");
+        }
+    }
+
+    #[test]
+    fn many_tasks_at_once_are_forgotten_by_several_submissions() {
+        let _deadline = deadline();
+        let mut quota = Quota { inserted: 1000 };
+        let submissions = (0..).take_while(|_| quota.take(0, RECENT) >= MOST).count() as u64;
+        assert_eq!((submissions, quota.inserted), (1000 / MOST, 0));
     }
 }
