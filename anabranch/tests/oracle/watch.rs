@@ -8,7 +8,7 @@ use std::{
 
 /// The command that runs the programs of a test again that begin with this seed.
 pub fn replay(test: &str, seed: u64) -> String {
-    let release = if cfg!(debug_assertions) { "" } else { "--profile release-tests " };
+    let release = if cfg!(debug_assertions) { "" } else { "--release " };
     format!("ANABRANCH_SEED={seed} cargo test {release}-p anabranch --test oracle {test}")
 }
 
