@@ -5,8 +5,8 @@
 //!
 //! - The last [`RECENT`] tasks stay. When another one leaves, the thread that ran it has let go of its node, and the submitting
 //!   thread frees the node: see [`node`](super::task::node).
-//! - A submission forgets few tasks more than it inserts, unless there are more than [`LONG`]. So the allocator has the memory of a node
-//!   at hand for the next one. Of many nodes that are freed at once it would give back the memory.
+//! - A submission forgets few tasks more than it inserts, unless there are more than [`LONG`]. So the allocator has the memory of a
+//!   node at hand for the next one. Of many nodes that are freed at once it would give back the memory.
 //! - The failure of a task stays, without its node, as long as the contents of a buffer or the state of a host object come
 //!   from that task: a later reader must be skipped.
 //!
@@ -27,8 +27,8 @@ use std::{
 /// The number of tasks that stay in the list in any case.
 const RECENT: usize = 64;
 
-/// The number of tasks beyond which a submission forgets two for each that it inserts. Otherwise it forgets one more than it inserts
-/// for every [`SHARE`] of them.
+/// The number of tasks beyond which a submission forgets two for each that it inserts. Otherwise it forgets one more than it
+/// inserts for every [`SHARE`] of them.
 const LONG: usize = 512;
 const SHARE: u64 = 8;
 
@@ -162,8 +162,8 @@ impl LiveTasks {
         }
     }
 
-    /// Forgets some tasks that are closed: see [`forget_first_ones`](Self::forget_first_ones). The caller drops the returned failures outside
-    /// the lock: errors are the program's own, and so are their destructors.
+    /// Forgets some tasks that are closed: see [`forget_first_ones`](Self::forget_first_ones). The caller drops the returned
+    /// failures outside the lock: errors are the program's own, and so are their destructors.
     #[inline]
     pub(super) fn forget_some(
         &mut self,
@@ -177,8 +177,8 @@ impl LiveTasks {
         self.remove_failures(graph)
     }
 
-    /// Forgets some of the first tasks, as far as they are closed: a few more than were inserted since the last time. Their failures are
-    /// remembered.
+    /// Forgets some of the first tasks, as far as they are closed: a few more than were inserted since the last time. Their
+    /// failures are remembered.
     #[inline]
     pub(super) fn forget_first_ones(&mut self, graph: &mut TaskGraph) {
         for _ in 0..self.quota.take(self.first, self.recent.len()) {

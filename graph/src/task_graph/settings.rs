@@ -13,8 +13,8 @@ pub struct Settings {
     /// Whether the graph derives conflict edges: see [`Submitted::conflicts`](crate::Submitted::conflicts). Printed graphs
     /// show them. A runtime that schedules by objects does not need them, and command graphs derive their own.
     pub conflicts: bool,
-    /// Whether the graph may be asked for [epochs](crate::TaskGraph::epoch), as it may by default. A graph with neither epochs nor horizons
-    /// need not know which tasks have no successor yet, which saves time for each task.
+    /// Whether the graph may be asked for [epochs](crate::TaskGraph::epoch), as it may by default. A graph with neither epochs
+    /// nor horizons need not know which tasks have no successor yet, which saves time for each task.
     pub epochs: bool,
 }
 

@@ -35,8 +35,8 @@ impl<T> Default for Fifo<T> {
 impl<T> Fifo<T> {
     #[inline]
     pub(crate) fn push(&self, entry: T) {
-        // A thread that has added an entry to the list sees that the list is not empty until that entry has left it. Acquire: then the
-        // entry that it adds to the ring comes after those that were moved there.
+        // A thread that has added an entry to the list sees that the list is not empty until that entry has left it. Acquire: then
+        // the entry that it adds to the ring comes after those that were moved there.
         let full = if self.overflow_len.load(Acquire) == 0 { self.ring.push(entry) } else { Err(entry) };
         if let Err(entry) = full {
             let mut overflow = self.overflow.lock();
