@@ -7,8 +7,13 @@ use std::{fmt, ptr::NonNull};
 
 /// The part that all kinds of view have in common.
 ///
-/// All that most checks of an access need lies here as plain numbers, in `shape`. The functions that [search](search) all boxes or refuse an
-/// access get copies and no reference to this, so that the compiler can keep the numbers in registers while a kernel runs.
+/// A loop over points should become vector instructions, with its checks before it and as fast as a loop over slices. This needs three things of
+/// the code that is compiled into the loop:
+/// - All that a check needs lies here as plain numbers, in `shape`. The functions that [search](search) all boxes or refuse an access get
+///   copies and no reference to this, so that the numbers stay in registers.
+/// - A check and the address of an element have no loop over the dimensions. With such loops, kernels that access several elements took
+///   three times as long in programs of several codegen units.
+/// - It is little, so that the compiler inlines functions that access several elements.
 pub(super) struct Raw<T, const D: usize, S> {
     start: *mut T,
     /// The extent of the buffer.
@@ -54,19 +59,36 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
     pub(super) fn check(&self, point: [usize; D]) {
         let (first, size) = self.shape.on_line(point);
         let last = if D == 0 { 0 } else { point[D - 1] };
-        if last.wrapping_sub(first) >= size {
-            // The functions get the address of a copy: `point` itself needs no memory.
-            let point = point.map(|coordinate| coordinate);
-            if S::IS_EXACT || !search(self.bound(), self.chunk, &point) {
-                refuse_point(self.bound(), self.chunk, &point);
-            }
+        let is_outside = || S::IS_EXACT || !search(self.bound(), self.chunk, point);
+        if last.wrapping_sub(first) >= size && is_outside() {
+            self.refuse(point);
+        }
+    }
+
+    /// Refuses the access to `point`.
+    ///
+    /// The coordinates are given one by one: a loop over points would store each point in memory if an array of them were passed.
+    #[inline]
+    fn refuse(&self, point: [usize; D]) -> ! {
+        let (bound, chunk) = (self.bound(), self.chunk);
+        match D {
+            1 => refuse_1(bound, chunk, point[0]),
+            2 => refuse_2(bound, chunk, point[0], point[1]),
+            3 => refuse_3(bound, chunk, point[0], point[1], point[2]),
+            _ => refuse_point(bound, chunk, point),
         }
     }
 
     /// The pointer to a point that lies in the region.
     #[inline]
     pub(super) fn at(&self, point: [usize; D]) -> *mut T {
-        let index = self.extent.iter().zip(point).fold(0, |index, (n, i)| index * n + i);
+        let extent = &self.extent;
+        let index = match D {
+            1 => point[0],
+            2 => point[0] * extent[1] + point[1],
+            3 => (point[0] * extent[1] + point[1]) * extent[2] + point[2],
+            _ => extent.iter().zip(point).fold(0, |index, (n, i)| index * n + i),
+        };
         // SAFETY: the region lies inside the buffer (checked at submission), and the allocation holds the whole buffer.
         unsafe { self.start.add(index) }
     }
@@ -74,9 +96,7 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
     /// The elements from `point` to the end of its box along the last dimension, as pointer and length.
     #[inline]
     pub(super) fn run_at(&self, point: [usize; D]) -> (*mut T, usize) {
-        let Some(range) = find(self.bound(), self.chunk, &point) else {
-            refuse_point(self.bound(), self.chunk, &point)
-        };
+        let Some(range) = find(self.bound(), self.chunk, point) else { self.refuse(point) };
         let len = if D == 0 { 1 } else { range.max()[D - 1] - point[D - 1] };
         (self.at(point), len)
     }
@@ -131,28 +151,48 @@ impl<T: Element, const D: usize, S: RegionShape<D>> Raw<T, D, S> {
 }
 
 /// The box of the region of this chunk that contains `point`.
-fn find<'b, T: Element, const D: usize>(
-    bound: &'b BoundBuffer<T, D>,
+fn find<T: Element, const D: usize>(
+    bound: &BoundBuffer<T, D>,
     chunk: usize,
-    point: &[usize; D],
-) -> Option<&'b GridBox<D>> {
-    bound.regions[chunk].boxes().iter().find(|range| range.contains_point(Point(*point)))
+    point: [usize; D],
+) -> Option<&GridBox<D>> {
+    bound.regions[chunk].boxes().iter().find(|range| range.contains_point(Point(point)))
 }
 
 /// Whether a box of the region of this chunk contains `point`.
 #[inline(never)]
-fn search<T: Element, const D: usize>(bound: &BoundBuffer<T, D>, chunk: usize, point: &[usize; D]) -> bool {
+fn search<T: Element, const D: usize>(bound: &BoundBuffer<T, D>, chunk: usize, point: [usize; D]) -> bool {
     find(bound, chunk, point).is_some()
 }
 
 #[cold]
 #[inline(never)]
-fn refuse_point<T: Element, const D: usize>(
+fn refuse_1<T: Element, const D: usize>(bound: &BoundBuffer<T, D>, chunk: usize, x: usize) -> ! {
+    refuse(bound, chunk, format_args!("{}", Point([x])))
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_2<T: Element, const D: usize>(bound: &BoundBuffer<T, D>, chunk: usize, y: usize, x: usize) -> ! {
+    refuse(bound, chunk, format_args!("{}", Point([y, x])))
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_3<T: Element, const D: usize>(
     bound: &BoundBuffer<T, D>,
     chunk: usize,
-    point: &[usize; D],
+    z: usize,
+    y: usize,
+    x: usize,
 ) -> ! {
-    refuse(bound, chunk, format_args!("{}", Point(*point)))
+    refuse(bound, chunk, format_args!("{}", Point([z, y, x])))
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_point<T: Element, const D: usize>(bound: &BoundBuffer<T, D>, chunk: usize, point: [usize; D]) -> ! {
+    refuse(bound, chunk, format_args!("{}", Point(point)))
 }
 
 #[cold]

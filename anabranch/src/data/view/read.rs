@@ -17,11 +17,13 @@ use std::{fmt, ops::Index, ptr};
 /// Indices are those of the buffer. Access to a point outside the declared region ends the task with an error that names
 /// the buffer, the point and the region.
 ///
-/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises. A function for views of all shapes is generic:
+/// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises. A function for views of all shapes is generic.
+/// It is always inlined, so that the compiler sees the loop and the accesses together (see [`Tile::points`](crate::Tile::points)):
 ///
 /// ```
 /// use anabranch::prelude::*;
 ///
+/// #[inline(always)]
 /// fn neighbors<S: RegionShape<2>>(u: &ReadView<f64, 2, S>, [y, x]: [usize; 2]) -> f64 {
 ///     u[[y - 1, x]] + u[[y + 1, x]] + u[[y, x - 1]] + u[[y, x + 1]]
 /// }

@@ -43,9 +43,10 @@ pub trait AccessList<const K: usize>: Sealed + 'static {
     #[doc(hidden)]
     unsafe fn guards(bound: &Self::Bound, chunk: usize) -> Self::Guards<'_>;
 
-    /// The views, as long as the guards are borrowed.
+    /// Calls a function with the views of these guards.
     #[doc(hidden)]
-    fn views<'v>(guards: &'v mut Self::Guards<'_>) -> Self::Views<'v>;
+    fn with_views<R>(guards: &mut Self::Guards<'_>, function: impl for<'v> FnOnce(Self::Views<'v>) -> R)
+    -> R;
 
     /// Fills what chunk `chunk` must write with a pattern: see [`Access::prepare`].
     ///
@@ -119,8 +120,19 @@ macro_rules! access_list {
                 unsafe { ($($access::guard(&bound.$i, chunk),)*) }
             }
 
-            fn views<'v>(guards: &'v mut Self::Guards<'_>) -> Self::Views<'v> {
-                ($($access::view(&mut guards.$i),)*)
+            #[inline]
+            fn with_views<R>(
+                guards: &mut Self::Guards<'_>,
+                function: impl for<'v> FnOnce(Self::Views<'v>) -> R,
+            ) -> R {
+                /// The views are parameters one by one: so the compiler knows that nothing that the function writes changes them, and keeps
+                /// their numbers in registers in loops over elements. Of references in a tuple it does not know this.
+                #[inline(never)]
+                #[allow(non_snake_case, clippy::too_many_arguments)]
+                fn separately<$($access,)* R>($($access: $access,)* function: impl FnOnce(($($access,)*)) -> R) -> R {
+                    function(($($access,)*))
+                }
+                separately($($access::view(&mut guards.$i),)* function)
             }
 
             unsafe fn prepare(bound: &Self::Bound, chunk: usize, pattern: &Pattern) {

@@ -35,7 +35,7 @@ pub(in crate::submit) unsafe fn call<const K: usize, L: AccessList<K>, R, E>(
     }
     // SAFETY: the caller promises it.
     let mut guards = unsafe { L::guards(bound, chunk) };
-    let result = function(L::views(&mut guards))?;
+    let result = L::with_views(&mut guards, function)?;
     drop(guards);
     if let Some(pattern) = pattern {
         // SAFETY: the caller promises it, and there is no guard any more.
