@@ -25,6 +25,9 @@ fn root() -> PathBuf {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     setting: Setting,
+    /// The names of rows that were added on another machine than that of the record, and wait for their figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<String>,
     rows: Vec<Entry>,
 }
 
@@ -48,7 +51,7 @@ impl Record {
     /// If other rows were measured under other circumstances.
     pub fn without(rows: &[Row], chosen: &[usize], setting: &Setting) -> Result<Self, Failure> {
         if chosen.len() == rows.len() {
-            return Ok(Self { setting: setting.clone(), rows: Vec::new() });
+            return Ok(Self { setting: setting.clone(), waiting: Vec::new(), rows: Vec::new() });
         }
         let mut record = Self::load()?;
         record.check(setting)?;
@@ -81,6 +84,9 @@ impl Record {
         let place = |entry: &Entry| rows.iter().position(|row| row.name == entry.name);
         self.rows.retain(|entry| place(entry).is_some());
         self.rows.sort_by_key(place);
+        self.waiting.retain(|name| {
+            rows.iter().any(|row| row.name == *name) && !self.rows.iter().any(|entry| entry.name == *name)
+        });
         for entry in &mut self.rows {
             // A bar may have changed since the row was measured.
             let row = place(entry).map(|row| &rows[row]);
@@ -141,21 +147,27 @@ mod tests {
 
     #[test]
     fn the_record_has_rows_of_the_program_in_their_order() {
-        let recorded: Vec<String> =
-            Record::load().unwrap().rows.into_iter().map(|entry| entry.name).collect();
+        let Record { waiting, rows: recorded, .. } = Record::load().unwrap();
+        let recorded: Vec<String> = recorded.into_iter().map(|entry| entry.name).collect();
         let mut rows = rows::all();
-        rows.retain(|row| row.is_always_recorded() || recorded.contains(&row.name));
+        for name in &waiting {
+            assert!(rows.iter().any(|row| row.name == *name), "no row {name} waits for its figures");
+            assert!(!recorded.contains(name), "{name} has its figures");
+        }
+        rows.retain(|row| {
+            recorded.contains(&row.name) || (row.is_always_recorded() && !waiting.contains(&row.name))
+        });
         let rows: Vec<String> = rows.into_iter().map(|row| row.name).collect();
         assert_eq!(
             recorded, rows,
-            "`bench NAME --record` measures a new row, `bench documents` drops old ones"
+            "`bench NAME --record` measures a new row, or it is `waiting`; `bench documents` drops old ones"
         );
     }
 
     #[test]
     fn figures_of_another_machine_are_not_mixed_in() {
         let setting = |threads| Setting::here(&Context { threads, smoke: false, peers: true });
-        let record = Record { setting: setting(2), rows: Vec::new() };
+        let record = Record { setting: setting(2), waiting: Vec::new(), rows: Vec::new() };
         assert!(record.check(&setting(2)).is_ok());
         let error = record.check(&setting(3)).unwrap_err().to_string();
         assert!(error.contains("record `all`") && error.contains("3 threads"), "{error}");

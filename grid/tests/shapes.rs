@@ -106,7 +106,7 @@ macro_rules! in_dimensions {
     )*};
 }
 
-in_dimensions!(one: 1, two: 2, three: 3);
+in_dimensions!(one: 1, two: 2, three: 3, four: 4);
 
 #[test]
 fn a_box_of_no_dimensions_has_one_point() {

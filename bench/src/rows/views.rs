@@ -131,7 +131,7 @@ fn rows_and_columns<S: RegionShape<2>>(
 }
 
 /// The mean of the four neighbours.
-#[inline]
+#[inline(always)]
 fn mean<S: RegionShape<2>>(old: &ReadView<f64, 2, S>, [y, x]: [usize; 2]) -> f64 {
     0.25 * (old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]])
 }
@@ -184,9 +184,12 @@ where
     M: RangeMapper<2, 2> + Clone + 'static,
     F: Fn(&Tile<2>, Fields<'_, '_, M::Shape>) + Copy + Send + Sync + 'static,
 {
-    let (runtime, start) = (runtime(context)?, start(context, |at| (at % 1000) as f64 * 1e-3));
-    let buffer = || runtime.buffer_from(&start);
-    let (mut old, mut new) = ([buffer()?, buffer()?], [buffer()?, buffer()?]);
+    let runtime = runtime(context)?;
+    let starts =
+        [start(context, |at| (at % 1000) as f64 * 1e-3), start(context, |at| (at % 1000) as f64 * 2e-4)];
+    let buffers =
+        || -> Result<_, Error> { Ok([runtime.buffer_from(&starts[0])?, runtime.buffer_from(&starts[1])?]) };
+    let (mut old, mut new) = (buffers()?, buffers()?);
     timed(context, move |inside| {
         let task =
             runtime.task("step").over(inside).read(&old[0], around.clone()).read(&old[1], around.clone());
@@ -235,14 +238,17 @@ fn fields_by_slice(tile: &Tile<2>, ([u, v], [next_u, next_v]): Fields<'_, '_, On
         let n = next_u.len();
         let next_v = &mut next_v[..n];
         let [u, v] = [u, v].map(|field| [y - 1, y, y + 1].map(|y| &field.row(y)[..n + 2]));
-        let laplacian = |[above, here, below]: [&[f64]; 3], x: usize| {
-            above[x] + below[x] + here[x - 1] + here[x + 1] - 4.0 * here[x]
-        };
         for i in 0..n {
             let x = i + 1;
-            [next_u[i], next_v[i]] = advance([u[1][x], v[1][x]], [laplacian(u, x), laplacian(v, x)]);
+            [next_u[i], next_v[i]] =
+                advance([u[1][x], v[1][x]], [laplacian_of_rows(u, x), laplacian_of_rows(v, x)]);
         }
     }
+}
+
+#[inline(always)]
+fn laplacian_of_rows([above, here, below]: [&[f64]; 3], x: usize) -> f64 {
+    above[x] + below[x] + here[x - 1] + here[x + 1] - 4.0 * here[x]
 }
 
 #[inline(always)]

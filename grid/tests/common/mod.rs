@@ -9,10 +9,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Points per axis.
 pub const SIDE: usize = 6;
 
-/// A quarter of the cases for three dimensions, which take longer. Proptest reads `PROPTEST_CASES`.
+/// A quarter of the cases for three and more dimensions, which take longer. Proptest reads `PROPTEST_CASES`.
 pub fn cases_in(dimensions: usize) -> ProptestConfig {
     let all = ProptestConfig::default();
-    ProptestConfig { cases: all.cases.div_ceil(if dimensions == 3 { 4 } else { 1 }), ..all }
+    ProptestConfig { cases: all.cases.div_ceil(if dimensions >= 3 { 4 } else { 1 }), ..all }
 }
 
 /// All points that the tests use.

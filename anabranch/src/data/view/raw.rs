@@ -11,9 +11,9 @@ use std::{fmt, ptr::NonNull};
 /// the code that is compiled into the loop:
 /// - All that a check needs lies here as plain numbers, in `shape`. The functions that [search](search) all boxes or refuse an access get
 ///   copies and no reference to this, so that the numbers stay in registers.
-/// - A check and the address of an element have no loop over the dimensions. With such loops, kernels that access several elements took
-///   three times as long in programs of several codegen units.
-/// - It is little, so that the compiler inlines functions that access several elements.
+/// - Up to three dimensions, a check and the address of an element have no loop over the dimensions. With such loops, kernels that access several
+///   elements took three times as long in programs of several codegen units.
+/// - The code is short, so that the compiler inlines functions that access several elements.
 pub(super) struct Raw<T, const D: usize, S> {
     start: *mut T,
     /// The extent of the buffer.

@@ -18,7 +18,7 @@ use std::{fmt, ops::Index, ptr};
 /// the buffer, the point and the region.
 ///
 /// `S` is the [shape](anabranch_grid::RangeMapper::Shape) that the range mapper promises. A function for views of all shapes is generic.
-/// It is always inlined, so that the compiler sees the loop and the accesses together (see [`Tile::points`](crate::Tile::points)):
+/// Mark it `#[inline(always)]`, so that the compiler sees the loop and the accesses together (see [`Tile::points`](crate::Tile::points)):
 ///
 /// ```
 /// use anabranch::prelude::*;

@@ -125,8 +125,9 @@ macro_rules! access_list {
                 guards: &mut Self::Guards<'_>,
                 function: impl for<'v> FnOnce(Self::Views<'v>) -> R,
             ) -> R {
-                /// The views are parameters one by one: so the compiler knows that nothing that the function writes changes them, and keeps
-                /// their numbers in registers in loops over elements. Of references in a tuple it does not know this.
+                // Calls the function. The views are parameters, and this is a function of its own, which is not inlined: of references
+                // that are parameters the compiler knows that writes through other pointers leave the views alone, and it keeps their
+                // numbers in registers in loops over elements. Of references in a tuple it does not know this.
                 #[inline(never)]
                 #[allow(non_snake_case, clippy::too_many_arguments)]
                 fn separately<$($access,)* R>($($access: $access,)* function: impl FnOnce(($($access,)*)) -> R) -> R {

@@ -43,7 +43,7 @@ impl<const K: usize> Tile<K> {
     /// Write `tile.points().for_each(…)`, or a loop over [`rows`](Tile::<2>::rows) with a loop over [`cols`](Tile::<2>::cols) inside, where
     /// speed matters: the compiler then moves the checks of `view[p]` out of the inner loop and uses vector instructions, if the regions
     /// are boxes or those of `neighborhood(…).along_axes()`. In a `for` loop over points of more than one dimension it does not, because it
-    /// sees no inner loop. Nor does it if the loop calls a function for each point that is not inlined: mark such functions
+    /// sees no inner loop. Nor does it if the loop calls a function that is not inlined: mark functions that access elements
     /// `#[inline(always)]`.
     #[inline]
     pub fn points(&self) -> impl Iterator<Item = [usize; K]> + use<K> {
