@@ -98,7 +98,12 @@ impl Model {
 
     fn update(&mut self, finished: &[TaskId], eligible: &[TaskId]) -> Vec<TaskId> {
         let mut start = Vec::new();
-        self.scheduler.update(&self.contenders(finished), &self.contenders(eligible), &mut start);
+        // A single change has a call of its own, which a runtime makes.
+        match (&self.contenders(finished)[..], &self.contenders(eligible)[..]) {
+            ([], &[task]) => self.scheduler.eligible(task, &mut start),
+            (&[task], []) => self.scheduler.finished(task, &mut start),
+            (finished, eligible) => self.scheduler.update(finished, eligible, &mut start),
+        }
         let start: Vec<TaskId> = start.into_iter().map(Contender::task).collect();
         self.calls += 1;
         finished.iter().for_each(|id| drop(self.tasks.remove(id)));

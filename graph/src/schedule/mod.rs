@@ -54,6 +54,9 @@
 //!    the newly eligible ones are collected, if no object blocks them.
 //! 3. The largest set of them without a conflict that the search finds starts (`search`, `largest`); the rest waits.
 //! 4. Two of the waiting tasks, in turn, are checked: if a task was passed over for too long, it becomes due.
+//!
+//! The calls for a single change leave out what they do not need: a task that becomes eligible while no object is freed starts or waits by
+//! itself, and a task that frees no object for which another one waits starts none.
 
 mod cover;
 mod largest;

@@ -125,7 +125,13 @@ impl ConflictScheduler {
     /// # Panics
     /// If the task is eligible already, or has finished.
     pub fn eligible(&mut self, task: Contender, start: &mut Vec<Contender>) {
-        self.update(&[], &[task], start);
+        // No object was released, so this task alone can start: there is nothing to search.
+        self.round += 1;
+        let (key, slot) = self.tasks.make_eligible(task, self.round);
+        if !self.tasks.wait(key, slot) {
+            self.tasks.start(slot, start);
+        }
+        self.check_for_due_tasks();
     }
 
     /// Reports that `task` has run. Appends the tasks to start now. A task that was not started yet is withdrawn.
@@ -133,7 +139,11 @@ impl ConflictScheduler {
     /// # Panics
     /// If the task has finished already.
     pub fn finished(&mut self, task: Contender, start: &mut Vec<Contender>) {
-        self.update(&[task], &[], start);
+        self.tasks.remove(task, &mut self.released);
+        if !self.released.is_empty() {
+            self.start_open_tasks(start);
+        }
+        self.check_for_due_tasks();
     }
 
     /// Reports several changes at once. This finds larger sets than reporting the changes one after the other.
