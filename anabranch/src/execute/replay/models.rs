@@ -1,7 +1,7 @@
 //! Models of replays. The values of the units are cells that loom watches: it reports a unit that reads while another one may still
 //! write. A thread that sleeps for ever is a deadlock, which loom reports, too.
 
-use super::{Part, Plan, PlannedUnit, Run};
+use super::{Part, Parts, Plan, PlannedUnit, Run};
 use anabranch_graph::repeat::UnitOrder;
 use loom::{cell::UnsafeCell, thread};
 use std::{ops::ControlFlow, sync::Arc};
@@ -67,9 +67,9 @@ fn replayed(
 ) -> [u64; 2] {
     let values = Arc::new(Values::new());
     let of_run = Arc::clone(&values);
-    let execute = move |task: usize, part: Part, _: u64| {
-        let Part::Chunk(chunk) = part else { unreachable!("no task has a reduction") };
-        execute(&of_run, task, chunk);
+    let execute = move |task: usize, parts: &Parts, _: u64| {
+        let Parts::Chunks(chunks) = parts else { unreachable!("no task has a reduction") };
+        chunks.clone().for_each(|chunk| execute(&of_run, task, chunk));
         Ok::<_, ()>(ControlFlow::Continue(()))
     };
     let run = Arc::new(Run::new(plan, replays, execute, || false));

@@ -2,7 +2,7 @@
 
 use anabranch_graph::repeat::UnitOrder;
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem, ops::Range};
 
 /// What a unit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,25 +23,71 @@ pub(crate) struct PlannedUnit {
     pub(crate) chunks: usize,
 }
 
-/// A unit in its strand.
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// It calls the function of the task for each of these chunks.
+    Chunks(Range<usize>),
+    /// See [`Part::End`].
+    End,
+}
+
+impl From<Part> for Parts {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Chunk(chunk) => Self::Chunks(chunk..chunk + 1),
+            Part::End => Self::End,
+        }
+    }
+}
+
+/// A step of a strand: a unit, or chunks of one task that follow each other.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) task: usize,
-    pub(crate) part: Part,
-    /// Its number among all units.
+    pub(crate) parts: Parts,
+    /// The number of its first unit among all units. Those of its other units follow.
     pub(super) unit: u64,
+    /// What its first unit waits for. The others wait for no other strand.
     pub(super) waits: SmallVec<[Wait; 2]>,
-    /// Whether a unit of another strand waits until this unit is done. Then the thread stores how many units of the strand are done.
+    /// Whether a unit of another strand waits until the last unit of this step is done. Then the thread stores how many steps of the strand
+    /// are done. No strand waits for one of the other units.
     pub(super) is_awaited: bool,
 }
 
-/// What a unit waits for in another strand.
+impl Step {
+    /// Joins the next step of the strand with this one, if its chunks follow on those of this one and no strand waits between them. Returns
+    /// whether it has done so.
+    fn join(&mut self, next: &Self) -> bool {
+        if self.task != next.task || self.is_awaited || !next.waits.is_empty() {
+            return false;
+        }
+        let (Parts::Chunks(chunks), Parts::Chunks(more)) = (&mut self.parts, &next.parts) else {
+            return false;
+        };
+        if chunks.end != more.start {
+            return false;
+        }
+        (chunks.end, self.is_awaited) = (more.end, next.is_awaited);
+        true
+    }
+}
+
+/// What a step waits for in another strand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) strand: usize,
-    /// In replay `r`, `r` times the length of that strand and this many units more must be done. A negative number stands for a unit
+    /// In replay `r`, `r` times the length of that strand and this many steps more must be done. A negative number stands for a step
     /// of the replay before.
     pub(super) more: i64,
+}
+
+impl Wait {
+    /// The last step that must be done in a strand of this length, and its replay: 0 for the same one, -1 for the one before.
+    fn awaited(self, length: usize) -> (usize, i64) {
+        let (last, length) = (self.more - 1, length as i64);
+        (last.rem_euclid(length) as usize, last.div_euclid(length))
+    }
 }
 
 /// All units of one replay, in strands.
@@ -81,7 +127,13 @@ impl Plan {
         let mut at = Vec::with_capacity(units.len());
         for (unit, &PlannedUnit { task, part, .. }) in (0..).zip(units) {
             let strand = number_of(&dealt[unit as usize]);
-            strands[strand].push(Step { task, part, unit, waits: SmallVec::new(), is_awaited: false });
+            strands[strand].push(Step {
+                task,
+                parts: part.into(),
+                unit,
+                waits: SmallVec::new(),
+                is_awaited: false,
+            });
             at.push((strand, strands[strand].len()));
         }
         for (unit, order) in orders.iter().enumerate() {
@@ -100,7 +152,8 @@ impl Plan {
             strands[own][place - 1].waits = waits;
         }
         leave_out_earlier_waits(&mut strands);
-        mark_awaited_units(&mut strands);
+        mark_awaited_steps(&mut strands);
+        join_steps(&mut strands);
         Self { strands, units: units.len() as u64 }
     }
 
@@ -127,13 +180,36 @@ fn leave_out_earlier_waits(strands: &mut [Vec<Step>]) {
     }
 }
 
-/// Marks the units for which other strands wait.
-fn mark_awaited_units(strands: &mut [Vec<Step>]) {
+/// Marks the steps for which other strands wait.
+fn mark_awaited_steps(strands: &mut [Vec<Step>]) {
     let waits: Vec<Wait> = strands.iter().flatten().flat_map(|step| &step.waits).copied().collect();
-    for Wait { strand, more } in waits {
-        let steps = &mut strands[strand];
-        let last = (more - 1).rem_euclid(steps.len() as i64);
-        steps[last as usize].is_awaited = true;
+    for wait in waits {
+        let steps = &mut strands[wait.strand];
+        let (awaited, _) = wait.awaited(steps.len());
+        steps[awaited].is_awaited = true;
+    }
+}
+
+/// Joins steps: what a thread does around a step costs as much as a small chunk.
+fn join_steps(strands: &mut [Vec<Step>]) {
+    // Where each former step is now.
+    let mut places: Vec<Vec<usize>> = Vec::with_capacity(strands.len());
+    for steps in strands.iter_mut() {
+        let (mut joined, mut of_strand) = (Vec::<Step>::new(), Vec::with_capacity(steps.len()));
+        for step in mem::take(steps) {
+            if !joined.last_mut().is_some_and(|last| last.join(&step)) {
+                joined.push(step);
+            }
+            of_strand.push(joined.len() - 1);
+        }
+        *steps = joined;
+        places.push(of_strand);
+    }
+    let lengths: Vec<usize> = strands.iter().map(Vec::len).collect();
+    for wait in strands.iter_mut().flatten().flat_map(|step| &mut step.waits) {
+        let places = &places[wait.strand];
+        let (awaited, replays) = wait.awaited(places.len());
+        wait.more = replays * lengths[wait.strand] as i64 + places[awaited] as i64 + 1;
     }
 }
 
@@ -171,19 +247,14 @@ mod tests {
             .collect();
         let plan = Plan::new(&units, &orders, 2);
         let parts = |strand: usize| {
-            plan.strands[strand].iter().map(|step| (step.task, step.part)).collect::<Vec<_>>()
+            plan.strands[strand].iter().map(|step| (step.task, step.parts.clone())).collect::<Vec<_>>()
         };
-        assert_eq!(
-            parts(0),
-            [(0, Part::Chunk(0)), (0, Part::Chunk(1)), (1, Part::Chunk(0)), (1, Part::Chunk(1))]
-        );
-        assert_eq!(
-            parts(1),
-            [(0, Part::Chunk(2)), (0, Part::Chunk(3)), (1, Part::Chunk(2)), (1, Part::Chunk(3))]
-        );
+        let chunks = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        assert_eq!(parts(0), chunks.map(|(task, chunk)| (task, Part::Chunk(chunk).into())));
+        assert_eq!(parts(1), chunks.map(|(task, chunk)| (task, Part::Chunk(chunk + 2).into())));
         let waits =
             |strand: usize| plan.strands[strand].iter().map(|step| step.waits.to_vec()).collect::<Vec<_>>();
-        // The chunks at the border wait for one unit of the other strand: of this replay, or of the one before.
+        // The chunks at the border wait for one step of the other strand: of this replay, or of the one before.
         let on = |strand, more| vec![Wait { strand, more }];
         assert_eq!(waits(0), [vec![], on(1, -1), vec![], on(1, 1)]);
         assert_eq!(waits(1), [on(0, 0), vec![], on(0, 2), vec![]]);
@@ -191,6 +262,30 @@ mod tests {
             |strand: usize| plan.strands[strand].iter().map(|step| step.is_awaited).collect::<Vec<_>>();
         assert_eq!(awaited(0), [false, true, false, true]);
         assert_eq!(awaited(1), [true, false, true, false]);
+    }
+
+    #[test]
+    fn chunks_between_which_no_strand_waits_are_one_step() {
+        // A kernel of twelve chunks, each after its neighbours in the replay before.
+        let units: Vec<_> = (0..12).map(|unit| chunk(0, unit, 12)).collect();
+        let around = |c: usize| (c.saturating_sub(1)..=(c + 1).min(11)).collect::<Vec<_>>();
+        let orders: Vec<_> = (0..12).map(|unit| order(&[], &around(unit))).collect();
+        let plan = Plan::new(&units, &orders, 2);
+        let steps = |strand: usize| {
+            let steps = plan.strands[strand].iter();
+            steps.map(|step| (step.parts.clone(), step.unit, step.waits.to_vec())).collect::<Vec<_>>()
+        };
+        let (chunks, wait) = (Parts::Chunks, |strand, more| vec![Wait { strand, more }]);
+        assert_eq!(steps(0), [(chunks(0..5), 0, vec![]), (chunks(5..6), 5, wait(1, -1))]);
+        assert_eq!(steps(1), [(chunks(6..7), 6, wait(0, 0)), (chunks(7..12), 7, vec![])]);
+        // One thread does all at once. Chunks of different tasks and ends of reductions are steps of their own.
+        assert_eq!(Plan::new(&units, &orders, 1).strands[0].len(), 1);
+        let end = PlannedUnit { task: 1, part: Part::End, chunks: 2 };
+        let units = [chunk(0, 0, 1), chunk(1, 0, 2), chunk(1, 1, 2), end];
+        let orders = [order(&[], &[]), order(&[], &[]), order(&[], &[]), order(&[1, 2], &[])];
+        let plan = Plan::new(&units, &orders, 1);
+        let parts: Vec<_> = plan.strands[0].iter().map(|step| step.parts.clone()).collect();
+        assert_eq!(parts, [chunks(0..1), chunks(0..2), Parts::End]);
     }
 
     #[test]

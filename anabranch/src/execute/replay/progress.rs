@@ -18,9 +18,9 @@ fn in_one_order() {
     fence(SeqCst);
 }
 
-/// How many units of each strand are done.
+/// How many steps of each strand are done.
 pub(super) struct Progress {
-    /// Stored after units for which another strand waits, and at the end.
+    /// Stored after steps for which another strand waits, and at the end.
     done: Box<[CachePadded<AtomicU64>]>,
     /// The number of strands that have an end still before them.
     unfinished: AtomicUsize,
@@ -42,14 +42,14 @@ impl Progress {
         }
     }
 
-    /// The number of units of a strand that are done.
+    /// The number of steps of a strand that are done.
     #[inline]
     pub(super) fn done(&self, strand: usize) -> u64 {
-        // SeqCst: see `sleep`. It is an acquiring load, too: what the units have written is visible.
+        // SeqCst: see `sleep`. It is an acquiring load, too: what the steps have written is visible.
         self.done[strand].load(SeqCst)
     }
 
-    /// Counts units of a strand as done: this many in all.
+    /// Counts steps of a strand as done: this many in all.
     #[inline]
     pub(super) fn set_done(&self, strand: usize, done: u64) {
         // SeqCst, and before the look at the sleepers: see `sleep`.
@@ -81,7 +81,7 @@ impl Progress {
         sleepers.iter().for_each(Thread::unpark);
     }
 
-    /// Sleeps until a number of units is stored, unless there is something to do. May return earlier.
+    /// Sleeps until a number of steps is stored, unless there is something to do. May return earlier.
     ///
     /// The thread registers, and then looks. A thread that stores a number looks at the sleepers after that. All of these operations are sequentially
     /// consistent: so this thread sees the number, or the other one sees this thread.

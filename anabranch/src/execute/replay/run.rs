@@ -1,7 +1,7 @@
 //! The execution of all replays of a plan, by the threads that take part.
 
 use super::{
-    plan::{Part, Plan, Step},
+    plan::{Parts, Plan, Step},
     progress::Progress,
 };
 use crate::{
@@ -34,9 +34,9 @@ pub(crate) enum End<E> {
     Over,
 }
 
-/// A run: some replays of a plan. `execute` does a unit in a replay, and returns whether the replay is the last one, or why it has failed.
-/// A unit that may end the run is one that all units of the next replay come after. `is_over` is asked before each replay
-/// whether the run is to end.
+/// A run: some replays of a plan. `execute` does the units of a step in a replay, one after the other, and returns whether the replay is the
+/// last one, or why a unit has failed. A unit that may end the run is one that all units of the next replay come after. `is_over` is asked
+/// before each replay whether the run is to end.
 pub(crate) struct Run<'p, X, O, E> {
     plan: &'p Plan,
     replays: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Run<'p, X, O, E> {
     progress: Progress,
     /// The number of threads that take part.
     active: AtomicUsize,
-    /// The turns from this one on do not run.
+    /// A step whose first unit has this turn or a later one does not begin.
     end: AtomicU64,
     ended: Mutex<Option<(u64, End<E>)>>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Run<'p, X, O, E> {
 #[derive(Default)]
 struct Strand {
     is_taken: AtomicBool,
-    /// The next unit. Only the thread that has the strand uses it.
+    /// The next step. Only the thread that has the strand uses it.
     replay: AtomicU64,
     step: AtomicUsize,
 }
@@ -99,7 +99,7 @@ impl Drop for Taken<'_> {
 
 impl<'p, X, O, E> Run<'p, X, O, E>
 where
-    X: Fn(usize, Part, u64) -> Result<ControlFlow<()>, E>,
+    X: Fn(usize, &Parts, u64) -> Result<ControlFlow<()>, E>,
     O: Fn() -> bool,
 {
     pub(crate) fn new(plan: &'p Plan, replays: u64, execute: X, is_over: O) -> Self {
@@ -140,7 +140,7 @@ where
         }
     }
 
-    /// Executes units of a strand, at most this many, until one has to wait. Returns whether it has executed any: not if another thread has the
+    /// Executes steps of a strand, at most this many, until one has to wait. Returns whether it has executed any: not if another thread has the
     /// strand.
     fn advance(&self, number: usize, most: usize) -> bool {
         let steps = &self.plan.strands[number];
@@ -151,8 +151,8 @@ where
             has_advanced |= (replay, at) != begin;
             strand.go_to(replay, at);
             drop(strand);
-            // A thread that looked at the strand before it sleeps has found it taken. If what the next unit waits for has been done meanwhile,
-            // this thread must go on. SeqCst: the unit is seen here, or that thread sees that the strand is not taken.
+            // A thread that looked at the strand before it sleeps has found it taken. If what the next step waits for has been done meanwhile,
+            // this thread must go on. SeqCst: that is seen here, or that thread sees that the strand is not taken.
             fence(SeqCst);
             if most < usize::MAX || replay == self.replays || !self.is_ready(&steps[at], replay) {
                 break;
@@ -161,8 +161,8 @@ where
         has_advanced
     }
 
-    /// Executes units of a strand that this thread has, from this position: see [`advance`](Self::advance). Returns the position of the next
-    /// unit.
+    /// Executes steps of a strand that this thread has, from this position: see [`advance`](Self::advance). Returns the position of the next
+    /// one.
     fn advance_from(&self, (mut replay, mut at): (u64, usize), number: usize, most: usize) -> (u64, usize) {
         let steps = &self.plan.strands[number];
         for _ in 0..most {
@@ -178,10 +178,10 @@ where
             }
             let turn = replay.saturating_mul(self.plan.units) + step.unit;
             if turn < self.end.load(Relaxed) {
-                match (self.execute)(step.task, step.part, replay) {
+                match (self.execute)(step.task, &step.parts, replay) {
                     Ok(ControlFlow::Continue(())) => {}
                     Ok(ControlFlow::Break(())) => self.stop(turn - step.unit + self.plan.units, End::Met),
-                    // It has run. Later ones do not.
+                    // Steps of later turns do not begin. The rest of this one has not run.
                     Err(why) => self.stop(turn + 1, End::Failed { replay, task: step.task, why }),
                 }
                 at += 1;
@@ -200,7 +200,7 @@ where
         (replay, at)
     }
 
-    /// Whether all that a unit waits for is done.
+    /// Whether all that a step waits for is done.
     #[inline]
     fn is_ready(&self, step: &Step, replay: u64) -> bool {
         step.waits.iter().all(|wait| {
@@ -209,7 +209,7 @@ where
         })
     }
 
-    /// Waits a moment for what a unit waits for, if no strand is without a thread. Returns whether it is done then.
+    /// Waits a moment for what a step waits for, if no strand is without a thread. Returns whether it is done then.
     fn spin(&self, step: &Step, replay: u64) -> bool {
         self.active.load(Relaxed) >= self.strands.len()
             && (0..SPINS).any(|_| {
@@ -218,7 +218,7 @@ where
             })
     }
 
-    /// Whether no thread has the strand, and its next unit need not wait.
+    /// Whether no thread has the strand, and its next step need not wait.
     fn can_advance(&self, number: usize) -> bool {
         self.strands[number].take().is_some_and(|strand| {
             let replay = strand.replay();
@@ -246,7 +246,13 @@ where
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
+    use super::{
+        super::plan::{Part, PlannedUnit},
+        *,
+    };
+    use anabranch_graph::repeat::UnitOrder;
+    use proptest::prelude::*;
+    use std::{cell::RefCell, collections::BTreeSet};
 
     /// What has ended a run that these ask to end, in this order.
     fn end(stops: impl IntoIterator<Item = (u64, End<&'static str>)>) -> (u64, Option<End<&'static str>>) {
@@ -267,5 +273,70 @@ mod tests {
         assert!(matches!(end([(8, End::Met), (5, failed("early"))]), (5, Some(End::Failed { .. }))));
         assert!(matches!(end([(4, End::Over), (6, failed("late"))]), (4, Some(End::Failed { .. }))));
         assert!(matches!(end([(6, failed("late")), (4, End::Over)]), (4, Some(End::Failed { .. }))));
+    }
+
+    /// The units of some tasks, and what each comes after.
+    fn recorded() -> impl Strategy<Value = (Vec<PlannedUnit>, Vec<UnitOrder>)> {
+        let tasks = prop::collection::vec((1..=8_usize, any::<bool>()), 1..=4);
+        let bits = prop::collection::vec(any::<(u8, u8)>(), 36 * 36);
+        (tasks, bits, 0..=255_u8).prop_map(|(tasks, bits, few)| {
+            let (mut units, mut orders): (Vec<PlannedUnit>, Vec<UnitOrder>) = Default::default();
+            for (task, (chunks, reduces)) in tasks.into_iter().enumerate() {
+                let before = units.len();
+                for unit in 0..chunks {
+                    units.push(PlannedUnit { task, part: Part::Chunk(unit), chunks });
+                    let within = (0..before).filter(|other| bits[36 * units.len() + other].0 > few).collect();
+                    orders.push(UnitOrder { within, across: Vec::new() });
+                }
+                if reduces {
+                    units.push(PlannedUnit { task, part: Part::End, chunks });
+                    orders
+                        .push(UnitOrder { within: (before..units.len() - 1).collect(), across: Vec::new() });
+                }
+            }
+            for (unit, order) in orders.iter_mut().enumerate() {
+                order.across = (0..units.len()).filter(|other| bits[36 * unit + other].1 > few).collect();
+            }
+            (units, orders)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_unit_runs_once_in_each_replay_and_after_those_that_it_comes_after(
+            (units, orders) in recorded(),
+            threads in 1..=4_usize,
+            seed: u64,
+        ) {
+            let _deadline = testing::deadline();
+            const REPLAYS: u64 = 3;
+            let done = RefCell::new(BTreeSet::new());
+            let execute = |task: usize, parts: &Parts, replay: u64| {
+                let wanted = |unit: &PlannedUnit| unit.task == task && match (unit.part, parts) {
+                    (Part::Chunk(chunk), Parts::Chunks(chunks)) => chunks.contains(&chunk),
+                    (part, parts) => Parts::from(part) == *parts,
+                };
+                for unit in (0..units.len()).filter(|&unit| wanted(&units[unit])) {
+                    let mut done = done.borrow_mut();
+                    for &before in &orders[unit].within {
+                        assert!(done.contains(&(replay, before)), "{unit} before {before} in replay {replay}");
+                    }
+                    for &before in orders[unit].across.iter().filter(|_| replay > 0) {
+                        assert!(done.contains(&(replay - 1, before)), "{unit} of replay {replay} before {before}");
+                    }
+                    assert!(done.insert((replay, unit)), "{unit} twice in replay {replay}");
+                }
+                Ok::<_, ()>(ControlFlow::Continue(()))
+            };
+            let plan = Plan::new(&units, &orders, threads);
+            let (run, draw) = (Run::new(&plan, REPLAYS, execute, || false), Draw::new(seed));
+            let mut turns = 0..100_000;
+            while !run.progress.is_finished() {
+                prop_assert!(turns.next().is_some(), "the strands wait for each other");
+                run.advance(draw.below(run.strands.len()), 1);
+            }
+            drop(run);
+            prop_assert_eq!(done.into_inner().len(), units.len() * REPLAYS as usize);
+        }
     }
 }

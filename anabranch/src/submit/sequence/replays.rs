@@ -6,7 +6,7 @@ use crate::{
     error::{Cause, Error, Failure},
     execute::{
         Body, Compute, TaskHandle,
-        replay::{End, Part, Run},
+        replay::{End, Parts, Run},
     },
     submit::launch::body::ONCE,
 };
@@ -105,10 +105,10 @@ impl Body for ReplayBody {
         let is_checked = compute.is_checked();
         // SAFETY: memory is attached. The plan keeps the order that the graph has derived from the accesses, in which a unit
         // runs once in each replay. No other replay of the sequence runs now, because each has an effect on the tasks.
-        let execute = |task: usize, part: Part, replay: u64| unsafe {
-            match part {
-                Part::Chunk(chunk) => tasks[task].units.call(chunk, replay, is_checked),
-                Part::End => tasks[task].units.end().map(ControlFlow::Continue),
+        let execute = |task: usize, parts: &Parts, replay: u64| unsafe {
+            match parts {
+                Parts::Chunks(chunks) => tasks[task].units.call(chunks.clone(), replay, is_checked),
+                Parts::End => tasks[task].units.end().map(ControlFlow::Continue),
             }
         };
         let run = Run::new(&whole.plan, replays, execute, is_over);

@@ -14,7 +14,7 @@ use anabranch_graph::Access;
 use anabranch_par::flush_denormals;
 use std::{
     convert::Infallible,
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -24,11 +24,16 @@ pub(super) trait Units: Send + Sync {
     /// Attaches the memory of these versions of the buffers, in the order of the accesses.
     fn attach(&mut self, versions: &mut dyn Iterator<Item = u32>) -> Result<(), Error>;
 
-    /// Calls the function for a chunk. It may end the replays with this one.
+    /// Calls the function for chunks, one after the other, until a call fails. It may end the replays with this one.
     ///
     /// # Safety
-    /// Memory is attached. The graph allows this chunk now, in this replay, and it runs once.
-    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause>;
+    /// Memory is attached. The graph allows these chunks now, in this replay, and each runs once.
+    unsafe fn call(
+        &self,
+        chunks: Range<usize>,
+        replay: u64,
+        is_checked: bool,
+    ) -> Result<ControlFlow<()>, Cause>;
 
     /// Ends the reductions of the task.
     ///
@@ -62,21 +67,30 @@ where
         L::attach(&mut self.bound, versions)
     }
 
-    unsafe fn call(&self, chunk: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
-        let tile = Tile::new(self.chunks[chunk]).in_replay(replay);
-        let pattern = is_checked.then(Pattern::draw);
+    unsafe fn call(
+        &self,
+        chunks: Range<usize>,
+        replay: u64,
+        is_checked: bool,
+    ) -> Result<ControlFlow<()>, Cause> {
+        let mut current = chunks.start;
         let call = || {
-            // SAFETY: the caller promises it.
-            let Ok(()) = unsafe {
-                body::call::<K, L, _, Infallible>(&self.bound, chunk, pattern.as_ref(), |views| {
-                    (self.function)(&tile, views);
-                    Ok(())
-                })
-            };
+            for chunk in chunks {
+                current = chunk;
+                let tile = Tile::new(self.chunks[chunk]).in_replay(replay);
+                let pattern = is_checked.then(Pattern::draw);
+                // SAFETY: the caller promises it.
+                let Ok(()) = unsafe {
+                    body::call::<K, L, _, Infallible>(&self.bound, chunk, pattern.as_ref(), |views| {
+                        (self.function)(&tile, views);
+                        Ok(())
+                    })
+                };
+            }
         };
         catch_unwind(AssertUnwindSafe(|| with_mode(self.flush_denormals, call)))
             .map(ControlFlow::Continue)
-            .map_err(|payload| Cause::from_panic(payload, Some(tile.range().to_string())))
+            .map_err(|payload| Cause::from_panic(payload, Some(self.chunks[current].range.to_string())))
     }
 
     unsafe fn end(&self) -> Result<(), Cause> {
@@ -106,7 +120,7 @@ where
         L::attach(&mut self.bound, versions)
     }
 
-    unsafe fn call(&self, _: usize, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
+    unsafe fn call(&self, _: Range<usize>, replay: u64, is_checked: bool) -> Result<ControlFlow<()>, Cause> {
         let pattern = is_checked.then(Pattern::draw);
         // SAFETY: the caller promises it.
         let call = || unsafe {
