@@ -22,12 +22,16 @@ fn the_first_failure_ends_the_replays_and_is_the_same_in_every_schedule() {
             let (u, v) = (rt.buffer_from(&[0.0; 8]).unwrap(), rt.buffer_from(&[0.0; 8]).unwrap());
             let runs = Arc::new(AtomicU64::new(0));
             let count = Arc::clone(&runs);
+            // Of each chunk: the number of replays in which it has begun.
+            let replays = Arc::new([const { AtomicU64::new(0) }; 4]);
+            let begun = Arc::clone(&replays);
             let sequence = rt
                 .record("fails", |body| {
                     // Nothing connects the two tasks, so one may run far ahead of the other.
                     body.task("first").over([8]).update(&u, one_to_one()).chunks(4).kernel(
                         move |tile, _| {
                             count.fetch_add(1, Relaxed);
+                            begun[tile.along(0).start / 2].fetch_max(tile.replay() + 1, Relaxed);
                             assert!(!(tile.replay() == 7 && tile.along(0).start == 4), "no luck");
                         },
                     )?;
@@ -44,6 +48,12 @@ fn the_first_failure_ends_the_replays_and_is_the_same_in_every_schedule() {
             );
             assert!(error.contains("no luck") && error.contains("[4..6]"), "{error}");
             assert!(runs.load(Relaxed) < 1000 * 4, "the replays end");
+            let replays: Vec<u64> = replays.iter().map(|replays| replays.load(Relaxed)).collect();
+            assert!(
+                replays[..3].iter().all(|&count| count >= 8),
+                "chunks before the failed one run: {replays:?}"
+            );
+            assert!(threads > 1 || replays[3] == 7, "a chunk after the failed one has run: {replays:?}");
             let Err(Error::Failed(failures)) = rt.wait() else { panic!("the failure is reported") };
             let causes: Vec<_> = failures.iter().map(|failure| failure.cause.clone()).collect();
             assert!(matches!(&causes[..], [Cause::InReplay { replay: 7, .. }]), "{causes:?}");
