@@ -64,7 +64,8 @@ impl Builder {
     }
 
     /// Limits the number of tasks in flight (4,096 by default): submitted and not done. A thread that submits a task beyond
-    /// the limit blocks until enough tasks have ended. The limit bounds the memory that an endless stream of tasks needs.
+    /// the limit blocks until enough tasks have ended. The limit bounds the memory that an endless stream of tasks needs. See also
+    /// [`help_while_submitting`](Self::help_while_submitting).
     pub fn max_in_flight(mut self, tasks: usize) -> Self {
         self.settings.max_in_flight = tasks;
         self
@@ -100,6 +101,32 @@ impl Builder {
     /// ```
     pub fn help_while_waiting(mut self, help: bool) -> Self {
         self.settings.help_while_waiting = Some(help);
+        self
+    }
+
+    /// Sets whether a thread that submits beyond the [limit of tasks in flight](Self::max_in_flight) runs host tasks on its own stack
+    /// before it sleeps. It does so until there is room, or until it finds no task for a moment, or one that it may not run. By default
+    /// it runs none, so its processor may be idle.
+    ///
+    /// Turn it on in a program that submits many small host tasks. No host task may wait for something that a thread does after it has
+    /// submitted a task, directly or through other threads and tasks. Nor may it take a lock, or borrow a `RefCell` of a thread, that a
+    /// thread holds while it submits. The same is true of the `Clone` of objects that fences capture. Declare a task that does so as
+    /// [`blocking`](crate::interface::TaskBuilder::blocking), and also a task that takes long. Without
+    /// [`help_while_waiting`](Self::help_while_waiting) this setting has no effect.
+    ///
+    /// ```
+    /// use anabranch::prelude::*;
+    ///
+    /// let rt = Runtime::builder().help_while_submitting(true).build()?;
+    /// let sum = rt.host_object(0);
+    /// for i in 0..10_000 {
+    ///     rt.task("adds").once().effect(&sum, exclusive()).host(move |(sum,)| *sum += i)?;
+    /// }
+    /// assert_eq!(rt.fence(&sum)?.wait()?, 49_995_000);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn help_while_submitting(mut self, help: bool) -> Self {
+        self.settings.help_while_submitting = help;
         self
     }
 

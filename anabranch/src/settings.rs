@@ -39,6 +39,7 @@ pub(crate) struct Settings {
     pub(crate) max_in_flight: usize,
     pub(crate) host_lanes: usize,
     pub(crate) help_while_waiting: Option<bool>,
+    pub(crate) help_while_submitting: bool,
     pub(crate) name: String,
     pub(crate) seed: Option<u64>,
     pub(crate) patience: Duration,
@@ -91,6 +92,7 @@ impl Default for Settings {
             max_in_flight: 4096,
             host_lanes: 16,
             help_while_waiting: None,
+            help_while_submitting: false,
             name: "anabranch-".into(),
             seed: None,
             patience: Duration::from_secs(10),
@@ -145,6 +147,11 @@ impl Settings {
     /// Whether threads that wait run tasks.
     pub(crate) fn helps(&self) -> bool {
         self.help_while_waiting.unwrap_or(true)
+    }
+
+    /// Whether threads that wait for room to submit run tasks, too.
+    pub(crate) fn helps_to_submit(&self) -> bool {
+        self.help_while_submitting && self.helps()
     }
 
     /// The settings of the transport between nodes.

@@ -37,7 +37,8 @@ impl Clone for Borrows {
 fn without_help_a_thread_that_waits_runs_no_code_of_the_program() {
     let _deadline = deadline();
     for threads in THREADS {
-        let rt = Runtime::builder().threads(threads).help_while_waiting(false).build().unwrap();
+        let builder = Runtime::builder().threads(threads).max_in_flight(4);
+        let rt = builder.help_while_waiting(false).help_while_submitting(true).build().unwrap();
         let (u, object) = (rt.buffer_from(&[0; 8]).unwrap(), rt.host_object(Borrows));
         SCRATCH.with_borrow_mut(|_| {
             for _ in 0..50 {
@@ -59,7 +60,8 @@ fn without_help_a_thread_that_waits_runs_no_code_of_the_program() {
 fn a_blocking_task_never_runs_on_a_thread_that_waits() {
     let _deadline = deadline();
     for threads in THREADS {
-        let rt = Runtime::builder().threads(threads).build().unwrap();
+        let builder = Runtime::builder().threads(threads).max_in_flight(4);
+        let rt = builder.help_while_submitting(true).build().unwrap();
         SCRATCH.with_borrow_mut(|_| {
             for _ in 0..50 {
                 let quick = rt.task("quick").once().blocking().host(|()| borrow()).unwrap();
@@ -99,6 +101,33 @@ fn by_default_a_thread_that_waits_helps() {
     quick.unwrap();
     rt.wait().unwrap();
     assert_eq!(helped.load(Relaxed), 1);
+}
+
+/// The only lane is busy until the thread that submits has helped. If it never does, the test does not end.
+#[test]
+fn a_thread_that_waits_for_room_helps_if_the_program_allows_it() {
+    let _deadline = deadline();
+    let builder = Runtime::builder().threads(1).host_lanes(1).max_in_flight(4);
+    let rt = builder.help_while_submitting(true).build().unwrap();
+    let (helped, submits) = (Arc::new(AtomicUsize::new(0)), thread::current().id());
+    let seen = Arc::clone(&helped);
+    let holds = move |()| {
+        while seen.load(Relaxed) < 10 {
+            thread::yield_now();
+        }
+    };
+    let holds = rt.task("holds the lane").once().blocking().host(holds).unwrap();
+    while holds.status() != Status::Running {
+        thread::yield_now();
+    }
+    for _ in 0..20 {
+        let helps = Arc::clone(&helped);
+        let quick = rt.task("quick").once().host(move |()| {
+            helps.fetch_add(usize::from(thread::current().id() == submits), Relaxed);
+        });
+        quick.unwrap();
+    }
+    rt.wait().unwrap();
 }
 
 #[test]

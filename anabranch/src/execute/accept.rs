@@ -260,7 +260,8 @@ impl Core {
     }
 
     /// Blocks while the limit of tasks in flight is reached, so that an endless stream of tasks needs bounded memory. Never
-    /// blocks a task that submits tasks: it may be one of those in flight.
+    /// blocks a task that submits tasks: it may be one of those in flight. Runs no host task meanwhile, which may wait for this
+    /// thread, unless the program allows it.
     #[inline]
     pub(super) fn wait_for_room(&self) {
         if self.in_flight.is_full() && !self.id().is_inside_task() {
@@ -269,7 +270,12 @@ impl Core {
                 if self.executor.run_while(|| self.in_flight.is_full()) && !self.in_flight.is_full() {
                     return;
                 }
-                self.in_flight.block(self.watch_interval(), || self.look_around());
+                let mut helps = self.executor.helps_to_submit();
+                self.in_flight.block(
+                    || helps && self.executor.help_with_any(|_| true, &mut helps),
+                    self.watch_interval(),
+                    || self.look_around(),
+                );
             }
         }
     }

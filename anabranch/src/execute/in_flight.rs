@@ -109,13 +109,19 @@ impl InFlight {
         self.limit - 1 - self.limit / 4
     }
 
-    /// Blocks until there is room. Calls `watch` at intervals.
+    /// Blocks until there is room. Calls `help` before the thread sleeps, which returns whether it did anything useful, and `watch` at
+    /// intervals while it sleeps.
     #[cold]
-    pub(super) fn block(&self, every: Duration, mut watch: impl FnMut()) {
+    pub(super) fn block(&self, mut help: impl FnMut() -> bool, every: Duration, mut watch: impl FnMut()) {
         let mut patience = Patience::new();
-        while patience.pause() {
+        loop {
             if self.count() <= self.low_water() {
                 return;
+            }
+            if help() {
+                patience = Patience::new();
+            } else if !patience.pause() {
+                break;
             }
         }
         self.blocked.fetch_add(1, SeqCst);

@@ -22,7 +22,7 @@ pub(crate) enum Runner {
     Worker,
     /// A host lane.
     Lane,
-    /// A thread of the program that waits for this task or has just submitted it. Other tasks must not delay it.
+    /// A thread of the program that waits for this task or for room, or has just submitted it. Other tasks must not delay it.
     Program,
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Threads {
     checked: bool,
     /// Whether threads that wait run tasks.
     helps: bool,
+    /// Whether threads that wait for room to submit run tasks, too.
+    helps_to_submit: bool,
 }
 
 /// What runs the host tasks.
@@ -64,7 +66,8 @@ impl Threads {
                 HostTasks::Lanes(lanes.map_err(|source| PoolError::Spawn { started: threads, source })?)
             }
         };
-        Ok(Self { pool, threads, host_tasks, checked: settings.is_checked(), helps: settings.helps() })
+        let (helps, helps_to_submit) = (settings.helps(), settings.helps_to_submit());
+        Ok(Self { pool, threads, host_tasks, checked: settings.is_checked(), helps, helps_to_submit })
     }
 }
 
@@ -74,6 +77,8 @@ pub(crate) struct Executor {
     compute: Compute,
     /// Whether threads that wait run tasks, in a runtime that is not seeded.
     helps: bool,
+    /// The same of threads that wait for room to submit.
+    helps_to_submit: bool,
 }
 
 enum Mode {
@@ -86,7 +91,7 @@ enum Mode {
 impl Executor {
     /// `runtime` keeps the runtime alive while a thread of a seeded runtime runs its tasks.
     pub(crate) fn new(id: RuntimeId, runtime: Weak<dyn Any + Send + Sync>, threads: Threads) -> Self {
-        let Threads { pool, threads, host_tasks, checked, helps } = threads;
+        let Threads { pool, threads, host_tasks, checked, helps, helps_to_submit } = threads;
         let (mode, draw) = match host_tasks {
             HostTasks::Lanes(lanes) => (Mode::Threaded(lanes), None),
             HostTasks::Seed(seed) => {
@@ -94,7 +99,7 @@ impl Executor {
                 (Mode::Seeded(Seeded::new(id, runtime, Arc::clone(&draw))), Some(draw))
             }
         };
-        Self { compute: Compute::new(pool, threads, draw, checked), mode, helps }
+        Self { compute: Compute::new(pool, threads, draw, checked), mode, helps, helps_to_submit }
     }
 
     /// The threads that kernels run on.
@@ -173,7 +178,7 @@ impl Executor {
         }
     }
 
-    /// Runs a queued host task on the calling thread, if the caller waits for it. Returns whether any task was run. If the first
+    /// Runs a queued host task on the calling thread, if `waits_for` says that it may. Returns whether any task was run. If the first
     /// task in the queue is another one, declared as blocking, or not begun where the caller is, `helps` becomes `false`: the
     /// caller must not be delayed by it.
     pub(crate) fn help_with_any(&self, waits_for: impl Fn(&Node) -> bool, helps: &mut bool) -> bool {
@@ -196,6 +201,11 @@ impl Executor {
             node.run_on(Runner::Program);
         }
         true
+    }
+
+    /// Whether a thread that waits for room to submit runs tasks meanwhile.
+    pub(crate) fn helps_to_submit(&self) -> bool {
+        self.helps_to_submit
     }
 
     /// How often a blocked thread looks around, which is every `interval` unless it has tasks to look for.

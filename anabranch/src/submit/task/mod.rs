@@ -175,8 +175,9 @@ impl<'rt, const K: usize, S, L> TaskBuilder<'rt, K, S, L> {
         self.append(object.effect())
     }
 
-    /// Declares that the host function blocks: it sleeps, waits for another thread or program, or takes a lock that a thread which
-    /// waits for the runtime may hold. Without this, a thread that waits for the task may run it on its own stack.
+    /// Declares that the host function blocks: it sleeps, waits for another thread or program, or takes a lock that a thread may hold
+    /// while it waits for the runtime or submits. Without this, a thread that waits for the task may run it on its own stack, and so may one that
+    /// submits in a runtime that [helps while submitting](crate::Builder::help_while_submitting).
     ///
     /// ```
     /// use anabranch::prelude::*;

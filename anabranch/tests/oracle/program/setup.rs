@@ -98,8 +98,9 @@ impl Setup {
 
     pub fn builder(&self, threads: usize) -> Builder {
         let Self { checked, helps, seed, .. } = *self;
-        let builder =
-            Runtime::builder().threads(threads).max_in_flight(20).checked(checked).help_while_waiting(helps);
+        // No task waits for the thread that submits. That thread helps in some of the programs whose waiting threads help.
+        let builder = Runtime::builder().help_while_waiting(helps).help_while_submitting(checked);
+        let builder = builder.threads(threads).max_in_flight(20).checked(checked);
         match seed {
             Some(seed) => builder.seeded(seed),
             None => builder,
