@@ -55,13 +55,11 @@ impl Pass {
     fn remove_implied(&mut self) {
         let before = |step: &Step| step.dependencies.iter().filter_map(Recorded::step).collect();
         let mut paths = Paths::new(self.steps.iter().map(before).collect());
-        for (at, step) in self.steps.iter_mut().enumerate() {
+        for step in &mut self.steps {
             let orders = |edge: &Recorded| matches!(edge.kind, Kind::Anti | Kind::Output);
-            if step.dependencies.iter().any(orders) {
-                paths.visit(at);
-                let implied = |on: usize| paths.implies(at, on);
-                step.dependencies.retain(|edge| !(orders(edge) && edge.step().is_some_and(implied)));
-            }
+            let implied = |on: usize| paths.implies(on);
+            step.dependencies.retain(|edge| !(orders(edge) && edge.step().is_some_and(implied)));
+            paths.advance();
         }
     }
 }

@@ -3,74 +3,92 @@
 //! A step that overwrites what others read waits for these readers. Often it also reads what tasks after them have written. Then the
 //! path over those tasks implies the wait, and the edge to the reader costs a link and a release in each pass for nothing.
 //!
-//! The cost of a search is bounded, so some edges stay that others imply.
+//! Paths are known as far back as [`REACH`] steps, so an edge that a longer path implies stays.
 //!
 //! Steps are looked at in two passes, this one and the one before: a step depends on earlier ones of its own pass and on later ones
 //! of the pass before. Their *places* count through both: step `i` has the place `i` in the pass before and `steps + i` in this one.
 
 use smallvec::SmallVec;
-use std::collections::BinaryHeap;
 
-/// The number of dependencies that the search of one step looks at, at most. What lies farther keeps its edge.
-const LOOKS: usize = 1024;
+/// How far back paths are known, in places.
+const REACH: usize = 1024;
 
 /// The steps that each step depends on.
 #[derive(Debug)]
 pub(super) struct Paths {
     before: Vec<SmallVec<[usize; 4]>>,
-    /// For each place, one more than the number of the last step whose search has found it; 0 if none has.
-    seen_by: Vec<usize>,
-    /// The places whose dependencies the search has not looked at.
-    open: BinaryHeap<usize>,
+    /// What the last places come after: that of a place is at its remainder by [`REACH`].
+    earlier: Vec<Earlier>,
+    /// The next place.
+    next: usize,
+}
+
+/// The places that a place comes after: bit `i` is the place that is `i + 1` before it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Earlier([u64; REACH / 64]);
+
+impl Earlier {
+    /// Whether a place that is so far before this one is among them.
+    fn contains(&self, distance: usize) -> bool {
+        self.0[(distance - 1) / 64] >> ((distance - 1) % 64) & 1 == 1
+    }
+
+    /// Adds the place that is so far before this one, and what comes before that.
+    fn add(&mut self, distance: usize, its: &Self) {
+        let (words, bits) = (distance / 64, distance % 64);
+        for (at, word) in self.0.iter_mut().skip(words).enumerate() {
+            *word |= its.0[at] << bits;
+            // Shifted twice, because a shift by 64 bits is none.
+            let carried = at.checked_sub(1).map_or(0, |below| its.0[below]);
+            *word |= carried >> 1 >> (63 - bits);
+        }
+        self.0[(distance - 1) / 64] |= 1 << ((distance - 1) % 64);
+    }
 }
 
 impl Paths {
     /// The paths among steps that depend on these others.
     pub(super) fn new(before: Vec<SmallVec<[usize; 4]>>) -> Self {
-        let places = 2 * before.len();
-        Self { before, seen_by: vec![0; places], open: BinaryHeap::new() }
+        let places = (2 * before.len()).min(REACH);
+        let mut paths = Self { before, earlier: vec![Earlier::default(); places], next: 0 };
+        (0..paths.before.len()).for_each(|_| paths.advance());
+        paths
     }
 
-    /// The place of what the step at a place depends on. `None` if it is in an earlier pass.
-    fn place(&self, place: usize, on: usize) -> Option<usize> {
+    /// How far before the next place the last task is that was this step. `None` if it is too far.
+    fn distance(&self, on: usize) -> Option<usize> {
         let steps = self.before.len();
-        let (pass, step) = (place / steps, place % steps);
-        let pass = if on < step { pass } else { pass.checked_sub(1)? };
-        Some(pass * steps + on)
+        let step = self.next % steps;
+        let distance = if on < step { step - on } else { step + steps - on };
+        // There is no place before the pass before.
+        (distance <= REACH && distance <= self.next).then_some(distance)
     }
 
-    /// Visits the places that `step` of this pass comes after by a path of several edges, not farther back than the first of its
-    /// dependencies.
-    pub(super) fn visit(&mut self, step: usize) {
-        let (here, mark) = (self.before.len() + step, step + 1);
-        let direct: SmallVec<[usize; 8]> =
-            self.before[step].iter().filter_map(|&on| self.place(here, on)).collect();
-        let Some(&first) = direct.iter().min() else { return };
-        self.open.clear();
-        self.open.extend(direct);
-        let mut looks = 0;
-        // The latest first: a search that is cut off has then found what is near.
-        while let Some(place) = self.open.pop()
-            && looks < LOOKS
-        {
-            let before = &self.before[place % self.before.len()];
-            looks += before.len();
-            for &on in before {
-                if let Some(earlier) = self.place(place, on)
-                    && earlier >= first
-                    && self.seen_by[earlier] != mark
-                {
-                    self.seen_by[earlier] = mark;
-                    self.open.push(earlier);
-                }
+    fn earlier(&self, distance: usize) -> &Earlier {
+        &self.earlier[(self.next - distance) % self.earlier.len()]
+    }
+
+    /// Whether the next step comes after this dependency of it by a path of several edges.
+    pub(super) fn implies(&self, on: usize) -> bool {
+        let Some(target) = self.distance(on) else { return false };
+        let nearer =
+            self.before[self.next % self.before.len()].iter().filter_map(|&other| self.distance(other));
+        nearer
+            .filter(|&distance| distance < target)
+            .any(|distance| self.earlier(distance).contains(target - distance))
+    }
+
+    /// Goes on to the step after the next one.
+    pub(super) fn advance(&mut self) {
+        let mut earlier = Earlier::default();
+        for &on in &self.before[self.next % self.before.len()] {
+            if let Some(distance) = self.distance(on) {
+                earlier.add(distance, self.earlier(distance));
             }
         }
-    }
-
-    /// Whether the [visited](Self::visit) step comes after this dependency of it by a path of several edges.
-    pub(super) fn implies(&self, step: usize, on: usize) -> bool {
-        let place = self.place(self.before.len() + step, on);
-        place.is_some_and(|place| self.seen_by[place] == step + 1)
+        let at = self.next % self.earlier.len();
+        self.earlier[at] = earlier;
+        self.next += 1;
     }
 }
 
@@ -78,6 +96,7 @@ impl Paths {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     /// Whether the step at a place comes after an earlier place, over at least this number of edges.
     fn comes_after(before: &[SmallVec<[usize; 4]>], place: usize, target: usize, edges: usize) -> bool {
@@ -104,27 +123,69 @@ mod tests {
                 before.into_iter().map(|on| on.into_iter().collect()).collect();
             let mut paths = Paths::new(before.clone());
             for (step, edges) in before.iter().enumerate() {
-                paths.visit(step);
                 for &on in edges {
                     let target = if on < step { before.len() + on } else { on };
                     let expected = comes_after(&before, before.len() + step, target, 2);
-                    prop_assert_eq!(paths.implies(step, on), expected, "step {} on {}", step, on);
+                    prop_assert_eq!(paths.implies(on), expected, "step {} on {}", step, on);
                 }
+                paths.advance();
             }
         }
     }
 
-    /// Edges that are implied by very long paths stay.
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 12 } else { 256 }))]
+
+        /// In a long pass, where words end and where what is known ends.
+        #[test]
+        fn a_place_is_after_what_its_dependencies_are_after(
+            edges in proptest::collection::vec((0..1500_usize, 1..1200_usize), 0..40),
+        ) {
+            const STEPS: usize = 1500;
+            // Each step comes after one that is some steps before it, and some after another one.
+            let mut before: Vec<SmallVec<[usize; 4]>> =
+                (0..STEPS).map(|step| step.checked_sub(7).into_iter().collect()).collect();
+            for (step, distance) in edges {
+                let on = (step + STEPS - distance) % STEPS;
+                if !before[step].contains(&on) {
+                    before[step].push(on);
+                }
+            }
+            let mut paths = Paths::new(before.clone());
+            // The same, by sets. What is farther than `REACH` is not known.
+            let mut after: Vec<BTreeSet<usize>> = Vec::new();
+            for place in 0..2 * STEPS {
+                let step = place % STEPS;
+                let on = |on: usize| (place - step + on).checked_sub(if on < step { 0 } else { STEPS });
+                let direct: Vec<usize> =
+                    before[step].iter().filter_map(|&step| on(step)).filter(|on| place - on <= REACH).collect();
+                if place >= STEPS {
+                    for &edge in &before[step] {
+                        let target = on(edge).filter(|target| place - target <= REACH);
+                        let expected =
+                            target.is_some_and(|target| direct.iter().any(|&other| after[other].contains(&target)));
+                        prop_assert_eq!(paths.implies(edge), expected, "place {} on {}", place, edge);
+                    }
+                    paths.advance();
+                }
+                let mut all: BTreeSet<usize> = direct.iter().copied().collect();
+                direct.iter().for_each(|&on| all.extend(&after[on]));
+                all.retain(|on| place - on <= REACH);
+                after.push(all);
+            }
+        }
+    }
+
     #[test]
-    fn a_search_ends_after_a_while() {
-        for (steps, implied) in [(LOOKS, true), (2 * LOOKS, false)] {
+    fn an_edge_that_a_very_long_path_implies_stays() {
+        for (steps, implied) in [(REACH, true), (REACH + 1, true), (REACH + 2, false)] {
             // A chain, whose last step also depends on the first one.
             let mut before: Vec<SmallVec<[usize; 4]>> =
                 (0..steps).map(|step| step.checked_sub(1).into_iter().collect()).collect();
             before[steps - 1].push(0);
             let mut paths = Paths::new(before);
-            paths.visit(steps - 1);
-            assert_eq!(paths.implies(steps - 1, 0), implied);
+            (1..steps).for_each(|_| paths.advance());
+            assert_eq!(paths.implies(0), implied, "{steps} steps");
         }
     }
 }
