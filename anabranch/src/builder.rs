@@ -109,8 +109,8 @@ impl Builder {
     /// it runs none, so its processor may be idle.
     ///
     /// Turn it on in a program that submits many small host tasks. No host task may wait for something that a thread does after it has
-    /// submitted a task, directly or through other threads and tasks. Nor may it take a lock, or borrow a `RefCell` of a thread, that a
-    /// thread holds while it submits. The same is true of the `Clone` of objects that fences capture. Declare a task that does so as
+    /// submitted a task, directly or through other threads and tasks. Nor may it take a lock, or borrow a `RefCell` in a thread-local,
+    /// that a thread holds while it submits. The same is true of the `Clone` of objects that fences capture. Declare a task that does so as
     /// [`blocking`](crate::interface::TaskBuilder::blocking), and also a task that takes long. Without
     /// [`help_while_waiting`](Self::help_while_waiting) this setting has no effect.
     ///

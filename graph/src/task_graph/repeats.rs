@@ -30,6 +30,7 @@ impl TaskGraph {
             return Ok(());
         }
         let takes_versions = self.takes_versions(accesses);
+        self.expect(asked, takes_versions);
         let records = !takes_versions && self.replay.as_ref().is_some_and(Replay::is_recording);
         let done: Done<'_> = if records { &|_| false } else { done };
         self.derive(accesses, effects, done, submitted)?;
@@ -51,9 +52,9 @@ impl TaskGraph {
         }
         submitted.clear(self.last);
         self.check(accesses, submitted)?;
-        if self.replay.is_some() {
-            self.note_derived(asked, self.takes_versions(accesses), submitted);
-        }
+        let takes_versions = self.takes_versions(accesses);
+        self.expect(asked, takes_versions);
+        self.note_derived(asked, takes_versions, submitted);
         Ok(())
     }
 
@@ -76,6 +77,16 @@ impl TaskGraph {
     /// Whether one of the buffers may have several versions.
     fn takes_versions(&self, accesses: &[Access]) -> bool {
         self.renames && accesses.iter().any(|access| self.tracker(access.buffer).renames())
+    }
+
+    /// Begins to record, if the submission continues what was replayed before.
+    #[inline]
+    fn expect(&mut self, asked: Asked<'_>, takes_versions: bool) {
+        if let Some(replay) = &mut self.replay
+            && !takes_versions
+        {
+            replay.expect(asked);
+        }
     }
 
     fn note_derived(&mut self, asked: Asked<'_>, takes_versions: bool, answer: &Submitted) {
@@ -121,6 +132,9 @@ impl TaskGraph {
             derived.expect("the graph has accepted this task in earlier passes");
         }
         self.last = last;
+        if let Some(replay) = &mut self.replay {
+            replay.keep(*replaying);
+        }
     }
 
     /// Brings the trackers up to date with the last pass that has ended.

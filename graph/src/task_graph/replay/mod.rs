@@ -6,7 +6,8 @@
 //! costs a comparison with its step instead of a derivation.
 //!
 //! # The stages
-//! 1. *Watching.* Tasks are derived as usual. [`Watch`] notes the key of each one and looks for a period among them.
+//! 1. *Watching.* Tasks are derived as usual. [`Watch`] notes the key of each one and looks for a period among them. The first step of the
+//!    pass that was replayed last is enough, too: often a program does something else for a moment and goes on.
 //! 2. *Recording.* Three passes are derived as if no task were done. The first one makes sure that each part that a pass writes holds all
 //!    tasks of the last pass that use it. The other two record their dependencies. If one of these is on a task of an earlier pass, the state is
 //!    not steady, and the graph goes back to 1. This is so where dependencies grow from pass to pass, for example if tasks
@@ -46,7 +47,7 @@ mod watch;
 pub(super) use pass::{Asked, Repeated, Replaying};
 
 use crate::task::Submitted;
-use pass::Recording;
+use pass::{Pass, Recording};
 use watch::Watch;
 
 /// What a graph knows of submissions that repeat.
@@ -54,7 +55,14 @@ use watch::Watch;
 pub(super) struct Replay {
     watch: Watch,
     stage: Stage,
+    /// The last pass whose replay was worth its cost, unless it is being recorded.
+    last: Option<Pass>,
+    /// How often in sequence something else began like that pass.
+    misses: u32,
 }
+
+/// The number of such misses after which the pass is forgotten.
+const MISSES: u32 = 3;
 
 #[derive(Debug, Default)]
 enum Stage {
@@ -82,7 +90,17 @@ impl Replay {
 
     /// The number of steps and notes, as a measure of its memory.
     pub(super) fn tracked(&self) -> usize {
-        self.replaying().map_or(0, Replaying::tracked)
+        self.replaying().map_or(0, Replaying::tracked) + self.last.as_ref().map_or(0, Pass::len)
+    }
+
+    /// Begins to record if the submission that is to be derived is the first step of the pass that was replayed last.
+    #[inline]
+    pub(super) fn expect(&mut self, asked: Asked<'_>) {
+        if matches!(self.stage, Stage::Watching)
+            && let Some(pass) = self.last.take_if(|pass| pass.begins_with(asked))
+        {
+            self.stage = Stage::Recording(Box::new(Recording::again(pass)));
+        }
     }
 
     /// Notes a submission that was derived, with its answer, and goes on to the next stage if it is time.
@@ -95,11 +113,11 @@ impl Replay {
                 }
             }
             Stage::Recording(recording) => {
-                let is_steady = self.watch.has_period(recording.period()) && recording.note(asked, answer);
-                if !is_steady {
-                    self.watch.disappoint();
-                    self.stage = Stage::Watching;
+                let is_expected = recording.is_known() || self.watch.has_period(recording.period());
+                if !(is_expected && recording.note(asked, answer)) {
+                    self.give_up();
                 } else if let Some(pass) = recording.take_pass() {
+                    self.misses = 0;
                     self.stage = Stage::Replaying(Box::new(Replaying::new(pass)));
                 }
             }
@@ -107,26 +125,52 @@ impl Replay {
         }
     }
 
+    /// Ends a recording of what turned out not to be steady. What only begins like the last pass is no reason to wait for longer the next
+    /// time. But if that happens again and again, the pass is forgotten: its recordings keep the graph from finding another one.
+    fn give_up(&mut self) {
+        match self.stop_recording() {
+            Some(pass) => {
+                self.misses += 1;
+                self.last = Some(pass).filter(|_| self.misses < MISSES);
+            }
+            None => self.watch.disappoint(),
+        }
+    }
+
+    /// Goes back to watching. Returns the pass of a recording that has just begun, if it was replayed before.
+    fn stop_recording(&mut self) -> Option<Pass> {
+        match std::mem::take(&mut self.stage) {
+            Stage::Recording(recording) => recording.into_known(),
+            _ => None,
+        }
+    }
+
     /// Notes that what comes does not continue what was before.
     pub(super) fn interrupt(&mut self) {
         self.watch.interrupt();
-        self.stage = Stage::Watching;
+        if let Some(pass) = self.stop_recording() {
+            self.last = Some(pass);
+        }
     }
 
-    /// Ends the replay, if there is one.
+    /// Ends the replay, if there is one. The caller [keeps](Self::keep) it in the end.
     pub(super) fn end(&mut self) -> Option<Box<Replaying>> {
         match std::mem::take(&mut self.stage) {
-            Stage::Replaying(replaying) => {
-                match replaying.was_worthwhile() {
-                    true => self.watch.satisfy(),
-                    false => self.watch.disappoint(),
-                }
-                Some(replaying)
-            }
+            Stage::Replaying(replaying) => Some(replaying),
             other => {
                 self.stage = other;
                 None
             }
+        }
+    }
+
+    /// Keeps the pass of a replay that has ended, if the replay was worth its cost.
+    pub(super) fn keep(&mut self, ended: Replaying) {
+        if ended.was_worthwhile() {
+            self.watch.satisfy();
+            (self.last, self.misses) = (Some(ended.into_pass()), 0);
+        } else {
+            self.watch.disappoint();
         }
     }
 }

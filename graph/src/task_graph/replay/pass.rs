@@ -23,6 +23,16 @@ pub(in crate::task_graph) struct Pass {
 }
 
 impl Pass {
+    /// Whether this submission is the first step.
+    #[inline]
+    pub(super) fn begins_with(&self, asked: Asked<'_>) -> bool {
+        self.steps.first().is_some_and(|step| step.is(asked))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     pub(in crate::task_graph) fn buffers(&self) -> &[BufferId] {
         &self.buffers
     }
@@ -122,6 +132,8 @@ const BEFORE: usize = 16;
 pub(super) struct Recording {
     pass: Pass,
     period: usize,
+    /// Whether the pass was replayed before. Then its steps are known, but not what they depend on now.
+    is_known: bool,
     /// The ids of the tasks of the first pass, then those of the second one, and so on. A check has the id of the task before it.
     ids: Vec<TaskId>,
     /// The first task of the passes.
@@ -130,7 +142,23 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn new(period: usize) -> Self {
-        Self { pass: Pass::default(), period, ids: Vec::new(), first: None }
+        Self { pass: Pass::default(), period, is_known: false, ids: Vec::new(), first: None }
+    }
+
+    /// Records a pass that was replayed before.
+    pub(super) fn again(pass: Pass) -> Self {
+        let period = pass.len();
+        Self { pass, period, is_known: true, ids: Vec::new(), first: None }
+    }
+
+    /// Whether the pass was replayed before.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// The pass, if it was replayed before, and no whole pass has come since.
+    pub(super) fn into_known(self) -> Option<Pass> {
+        (self.is_known && self.ids.len() < self.period).then_some(self.pass)
     }
 
     pub(super) fn period(&self) -> usize {
@@ -140,10 +168,13 @@ impl Recording {
     /// Notes the next task and its answer. Returns `false` if it is not what a steady state has here.
     pub(super) fn note(&mut self, asked: Asked<'_>, answer: &Submitted) -> bool {
         let at = self.ids.len() % self.period;
-        if self.ids.len() < self.period {
+        let is_first = self.ids.len() < self.period;
+        if is_first && !self.is_known {
             self.pass.push(asked, answer);
         } else if !self.pass.steps[at].is(asked) {
             return false;
+        } else if is_first {
+            self.pass.steps[at].versions.clone_from(&answer.versions);
         } else if asked.is_task {
             let found: Option<SmallVec<[Recorded; 4]>> =
                 answer.dependencies.iter().map(|dependency| self.recorded(dependency)).collect();
@@ -294,9 +325,15 @@ impl Replaying {
         steps.filter(|(step, _)| step.is_task).map(|(step, &id)| (&*step.accesses, &*step.effects, id))
     }
 
-    /// Whether the replay has saved more than it has cost to record it and to end it.
+    /// The pass, for a recording that comes later.
+    pub(super) fn into_pass(self) -> Pass {
+        self.pass
+    }
+
+    /// Whether the replay has saved more than it has cost to record it and to end it. To record a step costs about as much as two
+    /// replayed ones save, and to look at a part an eighth of what one saves.
     pub(super) fn was_worthwhile(&self) -> bool {
-        self.replayed >= 8 * self.latest.len() + self.looked_at
+        self.replayed >= 2 * self.latest.len() + self.looked_at / 8
     }
 }
 

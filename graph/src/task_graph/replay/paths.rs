@@ -17,10 +17,12 @@ const REACH: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Paths {
     before: Vec<SmallVec<[usize; 4]>>,
-    /// What the last places come after: that of a place is at its remainder by [`REACH`].
+    /// What the last places come after: a ring, in which a place is at its remainder by the length.
     earlier: Vec<Earlier>,
     /// The next place.
     next: usize,
+    /// What the next place comes after by a path of several edges.
+    indirect: Earlier,
 }
 
 /// The places that a place comes after: bit `i` is the place that is `i + 1` before it.
@@ -33,8 +35,13 @@ impl Earlier {
         self.0[(distance - 1) / 64] >> ((distance - 1) % 64) & 1 == 1
     }
 
-    /// Adds the place that is so far before this one, and what comes before that.
-    fn add(&mut self, distance: usize, its: &Self) {
+    /// Adds a place that is so far before this one.
+    fn add(&mut self, distance: usize) {
+        self.0[(distance - 1) / 64] |= 1 << ((distance - 1) % 64);
+    }
+
+    /// Adds what a place that is so far before this one comes after.
+    fn add_all(&mut self, distance: usize, its: &Self) {
         let (words, bits) = (distance / 64, distance % 64);
         for (at, word) in self.0.iter_mut().skip(words).enumerate() {
             *word |= its.0[at] << bits;
@@ -42,7 +49,6 @@ impl Earlier {
             let carried = at.checked_sub(1).map_or(0, |below| its.0[below]);
             *word |= carried >> 1 >> (63 - bits);
         }
-        self.0[(distance - 1) / 64] |= 1 << ((distance - 1) % 64);
     }
 }
 
@@ -50,7 +56,9 @@ impl Paths {
     /// The paths among steps that depend on these others.
     pub(super) fn new(before: Vec<SmallVec<[usize; 4]>>) -> Self {
         let places = (2 * before.len()).min(REACH);
-        let mut paths = Self { before, earlier: vec![Earlier::default(); places], next: 0 };
+        let earlier = vec![Earlier::default(); places];
+        let mut paths = Self { before, earlier, next: 0, indirect: Earlier::default() };
+        // The first place comes after none. The others are visited one after the other.
         (0..paths.before.len()).for_each(|_| paths.advance());
         paths
     }
@@ -64,31 +72,29 @@ impl Paths {
         (distance <= REACH && distance <= self.next).then_some(distance)
     }
 
-    fn earlier(&self, distance: usize) -> &Earlier {
-        &self.earlier[(self.next - distance) % self.earlier.len()]
+    /// Calls `f` with the distance of each place that the next one depends on.
+    fn each_distance(&self, f: impl FnMut(usize)) {
+        let before = &self.before[self.next % self.before.len()];
+        before.iter().filter_map(|&on| self.distance(on)).for_each(f);
     }
 
     /// Whether the next step comes after this dependency of it by a path of several edges.
     pub(super) fn implies(&self, on: usize) -> bool {
-        let Some(target) = self.distance(on) else { return false };
-        let nearer =
-            self.before[self.next % self.before.len()].iter().filter_map(|&other| self.distance(other));
-        nearer
-            .filter(|&distance| distance < target)
-            .any(|distance| self.earlier(distance).contains(target - distance))
+        self.distance(on).is_some_and(|distance| self.indirect.contains(distance))
     }
 
     /// Goes on to the step after the next one.
     pub(super) fn advance(&mut self) {
-        let mut earlier = Earlier::default();
-        for &on in &self.before[self.next % self.before.len()] {
-            if let Some(distance) = self.distance(on) {
-                earlier.add(distance, self.earlier(distance));
-            }
-        }
-        let at = self.next % self.earlier.len();
+        let (mut earlier, at) = (self.indirect, self.next % self.earlier.len());
+        self.each_distance(|distance| earlier.add(distance));
         self.earlier[at] = earlier;
         self.next += 1;
+        let mut indirect = Earlier::default();
+        self.each_distance(|distance| {
+            let its = &self.earlier[(self.next - distance) % self.earlier.len()];
+            indirect.add_all(distance, its);
+        });
+        self.indirect = indirect;
     }
 }
 

@@ -29,6 +29,13 @@ enum Part {
         passes: usize,
         without: usize,
     },
+    /// It submits tasks this often, then another task, and all that again.
+    Interrupted {
+        pass: Vec<Task>,
+        passes: usize,
+        with: Task,
+        times: usize,
+    },
     /// It submits the pieces of a stencil from one buffer to another again and again.
     Pieces {
         from: usize,
@@ -68,6 +75,8 @@ fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         6 => (proptest::collection::vec(task(), 1..6), 1..40usize, 0..5usize)
             .prop_map(|(pass, passes, without)| Part::Repeat { pass, passes, without }),
+        3 => (proptest::collection::vec(task(), 1..6), 3..40usize, task(), 2..6usize)
+            .prop_map(|(pass, passes, with, times)| Part::Interrupted { pass, passes, with, times }),
         2 => (0..BUFFERS, 1..ROWS, 1..40usize).prop_map(|(from, rows, passes)| Part::Pieces { from, rows, passes }),
         3 => task().prop_map(Part::Once),
         1 => Just(Part::Nothing),
@@ -255,6 +264,12 @@ impl Pair {
                     }
                 }
             }
+            Part::Interrupted { pass, passes, with, times } => {
+                for _ in 0..*times {
+                    self.run(&Part::Repeat { pass: pass.clone(), passes: *passes, without: 0 })?;
+                    self.submit(with)?;
+                }
+            }
             Part::Pieces { from, rows, passes } => {
                 let (from, to) = (self.buffers[*from], self.buffers[(from + 1) % BUFFERS]);
                 let range = |first: usize, last: usize| GridBox::new([first, 0, 0], [last, COLS, 1]);
@@ -419,6 +434,68 @@ fn dependencies_that_grow_are_not_replayed() {
         pair.run(&Part::Repeat { pass, passes: 200, without: 0 }).unwrap();
         assert_eq!(pair.replayed, 0);
     }
+}
+
+/// Forth and back, twice. It is so long that its period is known when it has come twice, so that a recording begins with its first
+/// task.
+fn long_pass() -> Vec<Task> {
+    let legs = [(0, 1), (1, 0), (0, 2), (2, 0)];
+    legs.iter().flat_map(|&(from, to)| (0..ROWS).map(move |at| reads_and_writes(from, to, at))).collect()
+}
+
+/// A program does something else after every ten passes. Two passes make the period known, and three are recorded. Later it is
+/// enough to record three.
+#[test]
+fn a_pass_that_was_replayed_is_recorded_again_at_once() {
+    let pass = long_pass();
+    // Other tasks, of which none is the first step, or one.
+    let looks = Task { accesses: vec![(1, [0, 0, ROWS, COLS], Mode::Read)], effects: [None; OBJECTS] };
+    for others in [vec![looks.clone()], vec![looks.clone(), pass[0].clone(), looks]] {
+        let mut pair = Pair::new(20);
+        let mut before = 0;
+        for time in 0..8 {
+            pair.run(&Part::Repeat { pass: pass.clone(), passes: 10, without: 0 }).unwrap();
+            let replayed = pair.replayed - before;
+            assert!(replayed >= pass.len() * if time == 0 { 5 } else { 7 }, "{replayed}");
+            others.iter().for_each(|task| pair.submit(task).unwrap());
+            assert!(!pair.is_replaying());
+            before = pair.replayed;
+        }
+    }
+}
+
+/// What comes later begins like a pass that was replayed: as a part of it, or with another last step.
+#[test]
+fn what_begins_like_an_earlier_pass_is_replayed_too() {
+    let pass = long_pass();
+    let mut other = pass.clone();
+    other[4 * ROWS - 1] = reads_and_writes(1, 2, 0);
+    for next in [pass[..1].to_vec(), other] {
+        let mut pair = Pair::new(0);
+        pair.run(&Part::Repeat { pass: pass.clone(), passes: 50, without: 0 }).unwrap();
+        assert!(pair.is_replaying());
+        pair.run(&Part::Once(reads_and_writes(1, 0, 3))).unwrap();
+        pair.run(&Part::Repeat { pass: next, passes: 50, without: 0 }).unwrap();
+        assert!(pair.is_replaying());
+    }
+}
+
+/// A task that changes each time follows the first step of a pass that was replayed, which only reads.
+#[test]
+fn a_first_step_without_its_pass_leaves_nothing_behind() {
+    let reads = |at: usize| Task { accesses: vec![(0, row(at), Mode::Read)], effects: [None; OBJECTS] };
+    let mut pair = Pair::new(0);
+    pair.run(&Part::Repeat { pass: vec![reads(0), reads(1)], passes: 50, without: 0 }).unwrap();
+    assert!(pair.is_replaying());
+    let tracked = |pair: &Pair| pair.graphs[0].tracked();
+    pair.submit(&reads(3)).unwrap();
+    let before = tracked(&pair);
+    for _ in 0..300 {
+        pair.submit(&reads(0)).unwrap();
+        pair.run(&Part::Replace(2)).unwrap();
+        pair.submit(&Task { accesses: vec![(2, row(0), Mode::Read)], effects: [None; OBJECTS] }).unwrap();
+    }
+    assert!(tracked(&pair) < before + 100, "{before} -> {}", tracked(&pair));
 }
 
 /// Batches are replayed with the check of the whole.
