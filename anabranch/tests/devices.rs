@@ -306,6 +306,35 @@ fn what_cannot_run_on_a_device_is_refused() {
     rt.wait().unwrap();
 }
 
+#[test]
+fn nothing_is_copied_for_a_task_that_is_refused() {
+    let _deadline = deadline();
+    let simulated = slow(17);
+    let on = device(&simulated);
+    let rt = Runtime::new().unwrap();
+    let u = rt.buffer_from(&[1.0_f32; 8]).unwrap();
+    let [v, w, unwritten] = [(); 3].map(|()| rt.buffer::<f32, 1>([8]));
+    rt.task("starts").over([8]).on(&on).write(&v, one_to_one()).each(|(v,)| v.set(2.0)).unwrap();
+    rt.wait().unwrap();
+    let sum = |on: Option<&Arc<dyn Device>>, third| {
+        let task = rt.task("sum").over([8]);
+        let task = on.into_iter().fold(task, |task, on| task.on(on));
+        let task = task.read(&u, one_to_one()).read(&v, one_to_one()).read(third, one_to_one());
+        task.write(&w, one_to_one()).each(|(u, v, third, w)| w.set(u.here() + v.here() + third.here()))
+    };
+    let copies = || (simulated.counts().uploads, simulated.counts().downloads);
+    // The sum needs `u` on the device, or `v` on the host.
+    for on in [Some(&on), None] {
+        let error = sum(on, &unwritten).unwrap_err().to_string();
+        assert!(error.contains("written"), "{error}");
+        rt.wait().unwrap();
+        assert_eq!(copies(), (0, 0));
+    }
+    sum(Some(&on), &v).unwrap();
+    rt.wait().unwrap();
+    assert_eq!(copies(), (1, 0));
+}
+
 /// A task on the host that writes the second half of a buffer when the test says so, and fails then if `fails`.
 fn held_half(rt: &Runtime, u: &Buffer<f32, 1>, fails: bool) -> mpsc::Sender<()> {
     let (release, held) = mpsc::channel::<()>();

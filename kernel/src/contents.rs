@@ -31,7 +31,7 @@ const MOST_SPARE: usize = 256;
 
 thread_local! {
     /// What the last tape and the last recording of this thread have left, without elements: the next tape uses their memory.
-    static SPARE: RefCell<Contents> = RefCell::default();
+    static SPARE: RefCell<Option<Box<Contents>>> = const { RefCell::new(None) };
 }
 
 /// What is on a tape.
@@ -58,15 +58,16 @@ pub(crate) struct Contents {
 }
 
 /// Takes what the last tape of this thread has left: no elements, and memory for some.
-pub(crate) fn take_spare() -> Contents {
+pub(crate) fn take_spare() -> Box<Contents> {
     // A thread that ends may have nothing spare any more.
-    SPARE.try_with(RefCell::take).unwrap_or_default()
+    SPARE.try_with(RefCell::take).ok().flatten().unwrap_or_default()
 }
 
-/// Changes what the next tape of this thread uses.
-pub(crate) fn keep(change: impl FnOnce(&mut Contents)) {
+/// Keeps what a tape has left for the next tape of this thread.
+pub(crate) fn keep(mut contents: Box<Contents>) {
+    contents.clear();
     // Without it, the next tape asks for memory.
-    let _ = SPARE.try_with(|spare| spare.try_borrow_mut().map(|mut spare| change(&mut spare)));
+    let _ = SPARE.try_with(|spare| spare.replace(Some(contents)));
 }
 
 impl Contents {
@@ -87,7 +88,7 @@ impl Contents {
     }
 
     /// Forgets all elements, and the memory of a large kernel.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         if self.known.capacity() > MOST_SPARE {
             *self = Self::default();
             return;
@@ -118,25 +119,6 @@ impl Contents {
         operands.clear();
         stores.clear();
         *error = None;
-    }
-
-    /// Takes the memory of a recording that is not needed any more.
-    pub(crate) fn reuse(
-        &mut self,
-        operations: &mut Vec<Operation>,
-        loads: &mut Vec<Load>,
-        operands: &mut Vec<Operand>,
-        parameters: &mut Vec<Scalar>,
-        asked: &mut Vec<&'static Location<'static>>,
-    ) {
-        if operations.capacity() > MOST_SPARE {
-            return;
-        }
-        take_memory(&mut self.operations, operations);
-        take_memory(&mut self.loads, loads);
-        take_memory(&mut self.operands, operands);
-        take_memory(&mut self.parameters, parameters);
-        take_memory(&mut self.asked, asked);
     }
 
     pub(crate) fn push(&mut self, operation: Operation, scope: Option<u32>) -> Id {
@@ -222,6 +204,30 @@ impl Contents {
         }
         results
     }
+}
+
+/// Keeps the memory of a recording that is not needed any more for the next tape of this thread.
+pub(crate) fn reuse(
+    operations: &mut Vec<Operation>,
+    loads: &mut Vec<Load>,
+    operands: &mut Vec<Operand>,
+    parameters: &mut Vec<Scalar>,
+    asked: &mut Vec<&'static Location<'static>>,
+) {
+    if operations.capacity() > MOST_SPARE {
+        return;
+    }
+    let _ = SPARE.try_with(|spare| {
+        // While a tape is in use, nothing is spare.
+        let mut spare = spare.try_borrow_mut().ok()?;
+        let spare = spare.as_deref_mut()?;
+        take_memory(&mut spare.operations, operations);
+        take_memory(&mut spare.loads, loads);
+        take_memory(&mut spare.operands, operands);
+        take_memory(&mut spare.parameters, parameters);
+        take_memory(&mut spare.asked, asked);
+        Some(())
+    });
 }
 
 /// Gives the memory of a vector to another one, which is empty.

@@ -137,7 +137,7 @@ impl Drop for Recording {
     fn drop(&mut self) {
         let Self { body, parameters, asked } = self;
         let Body { operations, loads, operands, .. } = body;
-        contents::keep(|spare| spare.reuse(operations, loads, operands, parameters, asked));
+        contents::reuse(operations, loads, operands, parameters, asked);
     }
 }
 

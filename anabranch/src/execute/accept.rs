@@ -55,16 +55,14 @@ impl Accepted<'_> {
     /// The head of the node.
     #[inline(always)]
     pub(crate) fn head(&self) -> Head {
-        self.task.head(self.state.graphs.submitted().id, self.core)
+        self.task.head(self.state.graphs.submitted().id, self.core, None)
     }
 
     /// The head of the node of a task that runs on a device.
+    #[inline(always)]
     pub(crate) fn head_on_device(&self) -> Head {
-        let head = self.head();
-        match &self.state.residents {
-            Some(residents) => head.on_queue(residents.place(self.task.device)),
-            None => head,
-        }
+        let queue = self.state.residents.as_ref().map(|residents| residents.place(self.task.device));
+        self.task.head(self.state.graphs.submitted().id, self.core, queue)
     }
 
     /// Links the node to its dependencies and lets it go.
@@ -117,7 +115,7 @@ impl AcceptedPieces<'_> {
     pub(crate) fn head(&mut self, piece: usize) -> Head {
         let State { graphs, tasks, .. } = &mut *self.state;
         tasks.forget_first_ones(graphs.live_mut());
-        self.task.head(self.pieces[piece].0, self.core)
+        self.task.head(self.pieces[piece].0, self.core, None)
     }
 
     /// Links the nodes of the pieces to their dependencies and lets them go.
@@ -246,7 +244,7 @@ impl Core {
             let mut state = self.state.lock();
             let State { graphs, tasks, barrier, .. } = &mut *state;
             let (place, observes, group) = (Place::Inline, true, group.cloned());
-            let properties = Properties { label, place, observes, group, contention: None };
+            let properties = Properties { label, place, observes, group, contention: None, queue: None };
             let node = Node::new(|| self.head(graphs.barrier_id(), properties), || BarrierBody);
             let dependencies =
                 tasks.iter().map(|before| u32::from(before.add_successor_if_last(&node))).sum();

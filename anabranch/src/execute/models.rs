@@ -73,7 +73,7 @@ fn node(id: u64) -> Node {
 
 fn node_in(group: Option<Arc<Group>>, id: u64) -> Node {
     let (place, observes) = (Place::Compute, false);
-    let properties = Properties { label: label(), place, observes, group, contention: None };
+    let properties = Properties { label: label(), place, observes, group, contention: None, queue: None };
     // The models never ask a node for its runtime.
     let head = Head::new(TaskId(id), properties, NonNull::<Core>::dangling(), RuntimeId::new().unwrap());
     Node::new(|| head, || NoBody)

@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::{label::TaskLabel, observe::TaskRecord};
-use anabranch_graph::{Access, Dependency, Effect, TaskId};
+use anabranch_graph::{Access, Dependency, Effect, MemoryId, TaskId};
 use std::{
     ptr::NonNull,
     sync::{Arc, atomic::AtomicU32},
@@ -55,15 +55,16 @@ impl Submission<'_> {
         })
     }
 
-    /// The head of the node of this task.
+    /// The head of the node of this task. `queue` is the memory of the device that it goes to.
     #[inline(always)]
-    pub(super) fn head(&self, id: TaskId, core: &Core) -> Head {
+    pub(super) fn head(&self, id: TaskId, core: &Core, queue: Option<MemoryId>) -> Head {
         let properties = Properties {
             label: self.label.clone(),
             place: self.place,
             observes: self.observes,
             group: self.group.cloned(),
             contention: self.contention(),
+            queue,
         };
         core.head(id, properties)
     }

@@ -12,7 +12,7 @@ use std::{cell::RefCell, panic::Location};
 /// Records the operations of one kernel. Its values borrow it. A value of another tape panics where it is used.
 pub struct Tape {
     dimensions: usize,
-    contents: RefCell<Contents>,
+    contents: RefCell<Box<Contents>>,
 }
 
 impl Tape {
@@ -45,8 +45,7 @@ impl Tape {
     pub fn finish(self) -> Result<Recording, RecordError> {
         let mut contents = self.contents.into_inner();
         let recording = contents.check().map(|()| Recording::new(self.dimensions, &mut contents));
-        contents.clear();
-        contents::keep(|spare| *spare = contents);
+        contents::keep(contents);
         recording
     }
 

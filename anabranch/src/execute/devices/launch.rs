@@ -7,19 +7,19 @@ use super::{
 };
 use crate::{
     data::stored::Stored,
-    device::{DeviceError, DeviceProgram, DeviceStep, Launch, Operand, Parameters},
+    device::{Batch, DeviceError, DeviceProgram, DeviceStep, Launch, Operand, Parameters},
     error::{Cause, Error, Failure},
     execute::{Body, Compute, task::node::Later},
 };
 use anabranch_grid::{GridBox, Point, Region};
 use smallvec::SmallVec;
-use std::{array, iter, sync::Arc};
+use std::{array, sync::Arc};
 
 /// Says that the executor runs or skips a task once.
 const ONCE: &str = "a launch is begun once";
 
 /// The body of a launch.
-pub(crate) struct LaunchBody(Option<Parts>);
+pub(crate) struct LaunchBody(Option<LaunchParts>);
 
 /// An operand of a launch.
 pub(crate) struct LaunchOperand {
@@ -36,50 +36,29 @@ pub(crate) type LaunchOperands = SmallVec<[LaunchOperand; 3]>;
 /// Boxes of three dimensions.
 type Boxes = Vec<[[usize; 3]; 2]>;
 
-struct Parts {
-    program: Result<DeviceProgram, DeviceError>,
-    points: [[usize; 3]; 2],
-    operands: LaunchOperands,
-    parameters: Parameters,
-    groups: [usize; 3],
+/// A launch for the points of a box.
+pub(crate) struct LaunchParts {
+    /// If it is an error, the launch fails.
+    pub(crate) program: Result<DeviceProgram, DeviceError>,
+    pub(crate) points: [[usize; 3]; 2],
+    pub(crate) operands: LaunchOperands,
+    pub(crate) parameters: Parameters,
+    /// For a shader: the number of its groups.
+    pub(crate) groups: [usize; 3],
     /// For a shader: the ranks of the buffers.
-    ranks: Option<Vec<usize>>,
+    pub(crate) ranks: Option<Vec<usize>>,
     /// Whether there is something to do without points: the result of a reduction.
-    reduces: bool,
+    pub(crate) reduces: bool,
     /// With several nodes: what gets the results of the leaves, if there are reductions.
-    leaves: Option<Box<dyn LeavesOnHost>>,
+    pub(crate) leaves: Option<Box<dyn LeavesOnHost>>,
     /// The buffers, which stay until the launch has ended.
-    buffers: Buffers,
+    pub(crate) buffers: Buffers,
 }
 
 impl LaunchBody {
-    /// A launch for the points of a box. `groups` are those of a shader, and `ranks` the ranks of the buffers if it is one.
-    /// It fails if there is an error in place of the program.
-    pub(crate) fn new(
-        program: Result<DeviceProgram, DeviceError>,
-        points: [[usize; 3]; 2],
-        operands: LaunchOperands,
-        parameters: Parameters,
-        groups: [usize; 3],
-        ranks: Option<Vec<usize>>,
-        buffers: Buffers,
-    ) -> Self {
-        let (reduces, leaves) = (false, None);
-        Self(Some(Parts { program, points, operands, parameters, groups, ranks, reduces, leaves, buffers }))
-    }
-
-    /// With several nodes, sets what gets the results of the leaves of reductions, if there are any.
-    pub(crate) fn with_leaves(mut self, leaves: Option<Box<dyn LeavesOnHost>>) -> Self {
-        if let Some(parts) = &mut self.0 {
-            parts.leaves = leaves;
-        }
-        self
-    }
-
-    /// Says whether the launch has reductions.
-    pub(crate) fn with_reductions(mut self, reduces: bool) -> Self {
-        self.0.iter_mut().for_each(|parts| parts.reduces = reduces);
-        self
+    #[inline(always)]
+    pub(crate) fn new(parts: LaunchParts) -> Self {
+        Self(Some(parts))
     }
 }
 
@@ -89,7 +68,7 @@ impl Body for LaunchBody {
     }
 
     fn begin(&mut self, _: &Compute, later: Later<'_>) -> Result<(), Cause> {
-        let Parts { program, points, operands, parameters, groups, ranks, reduces, leaves, buffers } =
+        let LaunchParts { program, points, operands, parameters, groups, ranks, reduces, leaves, buffers } =
             self.0.take().expect(ONCE);
         let program = program.map_err(|error| Cause::Error(Arc::new(error)))?;
         let is_empty = points[0].iter().zip(&points[1]).any(|(min, max)| min >= max);
@@ -98,7 +77,7 @@ impl Body for LaunchBody {
         let boxes = || operands.iter().map(|operand| operand.declared.clone()).collect::<Vec<_>>();
         let checked = ranks.map(|ranks| Checked { ranks, boxes: boxes() });
         let (mut landings, mut downloads) = (Landings::default(), Vec::new());
-        let mut operand = |(number, LaunchOperand { slot, extent, declared }): (usize, LaunchOperand)| {
+        let mut operand = |number, LaunchOperand { slot, extent, declared }| -> Result<Operand, Error> {
             let Some([count, width]) = leaves.as_ref().and_then(|leaves| leaves.results(number)) else {
                 return Ok(Operand { memory: slot.memory()?, extent, declared });
             };
@@ -106,12 +85,22 @@ impl Body for LaunchBody {
             downloads.push(landings.download(&*device, number, &memory, count * width));
             Ok(Operand { memory, extent: [1, 1, count], declared })
         };
-        let operands: Result<SmallVec<_>, Error> =
-            operands.into_iter().enumerate().map(&mut operand).collect();
-        let operands = operands.map_err(|error| Cause::from(Box::new(error)))?;
-        let launch = DeviceStep::Launch(Launch { program, points, operands, parameters, groups });
+        // Loops instead of `collect`, which copies each launch several times.
+        let mut launched = SmallVec::with_capacity(operands.len());
+        for (number, given) in operands.into_iter().enumerate() {
+            launched.push(operand(number, given).map_err(|error| Cause::from(Box::new(error)))?);
+        }
         let completion = later.completion();
-        let value = device.submit(iter::once(launch).chain(downloads).collect());
+        let mut batch = Batch::default();
+        batch.steps.push(DeviceStep::Launch(Launch {
+            program,
+            points,
+            operands: launched,
+            parameters,
+            groups,
+        }));
+        batch.steps.extend(downloads);
+        let value = device.submit(batch);
         device.timeline().on_complete(value, move |result| {
             let landed = |()| leaves.as_ref().map_or(Ok(()), |leaves| landings.land(&**leaves));
             let result = result.and_then(landed).map_err(|error| match (error, checked) {

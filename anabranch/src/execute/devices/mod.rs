@@ -29,7 +29,7 @@ mod residents;
 mod slot;
 mod writers;
 
-pub(crate) use self::launch::{LaunchBody, LaunchOperand};
+pub(crate) use self::launch::{LaunchBody, LaunchOperand, LaunchOperands, LaunchParts};
 pub(crate) use self::leaves::LeavesOnHost;
 pub(crate) use self::slot::Slot;
 pub(super) use self::{

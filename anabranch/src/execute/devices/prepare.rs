@@ -26,13 +26,16 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+/// The copies that a task depends on.
+type Needed = SmallVec<[Dependency; 2]>;
+
 /// What has been submitted for a task before the graph gets it.
 #[derive(Default)]
 pub(in crate::execute) struct Prepared {
     /// The copies, which are in the graph and linked, and the number of tasks that each waits for.
     copies: SmallVec<[(Node, u32); 2]>,
     /// For each piece of the task, the copies that it depends on, with their buffers: those of what the piece reads itself.
-    pub(in crate::execute) needs: SmallVec<[SmallVec<[Dependency; 4]>; 1]>,
+    pub(in crate::execute) needs: SmallVec<[Needed; 1]>,
 }
 
 impl Prepared {
@@ -66,21 +69,19 @@ fn prepare_for_device(
     task: &Submission<'_>,
     pieces: &[impl AsRef<[Access]>],
 ) -> Option<Box<Prepared>> {
-    // No copies for a task that the graph refuses.
-    state.graphs.live().check_accesses(task.accesses).ok()?;
     let mut residents = state.residents.take().expect("the caller has looked");
     task.device.into_iter().for_each(|on| residents.meet(on, task.accesses));
     residents.learn();
     let memory = residents.place(task.device);
     let mut prepared = Prepared::default();
-    for access in task.accesses.iter().filter(|access| access.mode.reads()) {
-        let copied = residents.bring(core, state, task, access, memory, &mut prepared.copies);
-        debug_assert!(
-            copied.is_ok(),
-            "the graph has checked the task, which reads more than its copies: {copied:?}"
-        );
+    let mut reads = task.accesses.iter().filter(|access| access.mode.reads());
+    let copied =
+        reads.try_for_each(|read| residents.bring(core, state, task, read, memory, &mut prepared.copies));
+    if copied.is_ok() {
+        for piece in pieces {
+            prepared.needs.push(residents.needs(state, memory, piece.as_ref()));
+        }
     }
-    prepared.needs = pieces.iter().map(|piece| residents.needs(state, memory, piece.as_ref())).collect();
     state.residents = Some(residents);
     let is_needed = !prepared.copies.is_empty() || prepared.needs.iter().any(|needs| !needs.is_empty());
     is_needed.then(|| Box::new(prepared))
@@ -88,6 +89,9 @@ fn prepare_for_device(
 
 impl Residents {
     /// Submits the copies that a memory needs for a region to be read there.
+    ///
+    /// # Errors
+    /// If it needs some, and the graph refuses the task. Nothing is submitted then.
     fn bring(
         &mut self,
         core: &Arc<Core>,
@@ -102,6 +106,12 @@ impl Residents {
         let number = state.graphs.live().current_version(access.buffer);
         let Some(version) = resident.version(number) else { return Ok(()) };
         let missing = version.residence.missing(memory, &access.region);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if submitted.is_empty() {
+            state.graphs.live().check_accesses(task.accesses)?;
+        }
         let copies: Vec<_> =
             missing.into_iter().flat_map(|copy| by_writers(state, access.buffer, copy)).collect();
         for copy in copies {
@@ -116,7 +126,7 @@ impl Residents {
     }
 
     /// The copies to a memory that what reads there comes after.
-    fn needs(&mut self, state: &State, memory: MemoryId, accesses: &[Access]) -> SmallVec<[Dependency; 4]> {
+    fn needs(&mut self, state: &State, memory: MemoryId, accesses: &[Access]) -> Needed {
         let mut needs = SmallVec::new();
         for access in accesses.iter().filter(|access| access.mode.reads()) {
             let number = state.graphs.live().current_version(access.buffer);
@@ -171,7 +181,7 @@ impl PlannedCopy<'_> {
         core: &Arc<Core>,
         state: &mut State,
         of: &Submission<'_>,
-        needs: SmallVec<[Dependency; 4]>,
+        needs: Needed,
         ended: &Arc<Ended>,
     ) -> Result<(TaskId, (Node, u32)), GraphError> {
         let Self { buffer, copy, .. } = self;
@@ -196,7 +206,7 @@ impl PlannedCopy<'_> {
         let id = submitted.id;
         let queue = self.queue;
         let body = self.body(id, ended).on_queue();
-        let node = Node::new(|| submission.head(id, core).on_queue(queue), || body);
+        let node = Node::new(|| submission.head(id, core, Some(queue)), || body);
         let mut count = link(core, tasks, barrier.as_ref(), &node, &submitted.dependencies);
         count += link_all(tasks, &node, &needs);
         Ok((id, (node, count)))

@@ -143,11 +143,12 @@ impl Residents {
         versions: &[u32],
     ) -> SmallVec<[Arc<Slot>; 4]> {
         let memory = self.place(Some(on));
-        let accesses = accesses.iter().zip(on.buffers).zip(versions);
-        let slot = |((access, buffer), &version): ((&Access, &Arc<dyn Stored>), &u32)| {
-            let resident = self.buffers.get_mut(&access.buffer)?;
-            Some(resident.version(version)?.slot(memory, on.device, &**buffer))
-        };
-        accesses.filter_map(slot).collect()
+        let mut slots = SmallVec::new();
+        for ((access, buffer), &version) in accesses.iter().zip(on.buffers).zip(versions) {
+            let resident = self.buffers.get_mut(&access.buffer);
+            let version = resident.and_then(|resident| resident.version(version));
+            slots.extend(version.map(|version| version.slot(memory, on.device, &**buffer)));
+        }
+        slots
     }
 }

@@ -35,10 +35,12 @@ impl Queued {
     fn new() -> Self {
         let [first, second] = [1, 2].map(|id| {
             let (place, observes) = (Place::Inline, false);
-            let properties = Properties { label: label(), place, observes, group: None, contention: None };
+            let queue = Some(MemoryId(1));
+            let properties =
+                Properties { label: label(), place, observes, group: None, contention: None, queue };
             let head =
                 Head::new(TaskId(id), properties, NonNull::<Core>::dangling(), RuntimeId::new().unwrap());
-            Node::new(|| head.on_queue(MemoryId(1)), || NoBody)
+            Node::new(|| head, || NoBody)
         });
         let (begun, ended) = Default::default();
         Self { first, second, begun, ended }

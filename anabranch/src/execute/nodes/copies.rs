@@ -101,6 +101,7 @@ impl Planned<'_> {
             observes: true,
             group,
             contention: None,
+            queue: None,
         };
         let mut head = self.core.head(id, properties);
         let written = is_to_host.then(|| Touch { mode: Mode::Write, ..part });

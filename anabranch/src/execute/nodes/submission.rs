@@ -424,7 +424,7 @@ impl Make<'_> {
 
     /// This node's part of the task.
     fn part<B: Body>(&self, task: &Submission<'_>, part: Part, has_gate: bool, body: B) -> Node {
-        let mut head = task.head(self.id, self.core);
+        let mut head = task.head(self.id, self.core, None);
         head.part = Some(Box::new(part));
         self.node(head, has_gate, body)
     }
@@ -460,8 +460,14 @@ impl Make<'_> {
 
     /// The head of a step that is no run of the task, and that no cancellation concerns.
     fn step(&self, place: Place, group: Option<Arc<Group>>) -> Head {
-        let properties =
-            Properties { label: self.label.clone(), place, observes: true, group, contention: None };
+        let properties = Properties {
+            label: self.label.clone(),
+            place,
+            observes: true,
+            group,
+            contention: None,
+            queue: None,
+        };
         self.core.head(self.id, properties).without_span()
     }
 }

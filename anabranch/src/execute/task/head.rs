@@ -93,11 +93,11 @@ impl Head {
         core: NonNull<dyn TaskRuntime>,
         runtime: RuntimeId,
     ) -> Self {
-        let Properties { label, place, observes, group, contention } = properties;
+        let Properties { label, place, observes, group, contention, queue } = properties;
         Self {
             pending: AtomicU32::new(SUBMITTING),
             runtime,
-            state: AtomicU16::new(0),
+            state: AtomicU16::new(if queue.is_some() { QUEUED } else { 0 }),
             place,
             observes,
             links: Mutex::default(),
@@ -109,7 +109,7 @@ impl Head {
             marks: runtime.other_marks(),
             part: None,
             unended: AtomicU32::new(1),
-            queue: MemoryId::HOST,
+            queue: queue.unwrap_or(MemoryId::HOST),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     execute::groups::group::Group,
     label::TaskLabel,
 };
-use anabranch_graph::Effect;
+use anabranch_graph::{Effect, MemoryId};
 use smallvec::SmallVec;
 use std::sync::{Arc, atomic::AtomicU32};
 
@@ -18,6 +18,8 @@ pub(crate) struct Properties {
     pub(crate) observes: bool,
     pub(crate) group: Option<Arc<Group>>,
     pub(crate) contention: Option<Box<Contention>>,
+    /// The memory of the device that the task goes to: see [`queued`](super::queued).
+    pub(crate) queue: Option<MemoryId>,
 }
 
 /// What the scheduler of conflicts must know about a task.

@@ -42,7 +42,6 @@ use super::{
     node::{Head, Node, Successor},
 };
 use crate::{error::Cause, sync::atomic::Ordering::*};
-use anabranch_graph::MemoryId;
 use smallvec::SmallVec;
 
 /// A successor that goes one step further because another task has ended.
@@ -54,14 +53,6 @@ pub(crate) enum Next {
 }
 
 impl Head {
-    /// The head of a task that goes to the device with this memory.
-    pub(crate) fn on_queue(mut self, memory: MemoryId) -> Self {
-        // No other thread has it yet.
-        self.state.fetch_or(QUEUED, Relaxed);
-        self.queue = memory;
-        self
-    }
-
     /// Whether the task goes to a device.
     #[inline]
     pub(crate) fn is_queued(&self) -> bool {

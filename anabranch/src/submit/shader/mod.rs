@@ -24,7 +24,6 @@ use crate::{
     error::Error,
     execute::{TaskHandle, devices::Buffers},
 };
-use smallvec::SmallVec;
 
 /// A task that has a shader, and is to get what runs where the shader cannot.
 #[derive(Debug)]
@@ -137,8 +136,8 @@ impl<const K: usize, L: ShaderAccessList<K>> KernelOnDevice<K, L> for ShaderOnDe
         L::stored(bound)
     }
 
-    fn operands(&self, bound: &L::Bound, chunk: usize) -> SmallVec<[Extents; 4]> {
-        L::declared(bound, chunk)
+    fn operands(&self, bound: &L::Bound, chunk: usize, f: impl FnMut(Extents)) {
+        L::declared(bound, chunk).into_iter().for_each(f);
     }
 
     fn parameters(&self) -> Parameters {

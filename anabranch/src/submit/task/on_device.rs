@@ -6,7 +6,9 @@ use crate::{
     error::Error,
     execute::{
         Core, Node, Place, Submission, TaskHandle,
-        devices::{Buffers, LaunchBody, LaunchOperand, LeavesOnHost, OnDevice, Slot},
+        devices::{
+            Buffers, LaunchBody, LaunchOperand, LaunchOperands, LaunchParts, LeavesOnHost, OnDevice, Slot,
+        },
     },
     submit::{
         access::list::{AccessList, KernelAccessList},
@@ -62,8 +64,8 @@ impl<const K: usize, L: RecordedAccessList<K>> KernelOnDevice<K, L> for Recordin
         L::stored(bound)
     }
 
-    fn operands(&self, bound: &L::Bound, _: usize) -> SmallVec<[Extents; 4]> {
-        (0..L::RANKS.len()).map(|operand| (L::extent_of(bound, operand), Vec::new())).collect()
+    fn operands(&self, bound: &L::Bound, _: usize, mut f: impl FnMut(Extents)) {
+        (0..L::RANKS.len()).for_each(|operand| f((L::extent_of(bound, operand), Vec::new())));
     }
 
     fn parameters(&self) -> Parameters {
@@ -96,8 +98,8 @@ pub(in crate::submit) trait KernelOnDevice<const K: usize, L: AccessList<K>> {
 
     fn buffers(&self, bound: &L::Bound) -> Buffers;
 
-    /// The operands of the launch for a chunk.
-    fn operands(&self, bound: &L::Bound, chunk: usize) -> SmallVec<[Extents; 4]>;
+    /// Calls a function with the operands of the launch for a chunk, in their order.
+    fn operands(&self, bound: &L::Bound, chunk: usize, f: impl FnMut(Extents));
 
     fn parameters(&self) -> Parameters;
 
@@ -184,8 +186,12 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
         };
         let accepted = core.accept(&task);
         let mut accepted = accepted.map_err(|error| declaration.explain(*error, &L::labels(&bound)))?;
-        let body = body(what, &bound, (0, space), program, &accepted.slots(), &buffers);
-        let node = Node::new(|| accepted.head_on_device(), || body.with_reductions(L::REDUCES));
+        let slots = accepted.slots();
+        let launch = || LaunchParts {
+            reduces: L::REDUCES,
+            ..parts(what, &bound, (0, space), program, &slots, &buffers)
+        };
+        let node = Node::new(|| accepted.head_on_device(), || LaunchBody::new(launch()));
         Ok(TaskHandle::new(smallvec![accepted.insert(node)]))
     }
 
@@ -220,7 +226,8 @@ impl<const K: usize, L> TaskBuilder<'_, K, Over, L> {
             let (bound, chunks, buffers) = (Arc::new(bound), &chunks, &buffers);
             chunks.iter().enumerate().map(move |(at, chunk)| {
                 let leaves = what.leaves(&bound, hints.flush_denormals);
-                body(what, &bound, (at, chunk.range), program.clone(), &slots, buffers).with_leaves(leaves)
+                let parts = parts(what, &bound, (at, chunk.range), program.clone(), &slots, buffers);
+                LaunchBody::new(LaunchParts { leaves, ..parts })
             })
         };
         let on = Some(OnDevice { device, buffers: &buffers });
@@ -247,23 +254,32 @@ fn chunks_on_nodes<const K: usize>(
 }
 
 /// The launch for a chunk: its number, and its points.
-fn body<const K: usize, L: AccessList<K>>(
+#[inline(always)]
+fn parts<const K: usize, L: AccessList<K>>(
     what: &impl KernelOnDevice<K, L>,
     bound: &L::Bound,
     (chunk, range): (usize, GridBox<K>),
     program: Result<DeviceProgram, DeviceError>,
     slots: &[Arc<Slot>],
     buffers: &Buffers,
-) -> LaunchBody {
+) -> LaunchParts {
     let points = [padded(range.min().0, 0), padded(range.max().0, 1)];
-    let operand = |(slot, (extent, declared)): (&Arc<Slot>, Extents)| LaunchOperand {
-        slot: Arc::clone(slot),
-        extent,
-        declared,
-    };
-    let operands = slots.iter().zip(what.operands(bound, chunk)).map(operand).collect();
-    let (groups, ranks) = (what.groups(points), what.ranks());
-    LaunchBody::new(program, points, operands, what.parameters(), groups, ranks, buffers.clone())
+    let (mut slots, mut operands) = (slots.iter(), LaunchOperands::new());
+    what.operands(bound, chunk, |(extent, declared)| {
+        let slot = slots.next().map(Arc::clone);
+        operands.extend(slot.map(|slot| LaunchOperand { slot, extent, declared }));
+    });
+    LaunchParts {
+        program,
+        points,
+        operands,
+        parameters: what.parameters(),
+        groups: what.groups(points),
+        ranks: what.ranks(),
+        reduces: false,
+        leaves: None,
+        buffers: buffers.clone(),
+    }
 }
 
 impl<const K: usize, S, L: AccessList<K>> TaskBuilder<'_, K, S, L> {
